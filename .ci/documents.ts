@@ -1,11 +1,18 @@
-// Generates docs/openapi.json, docs/errors.md and docs/tokens.md from the code. Run `bun .ci/documents.ts` after a change of the
-// route table or of the error catalogue; a test fails if you forget it.
+// Generates docs/openapi.json, docs/errors.md, docs/tokens.md, docs/cli.md, docs/muster.schema.json and the hub's types from the
+// code. Run `bun .ci/documents.ts` after a change of the route table, the error catalogue or the commands; a test fails if you
+// forget it.
+import type { Command } from 'commander';
+import { createProgram } from '../src/cli/program.ts';
 import { CATALOGUE } from '../src/platform/error-catalogue.ts';
 import { documentationAnchor, type ErrorCode } from '../src/platform/errors.ts';
 import type { CallerKind } from '../src/platform/tokens/caller.ts';
 import { LABELS, LIFETIMES_MS } from '../src/platform/tokens/tokens.ts';
 import { stopTestServer } from '../tests/support/database.ts';
 import { openTestService } from '../tests/support/service.ts';
+import { CLI_FLOWS, LIVE_FLOWS } from './cli-flows.ts';
+import { JSON_KEYS } from './cli-json.ts';
+import { HUB_TYPES, writeHubTypes } from './hub-types.ts';
+import { projectSchema } from './project-schema.ts';
 
 /** The API document as a service serves it, as text. */
 export async function writeApi(base_url: string): Promise<string> {
@@ -20,6 +27,33 @@ export function writeErrors(): string {
     return `<a id="${anchor}"></a>\n\n## ${code}\n\nStatus ${status}. ${message.replaceAll('<', '&lt;')}\n`;
   });
   return `${INTRODUCTION}\n${entries.join('\n')}`;
+}
+
+/** The JSON schema of muster.yaml, as text. */
+export function writeSchema(): string {
+  return `${JSON.stringify(projectSchema(), null, 2)}\n`;
+}
+
+/** The page of all commands that talk to a service. */
+export function writeCommands(): string {
+  const commands = createProgram().commands.flatMap((command) =>
+    command.commands.length === 0 ? [command] : [...command.commands],
+  );
+  const shapes = Object.entries(JSON_KEYS).map(([name, keys]) => [`\`${name}\``, keys]);
+  const json = `${JSON_INTRODUCTION}${writeTable(['command', 'keys'], shapes)}\n`;
+  return [COMMANDS_INTRODUCTION, FLOWS, json, ...commands.map(writeCommand)].join('\n');
+}
+
+/** The section of a command, without the options that all have. */
+function writeCommand(command: Command): string {
+  const names = [command.parent?.name(), command.name()].filter((name) => name !== 'muster');
+  const own = command.options.filter(({ long }) => !SHARED_OPTIONS.has(long ?? ''));
+  const options = own.map(({ flags, description }) => [`\`${flags}\``, description]);
+  return [
+    `## muster ${names.join(' ')}\n`,
+    `\`muster ${[...names, command.usage().replace('[options]', '').trim()].join(' ').trim()}\`: ${command.description()}\n`,
+    ...(options.length > 0 ? [`${writeTable(['option', 'what'], options)}\n`] : []),
+  ].join('\n');
 }
 
 /** The page of all tokens: what each kind is for, and which calls take it. */
@@ -60,6 +94,7 @@ const PURPOSES: Record<CallerKind, string> = {
   development_player: 'a player of a development token',
   cloud: 'tools that act for one game',
   service: 'a back end that starts servers in one environment; it can read builds, but not change them',
+  share: 'anyone who was sent a [share link](hub.md#share-links): reads one namespace, or one lobby',
   device_link: 'a tool that waits for a cloud token; send it in the query or the body',
 };
 
@@ -93,6 +128,109 @@ Send a token as \`Authorization: Bearer TOKEN\`. Its label, the text before the 
 ## Kinds
 `;
 
+const SHARED_OPTIONS = new Set(['--url', '--token', '--game', '--namespace', '--json']);
+
+const COMMANDS_INTRODUCTION = `# The command line
+
+Generated from the commands by \`bun .ci/documents.ts\`. \`muster --help\` also has those for the machine itself.
+
+These commands talk to a service, on this machine or another. They find it by \`--url\`, by \`MUSTER_URL\`, by the profile
+of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`-\` reads it from standard input), by
+\`MUSTER_TOKEN\`, by \`muster login\`, or, on the machine of the service, in its data directory. \`--game\` and
+\`--namespace\` (\`MUSTER_GAME\`, \`MUSTER_NAMESPACE\`) take a name or an id. By default
+the game is that of the folder's \`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
+
+Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object, or one a line for commands
+that continue. Every command has it but \`complete\`, whose output is a program for your shell. In what a terminal shows,
+control characters of names and logs are replaced; in JSON, they are escaped.
+A lobby or server may be given by the beginning or end of its id.
+
+| exit code | what                                                         |
+| --------- | ------------------------------------------------------------ |
+| 0         | done                                                         |
+| 1         | refused or failed, with the code, what to do, and the ray id |
+| 2         | wrong use                                                    |
+| 3         | not logged in                                                |
+| 4         | not found                                                    |
+| 5         | timed out                                                    |
+| 130       | interrupted                                                  |
+
+## muster.yaml
+
+\`muster init\` writes it and \`muster deploy\` reads it:
+
+\`\`\`yaml
+game: tanks # the game's name; created if it is missing
+build:
+  path: server # a script with what it imports, or a directory, of which .musterignore leaves files out
+  # dockerfile: Dockerfile # instead: is built here, by docker, podman or buildah; args are its build arguments
+  command: [./tanks] # for a directory: its program
+  # isolation: container # for a directory: runs in a container on the image of the service's operator
+site: public # the files of the static site
+matchmaker: # this and every other key: the version's configuration, as in the API
+  max_players: 8
+  game_modes: { default: {} }
+  docker: { ports: { game: { port: 80, protocol: http } } }
+\`\`\`
+
+\`muster dev\` runs the game on this machine: it starts the service unless one runs (\`MUSTER_PORT\`, its data in
+\`muster-data\`), creates the game, and puts every saved change online once a lobby of it gets ready; lobbies of older
+versions end then. Those with players are closed first, and end two seconds later: a client that watches
+\`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat
+in the new version. In a terminal, it obeys keys, and a page of the game opens. The key q or ctrl-C ends the service
+with all its servers, also those that have not started. A verification server of the game may be on this machine. On a
+machine whose ports people reach by https (GitHub Codespaces, Gitpod and others), it says at which addresses, and what
+to make public.
+
+Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
+\`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors; \`muster config
+schema\` writes it too. Files that usually hold secrets, such as \`.env\` and \`*.key\`, are not deployed,
+unless a line like \`!.env\` in \`.musterignore\` says so.
+
+Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`, \`rivet.yaml\`, \`rivet.toml\`,
+\`rivet.version.toml\`) as it is, says what it understood and what it left out, and refuses what has no counterpart.
+\`muster init\` translates it to \`muster.yaml\`. Regions that the service does not have are left out;
+\`--region lnd-fra=frankfurt\` gives one its name here.
+
+A deploy tries the new version with a lobby of its own, in the namespace \`deploy-check\`, in the first game mode that a
+find with a token is enough for. If that lobby does not get ready, the deploy shows its log and changes nothing. Lobbies
+of other versions go on until they end, and no find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`,
+the try and the switch go on in the background once everything is uploaded, and the command says which file gets their
+words. \`muster deploy prod --version NAME\` puts \`prod\` on a version that another namespace has tried.
+
+A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
+links to files and to other directories are followed.
+
+\`muster bots\` fails if a player could not play. All bots come from one address, whose limits refuse more than a few: by
+default 16 finds a minute and 8 players in a namespace ([limits](operating.md)). The command says so and how to raise
+them.
+`;
+
+const FLOWS = `## From a folder to players
+
+In a folder with \`server.ts\`, which is [examples/room.ts](../examples/room.ts), and a page in \`public/\`:
+
+\`\`\`
+${CLI_FLOWS.trimEnd()}
+\`\`\`
+
+These go on in a terminal. A line with \`#\` says what happens meanwhile:
+
+\`\`\`
+${LIVE_FLOWS.trimEnd()}
+\`\`\`
+`;
+
+const JSON_INTRODUCTION = `## JSON
+
+With \`--json\`, a command writes one object with these keys, which stay in later releases. Those with a question mark are
+missing where they have no value. What is in them is the API's, of which [openapi.json](openapi.json) has the shapes.
+\`api\` and \`watch\` write what the API answers, and \`logs\` writes a line for each line of the log: \`ts\`, \`stream\`,
+\`line\` and, of several servers, \`server_id\`. \`dev\` writes a line for each \`event\`: \`ready\`, \`live\`, \`failed\`,
+\`log\`, \`server_ended\` and \`lobbies_ended\`.
+
+`;
+
 const INTRODUCTION = `# Errors
 
 Generated from \`src/platform/error-catalogue.ts\` by \`bun .ci/documents.ts\`. A running service shows it at
@@ -104,9 +242,13 @@ for some codes, \`metadata\` for programs. The service fills in the parts in bra
 `;
 
 if (import.meta.main) {
+  await Bun.write('docs/muster.schema.json', writeSchema());
   await using opened = await openTestService();
-  await Bun.write('docs/openapi.json', await writeApi(opened.api.base_url));
+  const api = await writeApi(opened.api.base_url);
+  await Bun.write('docs/openapi.json', api);
+  await Bun.write(HUB_TYPES, await writeHubTypes(api));
   await Bun.write('docs/errors.md', writeErrors());
+  await Bun.write('docs/cli.md', writeCommands());
   await Bun.write('docs/tokens.md', await writeTokens(opened.api.base_url));
   await opened[Symbol.asyncDispose]();
   await stopTestServer();

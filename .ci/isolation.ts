@@ -1,20 +1,32 @@
 // Generates docs/isolation.md: what a hostile game server can do at each level of isolation, as tried on this machine. Run
-// `bun .ci/isolation.ts` as root after a change of the isolation; a test fails if the page is not what the machine does.
-import { stopTestServer } from '../tests/support/database.ts';
-import { canTry, LEVELS, type Outcomes, probe } from '../tests/support/isolation/levels.ts';
+// `bun .ci/isolation.ts` as root after a change of the isolation, where containers and engines can run (`.ci/run` installs
+// them); a test fails if the page is not what the machine does. With the names of levels, it only prints what these do.
+process.env.MUSTER_TEST_LONG = '1';
+const { stopTestServer } = await import('../tests/support/database.ts');
+const { startEngine } = await import('../tests/support/engines.ts');
+const { LEVELS, reasonWithoutLevel } = await import('../tests/support/isolation/levels.ts');
+const { probe } = await import('../tests/support/isolation/probing.ts');
+
+import type { Level } from '../tests/support/isolation/levels.ts';
+import type { Outcome, Outcomes } from '../tests/support/isolation/probing.ts';
 import { writeTable } from './documents.ts';
 
-/** Writes the page from the outcomes of each level. */
-export function writeIsolation(outcomes: Map<string, Outcomes>): string {
+const WORDS: Record<Outcome, string> = { refused: 'refused', possible: '**possible**', own: 'own' };
+
+/** Writes the table of what a server could do at each level. */
+function writeOutcomes(outcomes: Map<string, Outcomes>): string {
   const attempts = [...new Set([...outcomes.values()].flatMap((tried) => Object.keys(tried)))];
-  const head = ['a game server tries to', ...LEVELS.map(({ name }) => name)];
-  const rows = attempts.map((attempt) => [attempt, ...LEVELS.map(({ name }) => wordOf(outcomes.get(name)?.[attempt]))]);
-  return `${INTRODUCTION}\n${writeTable(head, rows)}\n`;
+  const levels = [...outcomes.keys()];
+  const wordOf = (outcome: Outcome | undefined) => (outcome === undefined ? 'not tried' : WORDS[outcome]);
+  const rows = attempts.map((attempt) => [attempt, ...levels.map((name) => wordOf(outcomes.get(name)?.[attempt]))]);
+  return writeTable(['a game server tries to', ...levels], rows);
 }
 
-function wordOf(outcome: string | undefined): string {
-  if (outcome === undefined) return 'not tried';
-  return outcome === 'possible' ? '**possible**' : 'refused';
+/** Runs the probe at a level. */
+async function tryLevel(level: Level): Promise<Outcomes> {
+  if (level.containers !== 'docker' && level.containers !== 'podman') return await probe(level, { with_disk: true });
+  await using engine = await startEngine(level.containers);
+  return await probe(level, { with_disk: true, engine_socket: engine.socket });
 }
 
 const INTRODUCTION = `# What a game server can do
@@ -29,17 +41,39 @@ level. [Operating](operating.md#isolation) says how the isolation works and what
 | user              | as another user, without control groups                                           |
 | off, root         | as root, \`MUSTER_ISOLATION=off\`                                                   |
 | off, user         | as another user, \`MUSTER_ISOLATION=off\`                                           |
+| container         | as root: servers are images, which Muster runs in containers by \`runc\`            |
+| Docker, Podman    | as root: servers are images, which the engine runs in containers                  |
+
+\`own\` means that the server does it to something that only it has: its network, or its copy of the files of its image.
+In containers the server is root of its image, which may do most, and may have 65,536 open files.
 
 Tried on Linux 6.18 with Landlock 7 and control groups of version 1. With version 2 they were **not tried**.
 
-The attempt to fill the disk writes 32 MB. A server that has more than \`MUSTER_SERVER_DISK_MB\` is ended at the
-next count, which \`tests/features/servers/disk-limit.test.ts\` tries.
+A server that exceeds the limits of its disk is ended by the next count. Its attempt is then \`refused\`. The engines do not
+count files.
+
+## What does not hold
+
+- **Unix sockets** of other programs are reachable by their path, if their mode allows it: Landlock does not know them.
+  Without root these are also the sockets of Muster's user. Of a person who is logged in, one is the bus of the session,
+  by which \`systemd-run --user\` starts a program that is not contained. So run Muster as a user without a login.
+- **Sockets of other families** are refused by the calls of 64-bit programs. On x64, a program can also make calls of
+  32-bit programs. Their \`socketcall\` opens a socket of any family that the kernel offers to every user, such as
+  \`AF_VSOCK\`. A filter cannot read its arguments, and 32-bit games need it, so it is allowed, in containers, too. If the
+  machine needs no such family, keep the kernel from loading its module.
+- **Deleted files** count for the disk's limit while a server has them open or mapped. Those that it hides are on the disk
+  until it ends, and count for nothing: sent to itself over a unix socket, or open in a thread with its own table of
+  files. Without root, files that are only mapped are hidden, too.
+
+## Attempts
 `;
 
-if (import.meta.main) {
-  if (!canTry()) throw new Error('only root on a machine with writable control groups can try all levels');
-  const outcomes = new Map<string, Outcomes>();
-  for (const level of LEVELS) outcomes.set(level.name, await probe(level));
-  await Bun.write('docs/isolation.md', writeIsolation(outcomes));
-  await stopTestServer();
-}
+const wanted = process.argv.slice(2);
+const levels = LEVELS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+const impossible = levels.find((level) => reasonWithoutLevel(level) !== undefined);
+if (impossible) throw new Error(`The level "${impossible.name}" cannot be tried: ${reasonWithoutLevel(impossible)}.`);
+const outcomes = new Map<string, Outcomes>();
+for (const level of levels) outcomes.set(level.name, await tryLevel(level));
+if (wanted.length === 0) await Bun.write('docs/isolation.md', `${INTRODUCTION}\n${writeOutcomes(outcomes)}\n`);
+else console.log(writeOutcomes(outcomes));
+await stopTestServer();

@@ -1,9 +1,10 @@
 // Measures game servers on one machine: `bun bench/servers.ts`. How long a contained JavaScript server takes until it is
-// ready, how many start in a second, how many lines of a log are stored and followed in a second, what a server that
+// ready, as a process and in a container, how many start in a second, how many lines of a log are stored and followed in a second, what a server that
 // writes 100 MB a second does to the API, and the memory of the service with PostgreSQL and one room.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeGame } from '../tests/support/game.ts';
+import { listBunFiles, packImage, whyNoContainers } from '../tests/support/containers.ts';
+import { deploy, makeGame, type TestGame, uploadBuild } from '../tests/support/game.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
 import { serversOf } from '../tests/support/servers.ts';
@@ -23,7 +24,7 @@ const KIBIBYTES_PER_MEBIBYTE = 1_024;
 
 await runBench(async (opened) => {
   const home = opened.use(await makeHome());
-  const program = await home.start({ command: commandOf('source') });
+  const program = await home.start({ command: commandOf(existsSync('dist/muster') ? 'executable' : 'source') });
   const goals: Goal[] = [];
   const find = async (token: string) =>
     await program.api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
@@ -47,6 +48,7 @@ await runBench(async (opened) => {
   }
   report('Cold start to ready of a JavaScript server', [by_hand, contained]);
   goals.push(goalOf('cold start to ready, p95', { at_most: 100, unit: 'ms' }, percentile(contained, 0.95)));
+  goals.push(...(await measureContainers(program)));
 
   const all_ms = await measure(async () => {
     let left = STARTS;
@@ -61,6 +63,41 @@ await runBench(async (opened) => {
   goals.push(await measureFlood(program));
   printGoals(goals);
 });
+
+/** Measures the cold start of the same program in a container, where this machine can run one. */
+async function measureContainers(program: Program): Promise<Goal[]> {
+  const reason = whyNoContainers();
+  if (reason !== undefined) {
+    console.log(`\nNot measured, because ${reason}: the cold start in a container.`);
+    return [];
+  }
+  const game = await makeImageGame(program, QUIET_SOURCE);
+  const find = async () =>
+    await program.api.ok('POST', '/matchmaker/lobbies/find', {
+      ...{ token: game.public_token, body: { game_modes: ['default'] } },
+    });
+  const inside: Samples = { name: 'a server in a container, found by a player', milliseconds: [] };
+  for (let round = -WARM_UP; round < STARTS; round += 1) {
+    const inside_ms = await measure(find);
+    if (round >= 0) inside.milliseconds.push(inside_ms);
+  }
+  report('Cold start to ready of a JavaScript server, in a container', [inside]);
+  return [goalOf('cold start to ready in a container, p95', { at_most: 400, unit: 'ms' }, percentile(inside, 0.95))];
+}
+
+/** Makes a game whose servers are an image with Bun and a script. */
+async function makeImageGame({ api, administrator_token }: Program, source: string): Promise<TestGame> {
+  const game = await makeGame(api, administrator_token);
+  const files = [...(await listBunFiles()), { name: 'game/main.js', content: source }];
+  const content = await packImage('', 'room:1', { command: ['/bin/bun', '/game/main.js'], files });
+  const image_id = await uploadBuild(api, game, { image_tag: 'room:1', path: 'image.tar', content });
+  await deploy(api, game, {
+    game_modes: { default: {} },
+    max_players: 1,
+    docker: { image_id, ports: { game: { port: 80, protocol: 'http' } } },
+  });
+  return game;
+}
 
 /** Runs a server that writes lines as fast as the goal, and follows its log to the end. */
 async function measureLogs(program: Program): Promise<Goal[]> {

@@ -12,12 +12,13 @@ const server = Bun.serve<{ id: string; player_token: string }>({
     const player_token = new URL(request.url).searchParams.get('token') ?? '';
     if (tokens.has(player_token)) return new Response('this token has been used', { status: 403 });
     tokens.add(player_token);
-    if (!(await tell('players/connected', { player_token }))) {
+    if (!(await callMuster('players/connected', { player_token }))) {
       tokens.delete(player_token);
       return new Response('no seat', { status: 403 });
     }
     const id = crypto.randomUUID().slice(0, 8);
-    if (!server.upgrade(request, { data: { id, player_token } })) await tell('players/disconnected', { player_token });
+    if (!server.upgrade(request, { data: { id, player_token } }))
+      await callMuster('players/disconnected', { player_token });
   },
   websocket: {
     open(socket) {
@@ -37,7 +38,7 @@ const server = Bun.serve<{ id: string; player_token: string }>({
       delete players[socket.data.id];
       server.publish('room', JSON.stringify(players));
       console.log(`${socket.data.id} has left`);
-      await tell('players/disconnected', { player_token: socket.data.player_token });
+      await callMuster('players/disconnected', { player_token: socket.data.player_token });
     },
   },
 });
@@ -46,7 +47,7 @@ const server = Bun.serve<{ id: string; player_token: string }>({
  * Calls Muster. While Muster is unavailable, tries again; the room goes on meanwhile. Returns whether Muster accepted
  * it.
  */
-async function tell(path: string, body = {}): Promise<boolean> {
+async function callMuster(path: string, body = {}): Promise<boolean> {
   for (let attempt = 1, pause_ms = 100; ; attempt += 1, pause_ms = Math.min(2 * pause_ms, 5_000)) {
     const request = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(10_000) };
     const answer = await fetch(`${api}/matchmaker/${path}`, request)
@@ -73,7 +74,7 @@ function readPosition(text: string): { x: number; y: number } | undefined {
   }
 }
 
-await tell('lobbies/ready');
+await callMuster('lobbies/ready');
 console.log(`lobby ${lobby} is ready at port ${server.port}`);
 
 export {};

@@ -1,27 +1,41 @@
+import { hostname } from 'node:os';
 import type { openBase } from './base.ts';
 import type { Config } from './config.ts';
+import { openAudit } from './features/audit/feature.ts';
 import { openBilling } from './features/billing/feature.ts';
 import { openBootstrap } from './features/bootstrap/feature.ts';
+import { openBaseImage } from './features/builds/builds.ts';
 import { openBuilds } from './features/builds/feature.ts';
 import { openCaptcha } from './features/captcha/feature.ts';
 import { openCdn } from './features/cdn/cdn.ts';
 import { openCertificates } from './features/certificates/feature.ts';
+import { openCounters } from './features/counters/feature.ts';
 import { openDatacenters } from './features/datacenters/feature.ts';
 import { openDevices } from './features/devices/feature.ts';
 import { openExports } from './features/exports/feature.ts';
 import { openGames } from './features/games/feature.ts';
 import type { Games } from './features/games/games.ts';
+import { createAddresses } from './features/gateway/addresses.ts';
+import { openGateway } from './features/gateway/feature.ts';
+import { createRelays } from './features/gateway/relays/relays.ts';
+import { createTraffic } from './features/gateway/traffic.ts';
 import { openGroups } from './features/groups/feature.ts';
 import type { Groups } from './features/groups/groups.ts';
+import { openHub } from './features/hub/feature.ts';
 import { openIdentities } from './features/identities/feature.ts';
 import { openLobbies } from './features/lobbies/feature.ts';
 import type { Lobbies } from './features/lobbies/lobbies.ts';
+import { openMachines } from './features/machines/feature.ts';
+import type { Load } from './features/machines/machines.ts';
 import { openMedia } from './features/media/feature.ts';
 import { openNamespaces } from './features/namespaces/feature.ts';
 import type { Namespaces } from './features/namespaces/namespaces.ts';
 import { openRetention } from './features/retention/feature.ts';
+import { evictFromPort } from './features/servers/eviction.ts';
 import { openServers } from './features/servers/feature.ts';
 import type { Servers } from './features/servers/servers.ts';
+import { openShares } from './features/shares/feature.ts';
+import type { Shares } from './features/shares/shares.ts';
 import { openSites } from './features/sites/feature.ts';
 import { openUploads } from './features/uploads/feature.ts';
 import type { Uploads } from './features/uploads/uploads.ts';
@@ -35,14 +49,18 @@ import { createOutbound, type Destination } from './platform/outbound/outbound.t
 import { loadKey } from './platform/tokens/keys.ts';
 import { VERSION } from './platform/version.ts';
 
-type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'> & { machine: Machine };
+type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'> & {
+  machine: Machine;
+  /** Ends a start that waits. */
+  signal: AbortSignal | undefined;
+};
 
 /** Opens all features in order. A feature uses those above it directly, and those below it through small functions. */
-export async function openFeatures(config: Config, { base, storage, machine }: Foundation) {
+export async function openFeatures(config: Config, { base, storage, machine, signal }: Foundation) {
   const { database, clock, events } = base;
   const { space, objects, presigner, links } = storage;
   const { data, runtime, address_classes, ip_database = NO_IP_DATABASE } = machine;
-  const { public_url, local_url, host, own_hosts, server_host, sites_domain, datacenter } = config;
+  const { public_url, local_url, host, own_hosts, server_host, sites_domain, servers_domain, datacenter } = config;
   const { transfers_max, s3, limits, shared_captcha_keys, picture_quota, outbound_allow } = config;
   const { node_id } = data;
   await using opened = new AsyncDisposableStack();
@@ -76,9 +94,13 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
   const uploads: Uploads = add(
     openUploads({ ...base, objects, presigner, transfers, authorize: (...asked) => games.tenants.authorize(...asked) }),
   );
+  const directory = data.folder('builds');
+  const { container_base_file: file } = config;
+  const has_base_image = file !== undefined && runtime.kinds.includes('oci_bundle');
+  const base_image = has_base_image ? await openBaseImage({ file, directory }) : undefined;
   const builds = add(
     openBuilds({
-      ...{ ...base, uploads, space, available: runtime, directory: data.folder('builds'), ...config.builds },
+      ...{ ...base, uploads, links, transfers, space, available: runtime, directory, base_image, ...config.builds },
       buildsInUse: () => servers.buildsOn(node_id),
     }),
   );
@@ -86,7 +108,18 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
   const versions = add(openVersions({ ...base, builds, sites, datacenters, shared_captcha_keys, outbound_allow }));
   const namespaces: Namespaces = add(
     openNamespaces({
-      ...{ ...base, versions, public_url, local_url, host, own_hosts, server_host, sites_domain, ...config.domains },
+      ...{
+        ...base,
+        versions,
+        public_url,
+        local_url,
+        host,
+        own_hosts,
+        server_host,
+        sites_domain,
+        servers_domain,
+        ...config.domains,
+      },
       admitToken: (caller, game_id) => games.admitToken(caller, game_id),
     }),
   );
@@ -94,14 +127,49 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
     openGames({
       ...{ ...base, identities, groups, namespaces, versions, datacenters, public_url, sites_domain },
       countPlayers: () => lobbies.countPlayers(),
+      findShare: (share_id) => shares.find(share_id),
+    }),
+  );
+  const shares: Shares = add(
+    openShares({
+      ...{ ...base, public_url },
+      admitToken: (caller, game_id) => games.admitToken(caller, game_id),
+      namespaceOfLobby: (lobby) => lobbies.namespaceOf(lobby),
+    }),
+  );
+  const audit = add(
+    openAudit({
+      ...{ ...base, identities, groups, audit_days: config.audit_days },
+      gameOfUpload: async (upload_id) => (await uploads.get(upload_id)).game_id ?? undefined,
+      namespaceOfLobby: (lobby) => lobbies.namespaceOf(lobby),
     }),
   );
   add(openMedia({ ...base, uploads, identities, groups, games, transfers, picture_quota, public_url }));
   add(openDevices({ ...base, games, public_url }));
-  const served = { games, namespaces, versions, sites, uploads, transfers };
+  const hub = add(openHub({ ...base, games, identities, public_url }));
+  const served = { games, namespaces, versions, sites, uploads, transfers, space };
   const cdn = opened.use(await openCdn({ ...base, ...served, directory: data.folder('compressed'), sites_domain }));
 
+  const certificates = add(await openCertificates({ ...base, data, ...config.tls.certificates }));
+  const { port, tls } = config;
+  const addressOf = createAddresses({ ...tls, port, servers_domain, public_url, certificates });
+
   const { datacenter_id } = await datacenters.register(datacenter);
+  const machines = add(
+    await openMachines({
+      ...{ ...base, ...config.machines, signal },
+      own: { node_id, datacenter_id, name: hostname(), place: data.place, data_directory: data.path },
+      endServersOf: (tx, lost_node_id) => servers.giveUpWith(tx, lost_node_id),
+      requireAdministrator: (caller) => identities.requireAdministrator(caller),
+      async loads() {
+        const [of_servers, of_lobbies] = await Promise.all([servers.countByMachine(), lobbies.countByMachine()]);
+        const NONE = { lobbies: 0, players: 0 };
+        return new Map<string, Load>(
+          [...of_servers].map(([id, count]) => [id, { servers: count, ...(of_lobbies.get(id) ?? NONE) }]),
+        );
+      },
+    }),
+  );
   const bootstrap = add(
     await openBootstrap({
       ...{ ...base, identities, groups, games, namespaces, versions, uploads, builds, with_demo: config.demo },
@@ -109,14 +177,35 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
     }),
   );
 
+  const traffic = createTraffic({ limits, bytes_a_minute: config.bytes_a_minute });
+  const relays = opened.use(
+    createRelays({
+      ...{ certificates, events, servers_domain, limits, server_host, traffic },
+      proxy_protocol: config.relay_proxy_protocol,
+      evict: (port) => evictFromPort({ events, runtime, records: { database, clock, node: { node_id } } }, port),
+    }),
+  );
   const node = { node_id, datacenter_id, api_url: local_url, ...config.servers };
   const { groupsOf } = games;
   const servers: Servers = add(
     openServers({
-      ...{ ...base, builds, datacenters, runtime, node, groupsOf, isSpaceLow: storage.database_space.isLow },
+      ...{
+        ...base,
+        builds,
+        datacenters,
+        runtime,
+        node,
+        groupsOf,
+        addressOf,
+        relays,
+        machines,
+        isSpaceLow: storage.database_space.isLow,
+      },
       disk_max: config.servers.disk_max,
     }),
   );
+  // Before the service answers, which may name them.
+  await relays.keep(await servers.listOn(node_id));
   add(openBilling({ ...base, groups, games, servers }));
 
   const captcha = add(
@@ -131,13 +220,35 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
     ...{ clock, ip_database, verification_timeout_ms: config.verification_timeout_ms },
     outbound: createOutbound({ allowed_private: outbound_allow, onBreak }),
   });
+  const counters = add(openCounters({ ...base, countLobbies: () => lobbies.countByNamespace() }));
   const lobbies: Lobbies = add(
     openLobbies({
-      ...{ ...base, captcha, namespaces, versions, datacenters, servers, verification, address_classes, node_id },
+      ...{
+        ...base,
+        captcha,
+        namespaces,
+        versions,
+        datacenters,
+        servers,
+        machines,
+        verification,
+        address_classes,
+        counters,
+        node_id,
+        addressOf,
+      },
       ...{ own_region: datacenter.slug, request_timeout_ms: config.request_timeout_ms, ...config.lobbies },
     }),
   );
-  const certificates = add(await openCertificates({ ...base, data, ...config.tls.certificates }));
+  const gateway = opened.use(
+    add(
+      openGateway({
+        ...{ ...base, servers, lobbies, machines, node_id, datacenter_id, servers_domain, relays, traffic },
+        ...{ drain_ms: config.drain_ms, limits, requests_max: config.gateway_requests_max },
+        has_remote_servers: runtime.has_remote_servers ?? false,
+      }),
+    ),
+  );
   add(openExports({ lobbies, servers, links }));
   add(openRetention({ ...base, lobbies, servers, history_days: config.history_days }));
 
@@ -145,11 +256,15 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
   return {
     features,
     tenants: games.tenants,
+    audit: audit.recorder,
     cdn,
+    gateway,
     certificates,
     servers,
+    machines,
     node,
     bootstrap,
+    hub,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }

@@ -1,14 +1,17 @@
+import { availableParallelism, homedir, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
-import { allowingMoreFetches, transfersMaxOf } from './platform/fetches.ts';
+import { allowingMoreFetches, gatewayRequestsMaxOf, transfersMaxOf } from './platform/fetches.ts';
 import { assertProxySecret, readTrustedProxies } from './platform/http/addresses.ts';
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import type { Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
 import { overwriteVariables } from './platform/own-memory.ts';
+import type { PortProtocol } from './platform/tokens/caller.ts';
+import { assertServersDomain } from './servers-domain.ts';
 import {
   parseCoordinates,
   parseNameServers,
@@ -19,6 +22,7 @@ import {
   splitList,
 } from './setting-texts.ts';
 import { Settings } from './settings.ts';
+import { type ThrowawayPlaces, throwawaySettings } from './throwaway-settings.ts';
 import { readTlsSettings, type TlsSettings } from './tls-settings.ts';
 
 /** Default share of a machine's servers for the games of one developer group. */
@@ -61,6 +65,8 @@ export interface Config {
   database_pool: number;
   /** Maximum number of concurrent downloads and uploads. */
   transfers_max: number;
+  /** Maximum number of concurrent requests to game servers. */
+  gateway_requests_max: number;
   /** Undefined to store objects in the data directory. */
   s3: S3Settings | undefined;
   trusted_proxies: Network[];
@@ -76,20 +82,35 @@ export interface Config {
   demo: boolean;
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
+  /** How game servers learn the addresses of relayed clients; undefined if they do not. */
+  relay_proxy_protocol: 'v1' | 'v2' | undefined;
+  /** How long a stop waits for players at the gateway. */
+  drain_ms: number;
+  bytes_a_minute: { of_server: number; of_address: number };
   isolation: Settings['MUSTER_ISOLATION'];
   containers: { is_on: boolean; has_read_only_root: boolean; engine_url: string | undefined };
+  /** The file of the image on which archives run in containers. */
+  container_base_file: string | undefined;
+  /** Undefined if this machine runs game servers itself. */
+  kubernetes: KubernetesConfig | undefined;
   sites_domain: string;
   /** Further names by which the API is reached. */
   own_hosts: string[];
+  servers_domain: string;
   domains: {
     domains_allow: string[];
     /** Empty to use those of the machine. */
     name_servers: string[];
   };
+  machines: { lost_after_ms: number; rest_ms: number };
   servers: {
     server_ports: { min: number; max: number };
     servers_max: number;
     servers_per_group_max: number;
+    /** What servers may need together; undefined for no limit. */
+    resources_max: { cpu: number; memory: number } | undefined;
+    /** Protocols whose ports players reach by a relay. */
+    relayed: ReadonlySet<PortProtocol>;
     /** Undefined for no limit. */
     disk_max: { bytes: number; files: number } | undefined;
   };
@@ -105,6 +126,7 @@ export interface Config {
   ip_database_file: string | undefined;
   /** 0 keeps the history for ever. */
   history_days: number;
+  audit_days: number;
   builds: {
     /** 0 keeps unpacked builds until the disk is short of space. */
     unpacked_days: number;
@@ -124,6 +146,17 @@ export interface Config {
   connections_per_address_max: number | undefined;
   watch: { watch_hold_ms: number; watchers_max: number; watchers_per_caller_max: number };
   sockets: { sockets_max: number; sockets_per_caller_max: number };
+}
+
+/** The cluster that runs game servers. */
+interface KubernetesConfig {
+  /** The path of a kubeconfig, or `in-cluster`. */
+  place: string;
+  /** Undefined for the namespace of the credentials. */
+  namespace: string | undefined;
+  image: string;
+  host: string;
+  port: number;
 }
 
 /** Reads the settings. Throws StartError for an invalid value, and for a MUSTER_ name that is not a setting. */
@@ -150,6 +183,9 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   if (!URL.canParse(public_url)) {
     throw new StartError(`MUSTER_PUBLIC_URL is "${public_url}": expected an address like https://play.example.com.`);
   }
+  const [sites_domain, servers_domain] = [settings.MUSTER_SITES_DOMAIN, settings.MUSTER_SERVERS_DOMAIN];
+  const own_hosts = splitList(settings.MUSTER_OWN_HOSTS);
+  assertServersDomain({ servers_domain, sites_domain, public_url, own_hosts });
   return {
     host: settings.MUSTER_HOST,
     port: settings.MUSTER_PORT,
@@ -161,6 +197,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     database_url: settings.DATABASE_URL,
     database_pool: settings.MUSTER_DATABASE_POOL,
     transfers_max: transfersMaxOf(environment, { is_s3: s3 !== undefined }),
+    gateway_requests_max: gatewayRequestsMaxOf(environment),
     s3,
     trusted_proxies,
     proxy_secret: settings.MUSTER_PROXY_SECRET,
@@ -177,23 +214,39 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       coordinates: parseCoordinates(settings.MUSTER_DATACENTER_COORDINATES),
     },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
+    relay_proxy_protocol: proxyProtocolOf(settings),
+    drain_ms: settings.MUSTER_GATEWAY_DRAIN_MS,
+    bytes_a_minute: {
+      of_server: settings.MUSTER_GATEWAY_SERVER_MINUTE_MIB * MIB,
+      of_address: settings.MUSTER_GATEWAY_ADDRESS_MINUTE_MIB * MIB,
+    },
     isolation: settings.MUSTER_ISOLATION,
     containers: {
       is_on: settings.MUSTER_CONTAINERS === 'on',
       has_read_only_root: settings.MUSTER_CONTAINERS_READ_ONLY === 'on',
       engine_url: settings.MUSTER_CONTAINER_ENGINE,
     },
-    sites_domain: settings.MUSTER_SITES_DOMAIN,
-    own_hosts: splitList(settings.MUSTER_OWN_HOSTS),
+    container_base_file: settings.MUSTER_CONTAINER_BASE,
+    kubernetes: readKubernetes(settings),
+    sites_domain,
+    servers_domain,
+    own_hosts,
     domains: {
       domains_allow: splitList(settings.MUSTER_DOMAINS_ALLOW),
       name_servers: parseNameServers(settings.MUSTER_NAME_SERVERS),
     },
+    machines: { lost_after_ms: settings.MUSTER_MACHINE_LOST_MS, rest_ms: settings.MUSTER_MACHINE_REST_MS },
     servers: {
-      server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS, settings.MUSTER_PORT),
+      server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS, {
+        MUSTER_PORT: settings.MUSTER_PORT,
+        MUSTER_HTTPS_PORT: tls.https_port,
+        MUSTER_HTTP_PORT: tls.http_port,
+      }),
       servers_max: settings.MUSTER_SERVERS_MAX,
       servers_per_group_max:
         settings.MUSTER_SERVERS_PER_GROUP_MAX ?? Math.ceil(settings.MUSTER_SERVERS_MAX * GROUP_SHARE_DEFAULT),
+      resources_max: readResourcesMax(settings),
+      relayed: relayedProtocols(settings, tls),
       disk_max:
         settings.MUSTER_SERVER_DISK_MB === 0
           ? undefined
@@ -210,6 +263,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     outbound_allow: parseOutboundAllow(settings.MUSTER_OUTBOUND_ALLOW),
     ip_database_file: settings.MUSTER_IP_DATABASE,
     history_days: settings.MUSTER_HISTORY_DAYS,
+    audit_days: settings.MUSTER_AUDIT_DAYS,
     builds: { unpacked_days: settings.MUSTER_UNPACKED_DAYS },
     shared_captcha_keys: {
       ...readCaptchaKeys('hcaptcha', settings.MUSTER_HCAPTCHA_SITE_KEY, settings.MUSTER_HCAPTCHA_SECRET_KEY),
@@ -239,9 +293,12 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   };
 }
 
+/** What commands that talk to a service read, and what `muster test` hands to tests. They may be in the environment of one, too. */
+const OF_CLIENT = new Set(['MUSTER_URL', 'MUSTER_TOKEN', 'MUSTER_GAME', 'MUSTER_NAMESPACE', 'MUSTER_TEST_CLOCK']);
+
 function parseSettings(environment: Record<string, string | undefined>): Settings {
   for (const name of Object.keys(environment)) {
-    if (name.startsWith('MUSTER_') && !(name in Settings.properties)) {
+    if (name.startsWith('MUSTER_') && !(name in Settings.properties) && !OF_CLIENT.has(name)) {
       throw new StartError(`${name} is not a setting; "muster --help" lists them all.`);
     }
   }
@@ -264,6 +321,22 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
 
 /** Returns an environment that allows more concurrent fetches; undefined if the current one sets the limit already. */
 export const environmentForMoreFetches = () => allowingMoreFetches(process.env);
+
+/** Returns the variable with the order of a container of a pod. Throws StartError outside of pods. */
+export function readPodOrder(variable: string): string {
+  const order = process.env[variable];
+  if (order === undefined) throw new StartError('This command is for pods, which Muster makes.');
+  return order;
+}
+
+/** Reads the settings of a service for one run of tests, in places of its own. Throws StartError for an invalid value. */
+export const readThrowawayConfig = (places: ThrowawayPlaces) => readConfig(throwawaySettings(process.env, places));
+
+/** Returns folders for files that can be made again, the best first (XDG Base Directory Specification). */
+export function cacheDirectories(): string[] {
+  const of_user = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'muster');
+  return process.getuid?.() === 0 ? [of_user, '/var/cache/muster'] : [of_user];
+}
 
 /** Removes the secrets from the environment once they are read, so that no other process can find them there. */
 export function forgetSecrets(): void {
@@ -288,4 +361,51 @@ function expectation(shape: TSchema): string {
 function defaultDataDirectory(): string {
   const here = join(process.cwd(), 'muster-data');
   return process.getuid?.() === 0 && !canBeEnteredByOthers(process.cwd()) ? '/var/lib/muster' : here;
+}
+
+const proxyProtocolOf = ({ MUSTER_RELAY_PROXY_PROTOCOL: version }: Settings) =>
+  version === 'off' ? undefined : version;
+
+/** Returns what servers of this machine may need together: processors in thousandths, memory in megabytes. */
+function readResourcesMax(settings: Settings): Config['servers']['resources_max'] {
+  const { MUSTER_RESOURCES_PERCENT: percent, MUSTER_KUBERNETES } = settings;
+  // A cluster's scheduler knows what its nodes have.
+  if (percent === undefined || MUSTER_KUBERNETES !== undefined) return undefined;
+  const times = percent / 100;
+  const memory_bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  return { cpu: availableParallelism() * 1_000 * times, memory: (memory_bytes / MIB) * times };
+}
+
+/** Throws StartError for a cluster that could not be used. */
+function readKubernetes(settings: Settings): KubernetesConfig | undefined {
+  const { MUSTER_KUBERNETES: place, MUSTER_KUBERNETES_IMAGE: image, MUSTER_KUBERNETES_HOST: host } = settings;
+  if (place === undefined) return undefined;
+  if (image === undefined || host === undefined) {
+    const missing = image === undefined ? 'MUSTER_KUBERNETES_IMAGE' : 'MUSTER_KUBERNETES_HOST';
+    throw new StartError(`MUSTER_KUBERNETES needs ${missing}. ${Settings.properties[missing].description}`);
+  }
+  if (/^(127[.]|::1$|localhost$)/.test(settings.MUSTER_HOST)) {
+    throw new StartError(
+      `MUSTER_KUBERNETES needs an API that pods reach, but MUSTER_HOST is ${settings.MUSTER_HOST}: set it to 0.0.0.0.`,
+    );
+  }
+  if (settings.MUSTER_RELAYS === 'all') {
+    throw new StartError('MUSTER_RELAYS is "all", but servers in Kubernetes have no relays: remove one of the two.');
+  }
+  return {
+    ...{ place, image, host },
+    namespace: settings.MUSTER_KUBERNETES_NAMESPACE,
+    port: settings.MUSTER_KUBERNETES_PORT,
+  };
+}
+
+function relayedProtocols(
+  { MUSTER_RELAYS, MUSTER_KUBERNETES }: Settings,
+  { https_port }: TlsSettings,
+): ReadonlySet<PortProtocol> {
+  if (MUSTER_KUBERNETES !== undefined) return new Set();
+  return new Set<PortProtocol>([
+    ...(https_port === undefined ? [] : ['tcp_tls' as const]),
+    ...(MUSTER_RELAYS === 'all' ? (['tcp', 'udp'] as const) : []),
+  ]);
 }

@@ -4,15 +4,19 @@ import type { Clock } from './platform/clock.ts';
 import type { Events } from './platform/events.ts';
 import { createAddresses } from './platform/http/addresses.ts';
 import { createApp } from './platform/http/app.ts';
+import type { Audit } from './platform/http/audit.ts';
 import type { Tenants } from './platform/http/authorization.ts';
 import { createCors } from './platform/http/cors.ts';
 import { documentRoutes } from './platform/http/documents.ts';
+import type { Gateway } from './platform/http/gateway.ts';
 import { type HealthCheck, healthRoutes } from './platform/http/health.ts';
 import { createRateLimiter } from './platform/http/rate-limits.ts';
 import { createRays, rayRoutes } from './platform/http/rays.ts';
 import type { Route } from './platform/http/route.ts';
 import type { Sites } from './platform/http/site.ts';
 import { openLimits } from './platform/limits/limits.ts';
+import { Refusals } from './platform/limits/refusals.ts';
+import { SOCKET_HANDLERS } from './platform/socket/socket-handlers.ts';
 import { createSockets } from './platform/socket/sockets.ts';
 import type { Tokens } from './platform/tokens/tokens.ts';
 import { RELEASE } from './platform/version.ts';
@@ -24,38 +28,42 @@ interface FrontOptions {
   tokens: Tokens;
   watch: Watch;
   tenants: Tenants;
+  audit: Audit;
   sites: Sites;
+  gateway: Gateway;
   /** The routes of all features. */
   routes: Route[];
   checks: HealthCheck[];
   /** Problems that an operator should fix, although the service works. */
   warnings: string[];
-  /** How well game servers are isolated, if that is known. */
-  isolation: { level: string; missing: string[] } | undefined;
+  /** Returns how well game servers are isolated, if that is known. */
+  readIsolation: () => { level: string; missing: string[] } | undefined;
   /** Identifies the database. Its processes count requests together. */
   epoch: string;
 }
 
 /** Opens the parts that answer requests: rate limits, the WebSocket channel and all routes. Does not listen yet. */
 export async function openFront(config: Config, options: FrontOptions) {
-  const { clock, events, checks, warnings, isolation, epoch } = options;
+  const { clock, events, checks, warnings, readIsolation, epoch } = options;
   const { public_url, local_url, request_timeout_ms } = config;
   await using opened = new AsyncDisposableStack();
   const stopping = new AbortController();
-  const isStopping: HealthCheck = async () => (stopping.signal.aborted ? 'it is stopping' : undefined);
+  let is_draining = false;
+  const isStopping: HealthCheck = async () => (is_draining || stopping.signal.aborted ? 'it is stopping' : undefined);
   const rays = createRays();
+  const refusals = new Refusals(clock);
   const describe = () => ({ app: app.api, routes });
   const examples = { values: EXAMPLES, keys: KEY_EXAMPLES };
   const routes = [
     ...options.routes,
     ...documentRoutes({ describe, version: RELEASE, examples, public_url }),
     ...rayRoutes(rays),
-    ...healthRoutes({ checks: [...checks, isStopping], warnings, isolation }),
+    ...healthRoutes({ checks: [...checks, isStopping], warnings, readIsolation, refused: () => refusals.list() }),
   ];
 
   const addresses = createAddresses(config.trusted_proxies, config.proxy_secret);
   const limits = opened.use(await openLimits({ clock, events, ...config.limits, epoch }));
-  const rate_limiter = createRateLimiter({ addresses, limits, events });
+  const rate_limiter = createRateLimiter({ addresses, limits, events, onRefused: ({ name }) => refusals.add(name) });
   const shared = { ...options, routes, limits, rate_limiter, public_url };
   const cors = createCors([public_url, local_url]);
   const sockets = createSockets({ ...shared, cors, ...config.sockets });
@@ -65,11 +73,17 @@ export async function openFront(config: Config, options: FrontOptions) {
   const everything = opened.move();
   return {
     fetch: app.fetch,
-    websocket: sockets.handlers,
+    websocket: SOCKET_HANDLERS,
+    /** Waits until players have left by themselves. Everything is served meanwhile, but the service is not ready. */
+    async drain(): Promise<void> {
+      is_draining = true;
+      await options.gateway.drain();
+    },
     /** Closes all sockets, and answers requests that wait. */
     stop() {
       stopping.abort();
       sockets.stop();
+      options.gateway.stop();
     },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };

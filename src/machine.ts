@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
 import type { Config } from './config.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
-import { combineRuntimes } from './features/servers/runtimes/by-kind.ts';
+import { combineRuntimes, withoutStarts } from './features/servers/runtimes/by-kind.ts';
 import { openContainers } from './features/servers/runtimes/container/containers.ts';
 import { openEngine } from './features/servers/runtimes/engine/engine.ts';
+import { ONLY_IN_PODS, openKubernetes } from './features/servers/runtimes/kubernetes/kubernetes.ts';
 import { openProcessRuntime } from './features/servers/runtimes/process/process-runtime.ts';
 import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';
@@ -10,6 +12,7 @@ import { type DataDirectory, openDataDirectory } from './platform/data-directory
 import type { Events } from './platform/events.ts';
 import { createCors } from './platform/http/cors.ts';
 import { type Answering, createPort } from './platform/http/listen.ts';
+import { releaseHold } from './platform/http/port-hold.ts';
 import { createWaitingAnswers } from './platform/http/waiting.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
 import type { Absence } from './platform/waiting.ts';
@@ -29,8 +32,10 @@ export interface Machine extends AsyncDisposable {
   answerWaiting(absence: Absence): Promise<void>;
   /** Accepts no more connections, and ends the open ones within a time limit. */
   stopAnswering(): Promise<void>;
-  /** Releases the port, so that other programs can use it while the service is stopped. */
-  releasePort(): void;
+  /** The files that name the holders of the ports for https and http; undefined if game servers run as our user. */
+  hold_files: { https: string; http: string } | undefined;
+  /** Releases the ports, so that other programs can use them while the service is stopped. */
+  releasePorts(): void;
 }
 
 /** Opens the parts that need no database. Throws StartError. */
@@ -66,8 +71,34 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
     events,
   });
   // A configured engine starts all containers. Those that ran before it was configured continue.
-  const runtime = combineRuntimes([processes, ...(engine ? [engine] : []), containers]);
+  const of_machine = [processes, ...(engine ? [engine] : []), containers];
+  const cluster =
+    config.kubernetes &&
+    opened.use(
+      await openKubernetes({
+        settings: config.kubernetes,
+        directory: data.folder('kubernetes'),
+        disk_max: config.servers.disk_max,
+        api_url: local_url,
+        machine_id: data.node_id,
+        events,
+      }),
+    );
+  const runtime = combineRuntimes(
+    cluster ? [cluster, ...of_machine.flatMap(withoutStarts), { missing: ONLY_IN_PODS }] : of_machine,
+    events,
+  );
   const port = createPort({ ...config, hold_file: is_root ? `${data.path}/port-hold` : undefined });
+  const hold_files = is_root
+    ? { https: `${data.path}/https-port-hold`, http: `${data.path}/http-port-hold` }
+    : undefined;
+  // A port whose setting was removed since.
+  if (hold_files && config.tls.https_port === undefined) releaseIfHeld(hold_files.https);
+  if (hold_files && config.tls.http_port === undefined) releaseIfHeld(hold_files.http);
+  const releasePorts = () => {
+    port.release();
+    for (const file of Object.values(hold_files ?? {})) releaseIfHeld(file);
+  };
 
   let awaited: Absence | undefined;
   const waiting: Answering = {
@@ -80,8 +111,8 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
   };
   opened.defer(async () => {
     await port.stop();
-    // Game servers that keep running must not get the port. Without a database only the runtime knows whether there are any.
-    if (awaited !== undefined && (await runtime.list()).length === 0) port.release();
+    // Game servers that keep running must not get the ports. Without a database only the runtime knows whether there are any.
+    if (awaited !== undefined && (await runtime.list()).length === 0) releasePorts();
   });
   const everything = opened.move();
   return {
@@ -99,7 +130,13 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
       if (is_new) await port.answerBy(waiting);
     },
     stopAnswering: port.stop,
-    releasePort: port.release,
+    hold_files,
+    releasePorts,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
+}
+
+/** Releases a port, without a look at all processes where nothing was held. */
+function releaseIfHeld(file: string): void {
+  if (existsSync(file)) releaseHold(file);
 }

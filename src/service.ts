@@ -11,6 +11,7 @@ import type { DatabaseAddress } from './platform/database/database.ts';
 import { createLog, type Events } from './platform/events.ts';
 import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/connection-limits.ts';
+import type { Answering } from './platform/http/listen.ts';
 import { whenAvailable } from './platform/waiting.ts';
 import { readEpoch } from './platform/watch/versions.ts';
 import { openPublicPorts } from './public-ports.ts';
@@ -19,7 +20,14 @@ export interface Service extends AsyncDisposable {
   bootstrap_result: BootstrapResult;
   /** The path of the file with the administrator's token, which only our user can read. */
   administrator_token_file: string;
-  /** Asks the game servers of this machine to end, and kills those that do not end in time. */
+  /** Makes a link that opens the hub, logged in as the administrator. It works once. */
+  createHubLink(): Promise<string>;
+  /** Lets this machine take no more game servers. Those that wait for it end when the service closes. */
+  stopTakingServers(): Promise<void>;
+  /**
+   * Asks the game servers of this machine to end, and kills those that do not end in time. Ends those too that wait for this
+   * machine because no other one takes them.
+   */
   stopServers(): Promise<void>;
 }
 
@@ -64,19 +72,26 @@ async function openAll(
 
   const { base, storage } = opened.use(await openBase(config, { ...options, clock, events, data }));
   const { database, watch } = base;
-  const composed = opened.use(await openFeatures(config, { base, storage, machine }));
-  const { features, servers, node, bootstrap, certificates } = composed;
+  const composed = opened.use(await openFeatures(config, { base, storage, machine, signal: options.signal }));
+  const { features, servers, machines, node, bootstrap, certificates, hub } = composed;
+  opened.defer(async () => {
+    const has_servers = await servers.isAnyOn(node.node_id).catch(() => true);
+    // If the database is away, the others give the machine up sooner.
+    await machines.stop({ has_servers }).catch((cause: unknown) => events.emit({ event: 'beat_failed', cause }));
+  });
   const administrator_token_file = data.writeSecret('administrator-token', `${bootstrap.administrator_token}\n`);
   const front = opened.use(
     await openFront(config, {
       ...base,
       tenants: composed.tenants,
+      audit: composed.audit,
       sites: composed.cdn,
+      gateway: composed.gateway,
       // Players call the last features, so the documents list these first.
       routes: features.toReversed().flatMap(({ routes = [] }) => routes),
       checks: [() => checkDatabase(database), storage.database_space.check],
       warnings: storage.warning === undefined ? [] : [storage.warning],
-      isolation: runtime.isolation,
+      readIsolation: () => runtime.isolation,
       epoch: await readEpoch(database.queries),
     }),
   );
@@ -86,22 +101,31 @@ async function openAll(
   opened.defer(async () => {
     working.abort();
     await Promise.all(work.map(({ stopped }) => stopped));
-    // Game servers that keep running must not get the port.
-    if (!(await servers.isAnyOn(node.node_id).catch(() => true))) machine.releasePort();
+    // Game servers that keep running must not get the ports.
+    if (!(await servers.isAnyOn(node.node_id).catch(() => true))) machine.releasePorts();
   });
-  const { fetch, websocket } = front;
-  await machine.answerBy({
-    fetch,
-    websocket,
+  let has_stopped_taking = false;
+  opened.defer(async () => {
+    if (!has_stopped_taking) return;
+    // Of lobbies that were created meanwhile.
+    const stopped = servers.stopWaiting(node.datacenter_id);
+    await stopped.catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
+  });
+  const answering: Answering = {
+    fetch: front.fetch,
+    websocket: front.websocket,
     evict: (port) => evictFromPort({ events, runtime, records: { database, clock, node } }, port),
-  });
+  };
+  await machine.answerBy(answering);
   let public_ports: AsyncDisposable | undefined;
   opened.defer(async () => {
+    await front.drain();
     front.stop();
     watch.release();
     await Promise.all([machine.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
   });
-  public_ports = await openPublicPorts(config, { certificates, answering: { fetch, websocket }, events });
+  const { hold_files } = machine;
+  public_ports = await openPublicPorts(config, { certificates, answering, hold_files, events });
 
   // Starts after the port is open, so that work that has piled up does not delay the first requests.
   const { signal } = working;
@@ -118,7 +142,12 @@ async function openAll(
   return {
     bootstrap_result: bootstrap,
     administrator_token_file,
-    stopServers: () => servers.stopAllOf(node.node_id),
+    createHubLink: async () => (await hub.createLink(bootstrap.administrator_token)).url,
+    async stopTakingServers() {
+      has_stopped_taking = true;
+      await machines.stopTaking();
+    },
+    stopServers: () => servers.stopAllOf(node),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }

@@ -36,15 +36,16 @@ export function readCaptchaKeys(
   throw new StartError(`${prefix}_${given}_KEY is set, but ${prefix}_${missing}_KEY is not: set both, or neither.`);
 }
 
-/** Parses `26000-31999`. The range must not include the port of the service. */
-export function parsePortRange(text: string, own_port: number): { min: number; max: number } {
+/** Parses `26000-31999`. The range must not include a port of the service; `own` has those by their settings. */
+export function parsePortRange(text: string, own: Record<string, number | undefined>): { min: number; max: number } {
   const [min = 0, max = 0] = text.split('-').map(Number);
   if (min < 1_024 || max > PORT_MAX || min > max) {
     throw new StartError(`MUSTER_SERVER_PORTS is "${text}": expected first-last within 1024 and ${PORT_MAX}.`);
   }
-  if (own_port >= min && own_port <= max) {
+  for (const [name, port] of Object.entries(own)) {
+    if (port === undefined || port < min || port > max) continue;
     throw new StartError(
-      `MUSTER_SERVER_PORTS is "${text}", which includes MUSTER_PORT (${own_port}): choose a range without it.`,
+      `MUSTER_SERVER_PORTS is "${text}", which includes ${name} (${port}): choose a range without it.`,
     );
   }
   return { min, max };

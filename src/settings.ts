@@ -85,7 +85,7 @@ export const Settings = Type.Object({
       minimum: 1,
       maximum: PORT_MAX,
       description:
-        'Port that redirects to https, and where the ACME authority proves hosts. Default: 80 with MUSTER_ACME_HOSTS, otherwise none.',
+        'Port that redirects to https, answers for game servers without TLS, and where the ACME authority proves hosts. Default: 80 with MUSTER_ACME_HOSTS, otherwise none.',
     }),
   ),
   DATABASE_URL: Type.Optional(
@@ -124,7 +124,7 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 100,
     description:
-      'Size of the pool of connections to PostgreSQL. Four more are used: for notifications, seats, connected players and lobby states.',
+      'Size of the pool of connections to PostgreSQL. Five more are used: for notifications, seats, connected players, lobby states and the beat of this machine.',
   }),
   MUSTER_LOG: Type.Union(
     [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],
@@ -163,6 +163,12 @@ export const Settings = Type.Object({
     description:
       'Domain of all sites: game--namespace.DOMAIN. Point *.DOMAIN at this service. It must not be the domain of the API.',
   }),
+  MUSTER_SERVERS_DOMAIN: Type.String({
+    default: 'servers.localhost',
+    pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
+    description:
+      'Domain of game servers with ports for http or https: SERVER-PORT.DOMAIN. Point *.DOMAIN at this service. Below localhost, players get the address of the server itself.',
+  }),
   MUSTER_OWN_HOSTS: Type.Optional(
     Type.String({
       pattern: `^${HOST_NAME}(, ?${HOST_NAME})*$`,
@@ -188,6 +194,36 @@ export const Settings = Type.Object({
     pattern: '^[0-9]{1,5}-[0-9]{1,5}$',
     description: 'Ports for game servers, first-last.',
   }),
+  MUSTER_RELAYS: Type.Union([Type.Literal('tls'), Type.Literal('all')], {
+    default: 'tls',
+    description:
+      'Which ports of game servers players reach through Muster, apart from http and https: tls (tcp_tls, if there is a certificate) or all (tcp and udp too).',
+  }),
+  MUSTER_RELAY_PROXY_PROTOCOL: Type.Union([Type.Literal('off'), Type.Literal('v1'), Type.Literal('v2')], {
+    default: 'off',
+    description:
+      'Whether relayed TCP connections begin with a header of the PROXY protocol, which tells game servers the addresses of players: off, v1 or v2.',
+  }),
+  MUSTER_GATEWAY_ADDRESS_MINUTE_MIB: Type.Integer({
+    default: 2_048,
+    minimum: 1,
+    maximum: 1_048_576,
+    description:
+      'MiB that one address and a game server may exchange in a minute through the gateway and relays. MUSTER_LIMITS_SCALE multiplies it.',
+  }),
+  MUSTER_GATEWAY_SERVER_MINUTE_MIB: Type.Integer({
+    default: 16_384,
+    minimum: 1,
+    maximum: 1_048_576,
+    description: 'MiB that all players and a game server may exchange in a minute through the gateway and relays.',
+  }),
+  MUSTER_GATEWAY_DRAIN_MS: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 86_400_000,
+    description:
+      "How long a stop waits for players' WebSockets and relayed connections to end by themselves. Meanwhile everything is answered, and /health/ready says 503.",
+  }),
   MUSTER_SERVERS_MAX: Type.Integer({
     default: 500,
     minimum: 1,
@@ -202,6 +238,27 @@ export const Settings = Type.Object({
         'Maximum number of game servers on this machine for the games of one developer group. Default: three quarters of MUSTER_SERVERS_MAX.',
     }),
   ),
+  MUSTER_RESOURCES_PERCENT: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100_000,
+      description:
+        "How much of this machine's processors and memory its game servers may need together, by their tiers. 100 promises what there is. Default: no limit but MUSTER_SERVERS_MAX. Not for MUSTER_KUBERNETES, whose cluster knows its nodes.",
+    }),
+  ),
+  MUSTER_MACHINE_LOST_MS: Type.Integer({
+    default: 30_000,
+    minimum: 1_000,
+    maximum: 3_600_000,
+    description:
+      'Time without a sign of this machine after which the other machines on its database give it up, with its game servers.',
+  }),
+  MUSTER_MACHINE_REST_MS: Type.Integer({
+    default: 600_000,
+    minimum: 1_000,
+    maximum: WEEK_MS,
+    description: 'The same after Muster was stopped and left game servers running, for example for an upgrade.',
+  }),
   MUSTER_SERVER_DISK_MB: Type.Integer({
     default: 4_096,
     minimum: 0,
@@ -225,9 +282,46 @@ export const Settings = Type.Object({
         'The socket of Docker or Podman that runs containers, like unix:///run/docker.sock. Default: Muster runs them itself.',
     }),
   ),
+  MUSTER_CONTAINER_BASE: Type.Optional(
+    Type.String({
+      description:
+        'The file of an image, as docker save writes it, on which archives with isolation container run. Default: such archives are refused.',
+    }),
+  ),
   MUSTER_CONTAINERS_READ_ONLY: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'off',
     description: 'Whether containers can write only to /tmp and /dev/shm, and not to the files of their image.',
+  }),
+  MUSTER_KUBERNETES: Type.Optional(
+    Type.String({
+      pattern: '^(in-cluster|/.+)$',
+      description:
+        'The Kubernetes cluster that runs game servers: in-cluster, or the path of a kubeconfig. Default: this machine runs them.',
+    }),
+  ),
+  MUSTER_KUBERNETES_NAMESPACE: Type.Optional(
+    Type.String({
+      pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$',
+      description: 'The namespace of the pods. Default: that of MUSTER_KUBERNETES.',
+    }),
+  ),
+  MUSTER_KUBERNETES_IMAGE: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9][A-Za-z0-9./:@_-]{0,511}$',
+      description: "Muster's own image, of this release, in which the pods run.",
+    }),
+  ),
+  MUSTER_KUBERNETES_HOST: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9.:-]+$',
+      description: 'Address at which pods reach this process: the API at MUSTER_PORT, and MUSTER_KUBERNETES_PORT.',
+    }),
+  ),
+  MUSTER_KUBERNETES_PORT: Type.Integer({
+    default: 8090,
+    minimum: 1,
+    maximum: PORT_MAX,
+    description: 'Port at which pods fetch their builds and hand over their output.',
   }),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
     default: 300_000,
@@ -283,6 +377,12 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 36_500,
     description: 'Days after which ended lobbies, players and servers are removed; 0 keeps them for ever.',
+  }),
+  MUSTER_AUDIT_DAYS: Type.Integer({
+    default: 90,
+    minimum: 0,
+    maximum: 36_500,
+    description: 'Days after which entries of the audit log are removed; 0 keeps them for ever.',
   }),
   MUSTER_RECEIPTS_PER_SECOND_MAX: Type.Integer({
     default: 50,

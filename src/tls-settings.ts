@@ -77,8 +77,8 @@ function readPairs(certificate_files: string | undefined, key_files: string | un
 }
 
 /** The names of this machine that need no DNS. */
-function localNames({ MUSTER_SITES_DOMAIN: sites_domain }: Settings): string[] {
-  return [...new Set(['localhost', '127.0.0.1', '::1', sites_domain, `*.${sites_domain}`])];
+function localNames({ MUSTER_SITES_DOMAIN: sites, MUSTER_SERVERS_DOMAIN: servers }: Settings): string[] {
+  return [...new Set(['localhost', '127.0.0.1', '::1', sites, `*.${sites}`, `*.${servers}`])];
 }
 
 function assertDifferent(ports: Record<string, number | undefined>): void {

@@ -9,7 +9,7 @@ const LINE_LENGTH_MAX = 120;
 /** Pages that are generated, or whose tables a test compares with the code. */
 const WIDE_PAGES = new Set(['docs/errors.md', 'docs/tokens.md', 'docs/isolation.md', 'docs/servers.md']);
 /** Names that do not say what a file holds. */
-const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.ts$/;
+const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.tsx?$/;
 
 /** Words and phrases that plain English says in another way: things are "it", and a caller or a player has a name. */
 const UNCLEAR = [
@@ -32,7 +32,7 @@ interface Import {
   specifier: string;
 }
 
-const files = listFiles('{src,tests,bench,examples,.ci}/**/*.ts');
+const files = listFiles('{src,tests,bench,examples,.ci}/**/*.{ts,tsx}');
 const sources = files.filter((path) => path.startsWith('src/'));
 const imports: Import[] = sources.flatMap(importsOf);
 const local = imports.filter(({ specifier }) => specifier.startsWith('.'));
@@ -43,7 +43,7 @@ describe('the house is tidy', () => {
     expect(local.length).toBeGreaterThan(300);
   });
 
-  test('arrows between layers point downwards: main → commands → service → composition, front, base, machine → features → platform', () => {
+  test('arrows between layers point downwards: main → commands → service → composition, front, base, machine → features → platform; commands → cli', () => {
     expect(local.filter(({ from, to }) => !mayUseLayer(from, to))).toEqual([]);
   });
 
@@ -51,8 +51,19 @@ describe('the house is tidy', () => {
     const isOfClient = (path: string) => path.startsWith('src/client/');
     const client = sources.filter(isOfClient);
     expect(client.length).toBeGreaterThan(3);
-    expect(imports.filter(({ from, to }) => isOfClient(from) !== isOfClient(to))).toEqual([]);
+    const others = imports.filter(({ from, to }) => isOfClient(from) !== isOfClient(to));
+    expect(others.filter(({ from }) => !/^src\/(hub|cli)\//.test(from))).toEqual([]);
     expect(client.filter((path) => /\b(Bun|process|Buffer)\./.test(read(path)))).toEqual([]);
+  });
+
+  test('the hub is for browsers: it imports only its own files, the client and its libraries, and nothing imports it', () => {
+    const isOfHub = (path: string) => path.startsWith('src/hub/');
+    const hub = imports.filter(({ from }) => isOfHub(from));
+    expect(hub.length).toBeGreaterThan(20);
+    const allowed =
+      /^(src\/hub\/|src\/client\/(client|left-out|receipt-texts|rows|wire)\.ts$|preact|@preact\/signals$|ansi-sequence-parser$|altcha-lib|bcryptjs$|ignore$|modern-tar$|uplot$)/;
+    expect(hub.filter(({ to }) => !allowed.test(to))).toEqual([]);
+    expect(imports.filter(({ from, to }) => isOfHub(to) && !isOfHub(from))).toEqual([]);
   });
 
   test('inside a feature: feature → routes → public API → store → tables; rules import only types', () => {
@@ -91,9 +102,9 @@ describe('the house is tidy', () => {
     );
   });
 
-  test('only config.ts reads the environment', () => {
+  test('only config.ts and cli/environment.ts read the environment', () => {
     const readers = sources.filter((path) => /\b(process|Bun)\.env\b/.test(read(path)));
-    expect(readers).toEqual(['src/config.ts']);
+    expect(readers.toSorted()).toEqual(['src/cli/environment.ts', 'src/config.ts']);
   });
 
   test('only platform/database imports a driver or the embedded PostgreSQL', () => {
@@ -112,12 +123,14 @@ describe('the house is tidy', () => {
 
   test('file names are specific', () => {
     expect(files.filter((path) => VAGUE_NAMES.test(basename(path)))).toEqual([]);
-    expect(files.filter((path) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.d)?\.ts$/.test(basename(path)))).toEqual([]);
+    expect(files.filter((path) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.d)?\.tsx?$/.test(basename(path)))).toEqual([]);
   });
 
   test('comments, messages and docs are in plain English', () => {
     const own = relative(ROOT, import.meta.path);
-    const texts = [...files.filter((path) => path !== own), ...listFiles('{docs/**/*,bench/README,README}.md')];
+    const pages = ['docs/**/*.md', 'bench/*.md', '*.md'].flatMap(listFiles);
+    expect(pages.length).toBeGreaterThan(50);
+    const texts = [...files.filter((path) => path !== own), ...pages];
     expect(texts.length).toBeGreaterThan(500);
     const unclear = texts.flatMap((path) =>
       read(path)
@@ -185,17 +198,25 @@ const LAYERS = [
   'machine',
   'features',
   'config',
+  'servers-domain',
   'tls-settings',
   'setting-texts',
+  'throwaway-settings',
   'settings',
   'platform',
 ];
 
+/** Documents that code reads. A test compares each with the code that it was generated from. */
+const GENERATED = new Set(['docs/muster.schema.json']);
+
 /** Features receive settings as values, so they do not import the configuration. */
 function mayUseLayer(from: string, to: string): boolean {
-  if (basename(to) === 'package.json') return true;
+  if (basename(to) === 'package.json' || GENERATED.has(to)) return true;
   const [above, below] = [layerOf(from), layerOf(to)];
   if (above === 'features' && (below === 'config' || below === 'settings')) return false;
+  // Commands that talk to a service know only its API.
+  if (above === 'cli') return below === 'cli' || below === 'client';
+  if (below === 'cli') return above === 'commands';
   return LAYERS.indexOf(above) <= LAYERS.indexOf(below);
 }
 

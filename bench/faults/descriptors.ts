@@ -1,13 +1,14 @@
 import { holdConnections as keepConnections } from '../../tests/support/held-connections.ts';
 import { commandOf } from '../../tests/support/program.ts';
 import { holdConnections, requestOf } from './connections.ts';
-import { CALM_S, calm, exactly, type Fault, failuresOf, holds, p99 } from './fault.ts';
+import { CALM_S, calm, exactly, type Fault } from './fault.ts';
 
 const ATTACKER = '127.0.0.9';
 const FILES_MAX = 256;
 const CONNECTIONS = 300;
 const SECONDS = 15;
-const LIVE_P99_MS = 500;
+/** Each request opens a connection, beside an attacker that has most of those that there may be. */
+const LIVE_MS_MAX = 500;
 
 export const descriptors: Fault = {
   name: 'descriptors',
@@ -33,23 +34,19 @@ export const descriptors: Fault = {
       }
       return attackers.closedCount() + silent.closedCount();
     };
-    const { live, find, result: closed } = await trial.phase(subject, 'new clients, meanwhile', attack);
-    trial.expect(exactly('new clients whose /health/live failed', 0, failuresOf(live)));
-    trial.expect(exactly('new clients whose find failed', 0, failuresOf(find)));
-    trial.expect(p99('p99 of their /health/live', live, LIVE_P99_MS));
-    const again = await trial.phase(subject, 'new clients, opened again', async () => {
+    const limits = { live_ms_max: LIVE_MS_MAX };
+    const { result: closed } = await trial.phase(subject, 'new clients, meanwhile', attack, limits);
+    const reopen = async () => {
       const base_url = `http://127.0.0.1:${port}`;
       const text = 'GET / HTTP/1.1\r\n';
       using attackers = keepConnections({ base_url, address: ATTACKER, count: CONNECTIONS, text, reopens: true });
       await calm();
       return attackers.closedCount();
-    });
-    trial.expect(exactly('the same while they are opened again', 0, failuresOf(again.live) + failuresOf(again.find)));
-    trial.expect(p99('p99 of their /health/live then', again.live, LIVE_P99_MS));
+    };
+    const again = await trial.phase(subject, 'new clients, opened again', reopen, limits);
     const lost = program.output().split('database_lost').length - 1;
     trial.expect(exactly('false database_lost events', 0, lost));
     trial.note('connections of the attacker that were closed', `${closed} of ${CONNECTIONS}, then ${again.result}`);
-    const after = await trial.phase(subject, 'new clients, afterwards', calm);
-    trial.expect(holds('as before afterwards', failuresOf(after.live) + failuresOf(after.find) === 0));
+    await trial.phase(subject, 'new clients, afterwards', calm);
   },
 };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Api } from '../../tests/support/api.ts';
 import { makeGame, type TestGame } from '../../tests/support/game.ts';
-import { atMost, calm, type Fault, failuresOf, holds, secondsSince, type Trial } from './fault.ts';
+import { atMost, calm, type Fault, holds, secondsSince, type Trial } from './fault.ts';
 
 const DISK_MIB = 2_048;
 const MIB = 1024 ** 2;
@@ -36,16 +36,16 @@ export const diskFull: Fault = {
       return '200';
     };
     const uploads = await trial.phase(subject, 'while uploads fill it', upload);
-    trial.note('uploads: ready; finds that failed', `${await isReady()}; ${failuresOf(uploads.find)}`);
+    const ready_meanwhile = await isReady();
+    trial.expect(holds('uploads: ready', ready_meanwhile === 200, { figure: String(ready_meanwhile) }));
     const is_told = /^50[37] /.test(uploads.result);
     trial.expect(holds('uploads: refused with 503 or 507', is_told, { figure: uploads.result }));
     trial.note('uploads: left free', `${((await freeBytes(disk)) / MIB).toFixed(0)} MiB`);
 
     const rest = join(disk, 'rest');
     await fill(rest, Number.POSITIVE_INFINITY);
-    const full = await trial.phase(subject, 'when nothing is left', calm);
+    await trial.phase(subject, 'when nothing is left', calm, { has_no_database: true });
     const ready = await isReady().catch(() => 0);
-    trial.note('full: finds that failed', String(failuresOf(full.find)));
     trial.expect(holds('full: not ready', ready === 503, { figure: String(ready) }));
 
     await unlink(rest);
@@ -61,7 +61,8 @@ export const diskFull: Fault = {
       }
       return secondsSince(started);
     };
-    const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back, BACK_S_WAITED + 15);
+    const options = { deadline_s: BACK_S_WAITED + 15, has_no_database: true };
+    const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back, options);
     trial.expect(atMost('writes succeed again, after there is room', BACK_S_MAX, back_s, 's'));
     await trial.phase(subject, 'afterwards', calm);
   },

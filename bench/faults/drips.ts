@@ -49,7 +49,7 @@ export const drips: Fault = {
         answers: [...statuses].map(([status, { length: times }]) => `${times} × ${status}`).join(', '),
       };
     };
-    const { result } = await trial.phase(subject, 'while they drip', drip, seconds + 30);
+    const { result } = await trial.phase(subject, 'while they drip', drip, { deadline_s: seconds + 30 });
     trial.expect(exactly('closed, of those refused at once', count / 2, result.refused));
     trial.expect(exactly('closed, of those whose body is waited for', count / 2, result.taken));
     trial.note('half of them closed after', result.half_s === undefined ? 'never' : `${result.half_s.toFixed(1)} s`);

@@ -1,5 +1,5 @@
 import type { Goal } from '../report.ts';
-import { percentile, type Samples } from '../samples.ts';
+import { percentile } from '../samples.ts';
 import type { Latencies } from './probe.ts';
 import type { Subject, SubjectOptions } from './subject.ts';
 
@@ -8,7 +8,7 @@ export interface Fault {
   name: string;
   /** What happens, in one line. */
   title: string;
-  /** Why it cannot run on this machine, in one line. */
+  /** Why it cannot run on this machine, in one line. The run fails then, unless other faults are named. */
   obstacle?(): string | undefined;
   run(trial: Trial): Promise<void>;
 }
@@ -19,12 +19,12 @@ export interface Trial {
   opened: AsyncDisposableStack;
   /** Starts the service with a game that the fault must not touch. */
   start(options?: SubjectOptions): Promise<Subject>;
-  /** Measures the service while the work runs. */
+  /** Measures the service while the work runs, and expects it to answer as ever. */
   phase<Result>(
     subject: Subject,
     name: string,
     work: () => Promise<Result>,
-    deadline_s?: number,
+    options?: PhaseOptions,
   ): Promise<Phase<Result>>;
   /** Waits for work until its deadline. */
   within<Result>(deadline_s: number, what: string, work: Promise<Result>): Promise<Result>;
@@ -32,6 +32,15 @@ export interface Trial {
   note(what: string, figure: string): void;
   /** Records a figure and its limit. */
   expect(goal: Goal): void;
+}
+
+export interface PhaseOptions {
+  deadline_s?: number;
+  /** The limits of the p99 of `/health/live`, and of finds. */
+  live_ms_max?: number;
+  find_ms_max?: number;
+  /** Whether the database cannot write meanwhile, so that finds may fail. */
+  has_no_database?: boolean;
 }
 
 export interface Phase<Result> {
@@ -60,8 +69,16 @@ export function holds(what: string, is_met: boolean, { figure = is_met ? 'yes' :
   return { what, limit: 'yes', figure, is_met };
 }
 
-export function p99(what: string, samples: Samples, limit_ms: number): Goal {
-  return atMost(what, limit_ms, percentile(samples, 0.99), 'ms');
+/** Returns a goal: all requests of a phase are answered with 200, and 99 of 100 in time. */
+export function allAnswered(what: string, latencies: Latencies, limit_ms: number): Goal {
+  const [p99, failed] = [percentile(latencies, 0.99), failuresOf(latencies)];
+  return {
+    what,
+    limit: `all 200, p99 <= ${limit_ms} ms`,
+    figure: `${failed === 0 ? '' : `${failed} failed, `}${round(p99)} ms`,
+    // Without a single answer, the p99 is not a number.
+    is_met: failed === 0 && p99 <= limit_ms,
+  };
 }
 
 function round(value: number): string {

@@ -48,12 +48,12 @@ Usage: bun bench/faults.ts [--quick] [fault …]
 
 Each fault runs against a service of its own, one after the other. While it happens, another process measures
 GET /health/live and the finds of another game, beside a calm phase of the same run. The exit code is 1 when a limit
-is missed. Everything that is started is ended, and its files are removed.
+is missed, and when a fault cannot be tried: name the others then. Everything that is started is ended, and its files
+are removed.
 
 Faults, all of them without a name:
 
 ${lines.join('\n')}
 
-Some need more than bun and the executable: root, or an S3 server (MUSTER_TEST_S3, see .ci/s3-server). Without it the
-fault is passed over with a line that says so.`;
+The fault "disk" needs root, to mount a small disk.`;
 }

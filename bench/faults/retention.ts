@@ -1,5 +1,5 @@
 import { openDatabaseOf } from './database.ts';
-import { atMost, calm, type Fault, secondsSince } from './fault.ts';
+import { atMost, calm, exactly, type Fault, secondsSince } from './fault.ts';
 
 const SERVERS = 50;
 const PIECES_PER_MINUTE = 480;
@@ -26,8 +26,9 @@ export const retention: Fault = {
       while (secondsSince(started) < GONE_S_WAITED && (await database.count(old)) > 0) await Bun.sleep(250);
       return { seconds: secondsSince(started), left: await database.count(old) };
     };
-    const { result } = await trial.phase(subject, 'while they are forgotten', forget, GONE_S_WAITED + 10);
+    const options = { deadline_s: GONE_S_WAITED + 10 };
+    const { result } = await trial.phase(subject, 'while they are forgotten', forget, options);
     trial.expect(atMost('old pieces gone, after', GONE_S_MAX, result.seconds, 's'));
-    trial.note('pieces left', `${result.left} of ${pieces}`);
+    trial.expect(exactly(`pieces left, of ${pieces}`, 0, result.left));
   },
 };

@@ -1,10 +1,12 @@
 import { type Goal, printTable } from '../report.ts';
 import { percentile } from '../samples.ts';
-import { type Fault, failuresOf, type Phase, type Trial } from './fault.ts';
+import { allAnswered, type Fault, failuresOf, type Phase, type PhaseOptions, type Trial } from './fault.ts';
 import type { Latencies } from './probe.ts';
 import { type Subject, type SubjectOptions, startSubject } from './subject.ts';
 
 const PHASE_S_MAX = 60;
+const LIVE_MS_MAX = 100;
+const FIND_MS_MAX = 250;
 const START_S_MAX = 90;
 const END_S_MAX = 60;
 const FAULT_S_MAX = 420;
@@ -16,7 +18,7 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
   const obstacle = fault.obstacle?.();
   if (obstacle !== undefined) {
     console.log(`  not tried: ${obstacle}`);
-    return [];
+    return [{ what: `${fault.name}: is tried`, limit: 'yes', figure: onOneLine(obstacle), is_met: false }];
   }
   const opened = new AsyncDisposableStack();
   const rows: string[][] = [];
@@ -25,9 +27,13 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
   const expect = (measured: Goal) => {
     const goal = { ...measured, figure: onOneLine(measured.figure) };
     goals.push({ ...goal, what: `${fault.name}: ${goal.what}` });
-    figures.push([goal.what, goal.figure, `limit ${goal.limit}`, goal.is_met ? 'met' : 'NOT MET']);
+    figures.push([goal.what, goal.figure, `limit ${goal.limit}`, stateOf(goal)]);
   };
-  const trial = createTrial({ is_quick, opened, rows, figures, expect });
+  const addLatencies = (phase: string, latencies: Latencies, goal: Goal | undefined) => {
+    if (goal) goals.push({ ...goal, what: `${fault.name}: ${goal.what}` });
+    rows.push(rowOf(phase, latencies, goal));
+  };
+  const trial = createTrial({ is_quick, opened, addLatencies, figures, expect });
   let interruption: unknown;
   try {
     await within(FAULT_S_MAX, 'the fault', Promise.race([fault.run(trial), interrupted]));
@@ -38,7 +44,8 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
   await within(END_S_MAX, 'everything to be removed', opened.disposeAsync()).catch((error) => {
     expect({ what: 'everything is removed', limit: 'yes', figure: describe(error), is_met: false });
   });
-  if (rows.length > 0) printTable('  Latency', [['', 'n', 'not 200', 'p50 ms', 'p99 ms', 'max ms', ''], ...rows]);
+  const head = ['', 'n', 'not 200', 'p50 ms', 'p99 ms', 'max ms', 'limit', '', ''];
+  if (rows.length > 0) printTable('  Latency', [head, ...rows]);
   if (figures.length > 0) printTable('  Figures', figures);
   if (interruption) throw interruption;
   return goals;
@@ -48,11 +55,12 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
 export class Interruption extends Error {}
 
 interface TrialDependencies extends Pick<Trial, 'is_quick' | 'opened' | 'expect'> {
-  rows: string[][];
   figures: string[][];
+  /** Records the latencies of a phase; without a goal, requests may fail meanwhile. */
+  addLatencies(phase: string, latencies: Latencies, goal: Goal | undefined): void;
 }
 
-function createTrial({ is_quick, opened, rows, figures, expect }: TrialDependencies): Trial {
+function createTrial({ is_quick, opened, addLatencies, figures, expect }: TrialDependencies): Trial {
   const is_fresh = new WeakMap<Subject, boolean>();
 
   async function start(options: SubjectOptions = {}): Promise<Subject> {
@@ -72,8 +80,10 @@ function createTrial({ is_quick, opened, rows, figures, expect }: TrialDependenc
     subject: Subject,
     name: string,
     work: () => Promise<Result>,
-    deadline_s = PHASE_S_MAX,
+    options: PhaseOptions = {},
   ): Promise<Phase<Result>> {
+    const { deadline_s = PHASE_S_MAX, has_no_database = false } = options;
+    const { live_ms_max = LIVE_MS_MAX, find_ms_max = FIND_MS_MAX } = options;
     const { probe, port, lines } = subject;
     await probe.start({ port, lines, is_fresh: is_fresh.get(subject) ?? false });
     const worked = await within(deadline_s, name, work()).then(
@@ -82,7 +92,9 @@ function createTrial({ is_quick, opened, rows, figures, expect }: TrialDependenc
     );
     const [live, find] = await probe.stop();
     if (!live || !find) throw new Error('the probe measured nothing');
-    for (const latencies of [live, find]) rows.push(rowOf(name, latencies));
+    addLatencies(name, live, allAnswered(`live, ${name}`, live, live_ms_max));
+    const find_goal = allAnswered(`find, ${name}`, find, find_ms_max);
+    addLatencies(name, find, has_no_database ? undefined : find_goal);
     if ('error' in worked) throw worked.error;
     return { result: worked.result, live, find };
   }
@@ -98,14 +110,15 @@ function createTrial({ is_quick, opened, rows, figures, expect }: TrialDependenc
   };
 }
 
-function rowOf(phase: string, latencies: Latencies): string[] {
+function rowOf(phase: string, latencies: Latencies, goal: Goal | undefined): string[] {
   const { name, milliseconds, failures } = latencies;
   const failed = failuresOf(latencies);
   const why = Object.entries(failures).map(([outcome, count]) => `${count} × ${outcome}`);
   const figures = [percentile(latencies, 0.5), percentile(latencies, 0.99), Math.max(...milliseconds)];
   const answered = milliseconds.length + failed - (failures['no answer'] ?? 0);
   const shown = figures.map((value) => (Number.isFinite(value) ? value.toFixed(1) : '–'));
-  return [`${name}, ${phase}`, String(answered), String(failed), ...shown, why.join(', ')];
+  const judged = goal ? [goal.limit, stateOf(goal)] : ['may fail', ''];
+  return [`${name}, ${phase}`, String(answered), String(failed), ...shown, ...judged, why.join(', ')];
 }
 
 async function within<Result>(deadline_s: number, what: string, work: Promise<Result>): Promise<Result> {
@@ -118,6 +131,12 @@ async function within<Result>(deadline_s: number, what: string, work: Promise<Re
   }
 }
 
-const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const stateOf = ({ is_met }: Goal): string => (is_met ? 'met' : 'NOT MET');
+
+/** Says why, by the first cause: the message of a failed query is its text. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : describe(error.cause);
+}
 
 const onOneLine = (text: string): string => text.trim().replaceAll(/\s+/g, ' ').slice(0, FIGURE_CHARACTERS_MAX);

@@ -1,6 +1,6 @@
 import { makeGame } from '../../tests/support/game.ts';
 import { serversOf } from '../../tests/support/servers.ts';
-import { calm, type Fault } from './fault.ts';
+import { calm, type Fault, holds } from './fault.ts';
 
 const SECONDS = 15;
 
@@ -15,6 +15,8 @@ export const yes: Fault = {
     const server_id = await servers.run('exec yes\n');
     await servers.started(server_id);
     await trial.phase(subject, 'while it prints', () => Bun.sleep((trial.is_quick ? 5 : SECONDS) * 1_000));
+    // Otherwise nothing was printed, and the phase shows nothing.
+    trial.expect(holds('its lines are in its log', (await servers.linesOf(server_id)).includes('y')));
     await servers.destroy(server_id);
   },
 };

@@ -18,7 +18,7 @@ const PROXY_SECRET = 'the load is a proxy that all players come through';
  * The process that makes requests is a trusted proxy, so each player has an address. Other settings have their
  * defaults, except that players who never connect keep their seats for as long as a bench runs.
  */
-const SETTINGS = {
+export const SETTINGS = {
   MUSTER_TRUSTED_PROXIES: '127.0.0.1',
   MUSTER_PROXY_SECRET: PROXY_SECRET.replaceAll(' ', '-'),
   MUSTER_LIMITS_SCALE: '1',
@@ -33,19 +33,25 @@ const CLIENT_PLAYERS_MAX = 8;
 const DEADLINES = { query_ms: 120_000, pool_wait_ms: 2_000, transaction_ms: 120_000 };
 
 /** The service from source on an embedded PostgreSQL, with a namespace whose lobbies the bench writes. */
-export interface Arena {
+export interface Arena extends Played {
   program: Program;
   database: Database;
+  /** How other processes reach the database. */
+  connection: ReturnType<typeof connectionOf>;
   database_pid: number;
   port: number;
+  /** Returns lines of a request of a lobby's server. */
+  headersOf(lobby_id: string): Promise<string>;
+}
+
+/** A namespace whose lobbies the bench writes. */
+export interface Played {
   namespace_id: string;
   lobbies: Lobbies;
   /** The answer of a find, as JSON. */
   answer: string;
   /** Lines of a player's request. */
   headers: string;
-  /** Returns lines of a request of a lobby's server. */
-  headersOf(lobby_id: string): Promise<string>;
 }
 
 export async function openArena(
@@ -54,10 +60,22 @@ export async function openArena(
 ): Promise<Arena> {
   const home = opened.use(await makeHome({ ...SETTINGS, ...settings }));
   const program = await home.start({ command: commandOf('source') });
-  const directory = join(home.data_directory, 'postgres');
-  const database = opened.use(
-    openDatabase(connectionOf({ directory } as Parameters<typeof connectionOf>[0]), 2, DEADLINES),
-  );
+  const connection = connectionOf({ directory: join(home.data_directory, 'postgres') });
+  const database = opened.use(openDatabase(connection, 2, DEADLINES));
+  const tokens = await createTokens(await loadKey(database.queries, systemClock, 'token'), systemClock);
+  return {
+    program,
+    database,
+    connection,
+    database_pid: postgresOf(home.data_directory),
+    port: Number(new URL(program.url).port),
+    ...(await makeNamespace(program, database)),
+    headersOf: async (lobby_id) => headersFor(await tokens.issue({ kind: 'lobby', lobby_id })),
+  };
+}
+
+/** Makes a game, and opens the lobbies of its namespace. */
+export async function makeNamespace(program: Program, database: Database): Promise<Played> {
   const mode = { actions: { create: { enabled: true } } };
   const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: SEATS_PER_LOBBY, mode });
   const { namespace_id, public_token } = game;
@@ -67,21 +85,16 @@ export async function openArena(
   await database.transact((tx) => touch(tx, [topics.namespace(namespace_id)]));
   const find = { token: public_token, body: JSON.parse(FIND.body) };
   const answer = await program.api.ok('POST', FIND.path, find);
-  const tokens = await createTokens(await loadKey(database.queries, systemClock, 'token'), systemClock);
-  const headersFor = (token: string) =>
-    `authorization: Bearer ${token}\r\nmuster-proxy-secret: ${SETTINGS.MUSTER_PROXY_SECRET}\r\n`;
   return {
-    program,
-    database,
-    database_pid: postgresOf(home.data_directory),
-    port: Number(new URL(program.url).port),
     namespace_id,
     lobbies: openLobbies(database, namespace_id, answer.lobby.lobby_id),
     answer: JSON.stringify(answer),
     headers: headersFor(public_token),
-    headersOf: async (lobby_id) => headersFor(await tokens.issue({ kind: 'lobby', lobby_id })),
   };
 }
+
+const headersFor = (token: string) =>
+  `authorization: Bearer ${token}\r\nmuster-proxy-secret: ${SETTINGS.MUSTER_PROXY_SECRET}\r\n`;
 
 /** Finds in an arena, which is emptied before each turn. */
 export function findsIn(name: string, arena: Arena, wanted: Parameters<Lobbies['empty']>[0]): Target {

@@ -93,16 +93,7 @@ export function medianOf(turns: Turn[]): Turn {
 }
 
 /** The column names for {@link cellsOf}. */
-export const TURN_HEADS = [
-  'a second',
-  'of Elysia',
-  'p50 ms',
-  'p99 ms',
-  'µs: thread',
-  'PostgreSQL',
-  'rest',
-  'load',
-] as const;
+export const TURN_HEADS = ['a second', 'of Elysia', 'p50 ms', 'p99 ms', 'µs: thread', 'PostgreSQL', 'rest', 'load'];
 
 /** Returns a turn as cells of a table, beside a peer's. */
 export function cellsOf(turn: Turn, peer: Turn): string[] {

@@ -42,7 +42,7 @@ export async function startMuster(opened: AsyncDisposableStack, name = 'Muster')
   const find = { token: public_token, body: { game_modes: ['default'] } };
   const { lobby_id: first } = (await program.api.ok('POST', '/matchmaker/lobbies/find', find)).lobby;
   const directory = join(home.data_directory, 'postgres');
-  const database = opened.use(openDatabase(connectionOf({ directory } as Parameters<typeof connectionOf>[0]), 2));
+  const database = opened.use(openDatabase(connectionOf({ directory }), 2));
   const lobbies = new Map<string, string[]>();
 
   /** Unchanged lobbies like the first one. */

@@ -1,5 +1,6 @@
 import { poll } from './poll.ts';
 import { fitsFrame, readPosition } from './positions.ts';
+import { applyRows, type RowsBody, type WholeBody } from './rows.ts';
 import { deliver, endPoll, type Listener, notify, type Stream, Streams } from './streams.ts';
 import { endPause, type Pause, startPause, TIMING, type Timing, within } from './timing.ts';
 import { type SocketEnd, WatchSocket } from './watch-socket.ts';
@@ -18,6 +19,10 @@ export interface ClientOptions {
    * socket did not open (browsers do not say whether the token was the reason), and when the function took too long.
    */
   token?: string | (() => string | Promise<string>) | undefined;
+  /** Called when changes begin to be pushed, and when that ends; the client goes on by itself. */
+  onConnection?: (is_connected: boolean) => void;
+  /** Opens a socket, for programs that reach the service through a proxy. By default `new WebSocket`. */
+  openSocket?: (url: string, protocols: string[]) => WebSocket;
   timing?: Partial<Timing>;
 }
 
@@ -87,6 +92,25 @@ export class Client {
     };
   }
 
+  /**
+   * Like `watch`, for lists whose bodies have `rows` or `changes`: calls `onRows` with all rows of the list, now and after
+   * each change. Rows that did not change are the same objects as before.
+   */
+  watchRows<Body extends RowsBody<object>>(
+    path: string,
+    onRows: (body: WholeBody<Body>) => void,
+    { onError }: Pick<WatchOptions, 'onError'> = {},
+  ): () => void {
+    let rows: object[] = [];
+    const onBody = ({ changes, ...body }: Body) => {
+      rows = applyRows(rows, { ...body, ...(changes && { changes }) });
+      // The caller knows the type of the rows.
+      onRows({ ...body, rows } as unknown as WholeBody<Body>);
+    };
+    // Without an index, so that the first body has all rows.
+    return this.watch<Body>(readPosition(path, undefined).path, onBody, onError && { onError });
+  }
+
   /** Ends everything. No callback is called afterwards. */
   close(): void {
     this.#closed.abort();
@@ -121,9 +145,13 @@ export class Client {
       const token = await this.#getToken();
       if (this.#isClosed()) return;
       const protocols = [SUBPROTOCOL, ...(token === undefined ? [] : [`bearer.${token}`])];
-      const socket = new WebSocket(`${this.#url.replace(/^http/, 'ws')}/watch`, protocols);
+      const address = `${this.#url.replace(/^http/, 'ws')}/watch`;
+      const socket = this.#options.openSocket?.(address, protocols) ?? new WebSocket(address, protocols);
       this.#socket = new WatchSocket(socket, this.#timing, {
-        onOpen: () => this.#endPauses(),
+        onOpen: () => {
+          this.#options.onConnection?.(true);
+          this.#endPauses();
+        },
         onBody: (stream, body) => this.#deliver(stream, body),
         onRefused: (stream, error, retry_after_ms) => this.#onRefused(stream, error, retry_after_ms),
         onEnd: (end) => this.#lose(end),
@@ -139,6 +167,7 @@ export class Client {
     this.#socket = undefined;
     this.#is_connecting = false;
     if (this.#isClosed()) return;
+    if (was_open) this.#options.onConnection?.(false);
     if (was_useful) this.#failures = 0;
     else if (retry_after_ms > 0) this.#failures = ATTEMPTS_MAX;
     if (code === CLOSE.unauthorized || !was_open) this.#token = undefined;

@@ -1,25 +1,52 @@
+import { createProgram, GROUPS, runClient } from '../cli/program.ts';
 import { VERSION } from '../platform/version.ts';
 import { Settings } from '../settings.ts';
 
-const COMMANDS = `Muster ${VERSION}: hosts multiplayer games.
-
-Usage: muster [command]
-
-  serve     starts the service (the default)
-  migrate   updates the database to this release, then exits
-  openapi   prints the API document (OpenAPI 3.1)
-  version   prints the version
-  --help    prints this help
-
-Settings, from the environment:
-`;
+const [HEADING, USAGE] = [`Muster ${VERSION}: hosts multiplayer games.`, 'Usage: muster [command], by default serve'];
+const LISTS: [heading: string, lines: [usage: string, text: string][]][] = [
+  [
+    'The machine of a service:',
+    [
+      ['serve', 'starts the service (the default)'],
+      ['migrate', 'updates the database to this release, then exits'],
+      ['backup FILE', 'writes the database, uploaded files and keys to one file; the service may run'],
+      ['restore FILE', 'restores a backup where there is no data yet'],
+      ['upgrade', 'says with --check whether this release can take over the database'],
+      ['test', 'runs a command, such as a test suite, with a throwaway service'],
+      ['openapi', 'prints the API document (OpenAPI 3.1)'],
+      ['version', 'prints the version'],
+    ],
+  ],
+  [
+    'Options:',
+    [
+      ['--help', 'prints this help; "muster help COMMAND" that of a command'],
+      ['--version', 'prints the version'],
+    ],
+  ],
+];
+const SETTINGS = 'Settings of serve, migrate, backup, restore and upgrade, from the environment:';
 
 const WIDTH = 96;
 const INDENT = ' '.repeat(Math.max(...Object.keys(Settings.properties).map(({ length }) => length)) + 4);
 
-/** Prints the commands and all settings. */
-export async function help(): Promise<number> {
-  console.log(COMMANDS);
+/**
+ * Prints the commands and all settings; of a command that talks to a service, its own help. `own` are the other commands.
+ * Returns the exit code.
+ */
+export async function help([name = '', ...rest]: string[] = [], own: readonly string[] = []): Promise<number> {
+  if (name !== '' && !name.startsWith('-') && !own.includes(name)) {
+    const is_known = createProgram().commands.some((command) => command.name() === name);
+    return await runClient(is_known ? [name, ...rest, '--help'] : [name], own);
+  }
+  console.log(`${HEADING}\n\n${USAGE}`);
+  const lists = [...listClientCommands(), ...LISTS];
+  const width = Math.max(...lists.flatMap(([, lines]) => lines.map(([usage]) => usage.length)));
+  for (const [heading, lines] of lists) {
+    console.log(`\n${heading}`);
+    for (const [usage, text] of lines) console.log(`  ${usage.padEnd(width)}  ${text}`);
+  }
+  console.log(`\n${SETTINGS}`);
   for (const [name, { description = '', default: fallback }] of Object.entries(Settings.properties)) {
     const text = fallback === undefined ? description : `${description} Default: ${fallback}.`;
     const [first = '', ...others] = wrap(text, WIDTH - INDENT.length);
@@ -27,6 +54,17 @@ export async function help(): Promise<number> {
     for (const line of others) console.log(`${INDENT}${line}`);
   }
   return 0;
+}
+
+/** Returns the commands for a service in their groups. */
+function listClientCommands(): typeof LISTS {
+  const { commands } = createProgram();
+  return Object.values(GROUPS).map((heading) => [
+    heading,
+    commands
+      .filter((command) => command.helpGroup() === heading)
+      .map((command) => [command.name(), command.description()]),
+  ]);
 }
 
 function wrap(text: string, width: number): string[] {

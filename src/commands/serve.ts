@@ -4,11 +4,9 @@ import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
 import { allowMoreFetches } from './more-fetches.ts';
-import { listenForStop } from './stop-signals.ts';
+import { INTERRUPTED_EXIT_CODE, listenForStop } from './stop-signals.ts';
 
-/** The exit code that a shell reports for a program that ctrl-C ended. */
-const INTERRUPTED_EXIT_CODE = 130;
-/** Longer than a stop usually takes, with open requests and the deadlines of the database. */
+/** Longer than a stop usually takes once players have left, with open requests and the deadlines of the database. */
 const STOP_WITHIN_MS = 30_000;
 
 /** Serves until SIGTERM or SIGHUP, which leave game servers running for the next start, or ctrl-C, which ends them too. */
@@ -27,11 +25,11 @@ export async function serve(): Promise<number> {
   void stop_requested.then((reason) => giving_up.abort(reason));
   const service = await openUnlessStopped(config, events, giving_up.signal);
   if (!service) {
-    await events.settle();
+    await events.flush();
     return 0;
   }
   const started_in_ms = Math.round(performance.now() - started);
-  console.log(greeting(config, service));
+  console.log(greeting(config, service, await service.createHubLink()));
   events.emit({ event: 'service_started', version: VERSION, url: config.public_url, started_in_ms });
 
   const reason = await stop_requested;
@@ -40,11 +38,12 @@ export async function serve(): Promise<number> {
     console.log(
       'Stopping the service and its game servers. Press ctrl-C again to exit at once; the next start finds what still runs.',
     );
-    await service.stopServers();
+    await stopServers(service).catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
   }
-  const is_closed = await closeInTime(service);
-  if (!is_closed) events.emit({ event: 'service_stopped_late', after_ms: STOP_WITHIN_MS });
-  await events.settle();
+  const within_ms = STOP_WITHIN_MS + config.drain_ms;
+  const is_closed = await closeInTime(service, within_ms);
+  if (!is_closed) events.emit({ event: 'service_stopped_late', after_ms: within_ms });
+  await events.flush();
   return is_closed ? 0 : 1;
 }
 
@@ -59,22 +58,29 @@ async function openUnlessStopped(config: Config, events: Events, signal: AbortSi
   }
 }
 
+async function stopServers(service: Service): Promise<void> {
+  await service.stopTakingServers();
+  await service.stopServers();
+}
+
 /** Closes the service. Returns false if that takes too long; then the next start cleans up as after a crash. */
-async function closeInTime(service: Service): Promise<boolean> {
+async function closeInTime(service: Service, within_ms: number): Promise<boolean> {
   const late = Promise.withResolvers<false>();
-  const timer = setTimeout(() => late.resolve(false), STOP_WITHIN_MS);
+  const timer = setTimeout(() => late.resolve(false), within_ms);
   const is_closed = await Promise.race([service[Symbol.asyncDispose]().then(() => true), late.promise]);
   clearTimeout(timer);
   return is_closed;
 }
 
-function greeting(config: Config, { bootstrap_result, administrator_token_file }: Service): string {
+function greeting(config: Config, service: Service, hub_link: string): string {
+  const { bootstrap_result, administrator_token_file } = service;
   const { is_first_start, administrator_token, demo } = bootstrap_result;
   const token = is_first_start ? `${administrator_token}\n                       also in ` : '';
   return [
     `Muster ${VERSION} is at ${config.public_url}`,
     `  data                 ${config.data_directory}`,
     `  administrator token  ${token}${administrator_token_file}`,
+    `  hub, opens once      ${hub_link}`,
     ...(demo ? [`  demo, in two tabs    ${config.public_url}/demo`] : []),
     `  API, to try          ${config.public_url}/swagger`,
   ].join('\n');

@@ -1,4 +1,6 @@
-/** A service gets SIGHUP when its terminal is closed. */
+/** The exit code that a shell reports for a program that ctrl-C ended. */
+export const INTERRUPTED_EXIT_CODE = 130;
+/** SIGHUP comes when the terminal is closed. */
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export type StopSignal = (typeof STOP_SIGNALS)[number];
 
@@ -8,7 +10,7 @@ export type StopSignal = (typeof STOP_SIGNALS)[number];
  */
 const ONE_PRESS_MS = 1_000;
 
-/** Waits for a signal that asks the service to stop, and returns it. A second press of ctrl-C calls `leave`. */
+/** Resolves with the first signal that asks this program to stop. A second press of ctrl-C calls `leave`. */
 export function listenForStop(leave: () => void): Promise<StopSignal> {
   const { promise, resolve } = Promise.withResolvers<StopSignal>();
   let first_at: number | undefined;

@@ -3,6 +3,8 @@ export const topics = {
   /** The certificates that an ACME authority has issued. */
   certificates: () => 'certificates',
   datacenters: () => 'datacenters',
+  /** Which machines there are, and whether they take work. Beats do not change it. */
+  machines: () => 'machines',
   deviceLink: (device_link_id: string) => `device-link:${device_link_id}`,
   identity: (identity_id: string) => `identity:${identity_id}`,
   /** A group, its members and join requests. */
@@ -18,10 +20,18 @@ export const topics = {
   siteHost: (host: string) => `site-host:${host}`,
   /** The lobbies of a namespace and their free seats. */
   lobbiesOf: (namespace_id: string) => `lobbies-of:${namespace_id}`,
+  /** The receipts of a namespace's requests for seats. */
+  receiptsOf: (namespace_id: string) => `receipts-of:${namespace_id}`,
   /** The queue of finds that wait in a namespace. */
   queueOf: (namespace_id: string) => `queue-of:${namespace_id}`,
   /** The connects and disconnects of a namespace's players. */
   playersOf: (namespace_id: string) => `players-of:${namespace_id}`,
+  /** Players who lost their seats to a developer. */
+  kicks: () => 'kicks',
+  /** Connections of players through the gateway of a machine that others have replaced. */
+  replacedOf: (node_id: string) => `replaced-of:${node_id}`,
+  /** The counters of a namespace, by minutes. */
+  countersOf: (namespace_id: string) => `counters-of:${namespace_id}`,
   /** Whether a lobby is ready, closed or stopped, and its state. */
   lobby: (lobby_id: string) => `lobby:${lobby_id}`,
   /** How many players of a lobby have connected. */
@@ -32,6 +42,10 @@ export const topics = {
   buildsOf: (game_id: string) => `builds-of:${game_id}`,
   /** The sites of a game. */
   sitesOf: (game_id: string) => `sites-of:${game_id}`,
+  /** A link by which anyone can look. */
+  share: (share_id: string) => `share:${share_id}`,
+  /** The links of a namespace. */
+  sharesOf: (namespace_id: string) => `shares-of:${namespace_id}`,
   upload: (upload_id: string) => `upload:${upload_id}`,
   server: (server_id: string) => `server:${server_id}`,
   /** What a server uses. */

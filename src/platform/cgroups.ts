@@ -29,6 +29,11 @@ export interface Cgroups {
 const CPU_PERIOD_US = 100_000;
 /** The smallest quota that the kernel accepts. */
 const CPU_QUOTA_MIN_US = 1_000;
+/**
+ * The weight of a group. If the machine has too little processor time, a busy group gets half of what a busy thread of this
+ * process gets (version 1, in which a thread has 1,024), or of what its group gets (version 2, in which it has 100).
+ */
+const CPU_WEIGHT = { 1: '512', 2: '50' } as const;
 const GROUP_NAME = /^muster-[0-9a-f-]{36}$/;
 const nameOf = (id: string) => `muster-${id}`;
 /** The group of this process, beside those that it creates: version 2 allows processes only in leaves of the tree. */
@@ -166,8 +171,12 @@ export function limitFilesOf(
         ? [
             ['cpu.cfs_period_us', String(CPU_PERIOD_US)],
             ['cpu.cfs_quota_us', quota_us],
+            ['cpu.shares', CPU_WEIGHT[version]],
           ]
-        : [['cpu.max', `${quota_us} ${CPU_PERIOD_US}`]];
+        : [
+            ['cpu.max', `${quota_us} ${CPU_PERIOD_US}`],
+            ['cpu.weight', CPU_WEIGHT[version]],
+          ];
     case 'pids':
       return [['pids.max', String(limits.processes_max)]];
   }

@@ -4,6 +4,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  fstatSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -16,6 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { StartError } from './errors.ts';
 import { tryLock } from './libc.ts';
+import { BOOT_ID } from './processes.ts';
 
 /** The folders of a data directory. If the service runs as root, other users (PostgreSQL, game servers) enter some. */
 const FOLDERS = {
@@ -26,6 +28,7 @@ const FOLDERS = {
   servers: 0o711,
   containers: 0o700,
   engine: 0o700,
+  kubernetes: 0o700,
   programs: 0o711,
 } as const;
 
@@ -35,15 +38,26 @@ export interface DataDirectory extends Disposable {
   folder(name: keyof typeof FOLDERS): string;
   /** The id of this machine among those that share the work. Created at the first start. */
   node_id: string;
+  /** Identifies the directory on this machine since its boot. A copy of the directory has another place. */
+  place: string;
   /** Writes a file that only this user can read. Returns its path. */
   writeSecret(name: string, text: string): string;
 }
 
 /**
  * Opens the data directory, and creates it if it is missing. A lock, which ends with the process, keeps other services
- * from using it. Throws StartError if the directory cannot be used.
+ * from using it. Throws StartError if the directory cannot be used. A new directory gets the `node_id`.
  */
-export function openDataDirectory(wanted: string): DataDirectory {
+export function openDataDirectory(wanted: string, node_id?: string): DataDirectory {
+  const data = openUnlessInUse(wanted, node_id);
+  if (data) return data;
+  throw new StartError(
+    `The data directory ${realpathSync(wanted)} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.`,
+  );
+}
+
+/** Opens the data directory like `openDataDirectory`. Returns undefined if another process uses it. */
+export function openUnlessInUse(wanted: string, new_node_id?: string): DataDirectory | undefined {
   // A stricter umask would keep PostgreSQL and game servers out, a laxer one would let other users write.
   process.umask(0o022);
   const path = attempt(wanted, () => {
@@ -58,21 +72,18 @@ export function openDataDirectory(wanted: string): DataDirectory {
   }
   const lock_path = join(path, 'lock');
   const lock = attempt(lock_path, () => lockFile(lock_path));
-  if (lock === undefined) {
-    throw new StartError(
-      `The data directory ${path} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.`,
-    );
-  }
+  if (lock === undefined) return undefined;
   using opened = new DisposableStack();
   opened.defer(() => closeSync(lock));
   for (const [name, mode] of Object.entries(FOLDERS)) makeFolder(join(path, name), mode);
   const node_id_path = join(path, 'node-id');
-  const node_id = attempt(node_id_path, () => readOrMakeNodeId(node_id_path));
+  const node_id = attempt(node_id_path, () => readOrMakeNodeId(node_id_path, new_node_id));
   const everything = opened.move();
   return {
     path,
     folder: (name) => join(path, name),
     node_id,
+    place: placeOf(lock),
     writeSecret(name, text) {
       const file = join(path, name);
       attempt(file, () => writeWhole(file, text));
@@ -112,10 +123,14 @@ function lockFile(path: string): number | undefined {
   return undefined;
 }
 
-function readOrMakeNodeId(path: string): string {
+function placeOf(lock: number): string {
+  const { dev, ino } = fstatSync(lock);
+  return `${BOOT_ID}:${dev}:${ino}`;
+}
+
+function readOrMakeNodeId(path: string, fresh: string = crypto.randomUUID()): string {
   const known = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
   if (known !== '') return known;
-  const fresh = crypto.randomUUID();
   writeWhole(path, `${fresh}\n`);
   return fresh;
 }

@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { ServiceError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Loop, startLoop } from './loop.ts';
+import { isErrno } from './processes.ts';
 
 const CHECK_EVERY_MS = 10_000;
 /** Bytes that a writer may write between two checks. Several writers together may use some of the reserve. */
@@ -90,6 +91,11 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
 /** Returns the error of a write for which there is no space. */
 export function storageFull(cause?: unknown): ServiceError<'STORAGE_FULL'> {
   return new ServiceError('STORAGE_FULL', {}, { cause, retry_after_ms: RETRY_AFTER_MS });
+}
+
+/** Returns whether a write failed because the disk, or what the reserve leaves of it, is full. */
+export function isShortOfSpace(error: unknown): boolean {
+  return (error instanceof ServiceError && error.code === 'STORAGE_FULL') || isErrno(error, 'ENOSPC');
 }
 
 /** Reads the bytes that users other than root may still write. */

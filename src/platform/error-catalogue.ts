@@ -138,6 +138,54 @@ export const CATALOGUE = {
     message: 'This game has no such environment (namespace). Check the environment id.',
   },
   GAME_NOT_FOUND: { status: 404, message: 'No such game exists, or you have no access to it. Check the game id.' },
+  GATEWAY_BODY_SLOW: {
+    status: 400,
+    message:
+      'The request body was sent, or read by the game server, at less than {bytes} bytes a second. Send it faster.',
+  },
+  GATEWAY_NAME_NOT_FOUND: {
+    status: 404,
+    message: 'No game server has the name or port "{name}". Ask the matchmaker for the address again.',
+  },
+  GATEWAY_SERVER_ENDED: {
+    status: 400,
+    message: 'The game server {server_id} is gone: it {how}. Ask the matchmaker for another lobby.',
+  },
+  GATEWAY_SERVER_NOT_READY: {
+    status: 503,
+    message: 'The game server {server_id} has not started yet. Try again in a moment.',
+  },
+  GATEWAY_SERVER_SILENT: {
+    status: 503,
+    message: 'The game server {server_id} did not answer within {seconds} s. Tell its developer.',
+  },
+  GATEWAY_SERVER_UNREACHABLE: {
+    status: 503,
+    message: 'The game server {server_id} runs, but accepts no connection at its port. It may be starting: try again.',
+  },
+  GATEWAY_SOCKET_REFUSED: {
+    status: 503,
+    message:
+      'The game server {server_id} did not accept the WebSocket. It may be starting, or it refuses this path or protocol.',
+  },
+  GATEWAY_SOCKET_REQUIRED: {
+    status: 400,
+    message: "This port of the game server takes only players' WebSockets. Open one with a player's token.",
+  },
+  GATEWAY_TOKEN_REQUIRED: {
+    status: 401,
+    message:
+      "The WebSocket has no player's token. Add it to the address as player_token, or send the subprotocol bearer.TOKEN.",
+  },
+  GATEWAY_TOO_MANY_BYTES: {
+    status: 429,
+    message: 'The game server, or this address, has exchanged too many bytes in this minute. Try again in a minute.',
+  },
+  GATEWAY_TOO_MANY_CONNECTIONS: {
+    status: 429,
+    message:
+      'The game server, or this address at it, has too many requests in progress or WebSockets, or too many new ones in this second. Try again in a second.',
+  },
   GROUP_ALREADY_MEMBER: { status: 400, message: 'The identity is already a member of the group.' },
   GROUP_CANNOT_REQUEST_JOIN: {
     status: 400,
@@ -158,6 +206,14 @@ export const CATALOGUE = {
   },
   GROUP_NOT_FOUND: { status: 404, message: 'No such group exists, or you are not a member of it. Check the group id.' },
   GROUP_NOT_MEMBER: { status: 403, message: 'The identity is not a member of this group.' },
+  HUB_LINK_INVALID: {
+    status: 401,
+    message: 'The link to the hub was used or has expired. Get another one with "muster open".',
+  },
+  HUB_NOT_LOGGED_IN: {
+    status: 401,
+    message: 'The browser has no session of the hub, or it has ended. Get a link to log in with "muster open".',
+  },
   IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this. Log in as one.' },
   IDENTITY_NOT_FOUND: { status: 404, message: 'No such identity exists. Check the identity id.' },
   LIMITS_UNAVAILABLE: {
@@ -165,6 +221,7 @@ export const CATALOGUE = {
     message: 'The rate limiter is unavailable, so the request was not executed. Try again.',
   },
   LINK_INVALID: { status: 403, message: 'The link was altered or has expired. Ask for a new one.' },
+  MACHINE_NOT_FOUND: { status: 404, message: 'There is no such machine. List the machines to see their ids.' },
   MATCHMAKER_AUTO_CREATE_FAILED: {
     status: 400,
     message:
@@ -261,12 +318,25 @@ export const CATALOGUE = {
   },
   MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'The request has more than {max} tags. Send fewer.' },
   MATCHMAKER_VERIFICATION_FAILED: { status: 400, message: "The game's verification server rejected the player." },
+  MATCHMAKER_VERIFICATION_NOT_USED: {
+    status: 400,
+    message:
+      'The current version verifies no {kind} in the game mode "{game_mode}". Set verification_config of that action in the version to use it.',
+  },
   MATCHMAKER_VERIFICATION_REQUEST_FAILED: {
     status: 400,
     message: "The game's verification server could not be reached or did not answer in time. Try again.",
   },
   NAMESPACE_NOT_FOUND: { status: 404, message: 'This game has no such namespace. Check the namespace id.' },
   OBJECTS_UNAVAILABLE: { status: 503, message: 'The object storage is unavailable. Try again.' },
+  SERVERS_CLUSTER_UNAVAILABLE: {
+    status: 503,
+    message: 'The cluster that runs game servers does not answer. The server starts as soon as it does.',
+  },
+  SERVERS_ENGINE_UNAVAILABLE: {
+    status: 503,
+    message: 'The container engine of the machine does not answer. The server starts as soon as it does.',
+  },
   SERVERS_MUST_SPECIFY_ROUTING_TYPE: {
     status: 400,
     message: 'The routing of port "{port}" must have exactly one of game_guard and host.',
@@ -281,6 +351,11 @@ export const CATALOGUE = {
   },
   SERVICE_NOT_READY: { status: 503, message: 'The service is not ready: {reasons}.' },
   SERVICE_STOPPING: { status: 503, message: 'The service is stopping. Try again in a moment.' },
+  SHARES_TOO_MANY: {
+    status: 400,
+    message: 'The namespace already has the maximum of {max} share links. Revoke one first.',
+  },
+  SHARE_NOT_FOUND: { status: 404, message: 'There is no such share link. It may have been revoked, or has expired.' },
   STORAGE_FULL: { status: 503, message: "The service's disk is full. Try again after its operator has freed space." },
   TOKEN_ERROR: { status: 400, message: 'A token in the request is invalid: {reason}. Get a new one.' },
   TOKEN_INVALID: { status: 401, message: 'The token is malformed or was not signed by this service. Get a new one.' },

@@ -6,6 +6,7 @@ import { openStderr } from './stderr.ts';
 export type ServiceEvent =
   | { event: 'service_started'; version: string; url: string; started_in_ms: number }
   | { event: 'service_stopping'; reason: string }
+  | { event: 'servers_stop_failed'; cause: unknown }
   | { event: 'service_stopped_late'; after_ms: number }
   | { event: 'unexpected_failure'; cause: unknown }
   | { event: 'database_awaited'; reason: string; for_ms: number }
@@ -30,6 +31,7 @@ export type ServiceEvent =
   | { event: 'proxy_not_trusted'; address: string }
   | { event: 'https_opened' | 'https_renewed'; port: number; names: string[] }
   | { event: 'https_not_renewed'; port: number; cause: unknown }
+  | { event: 'servers_not_covered'; names: string; advice: string }
   | { event: 'local_authority_used'; file: string; advice: string }
   | { event: 'certificate_not_read'; reason: string }
   | { event: 'certificate_issued'; host: string; expires_at: string; renewal_at: string }
@@ -47,8 +49,17 @@ export type ServiceEvent =
   | { event: 'request_failed'; ray_id: string; method: string; route: string; cause: unknown }
   | { event: 'loop_failed'; loop: string; failures: number; cause: unknown }
   | { event: 'loop_corrected'; loop: string; count: number }
+  | { event: 'beat_failed'; cause: unknown }
+  | { event: 'audit_entry_not_completed'; entry_id: string; cause: unknown }
+  | { event: 'machine_awaited' | 'machine_lost'; node_id: string; host: string; for_ms: number; servers?: number }
+  | { event: 'machine_returned'; node_id: string }
+  | { event: 'machine_replaced'; node_id: string; host: string }
   | { event: 'server_step_failed'; server_id: string; step: string; cause: unknown }
+  | { event: 'runtime_failed'; step: string; kinds: string[]; cause: unknown }
   | { event: 'server_started'; server_id: string; identity: object; host: string; ports: number[]; isolation: string }
+  | { event: 'gateway_draining'; connections: number; within_ms: number }
+  | { event: 'gateway_drained'; connections: number }
+  | { event: 'relays_not_opened'; server_id: string; ports: number[]; cause: unknown }
   | { event: 'server_waits'; server_id: string; namespace_id: string; reason: string }
   | { event: 'server_adopted'; server_id: string; identity: object; host: string; ports: number[]; isolation: string }
   | {
@@ -62,6 +73,7 @@ export type ServiceEvent =
     }
   | { event: 'server_took_port'; server_id: string; port: number }
   | { event: 'container_engine_unavailable'; engine: string; reason: string }
+  | { event: 'cluster_unavailable'; cause: unknown }
   | { event: 'server_leftover_removed'; server_id: string }
   | { event: 'unused_build_removed'; build_id: string; unused_for_ms: number }
   | { event: 'lobby_created'; lobby_id: string; namespace_id: string; game_mode: string; region: string }
@@ -86,7 +98,7 @@ export interface Events {
 /** A log of events. */
 export interface Log extends Events {
   /** Waits until the lines so far are written. A process that ends before may lose the last ones. */
-  settle(): Promise<void>;
+  flush(): Promise<void>;
 }
 
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
@@ -94,6 +106,7 @@ export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   service_started: 'info',
   service_stopping: 'info',
+  servers_stop_failed: 'error',
   service_stopped_late: 'error',
   unexpected_failure: 'error',
   database_awaited: 'warn',
@@ -113,6 +126,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   https_opened: 'info',
   https_renewed: 'info',
   https_not_renewed: 'error',
+  servers_not_covered: 'warn',
   local_authority_used: 'info',
   certificate_not_read: 'error',
   certificate_issued: 'info',
@@ -123,13 +137,24 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   request_failed: 'error',
   loop_failed: 'error',
   loop_corrected: 'debug',
+  beat_failed: 'warn',
+  audit_entry_not_completed: 'warn',
+  machine_awaited: 'warn',
+  machine_lost: 'error',
+  machine_returned: 'warn',
+  machine_replaced: 'error',
   server_step_failed: 'error',
+  runtime_failed: 'error',
   server_started: 'info',
+  gateway_draining: 'info',
+  gateway_drained: 'info',
+  relays_not_opened: 'error',
   server_waits: 'warn',
   server_adopted: 'info',
   server_ended: 'info',
   server_took_port: 'warn',
   container_engine_unavailable: 'error',
+  cluster_unavailable: 'error',
   server_leftover_removed: 'warn',
   unused_build_removed: 'info',
   lobby_created: 'info',
@@ -148,7 +173,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
 
 /** Writes events to stderr: as readable lines if it is a terminal, else as JSON, one object per line. */
 export function createLog(level: LogLevel): Log {
-  if (level === 'off') return { emit() {}, settle: async () => {} };
+  if (level === 'off') return { emit() {}, flush: async () => {} };
   const stderr = openStderr({ onDropped: (count) => events.emit({ event: 'log_lines_dropped', count }) });
   const destination = process.stderr.isTTY
     ? pretty({ destination: stderr.stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
@@ -168,7 +193,7 @@ export function createLog(level: LogLevel): Log {
     destination,
   );
   const events: Log = {
-    settle: stderr.settle,
+    flush: stderr.flush,
     emit(event) {
       const level = LEVELS[event.event];
       // Most debug events come with each request, so this must be fast.

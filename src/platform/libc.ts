@@ -15,6 +15,7 @@ export const { symbols: libc } = dlopen('libc.so.6', {
   getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
   setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
   shutdown: { args: [i32, i32], returns: i32 },
+  waitpid: { args: [i32, ptr, i32], returns: i32 },
   getxattr: { args: [ptr, ptr, ptr, u64], returns: i64 },
   __errno_location: { args: [], returns: ptr },
 });
@@ -33,6 +34,13 @@ const FALLOC_PUNCH_HOLE = 2;
 /** Frees the disk blocks of a file's first bytes and keeps all offsets (fallocate(2)), if its file system can. */
 export function punchHole(descriptor: number, length: number): void {
   libc.fallocate(descriptor, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, 0n, BigInt(length));
+}
+
+const WNOHANG = 1;
+
+/** Removes an ended child, of which nothing else waits for the end (waitpid(2)). */
+export function waitForChild(pid: number): void {
+  libc.waitpid(pid, null, WNOHANG);
 }
 
 const ATTRIBUTE_BYTES_MAX = 64;

@@ -109,7 +109,8 @@ export function readStat(pid: number): ProcessStat | undefined {
     own_ms: (at(11) + at(12)) * MS_PER_TICK,
     waited_ms: (at(13) + at(14)) * MS_PER_TICK,
     memory_bytes: at(21) * PAGE_BYTES,
-    is_dead: fields[0] === 'Z' || fields[0] === 'X',
+    // A zombie with more than one thread is the main thread only, which ended before the others.
+    is_dead: (fields[0] === 'Z' && at(17) <= 1) || fields[0] === 'X',
   };
 }
 
@@ -127,6 +128,12 @@ export function readVariable(pid: number, name: string): string | undefined {
   if (!environment.includes(beginning)) return undefined;
   const entry = environment.split('\0').find((one) => one.startsWith(beginning));
   return entry?.slice(beginning.length);
+}
+
+/** Returns the hard limit of processes and threads of this process's user. */
+export function readUserProcessesMax(): number {
+  const [, max] = /^Max processes +\S+ +(\d+)/m.exec(readText('/proc/self/limits')) ?? [];
+  return max === undefined ? Number.POSITIVE_INFINITY : Number(max);
 }
 
 /** Lists the pids of all processes. */

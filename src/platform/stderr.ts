@@ -14,7 +14,7 @@ interface StderrOptions {
 export interface Stderr {
   stream: ReturnType<typeof pino.destination>;
   /** Waits until all lines are written. Gives up if they cannot be written, or are not read. */
-  settle(): Promise<void>;
+  flush(): Promise<void>;
 }
 
 /**
@@ -61,7 +61,7 @@ export function openStderr({ onDropped }: StderrOptions): Stderr {
   });
   return {
     stream,
-    async settle() {
+    async flush() {
       while (writing_since !== undefined && !has_failed && !isUnread()) await Bun.sleep(1);
     },
   };

@@ -4,7 +4,8 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import Ajv07 from 'ajv';
 import Ajv from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { writeApi, writeErrors, writeTokens } from '../../.ci/documents.ts';
+import { writeApi, writeCommands, writeErrors, writeSchema, writeTokens } from '../../.ci/documents.ts';
+import { HUB_TYPES, writeHubTypes } from '../../.ci/hub-types.ts';
 import { findAsset } from '../../src/platform/assets.ts';
 import { type Method, nameByPath } from '../../src/platform/http/route.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -22,8 +23,20 @@ describe('the generated documents are current:', () => {
     expect(await read('docs/openapi.json')).toBe(await writeApi(opened.api.base_url));
   });
 
+  test("the hub's types are those of the API (bun .ci/documents.ts writes them)", async () => {
+    expect(await Bun.file(HUB_TYPES).text()).toBe(await writeHubTypes(await Bun.file('docs/openapi.json').text()));
+  });
+
   test('docs/errors.md has every error (bun .ci/documents.ts writes it)', async () => {
     expect(await read('docs/errors.md')).toBe(writeErrors());
+  });
+
+  test('docs/cli.md has every command (bun .ci/documents.ts writes it)', async () => {
+    expect(await read('docs/cli.md')).toBe(writeCommands());
+  });
+
+  test('docs/muster.schema.json has every key of muster.yaml (bun .ci/documents.ts writes it)', async () => {
+    expect(await read('docs/muster.schema.json')).toBe(writeSchema());
   });
 
   test('docs/tokens.md says which call takes which token (bun .ci/documents.ts writes it)', async () => {
@@ -122,7 +135,7 @@ describe('the generated documents are current:', () => {
 
 /** `findLobby`, or `findLobbyV1` at the specification's address. */
 const VERB_AND_NOUN =
-  /^(add|ban|cancel|check|complete|connect|consume|create|delete|destroy|disconnect|export|find|get|inspect|join|kick|leave|list|patch|prepare|refresh|remove|request|reserve|resolve|revoke|send|set|setUp|transfer|unban|update|validate|watch)([A-Z][a-z]+)+(V1)?$/;
+  /^(add|ban|cancel|check|complete|connect|consume|create|delete|destroy|disconnect|export|find|get|inspect|join|kick|leave|list|patch|prepare|refresh|remove|request|reserve|resolve|revoke|search|send|set|setUp|transfer|try|unban|update|validate|watch)([A-Z][a-z]+)+(V1)?$/;
 
 interface Shown {
   schema: { $ref?: string };

@@ -15,6 +15,7 @@ const KINDS = [
   'player',
   'development_player',
   'device_link',
+  'share',
 ] as const;
 type Kind = (typeof KINDS)[number];
 

@@ -1,6 +1,7 @@
 import { deploy } from '../support/game.ts';
+import { machineIdOf } from '../support/machines.ts';
 import { makeGuest } from '../support/people.ts';
-import type { TestService } from '../support/service.ts';
+import { openTestService, type TestService } from '../support/service.ts';
 import { makeTenant, type Tenant } from '../support/tenant.ts';
 
 /** The parts of a request. */
@@ -45,8 +46,10 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
     env: { MODE: 'calm' },
     ports: { game: { port: 80, protocol: 'http' } },
   };
+  const verified = { enabled: true, verification_config: { url: 'https://verification.invalid/' } };
+  const verified_mode = { actions: { find: verified, join: verified, create: verified } };
   const default_mode = { taggable: true, allow_dynamic_max_players: true, actions: { create: { enabled: true } } };
-  const matchmaker = { game_modes: { default: default_mode }, max_players: 256, docker };
+  const matchmaker = { game_modes: { default: default_mode, verified: verified_mode }, max_players: 256, docker };
   const version_id = await deploy(api, game, matchmaker);
   const { game: seen } = await api.ok('GET', `/cloud/games/${game_id}`, owner);
   const { identity } = await api.ok('GET', '/identity/identities/self/profile', owner);
@@ -54,6 +57,7 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
   const guest = await makeGuest(api, game);
   await api.ok('POST', `/group/groups/${group_id}/join-request`, { token: guest.token, body: {} });
   const servers = `/games/${game_id}/environments/${ids.environment_id}/servers`;
+  const machine_id = await makeStoppedMachine(muster);
   const { datacenters } = await api.ok('GET', servers.replace('servers', 'datacenters'), { token: game.cloud_token });
 
   const server = () => ({
@@ -102,6 +106,10 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
     [`POST ${of_game}/matchmaker/lobbies/export-history`]: () => ({ body: { query_start: 0, query_end: 1 } }),
     [`POST ${of_environment}/servers`]: server,
     [`GET ${of_environment}/servers/{server_id}/logs`]: stream,
+    [`GET ${of_environment}/servers/{server_id}/log-search`]: () => ({
+      query: { stream: 'std_out', search_text: 'x' },
+    }),
+    [`POST ${of_namespace}/matchmaker/verification/try`]: () => ({ body: { kind: 'find', game_mode: 'verified' } }),
     [`POST ${of_environment}/builds/prepare`]: () => ({ body: { name: 'Build', ...SCRIPT } }),
     [`POST ${of_game}/builds`]: () => ({ body: { display_name: 'Build', ...SCRIPT } }),
     [`PATCH ${of_environment}/builds/{build_id}/tags`]: () => ({ body: { tags: { a: 'b' }, exclusive_tags: ['a'] } }),
@@ -135,7 +143,9 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
     [`POST ${of_game}/versions/validate`]: version,
     'POST /group/groups/{group_id}/transfer-owner': () => ({ body: { new_owner_identity_id: identity.identity_id } }),
     'POST /group/groups/{group_id}/join-request/{identity_id}': () => ({ path: { identity_id: guest.identity_id } }),
+    'PUT /cloud/machines/{machine_id}/drain': () => ({ path: { machine_id }, body: { deadline_ms: 1_000 } }),
     'POST /auth/tokens/identity': () => ({ headers: { origin: config.public_url } }),
+    'POST /hub/session': () => ({ headers: { origin: config.public_url }, body: { code: 'x' } }),
     'GET /identity/identities/batch/handle': handles,
     'GET /identity/identities/batch/summary': handles,
     'GET /cloud/devices/links': () => ({ query: { device_link_token } }),
@@ -148,6 +158,16 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
       const made = await api.ok('POST', servers, { token: game.cloud_token, ...server() });
       return { path: { server_id: made.server.id } };
     },
+    'POST /hub/session': async () => {
+      const { url } = await api.ok('POST', '/hub/links', { ...owner, body: {} });
+      return { body: { code: new URL(url).hash.replace('#login=', '') } };
+    },
   };
   return { tenant, administrator_token, docker, of, onceOf };
+}
+
+/** Starts a second machine and stops it, so that nothing runs on it. Returns its id. */
+async function makeStoppedMachine(muster: TestService): Promise<string> {
+  await using other = await openTestService({}, { beside: muster });
+  return await machineIdOf(other.config.data_directory);
 }

@@ -42,6 +42,11 @@ const BODIES: Record<string, (ids: Record<string, string>) => unknown> = {
   'POST /matchmaker/players/connected': ({ player_token }) => ({ player_token }),
   'POST /matchmaker/players/disconnected': ({ player_token }) => ({ player_token }),
   'PUT /cloud/games/{game_id}/namespaces/{namespace_id}/version': ({ version_id }) => ({ version_id }),
+  'POST /cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/verification/try': ({ lobby_id }) => ({
+    kind: 'find',
+    game_mode: 'default',
+    lobby_id,
+  }),
   'POST /cloud/games/{game_id}/namespaces': ({ version_id }) => ({ display_name: 'X', name_id: 'x', version_id }),
   'POST /cloud/games': ({ group_id }) => ({ display_name: 'X', developer_group_id: group_id }),
   'POST /cloud/games/{game_id}/versions': ({ image_id, site_id }) => ({
@@ -63,6 +68,7 @@ const IN_BODY: Record<string, string[]> = {
   '/matchmaker/players/connected': ['player_token'],
   '/matchmaker/players/disconnected': ['player_token'],
   '/cloud/games/{game_id}/namespaces/{namespace_id}/version': ['version_id'],
+  '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/verification/try': ['lobby_id'],
   '/cloud/games/{game_id}/namespaces': ['version_id'],
   '/cloud/games': ['group_id'],
   '/cloud/games/{game_id}/versions': ['image_id', 'site_id'],
@@ -82,7 +88,7 @@ async function listCases(mine: Tenant, other: Tenant): Promise<Case[]> {
       for (const ids of mixtures(names, mine, other)) {
         const filled = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name] ?? 'unknown'));
         const query = 'cursor' in ids ? `?cursor=${ids.cursor}&include_destroyed=true` : '';
-        const stream = /\/(logs|log-lines)$/.test(template) ? '?stream=std_out' : '';
+        const stream = /\/(logs|log-lines|log-search)$/.test(template) ? '?stream=std_out&search_text=a' : '';
         const named = new Set(Object.values(ids).filter((id) => Object.values(other.ids).includes(id)));
         for (const token of Object.values(mine.tokens)) {
           for (const path of new Set([`${filled}${query}${stream}`, `${upperCaseIds(filled)}${query}${stream}`])) {

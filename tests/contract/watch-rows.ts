@@ -1,7 +1,13 @@
+import { sql } from 'drizzle-orm';
+import { emptyCounts, startOfStep } from '../../src/features/counters/rules.ts';
+import { insertMinutes } from '../../src/features/counters/store.ts';
+import { MINUTE_MS } from '../../src/features/counters/tally.ts';
 import { createLogs } from '../../src/features/servers/logs.ts';
 import { minuteOf } from '../../src/features/servers/tables.ts';
 import { insertSamples } from '../../src/features/servers/usage-samples-store.ts';
+import { topics } from '../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
 import { buildsOf, SCRIPT } from '../support/builds.ts';
 import { seatOf } from '../support/game-server.ts';
 import { makeGuest } from '../support/people.ts';
@@ -16,7 +22,7 @@ export interface WatchRow {
   path: string;
   token: string | undefined;
   change(): Promise<unknown>;
-  /** A log: the GET without an index returns the newest entries, not those since an index. */
+  /** A log, or a list of rows: the GET without an index does not return what has come, or changed, since an index. */
   is_log?: boolean;
 }
 
@@ -105,6 +111,22 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       token: cloud,
       change: takeSeat,
     }),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies': () => ({
+      path: `${namespace}/matchmaker/lobbies`,
+      token: cloud,
+      change: takeSeat,
+      is_log: true,
+    }),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/counters': () => ({
+      path: `${namespace}/counters?window=hour`,
+      token: cloud,
+      change: () => withDatabase(muster, (database) => addCounts(database, muster, namespace_id)),
+    }),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/receipts': () => ({
+      path: `${namespace}/matchmaker/receipts`,
+      token: cloud,
+      change: takeSeat,
+    }),
     '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies': () => ({
       path: `${namespace}/logs/lobbies`,
       token: cloud,
@@ -118,10 +140,24 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
         change: change('DELETE', `${cloud_game}/matchmaker/lobbies/${removed}`, cloud),
       };
     },
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}': async () => {
+      const removed = await makeLobby();
+      return {
+        path: `${namespace}/matchmaker/lobbies/${removed}`,
+        token: cloud,
+        change: change('DELETE', `${cloud_game}/matchmaker/lobbies/${removed}`, cloud),
+      };
+    },
     '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs': () => ({
       path: `${cloud_game}/matchmaker/lobbies/${lobby_id}/logs?stream=std_err`,
       token: cloud,
       change: writeLine,
+      is_log: true,
+    }),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/servers': () => ({
+      path: `${namespace}/servers?status=ended`,
+      token: cloud,
+      change: () => withDatabase(muster, (database) => addEndedServer(database, namespace_id, server_id)),
       is_log: true,
     }),
     '/games/{game_id}/environments/{environment_id}/servers': () => ({
@@ -143,12 +179,12 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       };
       return { path: `${servers.path}/${id}/end`, token: cloud, change: kill };
     },
-    '/games/{game_id}/environments/{environment_id}/servers/{server_id}/usage': () => ({
-      path: `${servers.path}/${server_id}/usage`,
-      token: cloud,
-      change: () => withDatabase(muster, (database) => addSample(database, muster, server_id)),
-      is_log: true,
-    }),
+    '/games/{game_id}/environments/{environment_id}/servers/{server_id}/usage': async () => {
+      // The service adds no samples of its own to one that has ended.
+      const id = await withDatabase(muster, (database) => addEndedServer(database, namespace_id, server_id));
+      const change = () => withDatabase(muster, (database) => addSample(database, muster, id));
+      return { path: `${servers.path}/${id}/usage`, token: cloud, change, is_log: true };
+    },
     '/games/{game_id}/environments/{environment_id}/servers/{server_id}/logs': () => ({
       path: `${servers.path}/${server_id}/logs?stream=std_err`,
       token: cloud,
@@ -254,12 +290,12 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
   };
 }
 
-async function withDatabase(
+async function withDatabase<Result>(
   { database_address }: Pick<TestService, 'database_address'>,
-  work: (database: Database) => Promise<void>,
-): Promise<void> {
+  work: (database: Database) => Promise<Result>,
+): Promise<Result> {
   await using database = openDatabase(database_address, 1);
-  await work(database);
+  return await work(database);
 }
 
 let minutes_added = 0;
@@ -268,6 +304,28 @@ async function addSample(database: Database, { clock }: Pick<TestService, 'clock
   minutes_added += 1;
   const used = { cpu_ms: 100, memory_bytes: 1024, received_bytes: null, sent_bytes: null };
   await insertSamples(database.queries, [{ server_id, minute: minuteOf(clock.now()) + minutes_added, ...used }]);
+}
+
+/** Adds a server that has ended, like one that there is. Returns its id. */
+async function addEndedServer(database: Database, namespace_id: string, server_id: string): Promise<string> {
+  const id = Bun.randomUUIDv7();
+  await database.transact(async (tx) => {
+    await touch(tx, [topics.serversOf(namespace_id)]);
+    const changes = sql`jsonb_build_object('server_id', ${id}::uuid, 'ended_at', now(), 'destroyed_at', now())`;
+    await tx.execute(sql`
+      insert into servers select (jsonb_populate_record(servers, ${changes})).* from servers where server_id = ${server_id}`);
+  });
+  return id;
+}
+
+/** Adds counts of the current minute as another process does. */
+async function addCounts(
+  database: Database,
+  { clock }: Pick<TestService, 'clock'>,
+  namespace_id: string,
+): Promise<void> {
+  const place = { namespace_id, start_ts: startOfStep(clock.now(), MINUTE_MS), counted_by: crypto.randomUUID() };
+  await insertMinutes(database, [{ ...place, ...emptyCounts(), refused: { MATCHMAKER_LOBBY_FULL: 1 } }]);
 }
 
 /** Adds a line as the log collector does. */

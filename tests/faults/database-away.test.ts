@@ -47,7 +47,7 @@ const loggedReasons = (program: Launched): string[] =>
     .map((line) => JSON.parse(line).reason);
 
 /**
- * Requests /health/live all the time, at both loopback addresses. The returned function ends this, and returns every
+ * Requests /health/live again and again, at both loopback addresses. The returned function ends this, and returns every
  * answer that was not 200.
  */
 function watchLife() {
@@ -131,7 +131,7 @@ describe('the database is away when the service starts', () => {
     );
   });
 
-  test('database away: once it is back, the service becomes ready on its own, and was reachable all the time', async () => {
+  test('database away: once it is back, the service becomes ready by itself, and was alive all the time', async () => {
     const endWatching = watchLife();
     postgres = opened.use(await postgres_directory.open());
     await proxy.mend();
@@ -163,7 +163,7 @@ describe('the database is away when the service starts', () => {
 });
 
 describe('the database is not usable yet', () => {
-  test('database shutting down: a start waits for it through every reason', async () => {
+  test('database shutting down: a start waits, and logs the reason', async () => {
     const staying = openDatabase(postgres.connection, 1);
     await staying.queries.execute('select 1');
     const postmaster = findPostmaster(postgres_directory.cluster)?.pid ?? 0;
@@ -227,3 +227,14 @@ describe('a waiting start is stopped', () => {
     await waitFor(() => home.processes().length === 0, 'all its processes to end');
   }, 90_000);
 });
+
+test('database away: ctrl-C ends the service, which logs that its game servers were not stopped', async () => {
+  const program = await home.start();
+  await proxy.cut();
+  expect(await program.stop('SIGINT')).toBe(0);
+  expect(program.output()).toContain('"event":"servers_stop_failed"');
+  await proxy.mend();
+  // The next stop ends the process that holds the port for servers that may be left.
+  expect(await (await home.start()).stop('SIGINT')).toBe(0);
+  await waitFor(() => home.processes().length === 0, 'all its processes to end');
+}, 90_000);

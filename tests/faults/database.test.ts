@@ -22,7 +22,7 @@ describe('the database is lost', () => {
     { name: 'the network to the database is cut for a while', open: openExternalHome },
   ];
   for (const { name, open } of CASES) {
-    test(`${name}: requests get a 503, players stay, and the service recovers on its own`, async () => {
+    test(`${name}: requests get a 503, players stay, and the service recovers by itself`, async () => {
       await using database = await open();
       const program = await database.home.start();
       const { api } = program;
@@ -47,7 +47,7 @@ describe('the database is lost', () => {
       await seeEachOther(first, second);
 
       await database.mend();
-      // As many requests at once as there are connections, because each connection recovers on its own.
+      // As many requests at once as there are connections, because each connection recovers by itself.
       await waitFor(async () => {
         const answers = await Promise.all(Array.from({ length: 20 }, () => api.get('/health/ready')));
         return answers.every(({ status }) => status === 200);

@@ -16,12 +16,12 @@ afterAll(async () => {
   await disk?.[Symbol.asyncDispose]();
 });
 
-test('disk full: a small disk can be mounted where CI requires it', () => {
+test('disk full: CI can mount a small disk', () => {
   if (process.env.MUSTER_TEST_REQUIRED === '1') expect(disk).toBeDefined();
 });
 
 test.skipIf(!disk)(
-  'disk full: uploads are refused at the reserve, other writes at the end, and everything works again once there is space',
+  'disk full: uploads are refused within the reserve, all writes on a full disk, and all work again once there is space',
   async () => {
     if (!disk) return;
     await using home = await makeHome({ MUSTER_DISK_RESERVE_MB: String(RESERVE_MB) }, { parent: disk.directory });

@@ -6,7 +6,7 @@ import { seeEachOther } from '../support/players.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 
-/** The progress of a first start, as the files in its data directory show it. */
+/** The moments of a first start, recognised by the files in its data directory. */
 const MOMENTS = [
   {
     name: 'unpacks PostgreSQL',
@@ -29,7 +29,7 @@ interface Files {
 
 test('first start: killed at any moment, it is completed by the next start', async () => {
   await using home = await makeHome();
-  // A kill that is late for one moment counts for a later one.
+  // A kill that misses its moment happens at a later one.
   for (const moment of MOMENTS.keys())
     await killWhen(home, (files) => MOMENTS.slice(moment).some(({ has }) => has(files)));
 

@@ -8,7 +8,7 @@ import { type Home, makeHome, type Program } from '../support/program.ts';
 import { enterRoom, makeRoomGame } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
-describe('a game server is killed:', () => {
+describe('game servers are killed:', () => {
   const opened = new AsyncDisposableStack();
   let home: Home;
   let program: Program;
@@ -23,12 +23,12 @@ describe('a game server is killed:', () => {
   const KILLED = '[muster] the server ended by the signal SIGKILL (it was killed)';
   const LOST = '[muster] the process was lost: the machine restarted, or another program ended it';
   const CASES = [
-    { what: 'itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [KILLED] },
+    { what: 'the server itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [KILLED] },
     { what: 'the shell that started it', isKilled: (pid: number) => sessionOf(pid) === pid, notes: [LOST] },
     { what: 'all its processes', isKilled: () => true, notes: [LOST] },
   ];
   for (const { what, isKilled, notes } of CASES) {
-    test(`${what}: its lobby ends, nothing of it remains, and the next find gets another lobby`, async () => {
+    test(`${what}: the lobby ends, no process remains, and the next find gets another lobby`, async () => {
       const game = await makeRoomGame(program, { max_players: 4 });
       const [one, other] = await enterTogether(program, game);
       const [{ id: server_id }] = await listServers(program, game);
@@ -70,7 +70,7 @@ describe('a game server is killed:', () => {
     await third.close();
   }, 90_000);
 
-  test('servers of another Muster on the machine are not touched', async () => {
+  test('game servers: those of another Muster on the machine are not touched', async () => {
     const neighbour = await openHome(opened);
     const other_program = await neighbour.start();
     const game = await makeRoomGame(program, { max_players: 4 });

@@ -88,12 +88,12 @@ describe('the service is killed', () => {
     await next.stop('SIGINT');
   }, 90_000);
 
-  test('during many finds: every seat without a player is released, answered or not', async () => {
+  test('during many finds: every seat without a player is released, whether its find was answered or not', async () => {
     const settings = { MUSTER_SEAT_TIMEOUT_MS: '1000' };
     const program = await home.start({ settings });
     const game = await makeRoomGame(program, { max_players: 100 });
     let answered = 0;
-    // Each loop continues while it is answered, so at any moment some finds are not.
+    // Each loop sends its next find at once, so at any moment some are unanswered.
     const asking = Array.from({ length: 20 }, async () => {
       for (;;) {
         await findSeat(program, game);

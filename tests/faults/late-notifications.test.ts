@@ -6,7 +6,7 @@ import { deploy } from '../support/game.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { makeRoomGame } from '../support/room.ts';
 
-test('late notifications: a process sees its own changes at once', async () => {
+test('late notifications: a process uses its own changes at once', async () => {
   await using home = await makeHome({}, { has_cluster: true });
   const program = await home.start();
   const game = await makeRoomGame(program);

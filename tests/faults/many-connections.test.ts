@@ -12,7 +12,7 @@ const PROXY = '127.0.0.3';
 const HALF_A_HEAD = 'GET /health/live HTTP/1.1\r\n';
 const HEAD = `${HALF_A_HEAD}Host: localhost\r\n`;
 
-describe(`a service with ${DESCRIPTORS_MAX} descriptors answers new clients`, () => {
+describe(`connections: a service with ${DESCRIPTORS_MAX} descriptors answers new clients`, () => {
   const program_command = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
   const command = ['/bin/sh', '-c', `ulimit -n ${DESCRIPTORS_MAX}; exec "$0" "$@"`, ...program_command];
   const CASES: [name: string, addresses: string[], each: number, text: string][] = [
@@ -25,7 +25,7 @@ describe(`a service with ${DESCRIPTORS_MAX} descriptors answers new clients`, ()
       HALF_A_HEAD,
     ],
   ];
-  test('whatever other addresses hold', async () => {
+  test('while other addresses open too many connections', async () => {
     await using home = await makeHome({}, { has_cluster: true });
     const { url, output } = await home.start({ command });
     for (const [name, addresses, count, text] of CASES) {
@@ -45,14 +45,14 @@ describe(`a service with ${DESCRIPTORS_MAX} descriptors answers new clients`, ()
   });
 });
 
-describe('an address above its limit of connections', () => {
+describe('connections: an address above its limit', () => {
   const PER_ADDRESS_MAX = 20;
   const settings = {
     MUSTER_CONNECTIONS_PER_ADDRESS_MAX: String(PER_ADDRESS_MAX),
     MUSTER_TRUSTED_PROXIES: PROXY,
   };
 
-  test('loses its silent and idle ones; a held poll, a WebSocket and other addresses keep theirs', async () => {
+  test('loses its silent and idle ones; its poll, its WebSocket and those of other addresses stay', async () => {
     await using home = await makeHome(settings, { has_cluster: true });
     const { url, api, administrator_token: token, output } = await home.start();
     const { watch } = await api.ok('GET', '/cloud/games', { token });

@@ -13,7 +13,7 @@ import { serversOf, uploadShell } from '../support/servers.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** In CI, more than one round of ends. */
+/** In CI, more servers than one round ends. */
 const TOGETHER = IS_LONG ? 150 : 15;
 
 const opened = new AsyncDisposableStack();

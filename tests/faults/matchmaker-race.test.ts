@@ -14,7 +14,7 @@ const REQUESTS = IS_LONG ? 10_000 : 2_000;
 const LOBBIES = 50;
 const LOOK_EVERY_MS = 50;
 const FINDS_AFTERWARDS = 40;
-/** Long, because a busy machine takes its time. */
+/** Long, for busy machines. */
 const TEST_MS = 600_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 

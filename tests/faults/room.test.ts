@@ -23,7 +23,7 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]();
 }, 90_000);
 
-test('room: while the service is away, players stay and move; it learns later which ones left', async () => {
+test('room: while the service is away, players stay and move; seats of those who left become free later', async () => {
   const game = await makeRoomGame(program);
   const [staying, other] = await enterTogether(program, game);
   const leaving = await enterRoom(await findSeat(program, game));
@@ -41,11 +41,11 @@ test('room: while the service is away, players stay and move; it learns later wh
   await waitFor(async () => {
     const [lobby] = await listLobbies(game);
     return lobby?.lobby_id === staying.lobby_id && lobby.total_player_count === 2;
-  }, 'the service to learn which players left');
+  }, 'the seat of the player who left to be free');
   expect(is_cut).toBe(false);
 }, 120_000);
 
-test('room: a player who comes while the service is away is admitted once it is back', async () => {
+test('room: a player who connects while the service is away is admitted once it is back', async () => {
   const game = await makeRoomGame(program);
   const first = await enterRoom(await findSeat(program, game));
   const seat = await findSeat(program, game);
@@ -55,7 +55,7 @@ test('room: a player who comes while the service is away is admitted once it is 
   await seeEachOther(first, await entering);
 }, 120_000);
 
-test('room: a lost answer to players/connected costs no player their seat', async () => {
+test('room: a player whose answer to players/connected was lost keeps the seat', async () => {
   await using forwarder = forwardAllButFirstAnswer(CONNECTED);
   const game = await makeRoomGame(program, {
     source: `process.env.SERVICE_API_ENDPOINT = '${forwarder.url}';\n${ROOM_SOURCE}`,
@@ -67,7 +67,7 @@ test('room: a lost answer to players/connected costs no player their seat', asyn
   await expect(enterRoom({ lobby: player, ports: { game: player }, player })).rejects.toThrow('not take the player');
 });
 
-test('room: a message without a position ends its player only', async () => {
+test('room: a message without a position disconnects only its player', async () => {
   const game = await makeRoomGame(program);
   const [good, bad] = await enterTogether(program, game);
   for (const text of ['bad', 'null', '{"x":"1","y":2}']) {

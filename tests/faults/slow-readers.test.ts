@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
-import { makeGame, type TestGame } from '../support/game.ts';
+import { residentBytes } from '../../bench/gateway/memory.ts';
+import { makeGame, type TestGame, uploadScript } from '../support/game.ts';
+import { openPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
+import { IS_LONG } from '../support/length.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
+import { serversOf } from '../support/servers.ts';
 import { showSite, uploadSite } from '../support/site.ts';
 import { openSmallS3, type SmallS3 } from '../support/small-s3.ts';
 import { waitFor } from '../support/wait.ts';
@@ -10,14 +14,14 @@ import { waitFor } from '../support/wait.ts';
 const READERS = 300;
 /** Few at once, because a busy machine cannot answer all of them in time. */
 const READERS_AT_ONCE = 20;
-/** More than the socket buffers in between hold. */
+/** More than the socket buffers hold. */
 const LARGE_BYTES = 24 * 1024 ** 2;
 /** Transfers that one address may have at a time. */
 const OF_ADDRESS_MAX = 256;
 const GREEDY = '127.0.0.2';
 const ANOTHER = '127.0.0.3';
 
-/** A program with a site in a bucket, and clients that do not read. */
+/** A service with a site in a bucket, and clients that do not read. */
 interface Stage extends AsyncDisposable {
   s3: SmallS3;
   program: Program;
@@ -73,7 +77,7 @@ async function openStage(settings: Record<string, string>): Promise<Stage> {
 }
 
 describe('clients that do not read', () => {
-  test('block no sites, uploads or API requests of others, also if there are 300; each address is limited', async () => {
+  test('block no sites, uploads or API requests of others, even if they are 300; each address is limited', async () => {
     await using stage = await openStage({ MUSTER_LIMITS_SCALE: '1' });
     const { s3, program, game } = stage;
     const addresses = Array.from({ length: READERS }, (_, reader) => (reader < OF_ADDRESS_MAX ? GREEDY : ANOTHER));
@@ -91,7 +95,7 @@ describe('clients that do not read', () => {
     expect((await program.api.get('/health/ready')).status).toBe(200);
   });
 
-  test('are limited in all: above the limit there is a 503 until one disconnects', async () => {
+  test('are limited together: above the limit, requests get a 503 until one disconnects', async () => {
     await using stage = await openStage({ BUN_CONFIG_MAX_HTTP_REQUESTS: '20' });
     const { s3, program } = stage;
     for (let number = 0; number < 10; number += 1) expect(await stage.requestAndStop()).toBe(200);
@@ -107,3 +111,51 @@ describe('clients that do not read', () => {
     expect((await stage.get('')).status).toBe(200);
   });
 });
+
+/** Sends 100 MiB to each player as fast as it is accepted. */
+const FLOOD = `
+const frame = new Uint8Array(1024 ** 2);
+const sendMore = (socket) => { while (socket.data.left > 0 && socket.getBufferedAmount() === 0) { socket.send(frame); socket.data.left -= 1; } };
+Bun.serve({
+  port: Number(process.env.PORT_web),
+  hostname: '0.0.0.0',
+  fetch: (request, server) => { server.upgrade(request, { data: { left: 100 } }); },
+  websocket: { open: sendMore, drain: sendMore, message() {} },
+});
+console.log('listening');
+`;
+const PLAYERS = 8;
+const MEMORY_MAX = 64 * 1024 ** 2;
+
+test.skipIf(!IS_LONG)(
+  'players who do not read 100 MiB cost the service little memory, and get all of it later',
+  async () => {
+    await using home = await makeHome({ MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN });
+    const program = await home.start();
+    const game = await makeGame(program.api, program.administrator_token);
+    const servers = serversOf(program, game);
+    const ports = { web: { protocol: 'http' } };
+    const body = await servers.bodyOf(await uploadScript(program.api, game, FLOOD), { network: { ports } });
+    const server_id: string = (await servers.create(body)).body.server.id;
+    await servers.lines(server_id, 1);
+    const before = residentBytes(program.pid);
+    using opened = new DisposableStack();
+    const players = Array.from({ length: PLAYERS }, () => {
+      const player = opened.use(openPlayer({ name: `${server_id}-web`, url: program.url }));
+      (player.socket as unknown as Bun.WebSocket).pause();
+      return player;
+    });
+    await Promise.all(players.map((player) => player.opened));
+    let [most, same] = [0, 0];
+    await waitFor(() => {
+      const now = residentBytes(program.pid);
+      same = now > most ? 0 : same + 1;
+      most = Math.max(most, now);
+      return same === 40;
+    }, 'the memory to settle');
+    expect(most - before).toBeLessThan(MEMORY_MAX);
+    for (const { socket } of players) (socket as unknown as Bun.WebSocket).resume();
+    for (const player of players) expect(await player.next(100)).toHaveLength(100);
+  },
+  120_000,
+);

@@ -6,7 +6,7 @@ import { openSmallS3 } from '../support/small-s3.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
-test('storage away: a start waits for the bucket, says so, and becomes ready on its own', async () => {
+test('storage away: a start waits for the bucket, logs the reason, and becomes ready by itself', async () => {
   await using database = await openExternalDatabase();
   await using bucket = await openSmallS3();
   const { hostname: host, port } = new URL(bucket.settings.S3_ENDPOINT ?? '');

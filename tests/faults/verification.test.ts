@@ -100,7 +100,7 @@ test('verification: while the servers of one namespace do not answer, others fin
   const plain = await makeControlledGame(patient, {});
   let over = 0;
   const leaving = new AbortController();
-  // More than one target and one namespace may have at a time.
+  // More than a target and a namespace may have at a time.
   const stuck = Array.from({ length: 200 }, async (_, index) => {
     const game_modes = [index % 2 === 0 ? 'default' : 'other'];
     await find(patient, hanging, { game_modes }, leaving.signal).catch(() => {});
@@ -126,7 +126,7 @@ describe('verification: many requests, with a server that answers at random', ()
     MUSTER_VERIFICATION_TIMEOUT_MS: '10000',
   });
 
-  test('every seat has exactly one positive answer', async () => {
+  test('every player with a seat has exactly one positive answer', async () => {
     const given = new Map<string, string[]>();
     await using target = await listenAt(
       '127.0.0.1',

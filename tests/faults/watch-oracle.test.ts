@@ -18,7 +18,7 @@ import { type Surroundings, watchByPolls, watchBySocket } from '../support/watch
 
 const WATCHERS = IS_LONG ? 200 : 60;
 const CHANGES = IS_LONG ? 2_000 : 120;
-/** Several changes may arrive as one, so changes continue until each watcher has seen this many states. */
+/** Watchers may get several changes as one, so changes continue until each has got this many states. */
 const BODIES_EACH = IS_LONG ? 10 : 3;
 const WRITERS = 10;
 /** Faults happen one after the other, within this share of the changes. */
@@ -37,7 +37,7 @@ const SETTINGS = {
 };
 
 test(
-  'watch: whatever happens to two processes, every watcher ends with the current state and never sees a step back',
+  'watch: while two processes are stopped, killed and cut off, no watcher gets an older state, and all get the last one',
   async () => {
     console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
     await using database = await openExternalDatabase();
@@ -152,7 +152,7 @@ async function write({ watchable, urls, made, isEnough, log_writer, chance }: Wr
     const headers = { authorization: `Bearer ${token}` };
     const response = await fetch(`${chance.pick(urls)}${path}`, { method, headers, body: JSON.stringify(body) });
     const text = await response.text();
-    // A change whose answer was lost may have been made; repeating it may then be refused.
+    // A change may be made although its answer was lost, so a second one may be refused.
     if (response.status >= 500 && response.status !== 503) throw new Error(`${method} ${path}: ${text}`);
     if (!response.ok) throw new LostChange(text);
     return JSON.parse(text);

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { openExternalDatabase, TEST_DATABASE_URL } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database.ts';
 import { deploy, makeGame, uploadScript } from '../support/game.ts';
+import { TEST_DATABASE_URL } from '../support/keeper.ts';
 import { seeEachOther } from '../support/players.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';

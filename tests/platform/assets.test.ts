@@ -27,8 +27,8 @@ describe('assets', () => {
   });
 
   test('are in the list of files that the build puts into the executable', async () => {
-    const build = await Bun.file(join(ROOT, '.ci/build.ts')).text();
-    for (const path of await readAssetPaths()) expect(build).toContain(`'${path.split('/')[0]}`);
+    const compile = await Bun.file(join(ROOT, '.ci/compile.ts')).text();
+    for (const path of await readAssetPaths()) expect(compile).toContain(`'${path.split('/')[0]}`);
   });
 
   test('a path that does not exist is a broken promise', () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join, resolve } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
+import { createProgram } from '../../src/cli/program.ts';
 import { Settings } from '../../src/settings.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
@@ -18,12 +19,20 @@ afterAll(() => home[Symbol.asyncDispose]());
 const run = (args: string[], settings: Record<string, string> = {}) =>
   home.run({ command: [...COMMAND, ...args], settings });
 
-test('commands: an unknown command or argument exits with 2 and points to --help', async () => {
-  const HINT = 'settings come from the environment; "muster --help" lists all commands and settings.\n';
+test('commands: an unknown command or argument exits with 2 and says what to write', async () => {
   const WRONG: [args: string[], output: string][] = [
-    [['sreve'], `There is no command "sreve": ${HINT}`],
-    [['constructor'], `There is no command "constructor": ${HINT}`],
-    [['serve', '--port=80'], `The command "serve" takes no arguments, but got "--port=80": ${HINT}`],
+    [['sreve'], "error: unknown command 'sreve'\n(Did you mean serve?)\n"],
+    [['constructor'], "error: unknown command 'constructor'\n"],
+    [
+      ['serve', '--port=80'],
+      'The command "serve" takes no arguments, but got "--port=80": settings come from the environment; "muster --help" lists all commands and settings.\n',
+    ],
+    ...['backup', 'restore'].flatMap((command) =>
+      [[], [''], ['--force'], ['one', 'two']].map((rest): [string[], string] => [
+        [command, ...rest],
+        `Write "muster ${command} FILE": settings come from the environment; "muster --help" lists all commands and settings.\n`,
+      ]),
+    ),
   ];
   const runs = await Promise.all(WRONG.map(([args]) => run(args)));
   expect(runs).toEqual(WRONG.map(([, output]) => ({ exit_code: 2, output })));
@@ -70,7 +79,17 @@ describe('commands', () => {
     const [help, also] = await Promise.all([run(['--help'], { MUSTER_PORT: 'wrong' }), run(['serve', '-h'])]);
     expect(help.exit_code).toBe(0);
     expect(also).toEqual(help);
-    for (const command of ['serve', 'migrate', 'openapi', 'version', '--help']) {
+    for (const command of [
+      'serve',
+      'migrate',
+      'backup FILE',
+      'restore FILE',
+      'upgrade',
+      'test',
+      'openapi',
+      'version',
+      '--help',
+    ]) {
       expect(help.output).toMatch(new RegExp(`^ {2}${command} +\\S`, 'm'));
     }
     const text = help.output.replace(/\s+/g, ' ');
@@ -79,6 +98,41 @@ describe('commands', () => {
     }
     expect(help.output.split('\n').filter((line) => line.length > 100)).toEqual([]);
   });
+
+  test('--help begins with the commands of every day, and help COMMAND is that of a command', async () => {
+    const { output } = await run(['--help']);
+    const headings = [...output.matchAll(/^([A-Z][a-z' ]+):$/gm)].map(([, heading]) => heading);
+    expect(headings).toEqual(['Daily', 'Looking', 'Access', 'Everything else', 'The machine of a service', 'Options']);
+    const [, daily = ''] = /\nDaily:\n((?: {2}.*\n)+)/.exec(output) ?? [];
+    expect([...daily.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name)).toEqual([
+      'init',
+      'dev',
+      'deploy',
+      'rollback',
+      'status',
+      'logs',
+      'why',
+    ]);
+    const [of_deploy, of_list, of_test, all] = await Promise.all(
+      [['help', 'deploy'], ['help', 'lobbies', 'list'], ['help', 'test'], ['help']].map((args) => run(args)),
+    );
+    expect([of_deploy, of_list, of_test]).toEqual([
+      { exit_code: 0, output: expect.stringContaining('Usage: muster deploy [options] [namespace]') },
+      { exit_code: 0, output: expect.stringContaining('Usage: muster lobbies list [options]') },
+      { exit_code: 0, output: expect.stringContaining('Usage: muster test [--deploy]') },
+    ]);
+    expect(all?.output).toBe(output);
+    expect(await run(['help', 'depoly'])).toEqual({
+      ...{ exit_code: 2, output: "error: unknown command 'depoly'\n(Did you mean deploy?)\n" },
+    });
+  }, 90_000);
+
+  test('commands that only other commands start are neither suggested nor completed', async () => {
+    expect(await run(['test-servic'])).toEqual({ exit_code: 2, output: "error: unknown command 'test-servic'\n" });
+    const { output } = await run(['complete', '--', '']);
+    expect(output).toContain('serve');
+    for (const name of ['test-service', 'pod-build', 'pod-server']) expect(output).not.toContain(name);
+  }, 90_000);
 
   test('--version prints the version, openapi the API', async () => {
     const [version, openapi] = await Promise.all([run(['--version']), run(['openapi'])]);
@@ -96,4 +150,17 @@ test('migrate: prepares a new database, and changes nothing in a current one', a
   const done = { exit_code: 0, output: 'The database is up to date with this release.\n' };
   expect(await run(['migrate'], settings)).toEqual(done);
   expect(await run(['migrate'], settings)).toEqual(done);
+});
+
+test('commands: there are at most 40, and all that talk to a service write JSON but the one that writes a script', async () => {
+  const { output } = await run(['--help']);
+  const [commands = ''] = output.split('\nSettings of ');
+  const names = [...commands.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name);
+  expect(names).toContain('serve');
+  expect(names).toContain('deploy');
+  expect(names.length).toBeLessThanOrEqual(40);
+  expect(new Set(names).size).toBe(names.length);
+  const all = createProgram().commands.flatMap((one) => (one.commands.length > 0 ? [...one.commands] : [one]));
+  const without = all.filter(({ options }) => !options.some(({ long }) => long === '--json'));
+  expect(without.map((command) => command.name())).toEqual(['complete']);
 });

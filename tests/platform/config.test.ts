@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { readConfig } from '../../src/config.ts';
 import { StartError } from '../../src/platform/errors.ts';
@@ -47,6 +48,11 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_ISOLATION', 'yes', 'expected one of on, required, off'],
   ['MUSTER_CONTAINERS', 'yes', 'expected one of on, off'],
   ['MUSTER_CONTAINER_ENGINE', 'tcp://127.0.0.1:2375', 'expected the form ^unix:///.+$'],
+  ['MUSTER_KUBERNETES', 'kubeconfig', 'expected the form ^(in-cluster|/.+)$'],
+  ['MUSTER_KUBERNETES_NAMESPACE', 'My games', 'expected the form ^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'],
+  ['MUSTER_KUBERNETES_IMAGE', 'muster 1', 'expected the form ^[A-Za-z0-9][A-Za-z0-9./:@_-]{0,511}$'],
+  ['MUSTER_KUBERNETES_HOST', 'http://10.0.0.1', 'expected the form ^[A-Za-z0-9.:-]+$'],
+  ['MUSTER_KUBERNETES_PORT', '0', 'expected a whole number from 1 to 65535'],
   ['MUSTER_CONTAINERS_READ_ONLY', 'yes', 'expected one of on, off'],
   ['MUSTER_DATACENTER', 'Local', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
   ['MUSTER_DATACENTER', 'a-very-long-name-id', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
@@ -60,10 +66,19 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ),
   ['MUSTER_SERVER_HOST', 'https://play.example.com', 'expected the form ^[A-Za-z0-9.:-]+$'],
   ['MUSTER_SITES_DOMAIN', '.example.com', 'expected the form ^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$'],
+  ['MUSTER_SERVERS_DOMAIN', '-', 'expected the form ^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$'],
+  ['MUSTER_RELAYS', 'udp', 'expected one of tls, all'],
+  ['MUSTER_RELAY_PROXY_PROTOCOL', 'v3', 'expected one of off, v1, v2'],
   ['MUSTER_SERVER_PORTS', '26000', 'expected the form ^[0-9]{1,5}-[0-9]{1,5}$'],
   ['MUSTER_SERVER_PORTS', '26000-', 'expected the form ^[0-9]{1,5}-[0-9]{1,5}$'],
   ['MUSTER_SERVERS_MAX', '0', 'expected a whole number from 1 to 10000'],
   ['MUSTER_SERVERS_PER_GROUP_MAX', '0', 'expected a whole number from 1 to 10000'],
+  ['MUSTER_RESOURCES_PERCENT', '0', 'expected a whole number from 1 to 100000'],
+  ['MUSTER_GATEWAY_ADDRESS_MINUTE_MIB', '0', 'expected a whole number from 1 to 1048576'],
+  ['MUSTER_GATEWAY_DRAIN_MS', '-1', 'expected a whole number from 0 to 86400000'],
+  ['MUSTER_GATEWAY_SERVER_MINUTE_MIB', '0', 'expected a whole number from 1 to 1048576'],
+  ['MUSTER_MACHINE_LOST_MS', '999', 'expected a whole number from 1000 to 3600000'],
+  ['MUSTER_MACHINE_REST_MS', '604800001', 'expected a whole number from 1000 to 604800000'],
   ['MUSTER_READY_TIMEOUT_MS', '999', 'expected a whole number from 1000 to 604800000'],
   ['MUSTER_SEAT_TIMEOUT_MS', '604800001', 'expected a whole number from 1000 to 604800000'],
   ['MUSTER_PLAYER_TIMEOUT_MS', '8h', 'expected a whole number from 1000 to 31449600000'],
@@ -83,6 +98,7 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_PICTURES_DAY_MIB', '0', 'expected a whole number from 1 to 1048576'],
   ['MUSTER_PICTURES_MIB', '0.5', 'expected a whole number from 1 to 1048576'],
   ['MUSTER_HISTORY_DAYS', '36501', 'expected a whole number from 0 to 36500'],
+  ['MUSTER_AUDIT_DAYS', '36501', 'expected a whole number from 0 to 36500'],
   ['MUSTER_UNPACKED_DAYS', '-1', 'expected a whole number from 0 to 36500'],
   ['MUSTER_RECEIPTS_PER_SECOND_MAX', '10001', 'expected a whole number from 0 to 10000'],
   ['MUSTER_WATCHERS_MAX', '0', 'expected a whole number from 1 to 10000000'],
@@ -107,6 +123,7 @@ describe('config: an invalid setting is refused with its name, its value and wha
     expect(others.toSorted()).toEqual(
       [
         'MUSTER_ACME_CA',
+        'MUSTER_CONTAINER_BASE',
         'MUSTER_DATA',
         'MUSTER_ADDRESS_CLASSES',
         'MUSTER_IP_DATABASE',
@@ -177,6 +194,10 @@ describe('config: an invalid setting is refused with its name, its value and wha
       { MUSTER_SERVER_PORTS: '9000-9000', MUSTER_PORT: '9000' },
       'MUSTER_SERVER_PORTS is "9000-9000", which includes MUSTER_PORT (9000): choose a range without it.',
     ],
+    ...['MUSTER_HTTPS_PORT', 'MUSTER_HTTP_PORT'].map((name): [Record<string, string>, string] => [
+      { MUSTER_SERVER_PORTS: '9000-9100', MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: '8443', [name]: '9050' },
+      `MUSTER_SERVER_PORTS is "9000-9100", which includes ${name} (9050): choose a range without it.`,
+    ]),
     ...['30000', '30001'].map((held): [Record<string, string>, string] => [
       { MUSTER_WATCH_HOLD_MS: held, MUSTER_REQUEST_TIMEOUT_MS: '30000' },
       `MUSTER_WATCH_HOLD_MS (${held}) must be below MUSTER_REQUEST_TIMEOUT_MS (30000): otherwise long polls time out before they answer.`,
@@ -325,4 +346,20 @@ describe('config: valid settings', () => {
   test.each(ADDRESSES)('%j', (settings, expected) => {
     expect(readConfig(settings)).toMatchObject(expected);
   });
+});
+
+test('config: the resources of servers are a part of those of the machine, without a limit by default and for a cluster', () => {
+  const resourcesOf = (settings: Record<string, string>) => readConfig(settings).servers.resources_max;
+  expect(resourcesOf({})).toBeUndefined();
+  const all = resourcesOf({ MUSTER_RESOURCES_PERCENT: '100' });
+  expect(all?.cpu).toBe(availableParallelism() * 1_000);
+  expect(all?.memory).toBeGreaterThan(256);
+  const double = resourcesOf({ MUSTER_RESOURCES_PERCENT: '200' });
+  expect(double).toEqual({ cpu: 2 * (all?.cpu ?? 0), memory: 2 * (all?.memory ?? 0) });
+  const cluster = {
+    MUSTER_KUBERNETES: 'in-cluster',
+    MUSTER_KUBERNETES_IMAGE: 'muster:1',
+    MUSTER_KUBERNETES_HOST: 'muster',
+  };
+  expect(resourcesOf({ ...cluster, MUSTER_HOST: '0.0.0.0', MUSTER_RESOURCES_PERCENT: '100' })).toBeUndefined();
 });

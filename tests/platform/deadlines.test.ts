@@ -58,6 +58,18 @@ describe('deadlines: every wait for the database ends', () => {
     });
   }
 
+  test('a statement that is given up while its connection opens: the connection serves the next one', async () => {
+    await using late = await openProxied(address);
+    await using database = openDatabase({ url: late.url }, 1, SHORT);
+    const release = late.proxy.hold();
+    expect(await codeOf(database.queries.execute(sql`select 1`))).toBe('DATABASE_BUSY');
+    release();
+    const rows = await whenInTime(() => database.queries.execute(sql`select 2 as two`));
+    expect([...rows]).toEqual([{ two: 2 }]);
+    // It is the connection that was opening.
+    expect(late.proxy.connections).toBe(1);
+  });
+
   test('a statement and a transaction without a free connection: DATABASE_BUSY, and neither runs later', async () => {
     await using database = openDatabase(address, 2, { ...SHORT, transaction_ms: 60_000 });
     await using observer = openDatabase(address, 1);
@@ -117,14 +129,14 @@ describe('deadlines: every wait for the database ends', () => {
 
   test('a dedicated connection whose peer is silent is replaced by another', async () => {
     await using middle = await openProxied(address);
-    await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 1_000 });
+    await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 3_000 });
     const connection = database.openDedicatedConnection();
     const pidOf = async () => {
       const [row] = await connection.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
       return row?.pid;
     };
     const first = await whenInTime(pidOf);
-    expect(await pidOf()).toBe(first);
+    expect(await whenInTime(pidOf)).toBe(first);
     middle.proxy.stall();
     expect(await codeOf(pidOf())).toBe('DATABASE_BUSY');
     expect(await whenInTime(pidOf)).not.toBe(first);

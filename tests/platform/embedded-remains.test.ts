@@ -13,9 +13,10 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { connectEmbedded } from '../../src/platform/database/connect.ts';
+import { POSTGRES_FILES_VERSION } from '../../src/platform/database/postgres-files.ts';
 import { StartError } from '../../src/platform/errors.ts';
 import { identifyProcess, signalProcess } from '../../src/platform/processes.ts';
-import { sharedFiles } from '../support/database.ts';
+import { sharedFiles } from '../support/cluster.ts';
 import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { rejectionOf } from '../support/refusal.ts';
@@ -150,11 +151,10 @@ describe('embedded PostgreSQL: does not start, and says why,', () => {
   test('if its programs cannot be executed', async () => {
     rmSync(postgres_directory.cluster, { recursive: true });
     const real = await sharedFiles();
-    const [version = ''] = readdirSync(real).filter((name) => !name.endsWith('.unfinished'));
     const files_directory = join(postgres_directory.directory, 'files');
-    mkdirSync(join(files_directory, version, 'bin'), { recursive: true });
-    symlinkSync(join(real, version, 'lib'), join(files_directory, version, 'lib'));
-    const initdb = join(files_directory, version, 'bin/initdb');
+    mkdirSync(join(files_directory, POSTGRES_FILES_VERSION, 'bin'), { recursive: true });
+    symlinkSync(join(real, POSTGRES_FILES_VERSION, 'lib'), join(files_directory, POSTGRES_FILES_VERSION, 'lib'));
+    const initdb = join(files_directory, POSTGRES_FILES_VERSION, 'bin/initdb');
     writeFileSync(initdb, '#!/bin/sh\necho this machine is too old >&2\nexit 1\n');
     chmodSync(initdb, 0o755);
     const message = await startRefusal(postgres_directory, files_directory);

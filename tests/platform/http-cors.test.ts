@@ -138,15 +138,23 @@ describe('CORS: a preflight', () => {
   });
 });
 
-test('cookies: only one file reads them, for a path that is closed to other origins, so the open paths may allow credentials', async () => {
+test('cookies: two files read them, for paths that are closed to other origins, so the open paths may allow credentials', async () => {
   const readers: string[] = [];
   for await (const path of new Bun.Glob('src/**/*.ts').scan({ cwd: ROOT })) {
     if (/get\('cookie'\)|CookieMap/i.test(await Bun.file(join(ROOT, path)).text())) readers.push(path);
   }
-  expect(readers).toEqual(['src/features/identities/session-routes.ts']);
-  const [reader = ''] = readers;
-  const routes = [...(await Bun.file(join(ROOT, reader)).text()).matchAll(/'(\/[^' ]+)'/g)].map(([, path]) => path);
-  expect(routes).toEqual(['/auth/tokens/identity']);
+  expect(readers.toSorted()).toEqual([
+    'src/features/hub/session-routes.ts',
+    'src/features/identities/session-routes.ts',
+  ]);
+  const texts = await Promise.all(readers.map((path) => Bun.file(join(ROOT, path)).text()));
+  const routes = texts.flatMap((text) => [...text.matchAll(/'(\/[^' ]+)'/g)].map(([, path]) => path));
+  expect([...new Set(routes)].toSorted()).toEqual([
+    '/auth/tokens/identity',
+    '/hub/links',
+    '/hub/session',
+    '/hub/session/token',
+  ]);
 });
 
 test('CORS: a request without an origin is answered, and no cache gives the answer to pages', async () => {

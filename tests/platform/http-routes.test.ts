@@ -13,6 +13,7 @@ const PRINTABLE = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((co
 
 /** Before you add an operation here, think about what an unauthenticated caller could do with it. */
 const OPEN_TO_ANYONE = [
+  'DELETE /hub/session',
   'GET /cloud/bootstrap',
   'GET /cloud/devices/links',
   'GET /cloud/region-tiers',
@@ -20,6 +21,8 @@ const OPEN_TO_ANYONE = [
   'GET /health/ready',
   'POST /auth/tokens/identity',
   'POST /cloud/devices/links',
+  'POST /hub/session',
+  'POST /hub/session/token',
   'PUT /uploads/{upload_id}',
 ];
 

@@ -53,8 +53,10 @@ afterAll(() => muster[Symbol.asyncDispose]());
 const BODIES: Record<string, unknown> = {
   'PATCH /games/{game_id}/environments/{environment_id}/builds/{build_id}/tags': { tags: { a: 'b' } },
   'POST /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs/export': { stream: 'std_out' },
+  'POST /games/{game_id}/environments/{environment_id}/servers/{server_id}/logs/export': { stream: 'std_out' },
+  'PUT /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/closed': { is_closed: true },
 };
-const STREAM = '?stream=std_out';
+const STREAM = '?stream=std_out&search_text=a';
 
 interface Visible {
   status: number;
@@ -68,7 +70,7 @@ const VARYING_HEADERS = ['rvt-ray-id', 'date', 'ratelimit-remaining', 'ratelimit
 /** Returns everything else that a caller sees of an answer. */
 async function callAs(operation: Operation, ids: Record<string, string>, token: string): Promise<Visible> {
   const body = BODIES[`${operation.method} ${operation.path}`];
-  const path = fillPath(operation, ids) + (/\/(logs|log-lines)$/.test(operation.path) ? STREAM : '');
+  const path = fillPath(operation, ids) + (/\/(logs|log-lines|log-search)$/.test(operation.path) ? STREAM : '');
   const answer = await muster.api.call(operation.method, path, { token, body });
   const { ray_id: _ray_id, ...visible } = answer.body;
   const headers = [...answer.headers].filter(([name]) => !VARYING_HEADERS.includes(name));
@@ -120,9 +122,12 @@ describe("tenants: another tenant's things look missing to a cloud token:", () =
     const among = operations.filter(({ names }) => names.some((name) => !(name in ours) && name in foreign));
     expect(among.length).toBeGreaterThan(8);
     const answers = await compare(among, 'cloud', () => ({ foreign: { ...foreign, ...ours }, missing: ours }));
-    // Removing a lobby that does not exist succeeds.
+    // Removing a lobby or a player that does not exist succeeds.
     const removed = answers.filter(({ status }) => status === 200).map(({ name }) => name);
-    expect(removed).toEqual(['DELETE /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}']);
+    expect(removed).toEqual([
+      'DELETE /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}',
+      'DELETE /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players/{player_id}',
+    ]);
     const refused = answers.filter(({ name }) => !removed.includes(name));
     expect(refused.filter(({ status, code }) => status !== 404 || !code.endsWith('_NOT_FOUND'))).toEqual([]);
   });

@@ -18,7 +18,7 @@ const SOURCE = `
   }
   console.log('still at work');
   await Bun.stdin.text();
-  await log.settle();
+  await log.flush();
   process.exit(0);`;
 
 let directory: string;

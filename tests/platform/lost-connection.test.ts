@@ -186,6 +186,16 @@ test('lost connection: PostgreSQL ends it but the network keeps it open: the sta
   expect(await nextBackend(database)).not.toBe(while_idle);
 });
 
+test('lost connection: closed while it opens and the driver reads its types: only the statement fails', async () => {
+  await using slow = await openProxied(address);
+  slow.proxy.stallAfter('typarray');
+  const database = openDatabase({ url: slow.url }, 1);
+  const code = codeOf(backendOf(database.queries));
+  await waitFor(() => slow.proxy.connections > 0, 'the connection');
+  await database[Symbol.asyncDispose]();
+  expect(await code).toBe('DATABASE_UNAVAILABLE');
+});
+
 async function waitUntilAsleep(pid: number): Promise<void> {
   await waitFor(async () => {
     const rows = await observer.queries.execute(

@@ -197,7 +197,7 @@ describe('objects in a bucket', () => {
   });
 });
 
-test('end the request of a reader that disconnects, before or after the first byte', async () => {
+test('objects in a bucket: end the request of a reader that disconnects, before or after the first byte', async () => {
   let ended = 0;
   const objects = await openStub(({ signal }) => {
     signal.addEventListener('abort', () => {
@@ -218,7 +218,7 @@ test('end the request of a reader that disconnects, before or after the first by
   await waitFor(() => ended === 2, 'both requests to end');
 });
 
-test('read little of the content while the storage does not accept it', async () => {
+test('objects in a bucket: read little of the content while the storage does not accept it', async () => {
   const objects = await openStub(() => new Promise(() => {}), SHORT_MS);
   const pieces = Array<string>(2_000).fill('a'.repeat(100_000));
   const content = piecesOf(...pieces);
@@ -268,7 +268,7 @@ describe('a start says what is wrong with the storage, without its secret:', () 
   }
 });
 
-test('and is used by host name where its bucket is in the host', async () => {
+test('objects in a bucket: the bucket is used by host name where its bucket is in the host', async () => {
   const asked: string[] = [];
   const server = Bun.serve({
     port: 0,

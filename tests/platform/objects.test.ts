@@ -9,6 +9,7 @@ import { openS3Objects } from '../../src/platform/objects/s3.ts';
 import { piecesOf } from '../support/pieces.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { listBucket, openTestBucket, TEST_S3 } from '../support/s3.ts';
+import { waitFor } from '../support/wait.ts';
 
 let parent: string;
 let count = 0;
@@ -26,6 +27,7 @@ test('objects: every kind of storage is tested where CI requires it', () => {
 });
 
 /** Opens objects of a test's own, and returns them with a list of all files in their storage. */
+
 interface Opened {
   objects: Objects;
   files(): Promise<string[]>;
@@ -75,7 +77,8 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it remai
       message: `The body does not have the ${length} bytes announced when the upload was prepared. Send exactly that many.`,
     });
     expect(content.is_closed).toBe(true);
-    expect(await files()).toEqual([]);
+    // Some S3 servers list an object for a moment after its removal.
+    await waitFor(async () => (await files()).length === 0, 'nothing to be left');
   });
 
   test('if the sender disconnects', async () => {
@@ -165,6 +168,17 @@ describe.each(STORAGES)('on %s, an object', (_storage, open) => {
     expect(await textOf(objects, 'a/0', { start: 0, end: 9 })).toBe('0123456789');
   });
 
+  test('is read exactly if it is large, also from the middle', async () => {
+    const { objects } = await open();
+    const content = crypto.getRandomValues(new Uint32Array(16_384));
+    const bytes = Buffer.concat(Array<Uint8Array>(160).fill(new Uint8Array(content.buffer))).subarray(3);
+    await objects.put('a/0', chunksOf(bytes), bytes.length);
+    for (const range of [undefined, { start: 262_143, end: 262_144 }, { start: 1_000_001, end: bytes.length - 1 }]) {
+      const read = await new Response(await objects.read('a/0', range)).bytes();
+      expect(Buffer.compare(read, range ? bytes.subarray(range.start, range.end + 1) : bytes)).toBe(0);
+    }
+  });
+
   test('that is missing is refused before it is read', async () => {
     const { objects } = await open();
     await rejectionOf(Error, objects.read('a/0'));
@@ -239,3 +253,7 @@ describe('on disk, an object', () => {
     expect(message).toMatch(/EEXIST|ENOTDIR/);
   });
 });
+
+async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += 65_536) yield bytes.subarray(start, start + 65_536);
+}

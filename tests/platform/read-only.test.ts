@@ -32,8 +32,8 @@ const WRITERS: { name: string; open(database: Database): () => Promise<string[]>
   {
     name: 'a dedicated connection',
     open(database) {
-      const lane = database.openDedicatedConnection();
-      return async () => [await outcomeOfWrite(lane)];
+      const connection = database.openDedicatedConnection();
+      return async () => [await outcomeOfWrite(connection)];
     },
   },
 ];

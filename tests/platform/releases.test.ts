@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { $ } from 'bun';
@@ -7,11 +7,11 @@ import { sql } from 'drizzle-orm';
 import { versionOf } from '../../.ci/version.ts';
 import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
 import manifest from '../../package.json' with { type: 'json' };
-import { findAsset } from '../../src/platform/assets.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { writeNextRelease } from '../support/releases.ts';
 
 const PROGRAM = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
@@ -19,19 +19,6 @@ const PROGRAM = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 async function makeDirectory() {
   const path = await mkdtemp(join(tmpdir(), 'muster-releases-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
-}
-
-/** Writes the migrations of a later release. */
-async function writeNextRelease(folder: string): Promise<void> {
-  await cp(findAsset('drizzle'), folder, { recursive: true });
-  const last = journal.entries.at(-1);
-  if (!last) throw new Error('there are migrations');
-  const next = { ...last, idx: last.idx + 1, when: last.when + 1, tag: '9999_next' };
-  await writeFile(join(folder, `${next.tag}.sql`), 'create table of_the_next_release (id int);');
-  await writeFile(
-    join(folder, 'meta/_journal.json'),
-    JSON.stringify({ ...journal, entries: [...journal.entries, next] }),
-  );
 }
 
 test('migrations: an older program refuses the database of a newer one, names both releases, and changes nothing', async () => {

@@ -24,6 +24,8 @@ const FIELD: Record<CallerKind, { label: string; entitlement: number; lifetime_m
   cloud: { label: 'cloud', entitlement: 7, lifetime_ms: 365 * DAY_MS },
   service: { label: 'env_svc', entitlement: 19, lifetime_ms: 15 * 365 * DAY_MS },
   device_link: { label: 'device', entitlement: 14, lifetime_ms: 60 * MINUTE_MS },
+  // Muster's own.
+  share: { label: 'share', entitlement: 64, lifetime_ms: 30 * DAY_MS },
 };
 
 const partsOf = (token: string): [label: string, header: string, claims: string, signature: string] => {
@@ -80,7 +82,7 @@ describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
   });
 });
 
-test('may have a lifetime of its own; two tokens of one caller differ', async () => {
+test('tokens: one may have a lifetime of its own; two tokens of one caller differ', async () => {
   const { tokens, now } = await makeTokenMaker();
   const caller = makeCaller('identity');
   const [token, other] = await Promise.all([tokens.issue(caller, { lifetime_ms: 1_000 }), tokens.issue(caller)]);

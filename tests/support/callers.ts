@@ -29,6 +29,8 @@ export function makeCaller(kind: CallerKind): Caller {
       return { kind, game_id: id };
     case 'device_link':
       return { kind, device_link_id: id };
+    case 'share':
+      return { kind, share_id: id };
   }
 }
 
@@ -42,6 +44,7 @@ const KINDS: Record<CallerKind, true> = {
   cloud: true,
   service: true,
   device_link: true,
+  share: true,
 };
 
 /** All kinds of tokens. */

@@ -1,31 +1,26 @@
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { $ } from 'bun';
-import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
-import { POSTGRES_FILES_VERSION } from '../../src/platform/database/postgres-files.ts';
-import { sharedFiles } from './database.ts';
-import { makeDataDirectory } from './service.ts';
-
-let cluster: Promise<string> | undefined;
+import { POSTGRES_FILES_VERSION, unpackPostgres } from '../../src/platform/database/postgres-files.ts';
+import { provideMigratedCluster } from '../../src/platform/database/throwaway.ts';
+import { MACHINE_TMP } from './keeper.ts';
 
 /**
- * Gives a data directory the embedded PostgreSQL as a first start leaves it before the first statement: its programs and an
- * empty cluster, which is made once for a run and then copied. To make them takes most of a first start's processor time.
+ * The directory in which runs share the unpacked programs of PostgreSQL and a migrated cluster; other users must be able to
+ * enter it.
  */
-export async function provideCluster(data_directory: string): Promise<void> {
-  cluster ??= makeCluster();
-  const empty = await cluster;
-  const directory = join(data_directory, 'postgres');
-  await mkdir(directory, { mode: 0o711 });
-  await symlink(join(await sharedFiles(), POSTGRES_FILES_VERSION), join(directory, POSTGRES_FILES_VERSION));
-  // Unlike the copy of `node:fs`, it keeps the owner, without whom PostgreSQL refuses to start.
-  await $`cp -a ${empty} ${join(directory, 'cluster')}`.quiet();
+export async function sharedFiles(machine_tmp = MACHINE_TMP): Promise<string> {
+  const directory = join(machine_tmp, `muster-tests-files-${process.getuid?.() ?? 0}`);
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  return directory;
 }
 
-/** Makes a cluster as the service does, and returns its directory, which is removed with the files of the run. */
-async function makeCluster(): Promise<string> {
-  const directory = await makeDataDirectory();
-  const files_directory = await sharedFiles();
-  await using _ = await openEmbeddedPostgres({ directory, files_directory, is_durable: false, events: { emit() {} } });
-  return join(directory, 'cluster');
+/**
+ * Gives a directory of the embedded PostgreSQL its programs and a cluster with all tables, as a first start leaves them
+ * before its first row. To make them takes most of a first start's processor time.
+ */
+export async function provideCluster(directory: string, machine_tmp = MACHINE_TMP): Promise<void> {
+  const cache_directory = await sharedFiles(machine_tmp);
+  await mkdir(directory, { recursive: true, mode: 0o711 });
+  await symlink(await unpackPostgres(cache_directory), join(directory, POSTGRES_FILES_VERSION));
+  await provideMigratedCluster({ directory, cache_directory, events: { emit() {} } });
 }

@@ -5,29 +5,29 @@ import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
 import { openContainerRuntime } from '../../src/features/servers/runtimes/container/container-runtime.ts';
 import { findEnginePrograms } from '../../src/features/servers/runtimes/container/engine-programs.ts';
 import { dockerLayout } from './images.ts';
+import { IS_LONG } from './length.ts';
 import { packTar, type TarEntry } from './tar.ts';
 
-const IS_ROOT = process.getuid?.() === 0;
 const programs = findEnginePrograms();
 /** A shell with its commands that needs no libraries, of which images are made. */
 const busybox = Bun.which('busybox');
 
 /** Why containers cannot be tried here; undefined if they can. */
-export const WITHOUT_CONTAINERS =
-  typeof programs === 'string'
-    ? programs
-    : busybox === null
-      ? 'install busybox-static'
-      : IS_ROOT
-        ? undefined
-        : 'containers need root';
+export const WITHOUT_CONTAINERS = IS_LONG ? whyNoContainers() : 'the long run tries them';
+
+/** Returns why this machine cannot run containers; undefined if it can. */
+export function whyNoContainers(): string | undefined {
+  if (typeof programs === 'string') return programs;
+  if (busybox === null) return 'install busybox-static';
+  return process.getuid?.() === 0 ? undefined : 'containers need root';
+}
 
 const COMMANDS = 'sh cat dd echo env head id kill ls mount nc printf ps rm seq sleep unshare yes';
 /** A user that is in no file of the image. */
 export const IMAGE_USER = 1_234;
 
 interface ImageChanges {
-  user?: { uid: number; gid: number };
+  user?: { uid: number; gid: number; additionalGids?: number[] };
   env?: string[];
   args?: string[];
   cwd?: string;
@@ -66,6 +66,18 @@ export async function makeScriptImage(directory: string, script: string): Promis
   return build;
 }
 
+/** Lists Bun with the libraries that it needs, as files of an image: `/bin/bun`. */
+export async function listBunFiles(): Promise<TarEntry[]> {
+  const { stdout } = await Bun.$`ldd ${process.execPath}`.quiet();
+  const libraries = [...stdout.toString().matchAll(/\/\S+/g)].map(([library]) => library);
+  const files = [['/bin/bun', process.execPath], ...libraries.map((library) => [library, library])];
+  return await Promise.all(
+    files.map(async ([place = '', file = '']) => ({
+      ...{ name: place.slice(1), content: Buffer.from(await Bun.file(file).bytes()), mode: 0o755 },
+    })),
+  );
+}
+
 async function copyProgram(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true, mode: 0o755 });
   await copyFile(from, to, constants.COPYFILE_FICLONE);
@@ -73,14 +85,21 @@ async function copyProgram(from: string, to: string): Promise<void> {
 }
 
 /** Packs what `docker save` writes for an image that runs a shell script. */
-export async function packImage(script: string, image_tag: string): Promise<Buffer> {
+export async function packImage(
+  script: string,
+  image_tag: string,
+  { user = String(IMAGE_USER), command = ['/bin/sh', '/run.sh'], files = [] as TarEntry[] } = {},
+): Promise<Buffer> {
   if (busybox === null) throw new Error('there is no busybox');
   const commands: TarEntry[] = COMMANDS.split(' ').map((name) => ({
     ...{ name: `bin/${name}`, type: 'symlink', linkname: 'busybox' },
   }));
   const program: TarEntry = { name: 'bin/busybox', content: await Bun.file(busybox).bytes(), mode: 0o755 };
-  const config = { Cmd: ['/bin/sh', '/run.sh'], Env: ['PATH=/bin', 'HOME=/tmp'], User: String(IMAGE_USER) };
-  const layers = [[program, ...commands], [{ name: 'run.sh', content: script }]];
+  const config = { Cmd: command, Env: ['PATH=/bin', 'HOME=/tmp'], User: user };
+  const layers = [
+    [program, ...commands],
+    [{ name: 'run.sh', content: script }, ...files],
+  ];
   return await packTar(await dockerLayout({ layers, tags: [image_tag], config }));
 }
 

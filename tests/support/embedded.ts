@@ -9,7 +9,7 @@ import {
 } from '../../src/platform/database/embedded.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { signalProcess } from '../../src/platform/processes.ts';
-import { sharedFiles } from './database.ts';
+import { sharedFiles } from './cluster.ts';
 import { findProcessesOf } from './processes.ts';
 import { makeDataDirectory } from './service.ts';
 import { waitFor } from './wait.ts';
@@ -66,7 +66,7 @@ export async function makePostgresDirectory(): Promise<PostgresDirectory> {
 }
 
 /** Returns the address of the PostgreSQL in a directory, whichever process started it. */
-export function connectionOf({ directory }: PostgresDirectory): EmbeddedPostgres['connection'] {
+export function connectionOf({ directory }: Pick<PostgresDirectory, 'directory'>): EmbeddedPostgres['connection'] {
   return { path: join(directory, 'socket/.s.PGSQL.5432'), user: 'muster', database: 'postgres' };
 }
 

@@ -58,6 +58,7 @@ interface BuildFile {
   path: string;
   content: Uint8Array;
   command?: string[];
+  isolation?: string;
   multipart_upload?: boolean;
 }
 
@@ -67,7 +68,7 @@ export async function uploadBuild(
   { game_id, namespace_id, cloud_token }: TestGame,
   file: BuildFile,
 ): Promise<string> {
-  const { kind, image_tag, path, content, command, multipart_upload } = file;
+  const { kind, image_tag, path, content, command, isolation, multipart_upload } = file;
   const builds = `/games/${game_id}/environments/${namespace_id}/builds`;
   const prepared = await api.ok('POST', `${builds}/prepare`, {
     token: cloud_token,
@@ -77,6 +78,7 @@ export async function uploadBuild(
       ...(image_tag ? { image_tag } : {}),
       image_file: { path, content_length: content.length },
       ...(command ? { command } : {}),
+      ...(isolation ? { isolation } : {}),
       ...(multipart_upload ? { multipart_upload } : {}),
     },
   });

@@ -2,7 +2,9 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
+import type { Audit } from '../../src/platform/http/audit.ts';
 import type { Tenants } from '../../src/platform/http/authorization.ts';
+import type { Gateway } from '../../src/platform/http/gateway.ts';
 import { serverLimits } from '../../src/platform/http/listen.ts';
 import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { createRays, type Rays } from '../../src/platform/http/rays.ts';
@@ -53,14 +55,16 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   const outside = {
     routes,
     tokens,
+    audit: NO_AUDIT,
     tenants: { authorize, requireNotRevoked: () => {}, topicsOf: () => [] },
     watch: NO_WATCH,
     sockets: NO_SOCKETS,
     sites: { ...NO_SITES, ...options.sites },
+    gateway: NO_GATEWAY,
     rays: options.rays ?? createRays(),
     addresses,
     events,
-    rate_limiter: createRateLimiter({ limits, addresses, events }),
+    rate_limiter: createRateLimiter({ limits, addresses, events, onRefused() {} }),
   };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
@@ -74,6 +78,17 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
     [Symbol.asyncDispose]: () => server.stop(true),
   };
 }
+
+/** No request is for a game server. */
+export const NO_GATEWAY: Gateway = {
+  findByHost: () => undefined,
+  findByPath: () => undefined,
+  stop() {},
+  drain: async () => {},
+};
+
+/** Records nothing. */
+export const NO_AUDIT: Audit = { record: (_change, act) => act() };
 
 /** None of the routes can be watched. */
 const NO_WATCH: Pick<Watch, 'answer' | 'readIndex'> = {

@@ -3,6 +3,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 
+/** CI sets it to run on a server instead of the embedded PostgreSQL. */
+export const TEST_DATABASE_URL = process.env.MUSTER_TEST_DATABASE_URL;
+
 /** The machine's directory for temporary files, which the run replaces by its own. */
 export const MACHINE_TMP = tmpdir();
 
@@ -18,10 +21,31 @@ export function databaseDirectoryOf(directory: string): string {
   return bavail * bsize >= MEMORY_FREE_BYTES_MIN ? join(MEMORY, basename(directory)) : join(directory, 'shared');
 }
 
+/** The PostgreSQL of a run. */
+export interface TestServer {
+  /** The address of the database from which statements create and drop others. */
+  admin: DatabaseAddress;
+  /** The name of a migrated database without rows, to create others from. Nothing connects to it. */
+  template: string;
+  /** The name of a database without tables, to create others from. */
+  empty: string;
+}
+
+/** Returns the address of another database on the same server. */
+export function databaseOn(address: DatabaseAddress, database: string): DatabaseAddress {
+  if (!('url' in address)) return { ...address, database };
+  const url = new URL(address.url);
+  url.pathname = `/${database}`;
+  return { url: url.href };
+}
+
+/** How the names of the databases of a process of tests begin. */
+export const databasePrefix = (pid: number): string => `muster_test_${pid}_`;
+
 /** A process that outlives the tests: it runs their PostgreSQL, and cleans up after an interrupted run. */
 interface Keeper extends AsyncDisposable {
-  /** A database on the PostgreSQL of the run, which starts with the first call. */
-  addressOf(database: string): Promise<DatabaseAddress>;
+  /** Returns the PostgreSQL of the run, which starts with the first call. */
+  openServer(): Promise<TestServer>;
 }
 
 let keeper: Keeper | undefined;
@@ -50,9 +74,9 @@ function spawnKeeper(): Keeper {
   const child = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' });
   // The keeper does not keep the run alive.
   child.unref();
-  let connection: Promise<object> | undefined;
+  let server: Promise<TestServer> | undefined;
 
-  async function openDatabase(): Promise<object> {
+  async function openServer(): Promise<TestServer> {
     child.stdin.write('database\n');
     await child.stdin.flush();
     child.ref();
@@ -63,9 +87,9 @@ function spawnKeeper(): Keeper {
   }
 
   return {
-    async addressOf(database) {
-      connection ??= openDatabase();
-      return { ...(await connection), database } as DatabaseAddress;
+    openServer() {
+      server ??= openServer();
+      return server;
     },
     async [Symbol.asyncDispose]() {
       await child.stdin.end();

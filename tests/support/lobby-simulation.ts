@@ -45,7 +45,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     refresh(machine);
     const [alone] = round.length === 1 ? others : [];
     const fewest = fewestFree(namespace, machine.index, alone);
-    const second = planSeats(others, () => machine.index);
+    const second = planSeats(others, () => machine.index, first.seats);
     if (alone) checkAlone(alone, fewest, second.seats[0]?.lobby_id);
     const planned = [...first.seats, ...second.seats];
     const { accepting, over_limit } = namespace.takeSeats(planned);
@@ -63,11 +63,22 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     }
     const isRetryable = retryableAfter(requests, not_placed);
     for (const { player_id } of second.postponed) retry(machine, by_player.get(player_id));
-    for (const { request, code } of second.refusals) {
-      const one = by_player.get(request.player_id);
-      if (isRetryable(request)) retry(machine, one);
-      else refuse(machine, one, code);
+    const refused = second.refusals.filter(({ request }) => !isRetryable(request));
+    for (const { request } of second.refusals) {
+      if (isRetryable(request)) retry(machine, by_player.get(request.player_id));
     }
+    for (const { request, code } of refused) refuse(machine, by_player.get(request.player_id), code);
+    // Requests that are decided again, or first players, may use what is free.
+    if (second.new_lobbies.length > 0 || machine.undecided.length > 0) return;
+    for (const { request } of refused) checkRefusal(request, machine);
+  }
+
+  /** Checks that no seat is free for a refused find that does not wait. */
+  function checkRefusal(request: SeatRequest, machine: Machine): void {
+    if (request.kind !== 'find' || request.ticket !== undefined) return;
+    refresh(machine);
+    const free = fewestFree(namespace, machine.index, request);
+    if (free !== undefined) namespace.fault(`${request.player_id} is refused beside ${free} free seats`);
   }
 
   /** A request that has its seats leaves the machine. */

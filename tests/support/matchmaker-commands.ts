@@ -105,7 +105,7 @@ const arbitraries = {
             oracle.lobbies.filter(({ is_ready }) => one === 0 || !is_ready),
             one,
           ) ?? lobbyOf(oracle, one);
-        if (!lobby || !(await isAccepted(lobby, real.host.ready(real.caller(lobby.lobby_id))))) return;
+        if (!lobby || !(await isAccepted(lobby, real.ready(lobby.lobby_id)))) return;
         oracle.ready(lobby);
         await real.answerAll(lobby);
         real.count('ready');

@@ -8,6 +8,7 @@ import type { Expected, Oracle } from './matchmaker-oracle.ts';
 import { createQueueRun } from './matchmaker-queue.ts';
 import type { LobbyTraits } from './matchmaking-rules.ts';
 import type { LobbyState } from './matchmaking-state.ts';
+import { recordStart } from './record-start.ts';
 import type { TestService } from './service.ts';
 
 /** A namespace in which a series of commands runs, and the oracle that predicts it. */
@@ -182,6 +183,11 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     },
     versionId,
     deliverNotifications: () => matchmaker.deliverNotifications(namespace_id),
+    /** Records the start of a lobby's server, and makes its call that it takes players. */
+    async ready(lobby_id: string): Promise<void> {
+      await recordStart(queries, lobby_id, clock.now());
+      await matchmaker.lobbies.ready({ lobby_id });
+    },
     /** Sends a request while no other is active, and checks its result. */
     async expectSeat(wanted: Wanted, expected: Expected): Promise<void> {
       const request = matchmaker.ask(namespace_id, wanted);

@@ -27,6 +27,7 @@ import { createTokens } from '../../src/platform/tokens/tokens.ts';
 import { type Feed, openFeed } from '../../src/platform/watch/feed.ts';
 import { readVersions } from '../../src/platform/watch/versions.ts';
 import { openWatch, type Watch } from '../../src/platform/watch/watch.ts';
+import { LONE_MACHINE, NO_AVOIDED_LOBBIES } from './lone-machine.ts';
 import { makeDataDirectory, type TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
@@ -93,7 +94,8 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const namespaces = createNamespaces({
     ...base,
     versions,
-    ...{ public_url: PUBLIC_URL, local_url: PUBLIC_URL, host: '', server_host: '', own_hosts: [], sites_domain: '' },
+    ...{ public_url: PUBLIC_URL, local_url: PUBLIC_URL, host: '', server_host: '', own_hosts: [] },
+    ...{ sites_domain: '', servers_domain: '' },
     ...{ domains_allow: [], name_servers: [] },
   });
   const captcha = createCaptcha({
@@ -102,7 +104,8 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     ...{ hcaptcha_url: PUBLIC_URL, turnstile_url: PUBLIC_URL, captcha_timeout_ms: 5_000 },
     ...{ shared_captcha_keys: {}, captcha_is_open_when_down: false },
   });
-  const servers = createServers({ ...base, watch, builds, datacenters, logs: createLogs(base) });
+  const logs = createLogs(base);
+  const servers = createServers({ ...base, watch, builds, datacenters, logs, machines: LONE_MACHINE });
   const waiting_requests = new Map<AbortSignal, (place: { lobby_id: string; player_id: string }) => void>();
   /** Resolves `waits` when a request begins to wait for its lobby, because its seat is committed then. */
   const observed_watch: Watch = {
@@ -125,6 +128,9 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     ...{ ...base, ...TIMES, watch: observed_watch, namespaces, versions, datacenters, servers, captcha, verification },
     ...{
       address_classes: parseAddressClasses(''),
+      addressOf: () => undefined,
+      avoided: NO_AVOIDED_LOBBIES,
+      counters: { count: (_kind, _namespace_id, work) => work() },
       own_region: OWN_REGION,
       request_timeout_ms: 50_000,
       receipts_per_second_max: PLENTY,
@@ -210,6 +216,8 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         namespaces,
         datacenters,
         servers,
+        machines: LONE_MACHINE,
+        avoided: NO_AVOIDED_LOBBIES,
         versions: { ...versions, listKeptWarm },
       };
       await startReconciling({ ...times, ...features }, working.signal).stopped;

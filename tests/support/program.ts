@@ -3,8 +3,10 @@ import { chown, copyFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Subprocess } from 'bun';
 import { removeGroup } from '../../src/platform/cgroups.ts';
+import { isErrno } from '../../src/platform/processes.ts';
 import { type Api, createApi } from './api.ts';
 import { provideCluster } from './cluster.ts';
+import type { Network } from './network.ts';
 import { findProcessesOf } from './processes.ts';
 import { findFreePort, makeDataDirectory } from './service.ts';
 import { waitFor } from './wait.ts';
@@ -56,7 +58,9 @@ interface HomeOptions {
   user_id?: number | undefined;
   /** Directories of control groups that its programs enter. */
   groups?: string[];
-  /** Whether its embedded PostgreSQL has been initialised, for tests of anything but a first start. */
+  /** The network of its programs, by default that of the tests. */
+  network?: Network;
+  /** Whether its embedded PostgreSQL has been initialised and migrated, for tests of anything but a first start. */
   has_cluster?: boolean;
 }
 
@@ -83,13 +87,14 @@ export interface Home extends AsyncDisposable {
  */
 export async function makeHome(
   settings: Record<string, string> = {},
-  { parent, user_id, groups = [], has_cluster = false }: HomeOptions = {},
+  { parent, user_id, groups = [], network, has_cluster = false }: HomeOptions = {},
 ): Promise<Home> {
   const data_directory = await makeDataDirectory(parent);
-  if (has_cluster) await provideCluster(data_directory);
+  if (has_cluster) await provideCluster(join(data_directory, 'postgres'));
   if (user_id !== undefined) await chown(data_directory, user_id, user_id);
   const runnable = user_id === undefined ? COMMAND : await copyForOthers(COMMAND, data_directory);
-  const own_command = groups.length > 0 ? ['/bin/sh', '-c', enter(groups), 'sh', ...runnable] : runnable;
+  const grouped = groups.length > 0 ? ['/bin/sh', '-c', enter(groups), 'sh', ...runnable] : runnable;
+  const own_command = network ? network.enter(grouped) : grouped;
   const user = user_id === undefined ? {} : { uid: user_id, gid: user_id };
   const children: Subprocess[] = [];
   const port = findFreePort();
@@ -101,6 +106,7 @@ export async function makeHome(
     MUSTER_LIMITS_SCALE: '1000000',
     // Several at a time share a server with 100 connections.
     MUSTER_DATABASE_POOL: '5',
+    ...(network && { MUSTER_HOST: '0.0.0.0' }),
     ...settings,
   };
 
@@ -119,7 +125,7 @@ export async function makeHome(
     return { child, reading, ...describeLaunched(child, written) };
   }
 
-  const url = `http://127.0.0.1:${own_settings.MUSTER_PORT}`;
+  const url = `http://${network?.address ?? '127.0.0.1'}:${own_settings.MUSTER_PORT}`;
   const { PATH = '', HOME = '' } = process.env;
   return {
     data_directory,
@@ -153,7 +159,7 @@ export async function makeHome(
         for (const pid of left) endProcess(pid, postgres.includes(pid) ? 'SIGQUIT' : 'SIGKILL');
         return left.length === 0;
       }, 'all processes to end');
-      removeGroupsOf(data_directory);
+      await removeGroupsOf(data_directory);
       await rm(`${data_directory}-program`, { force: true });
       await rm(data_directory, { recursive: true, force: true });
     },
@@ -172,12 +178,22 @@ async function copyForOthers([executable = '', ...rest]: string[], directory: st
   return [copy, ...rest];
 }
 
-/** Removes the control groups of servers that were killed with the program. */
-function removeGroupsOf(data_directory: string): void {
+/** Removes the control groups of servers that were killed with the program. The last of their processes may still end. */
+async function removeGroupsOf(data_directory: string): Promise<void> {
   const servers = join(data_directory, 'servers');
   for (const server_id of existsSync(servers) ? readdirSync(servers) : []) {
     const record = join(servers, server_id, 'group');
-    if (existsSync(record)) removeGroup(JSON.parse(readFileSync(record, 'utf8')).directories);
+    if (!existsSync(record)) continue;
+    const { directories } = JSON.parse(readFileSync(record, 'utf8'));
+    await waitFor(() => {
+      try {
+        removeGroup(directories);
+        return true;
+      } catch (error) {
+        if (isErrno(error, 'EBUSY')) return false;
+        throw error;
+      }
+    }, `the control group of ${server_id} to be empty`);
   }
 }
 

@@ -5,6 +5,7 @@ import type { Clock } from '../../src/platform/clock.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';
 import { UNLIMITED_CLIENT } from './game-limits.ts';
+import { NO_AVOIDED_LOBBIES } from './lone-machine.ts';
 
 interface QuietRoundsOptions {
   database: Database;
@@ -16,7 +17,7 @@ interface QuietRoundsOptions {
 /** Opens the rounds of a process without notifications, which knows only its own commits and reads. */
 export function openQuietRounds({ database, clock, change }: QuietRoundsOptions) {
   const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
-  const cache = createLobbyCache({ database, feed });
+  const cache = createLobbyCache({ database, feed, avoided: NO_AVOIDED_LOBBIES });
   const createLobbies = async () => {
     throw new Error('a lobby was created');
   };

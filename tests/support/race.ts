@@ -6,6 +6,7 @@ import { createMovedClock } from './clock.ts';
 import type { TestGame } from './game.ts';
 import type { Arrival, Search } from './matchmaking-rules.ts';
 import type { Program } from './program.ts';
+import { recordStart } from './record-start.ts';
 import { openServiceTokens } from './service-tokens.ts';
 
 /** A region without a machine: its lobbies are real, and their servers are rows that never start. */
@@ -250,6 +251,7 @@ export async function reportReady(race: Race, chance: Chance, signal: AbortSigna
     await Promise.all(
       waiting.map(async ({ lobby_id }) => {
         const token = await race.lobbyToken(lobby_id);
+        await recordStart(race.database.queries, lobby_id, new Date());
         await send(race, chance.pick(race.programs), '/matchmaker/lobbies/ready', token);
       }),
     );

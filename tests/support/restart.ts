@@ -11,6 +11,8 @@ import { findFreePort, makeDataDirectory, type TestService } from './service.ts'
  * A service that can be closed and opened again on one database, directory and port, while its game servers continue.
  */
 export interface RestartableService extends Omit<TestService, 'service'> {
+  /** What is open now. */
+  service(): Service;
   /** Closes it without ending its game servers. */
   close(): Promise<void>;
   /** Opens it again. Its list of events starts empty. */
@@ -53,6 +55,10 @@ export async function openRestartableService(settings: Record<string, string> = 
     administrator_token,
     clock,
     events,
+    service() {
+      if (!service) throw new Error('the service is closed');
+      return service;
+    },
     close,
     open: async () => void (await open()),
     async [Symbol.asyncDispose]() {

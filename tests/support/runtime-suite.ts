@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { ServerHandle } from '../../src/features/servers/runtimes/runtime.ts';
 import { rejectionOf } from './refusal.ts';
 import { HOST, openTestRuntime, type RuntimeKind, type TestRuntime } from './runtimes.ts';
 import { waitFor } from './wait.ts';
 
+/** Servers that get a signal during their start. */
+const SIGNALS = 20;
 const PIECE = { bytes_max: 1_024, backlog_bytes_max: 1024 ** 2 };
 
 /** Describes what holds for every runtime. */
@@ -14,6 +16,8 @@ export function describeRuntime(kind: RuntimeKind): void {
     beforeAll(async () => {
       opened = await openTestRuntime(kind);
     });
+    // A cluster has room for a few servers at a time.
+    afterEach(() => opened.removeAll());
     afterAll(() => opened[Symbol.asyncDispose]());
 
     const unrecorded = ({ server_id }: ServerHandle): ServerHandle => ({ server_id, identity: undefined });
@@ -36,7 +40,7 @@ export function describeRuntime(kind: RuntimeKind): void {
     test('runs once, with one address, however often it is started', async () => {
       const order = await opened.orderOf('echo "started $$"; exec sleep 600');
       const server = await opened.start(order);
-      const running = { is: 'running', identity: server.identity, host: HOST } as const;
+      const running = { is: 'running', identity: server.identity, host: kind.host ?? HOST } as const;
       await waitFor(async () => (await opened.output(server)) !== '', 'its first lines');
       expect(await opened.runtime.start(order)).toEqual(running);
       expect(await opened.runtime.start(order)).toEqual(running);
@@ -109,7 +113,7 @@ export function describeRuntime(kind: RuntimeKind): void {
     });
 
     test('gets SIGTERM only once it can handle it, also during its start', async () => {
-      for (let time = 0; time < 20; time += 1) {
+      for (let time = 0; time < (kind.signals ?? SIGNALS); time += 1) {
         const server = await opened.run('exec sleep 600');
         await opened.stop(server);
         expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: 'SIGTERM' });
@@ -202,7 +206,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       const order = await opened.orderOf('echo once; exec sleep 600');
       const server = await opened.start(order);
       await waitFor(async () => (await opened.output(server)) !== '', 'its output');
-      const running = { is: 'running', identity: server.identity, host: HOST } as const;
+      const running = { is: 'running', identity: server.identity, host: kind.host ?? HOST } as const;
       const runtime = await opened.again();
       expect(await opened.observe(server, runtime)).toEqual(running);
       expect(await opened.observe(unrecorded(server), runtime)).toEqual(running);
@@ -230,7 +234,9 @@ export function describeRuntime(kind: RuntimeKind): void {
     });
 
     test('that was lost with its machine has an unknown end', async () => {
-      const server = await opened.run('exec sleep 600');
+      const server = await opened.run('echo ready; exec sleep 600');
+      // A pod that has no connection yet is killed by deleting it.
+      await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await opened.kill(server);
       const runtime = await opened.again();
       expect(await opened.observe(server, runtime)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });

@@ -9,6 +9,7 @@ import type {
   Observation,
   Runtime,
   ServerHandle,
+  ServerResources,
   StartOrder,
 } from '../../src/features/servers/runtimes/runtime.ts';
 import { makeImage, openContainers, WITHOUT_CONTAINERS } from './containers.ts';
@@ -30,6 +31,12 @@ export interface RuntimeKind {
   makeBuild?(directory: string, script: string): Promise<UnpackedBuild>;
   /** How it reports a program that cannot be run. By default the status of shells, with the name of the program. */
   missing_program?: { exit_code: number; sentence: RegExp };
+  /** What its servers' host equals. By default the host of the tests. */
+  readonly host?: string;
+  /** How many servers get a signal during their start, where starts are slow. By default 20. */
+  signals?: number;
+  /** What its servers may use, unless a test says so. By default a core and 256 MB. */
+  resources?: ServerResources;
 }
 
 const processes = (has_separate_users: boolean) => async (directory: string) => {
@@ -62,7 +69,8 @@ export const CONTAINER_RUNTIME: RuntimeKind = {
 /** Processes and containers in one. */
 export const COMBINED_RUNTIME: RuntimeKind = {
   name: 'by kind',
-  open: async (directory) => combineRuntimes([await OWN_USER.open(directory), await CONTAINER_RUNTIME.open(directory)]),
+  open: async (directory) =>
+    combineRuntimes([await OWN_USER.open(directory), await CONTAINER_RUNTIME.open(directory)], { emit() {} }),
 };
 
 /** All runtimes. The last one answers like an engine on another machine. */
@@ -99,12 +107,14 @@ export interface TestRuntime extends AsyncDisposable {
   kill(server: ServerHandle, by?: Runtime): Promise<void>;
   /** Kills a server and removes its files. */
   remove(server: ServerHandle, by?: Runtime): Promise<void>;
+  /** Kills all servers that it has started, and removes their files. */
+  removeAll(): Promise<void>;
   /** Waits until a server has ended. Returns how it ended. */
   endOf(server: ServerHandle, by?: Runtime): Promise<Extract<Observation, { is: 'ended' }>>;
 }
 
 /** Opens a runtime of my own. */
-export async function openTestRuntime({ open, makeBuild = makeArchive }: RuntimeKind): Promise<TestRuntime> {
+export async function openTestRuntime({ open, makeBuild = makeArchive, resources }: RuntimeKind): Promise<TestRuntime> {
   const directory = await makeDataDirectory();
   const runtime = await open(directory);
   const started = new Map<string, ServerHandle>();
@@ -136,7 +146,13 @@ export async function openTestRuntime({ open, makeBuild = makeArchive }: Runtime
   }
 
   const ordered = async (script: string, order: Partial<StartOrder> = {}): Promise<StartOrder> =>
-    makeOrder(order.build ?? (await makeBuild(directory, script)), order);
+    makeOrder(order.build ?? (await makeBuild(directory, script)), { ...(resources && { resources }), ...order });
+
+  async function removeAll(): Promise<void> {
+    const servers = [...started.values()];
+    started.clear();
+    await Promise.all(servers.map((server) => remove(server)));
+  }
 
   return {
     directory,
@@ -154,13 +170,14 @@ export async function openTestRuntime({ open, makeBuild = makeArchive }: Runtime
     stop: (server, by = runtime) => waitFor(() => by.stop(server), 'the server to be asked').then(() => {}),
     kill,
     remove,
+    removeAll,
     endOf: (server, by) =>
       waitFor(async () => {
         const seen = await observe(server, by);
         return seen.is === 'ended' && seen;
       }, 'the server to end'),
     async [Symbol.asyncDispose]() {
-      await Promise.all([...started.values()].map((server) => remove(server)));
+      await removeAll();
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -91,8 +91,12 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
 type ServerEnded = Extract<ServiceEvent, { event: 'server_ended' }>;
 
 /** Waits for the event that a server has ended, and returns it. */
-export async function endOf({ events }: Pick<TestService, 'events'>, server_id: string): Promise<ServerEnded> {
+export async function endOf(
+  { events }: Pick<TestService, 'events'>,
+  server_id: string,
+  wait_ms?: number,
+): Promise<ServerEnded> {
   const isEnd = (event: ServiceEvent): event is ServerEnded =>
     event.event === 'server_ended' && event.server_id === server_id;
-  return await waitFor(() => events.find(isEnd), 'the server to end');
+  return await waitFor(() => events.find(isEnd), 'the server to end', wait_ms);
 }

@@ -83,10 +83,25 @@ export async function makeDataDirectory(parent = tmpdir()): Promise<string> {
   return directory;
 }
 
-/** Returns a free port. Another program may take it first, but the range is large. */
+/**
+ * The ports of the tests that run at the same time: each part of a run has its own, because a port is free until the
+ * program starts that it was found for. The kernel gives connections none of these.
+ */
+const PORTS_OF_PART = 1_000;
+const FIRST_PORT = 10_000 + PORTS_OF_PART * Number(process.env.MUSTER_TEST_PART ?? 0);
+let next_port = Math.floor(Math.random() * PORTS_OF_PART);
+
+/** Returns a port that nothing uses. */
 export function findFreePort(): number {
-  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
-  const { port } = server;
-  server.stop(true);
-  return port;
+  for (let tried = 0; tried < PORTS_OF_PART; tried += 1) {
+    const port = FIRST_PORT + next_port;
+    next_port = (next_port + 1) % PORTS_OF_PART;
+    try {
+      Bun.listen({ hostname: '0.0.0.0', port, exclusive: true, socket: { data() {} } }).stop(true);
+      return port;
+    } catch {
+      // Another program uses it.
+    }
+  }
+  throw new Error(`none of the ports from ${FIRST_PORT} is free`);
 }

@@ -13,6 +13,8 @@ export interface SmallS3 extends AsyncDisposable {
   readonly under_way: number;
   /** Holds up reads of objects until the returned function is called. */
   holdReads(): () => void;
+  /** Holds up writes of objects until the returned function is called. */
+  holdWrites(): () => void;
 }
 
 export async function openSmallS3(): Promise<SmallS3> {
@@ -20,6 +22,7 @@ export async function openSmallS3(): Promise<SmallS3> {
   /** The size of each object by its key. */
   const objects = new Map<string, number>();
   let released = Promise.resolve();
+  let writes_released = Promise.resolve();
   const fileOf = (key: string) => Bun.file(join(directory, Bun.SHA256.hash(key, 'hex')));
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -28,6 +31,7 @@ export async function openSmallS3(): Promise<SmallS3> {
     async fetch(request) {
       const url = new URL(request.url);
       const key = decodeURIComponent(url.pathname).replace(/^\/bucket\/?/, '');
+      if (request.method === 'PUT') await writes_released;
       if (request.method === 'PUT') objects.set(key, await Bun.write(fileOf(key), await request.bytes()));
       if (request.method === 'DELETE') objects.delete(key);
       if (request.method !== 'GET') return new Response();
@@ -52,6 +56,11 @@ export async function openSmallS3(): Promise<SmallS3> {
     holdReads() {
       const { promise, resolve } = Promise.withResolvers<void>();
       released = promise;
+      return resolve;
+    },
+    holdWrites() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      writes_released = promise;
       return resolve;
     },
     async [Symbol.asyncDispose]() {

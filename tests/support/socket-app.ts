@@ -8,10 +8,11 @@ import { createApp } from '../../src/platform/http/app.ts';
 import { createCors } from '../../src/platform/http/cors.ts';
 import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
-import { watched } from '../../src/platform/http/route.ts';
+import { type Route, watched } from '../../src/platform/http/route.ts';
 import { inOneMinute } from '../../src/platform/limits/limit.ts';
 import { openLimits } from '../../src/platform/limits/limits.ts';
 import type { Session } from '../../src/platform/socket/session.ts';
+import { SOCKET_HANDLERS } from '../../src/platform/socket/socket-handlers.ts';
 import { createSockets } from '../../src/platform/socket/sockets.ts';
 import type { Caller } from '../../src/platform/tokens/caller.ts';
 import { createTokens, type Tokens } from '../../src/platform/tokens/tokens.ts';
@@ -21,6 +22,7 @@ import { watchLog, watchState } from '../../src/platform/watch/views.ts';
 import { openWatch } from '../../src/platform/watch/watch.ts';
 import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
+import { NO_AUDIT, NO_GATEWAY } from './http-app.ts';
 import { makeTokenMaker } from './token-maker.ts';
 
 /** The WebSocket channel of a service whose views are numbers under names (words). */
@@ -52,6 +54,8 @@ export interface SocketApp extends AsyncDisposable {
 }
 
 export interface SocketAppOptions {
+  /** Returns further routes. */
+  routesOf?: (database: Database) => Route[];
   sockets_max?: number;
   sockets_per_caller_max?: number;
   watchers_max?: number;
@@ -138,6 +142,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     watched('/matchmaker/lines/:name', { ...reading, response: LINES }, ({ params }) =>
       watchLog(lines, params.name, (view) => ({ lines: view })),
     ),
+    ...(options.routesOf?.(database) ?? []),
   ];
 
   const { key } = await makeTokenMaker();
@@ -169,6 +174,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     routes,
     tokens,
     tenants,
+    audit: NO_AUDIT,
     watch,
     sites,
     clock,
@@ -176,20 +182,21 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     public_url,
     addresses,
     limits,
-    rate_limiter: createRateLimiter({ limits, addresses, events }),
+    rate_limiter: createRateLimiter({ limits, addresses, events, onRefused() {} }),
   };
   const channel = createSockets({ ...base, cors, sockets_max, sockets_per_caller_max });
   const stopping = new AbortController();
   const app = createApp({
     ...base,
     sockets: channel,
+    gateway: NO_GATEWAY,
     rays: createRays(),
     local_url: 'http://127.0.0.1:8080',
     request_timeout_ms: 90_000,
     stopping: stopping.signal,
   });
   const sockets: SocketApp['sockets'] = new Set();
-  const { handlers } = channel;
+  const handlers = SOCKET_HANDLERS;
   const server: Server<Session> = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,

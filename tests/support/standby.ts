@@ -2,7 +2,7 @@ import { appendFile, chmod, chown, cp, mkdir, readdir, readFile, writeFile } fro
 import { dirname, join } from 'node:path';
 import { type EmbeddedPostgres, POSTGRES_USER } from '../../src/platform/database/embedded.ts';
 import { unpackPostgres } from '../../src/platform/database/postgres-files.ts';
-import { sharedFiles } from './database.ts';
+import { sharedFiles } from './cluster.ts';
 import { makePostgresDirectory, type PostgresDirectory, query } from './embedded.ts';
 import { waitFor } from './wait.ts';
 

@@ -18,20 +18,23 @@ export interface TcpProxy extends AsyncDisposable {
   stall(): void;
   /** Leaves connections to it open when the server closes its side, as some load balancers do. */
   hideEnds(): void;
+  /** Freezes each new connection once its client has sent this text, which the server still gets. */
+  stallAfter(text: string): void;
   /** Freezes new connections until the returned function is called. */
   hold(): () => void;
   /** Answers WebSocket upgrades with a status, like a proxy that does not know them. Undefined to stop. */
   refuseWebSockets(status: number | undefined): void;
 }
 
-/** Opens a proxy to a server, which may listen on a unix socket. */
-export async function openTcpProxy(first_target: Target): Promise<TcpProxy> {
+/** Opens a proxy to a server, which may listen on a unix socket. The proxy listens at an address of this machine. */
+export async function openTcpProxy(first_target: Target, hostname = '127.0.0.1'): Promise<TcpProxy> {
   const open = new Set<Socket>();
   let target = first_target;
   let refused_status: number | undefined;
   let connections = 0;
   let held: Promise<void> | undefined;
   let are_ends_hidden = false;
+  let stalled_after: string | undefined;
 
   const server = createServer((near) => {
     connections += 1;
@@ -49,6 +52,14 @@ export async function openTcpProxy(first_target: Target): Promise<TcpProxy> {
       });
     }
     far.pipe(near, { end: false });
+    const text = stalled_after;
+    if (text !== undefined) {
+      near.on('data', (sent: Buffer) => {
+        if (!sent.includes(text)) return;
+        far.unpipe(near);
+        far.pause();
+      });
+    }
     far.on('end', () => {
       if (!are_ends_hidden) near.end();
     });
@@ -73,7 +84,7 @@ export async function openTcpProxy(first_target: Target): Promise<TcpProxy> {
   async function listen(port: number): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(port, '127.0.0.1', resolve);
+      server.listen(port, hostname, resolve);
     });
     const address = server.address();
     if (address === null || typeof address === 'string') throw new Error('the proxy listens at no port');
@@ -114,6 +125,9 @@ export async function openTcpProxy(first_target: Target): Promise<TcpProxy> {
         socket.unpipe();
         socket.pause();
       }
+    },
+    stallAfter(text) {
+      stalled_after = text;
     },
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -45,8 +45,12 @@ export async function makeTenant({ api, administrator_token }: TestService): Pro
     token: development.token,
     body: { game_modes: ['default'] },
   });
+  const shares = `/cloud/games/${game_id}/namespaces/${namespace_id}/shares`;
+  const share = await api.ok('POST', shares, { token, body: {} });
   const link = await api.ok('POST', '/cloud/devices/links');
   const logs = `/cloud/games/${game_id}/matchmaker/lobbies/${lobby_id}/logs?stream=std_out`;
+  const details = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/lobbies/${lobby_id}`;
+  const { players } = (await api.ok('GET', details, { token })).lobby;
   const lobby_token = await waitFor(async () => {
     const { lines } = await api.ok('GET', logs, { token });
     return lines.length > 0 ? atob(lines[0]) : undefined;
@@ -67,7 +71,9 @@ export async function makeTenant({ api, administrator_token }: TestService): Pro
       cursor: server.id,
       lobby_id,
       group_id: game.group_id,
+      share_id: share.share_id,
       identity_id: member.identity_id,
+      player_id: players[0].player_id,
       player_token: found.player.token,
     },
     tokens: {
@@ -80,6 +86,7 @@ export async function makeTenant({ api, administrator_token }: TestService): Pro
       player: found.player.token,
       development_player: mock.player.token,
       device_link: link.device_link_token,
+      share: share.token,
     },
   };
 }

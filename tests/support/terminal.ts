@@ -8,16 +8,22 @@ interface Terminal {
   output(): string;
   /** Presses ctrl-C once: the kernel signals every process of the foreground group. */
   pressCtrlC(): void;
+  /** Types a text. */
+  write(text: string): void;
   /** The exit code; null if a signal ended it. */
   exited: Promise<number | null>;
 }
 
-/** Opens a pseudo-terminal with a command in the project's root. */
-export function openTerminal(command: string[], environment: Record<string, string>): Terminal {
+/** Opens a pseudo-terminal with a command, by default in the project's root. */
+export function openTerminal(
+  command: string[],
+  environment: Record<string, string>,
+  { cwd = resolve(import.meta.dir, '../..') } = {},
+): Terminal {
   const decoder = new TextDecoder();
   let output = '';
   const child = Bun.spawn(command, {
-    cwd: resolve(import.meta.dir, '../..'),
+    cwd,
     env: environment,
     terminal: {
       cols: 200,
@@ -31,6 +37,9 @@ export function openTerminal(command: string[], environment: Record<string, stri
     output: () => output,
     pressCtrlC: () => {
       child.terminal?.write(CTRL_C);
+    },
+    write: (text) => {
+      child.terminal?.write(text);
     },
     exited: child.exited.then(() => child.exitCode),
   };

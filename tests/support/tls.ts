@@ -24,11 +24,16 @@ export async function makeCertificate(
 }
 
 /**
- * Opens a connection to a port of this machine as a client that wants `host`, and waits for its end of the handshake.
+ * Opens a connection to a port as a client that wants `host`, and waits for its end of the handshake. `address`: by default
+ * this machine.
  */
-export async function openTls(port: number, host: string, { ca }: { ca?: string } = {}): Promise<TLSSocket> {
+export async function openTls(
+  port: number,
+  host: string,
+  { ca, address = '127.0.0.1' }: { ca?: string; address?: string } = {},
+): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const options = { host: '127.0.0.1', port, servername: host, ...(ca ? { ca } : { rejectUnauthorized: false }) };
+  const options = { host: address, port, servername: host, ...(ca ? { ca } : { rejectUnauthorized: false }) };
   const socket = connect(options, resolve);
   socket.on('error', reject);
   await promise;

@@ -15,14 +15,21 @@ export interface PreparedUpload {
   requests: PartRequest[];
 }
 
+interface PrepareOptions {
+  path?: string;
+  content_length?: number;
+  multipart_upload?: boolean;
+  part_length?: number;
+}
+
 /** Prepares a javascript build of a game with one file. */
 export async function prepareScript(
   { api }: { api: Api },
   { game_id, cloud_token: token }: TestGame,
-  { path = 'server.js', content_length = 1, multipart_upload = false } = {},
+  { path = 'server.js', content_length = 1, multipart_upload = false, part_length }: PrepareOptions = {},
 ): Promise<PreparedUpload & { build_id: string }> {
   const image_file = { path, content_length };
-  const body = { display_name: 'Test build', kind: 'javascript', image_file, multipart_upload };
+  const body = { display_name: 'Test build', kind: 'javascript', image_file, multipart_upload, part_length };
   const answer = await api.ok('POST', `/cloud/games/${game_id}/builds`, { token, body });
   const { build_id, upload_id, image_presigned_request, image_presigned_requests } = answer;
   return { build_id, upload_id, requests: image_presigned_requests ?? [image_presigned_request] };

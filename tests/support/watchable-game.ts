@@ -56,7 +56,7 @@ async function insertIdleServer(
     ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, ports: {}, token_caller: null },
     ...{ network_mode: 'bridge' as const, cpu: 100, memory: 64, kill_timeout_ms: 0, created_at: now, started_at: now },
     ...{ wait_reason: null, identity: null, destroyed_at: null, kill_at: null, ended_at: null },
-    ...{ exit_code: null, exit_signal: null, failure: null },
+    ...{ exit_code: null, exit_signal: null, failure: null, has_lost_machine: false },
   };
   await database.transact((tx) => insertServer(tx, row));
   return server_id;

@@ -7,12 +7,14 @@ import { TAGS_MAX } from '../tags.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import { type AvailableKinds, checkBuild, scriptNameOf } from './rules.ts';
+import type { BaseImage } from './base-image.ts';
+import { type AvailableKinds, checkBuild, runtimeKindOf, scriptNameOf } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildKind, BuildRow } from './tables.ts';
 import { openUnpackedBuilds } from './unpacked-builds.ts';
 import type { PrepareBuild } from './wire.ts';
 
+export { type BaseImage, openBaseImage } from './base-image.ts';
 export type { BuildKind } from './tables.ts';
 
 /** A build that a runtime can start: files on this machine. */
@@ -44,13 +46,18 @@ export interface BuildsDependencies {
   space?: DiskSpace;
   /** What the configured runtimes can run. */
   available: AvailableKinds;
+  /** The image on which archives run in containers. */
+  base_image?: BaseImage | undefined;
 }
 
 export type Builds = ReturnType<typeof createBuilds>;
 
 /** Creates the use cases of builds: game servers as their developers uploaded them. */
-export function createBuilds({ database, clock, uploads, directory, space, available }: BuildsDependencies) {
-  const unpacked_builds = openUnpackedBuilds({ database, clock, uploads, directory, space });
+export function createBuilds(dependencies: BuildsDependencies) {
+  const { database, clock, uploads, base_image } = dependencies;
+  const { kinds, missing } = dependencies.available;
+  const available = { kinds, missing, has_base_image: base_image !== undefined };
+  const unpacked_builds = openUnpackedBuilds({ ...dependencies, available });
 
   uploads.setPurpose('build', {
     async inspect(upload_id) {
@@ -95,7 +102,9 @@ export function createBuilds({ database, clock, uploads, directory, space, avail
 
   return {
     get,
-    kindOf: async (scope: store.BuildScope, build_id: string): Promise<BuildKind> => (await get(scope, build_id)).kind,
+    /** Returns the kind by which a runtime runs a build. */
+    kindOf: async (scope: store.BuildScope, build_id: string): Promise<BuildKind> =>
+      runtimeKindOf((await get(scope, build_id)).kind),
     one,
     many,
     /** Returns which of the builds belong to the game and are complete. */
@@ -109,7 +118,10 @@ export function createBuilds({ database, clock, uploads, directory, space, avail
       return await database.transact(async (tx) => {
         const { upload_id, presigned_requests } = await uploads.prepare(
           tx,
-          { game_id: scope.game_id, kind: 'build', is_multipart: wanted.multipart_upload ?? false },
+          {
+            ...{ game_id: scope.game_id, kind: 'build', is_multipart: wanted.multipart_upload ?? false },
+            part_bytes: wanted.part_length ?? null,
+          },
           [wanted.image_file],
         );
         const build: BuildRow = {
@@ -155,6 +167,8 @@ export function createBuilds({ database, clock, uploads, directory, space, avail
         }
       });
     },
+    /** Returns whether a server of the build can start here without unpacking it first. */
+    isUnpacked: unpacked_builds.has,
     /** Removes the files of builds that no server of this machine uses. They are unpacked again when needed. */
     removeUnused: unpacked_builds.removeUnused,
     /** Sets the listener for when there is no space for the files of a build. */
@@ -163,7 +177,7 @@ export function createBuilds({ database, clock, uploads, directory, space, avail
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
       const command = build.kind === 'javascript' ? [build.file_name] : build.command;
-      return { kind: build.kind, ...(await unpacked_builds.ensure(build)), command };
+      return { kind: runtimeKindOf(build.kind), ...(await unpacked_builds.ensure(build)), command };
     },
   };
 }

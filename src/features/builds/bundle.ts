@@ -9,7 +9,8 @@ const OCI_VERSION = '1.0.2';
 
 const Id = Type.Integer({ minimum: 0, maximum: 0x7f_ff_ff_ff });
 const Text = Type.String({ pattern: '^[^\\0]*$' });
-const Process = Type.Object({
+/** The program of a container, in the terms of the OCI runtime specification. */
+export const Process = Type.Object({
   args: Type.Array(Text, { maxItems: 10_000 }),
   env: Type.Array(Text, { maxItems: 10_000 }),
   cwd: Text,
@@ -19,7 +20,6 @@ const Process = Type.Object({
     additionalGids: Type.Optional(Type.Array(Id, { maxItems: 1_000 })),
   }),
 });
-/** The program of a container, in the terms of the OCI runtime specification. */
 export type Process = Static<typeof Process>;
 
 /** The part of a bundle's `config.json` that is taken from an upload. The runtime decides everything else. */

@@ -5,7 +5,7 @@ import { decompressLz4, LZ4_MAGIC } from './lz4.ts';
 const GZIP_MAGIC = '1f8b';
 const ZSTD_MAGIC = '28b52ffd';
 
-/** Length of the first bytes that tell how a file is compressed. */
+/** Length of the first bytes, which show how a file is compressed. */
 export const MAGIC_BYTES = 4;
 
 /** Returns a step of a pipeline that decompresses a file: gzip, lz4 or zstd by its first bytes, otherwise none. */

@@ -1,9 +1,12 @@
 import { after } from '../../platform/clock.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Feature } from '../../platform/feature.ts';
+import type { Transfers } from '../../platform/http/transfers.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
+import type { SignedLinks } from '../../platform/objects/links.ts';
 import { type Builds, type BuildsDependencies, createBuilds } from './builds.ts';
-import { buildRoutes } from './routes.ts';
+import { type BuildFiles, createBuildFiles } from './files.ts';
+import { buildFileRoutes, buildRoutes } from './routes.ts';
 
 const REMOVE_UNUSED_EVERY_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
@@ -12,6 +15,8 @@ const LONG_AGO = new Date(0);
 
 interface Dependencies extends BuildsDependencies {
   events: Events;
+  links: SignedLinks;
+  transfers: Transfers;
   /** Days that the files of an unused build stay on this machine. 0 keeps them until the disk is short of space. */
   unpacked_days: number;
   /** Returns the ids of the builds that servers of this machine use, among them all servers that are starting. */
@@ -19,11 +24,12 @@ interface Dependencies extends BuildsDependencies {
 }
 
 /** Opens builds: uploaded game servers. */
-export function openBuilds(dependencies: Dependencies): Feature<Builds> {
+export function openBuilds(dependencies: Dependencies): Feature<Builds & BuildFiles> {
   const builds = createBuilds(dependencies);
+  const files = createBuildFiles({ ...dependencies, builds });
   return {
-    api: builds,
-    routes: buildRoutes(builds),
+    api: { ...builds, ...files },
+    routes: [...buildRoutes(builds), ...buildFileRoutes({ ...dependencies, files })],
     startWork: (signal) => [startRemovingUnused(builds, dependencies, signal)],
   };
 }

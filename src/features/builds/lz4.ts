@@ -9,7 +9,7 @@ const BLOCK_BYTES_MAX: Record<number, number> = { 4: 64 * 1024, 5: 256 * 1024, 6
 /** How far back a match may reach, also into the blocks before. */
 const WINDOW_BYTES = 64 * 1024;
 const MATCH_BYTES_MIN = 4;
-/** A loop copies so few bytes faster than a call. */
+/** Up to this length, a loop is faster than a call. */
 const SHORT_BYTES = 48;
 const SKIPPABLE_MAGIC = /^5.2a4d18$/;
 const IS_RAW = 0x80_00_00_00;

@@ -1,9 +1,11 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import type { Transfers } from '../../platform/http/transfers.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { parseTags, TagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
+import { type BuildFiles, FILE_PATH } from './files.ts';
 import * as wire from './wire.ts';
 
 const ENVIRONMENT_ERRORS = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
@@ -24,6 +26,9 @@ const COMPLETE_ERRORS = [
 
 /** Limits reads per token, like those of servers. */
 const READING = perMinute('builds-read', 60_000);
+
+/** Limits downloads by address. The machines of a cluster may share one. */
+const DOWNLOADING = perMinute('build-files', 6_000, { counted: 'here' });
 
 export function buildRoutes(builds: Builds) {
   const inEnvironment = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({
@@ -74,6 +79,7 @@ export function buildRoutes(builds: Builds) {
       '/games/:game_id/environments/:environment_id/builds/prepare',
       {
         operation: 'prepareBuild',
+        recorded: ['name', 'kind', 'build'],
         summary: 'Prepares a build of an environment. The answer says where to send its file.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -132,6 +138,7 @@ export function buildRoutes(builds: Builds) {
       '/cloud/games/:game_id/builds',
       {
         operation: 'createGameBuild',
+        recorded: ['display_name', 'kind'],
         summary: 'Prepares a build of a game, for all of its namespaces. The answer says where to send its file.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -157,6 +164,56 @@ export function buildRoutes(builds: Builds) {
       },
       ({ params }) =>
         watchState(builds.many, { ...params, tags: {} }, (rows) => ({ builds: rows.map(wire.toBuildSummary) })),
+    ),
+  ];
+}
+
+interface FileRoutesDependencies {
+  files: BuildFiles;
+  transfers: Transfers;
+}
+
+export function buildFileRoutes({ files, transfers }: FileRoutesDependencies) {
+  return [
+    route(
+      'GET',
+      '/games/:game_id/environments/:environment_id/builds/:build_id/file',
+      {
+        operation: 'getBuildFile',
+        summary: 'Returns a link to the file of a complete build, as it was uploaded.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: wire.BuildFileAnswer,
+        errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND', 'BUILDS_BUILD_NOT_COMPLETE'],
+      },
+      async ({ params: { game_id, environment_id: namespace_id, build_id } }) => {
+        const { build, url } = await files.fileLink({ game_id, namespace_id }, build_id);
+        return wire.toBuildFile(build, url);
+      },
+    ),
+    route(
+      'GET',
+      FILE_PATH,
+      {
+        summary: 'Returns the file of a build. The address comes from the request for a link to it.',
+        // The signature in the URL authorizes the request.
+        allow: 'anyone',
+        is_page: true,
+        limit: DOWNLOADING,
+        errors: [
+          'LINK_INVALID',
+          'BUILDS_BUILD_NOT_FOUND',
+          'BUILDS_BUILD_NOT_COMPLETE',
+          'OBJECTS_UNAVAILABLE',
+          'TOO_MANY_TRANSFERS',
+          'TRANSFERS_BUSY',
+        ],
+      },
+      async ({ request, address }) => {
+        const build = await files.linkedBuild(request.url);
+        const content = await transfers.download(address, request.signal, () => files.readFile(build));
+        return new Response(content, { headers: wire.fileHeaders(build) });
+      },
     ),
   ];
 }

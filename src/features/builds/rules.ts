@@ -1,6 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
-import type { BuildKind } from './tables.ts';
+import type { BuildKind, StoredKind } from './tables.ts';
 import type { PrepareBuild } from './wire.ts';
 
 const GIB = 1024 ** 3;
@@ -9,8 +9,9 @@ const GIB = 1024 ** 3;
  * The largest file of each kind (field-behaviour 7.5). The 10 MB of the reference API for JavaScript leave no room for
  * assets.
  */
-const CONTENT_LENGTH_MAX: Record<BuildKind, number> = {
+const CONTENT_LENGTH_MAX: Record<StoredKind, number> = {
   archive: 8 * GIB,
+  contained_archive: 8 * GIB,
   javascript: GIB / 16,
   docker_image: 8 * GIB,
   oci_bundle: 8 * GIB,
@@ -31,11 +32,17 @@ export interface AvailableKinds {
   missing?: string | undefined;
 }
 
+/** What is needed to run builds. */
+export interface Available extends AvailableKinds {
+  /** Whether there is an image on which archives run in containers. */
+  has_base_image: boolean;
+}
+
+/** Returns the kind by which a runtime runs a build. A contained archive is unpacked as a bundle. */
+export const runtimeKindOf = (kind: StoredKind): BuildKind => (kind === 'contained_archive' ? 'oci_bundle' : kind);
+
 /** Returns the kind of a build to upload, if it is available. Throws an error that says what is wrong with the build. */
-export function checkBuild(
-  build: PrepareBuild,
-  { kinds, missing: reason = 'it has no runtime for it' }: AvailableKinds,
-): BuildKind {
+export function checkBuild(build: PrepareBuild, available: Available): StoredKind {
   const problem = displayNameProblem(build.name, LONG_DISPLAY_NAME_BYTES_MAX);
   refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
   const kind = build.kind ?? inferKind(build);
@@ -44,9 +51,12 @@ export function checkBuild(
       'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar';
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
-  if (!kinds.includes(kind)) {
-    throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', { kind, reason, kinds: kinds.join(', ') });
+  if (build.isolation !== undefined && kind !== 'archive') {
+    const error = `only an archive has an isolation, and this is a build of kind ${kind}`;
+    throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
+  const stored = build.isolation === 'container' ? 'contained_archive' : kind;
+  assertAvailable(stored, available);
   const max_content_length = CONTENT_LENGTH_MAX[kind];
   if (build.image_file.content_length > max_content_length)
     throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
@@ -68,7 +78,20 @@ export function checkBuild(
       error: 'the file name of a javascript build must end in .js, .mjs, .cjs or .ts',
     });
   }
-  return kind;
+  return stored;
+}
+
+/** Throws an error if no runtime can run a kind of builds. */
+export function assertAvailable(kind: StoredKind, { kinds, missing, has_base_image }: Available): void {
+  const is_contained = kind === 'contained_archive';
+  const lacks_image = is_contained && kinds.includes('oci_bundle') && !has_base_image;
+  if (kinds.includes(runtimeKindOf(kind)) && !lacks_image) return;
+  const reason = lacks_image
+    ? 'its operator has set no MUSTER_CONTAINER_BASE, the image on which archives run in containers'
+    : (missing ?? 'it has no runtime for it');
+  throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', {
+    ...{ kind: is_contained ? 'archive, isolation container' : kind, reason, kinds: kinds.join(', ') },
+  });
 }
 
 /**

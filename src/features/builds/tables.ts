@@ -8,6 +8,10 @@ const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' 
 export const BUILD_KINDS = ['archive', 'javascript', 'docker_image', 'oci_bundle'] as const;
 export type BuildKind = (typeof BUILD_KINDS)[number];
 
+/** Kinds as they are stored. A contained archive is one that runs in a container, on the operator's base image. */
+export const STORED_KINDS = [...BUILD_KINDS, 'contained_archive'] as const;
+export type StoredKind = (typeof STORED_KINDS)[number];
+
 /** Game servers as their developers uploaded them. */
 export const builds = pgTable(
   'builds',
@@ -22,7 +26,7 @@ export const builds = pgTable(
       .notNull()
       .references(() => uploads.upload_id, { onDelete: 'cascade' }),
     name: text().notNull(),
-    kind: text({ enum: BUILD_KINDS }).notNull(),
+    kind: text({ enum: STORED_KINDS }).notNull(),
     image_tag: text(),
     /** The name of a script on disk; its extension selects the language. Not used for an archive. */
     file_name: text().notNull(),

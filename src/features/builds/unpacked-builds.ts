@@ -1,17 +1,21 @@
-import { chmod, mkdir, readdir, rename, rm, rmdir, utimes } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, rename, rmdir, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import type { Queries } from '../../platform/database/database.ts';
-import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
+import { type DiskSpace, isShortOfSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import { isErrno } from '../../platform/processes.ts';
+import { assert, ServiceError } from '../../platform/errors.ts';
+import { removeFolder } from '../../platform/folder-removal.ts';
 import type { Uploads } from '../uploads/uploads.ts';
+import type { BaseImage } from './base-image.ts';
+import { unpackContainedArchive } from './contained-archive.ts';
 import { unpackBundle, unpackImage } from './container-builds.ts';
 import { hashStream } from './hashed-stream.ts';
 import { checkProgram } from './program.ts';
+import { type Available, assertAvailable } from './rules.ts';
 import * as store from './store.ts';
-import type { BuildKind, BuildRow } from './tables.ts';
+import type { BuildRow, StoredKind } from './tables.ts';
 import { unpackArchive } from './unpack.ts';
 import { createUnusedBuilds } from './unused-builds.ts';
 
@@ -22,7 +26,13 @@ const UNFINISHED = '.unfinished';
  * The modes of directories, whatever the umask. Game servers may run as other users, except that only this user starts
  * containers: inside are files of any owner and folders that everyone may write to.
  */
-const MODES: Record<BuildKind, number> = { archive: 0o755, javascript: 0o755, docker_image: 0o700, oci_bundle: 0o700 };
+const MODES: Record<StoredKind, number> = {
+  archive: 0o755,
+  javascript: 0o755,
+  docker_image: 0o700,
+  oci_bundle: 0o700,
+  contained_archive: 0o700,
+};
 
 export interface UnpackedBuildsDependencies {
   database: { queries: Queries };
@@ -31,6 +41,8 @@ export interface UnpackedBuildsDependencies {
   /** The directory of unpacked builds on this machine. */
   directory: string;
   space?: DiskSpace;
+  available: Available;
+  base_image?: BaseImage | undefined;
 }
 
 /** Opens the unpacked builds of this machine. */
@@ -40,6 +52,8 @@ export function openUnpackedBuilds({
   uploads,
   directory,
   space = UNLIMITED_SPACE,
+  available,
+  base_image,
 }: UnpackedBuildsDependencies) {
   const unpacking = new Map<string, Promise<string>>();
   const unused = createUnusedBuilds({ clock, space, directory, discard });
@@ -47,9 +61,11 @@ export function openUnpackedBuilds({
 
   const folderOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
 
-  /** Returns the directory of a build's current content. Earlier content has another directory. */
+  /** Returns the directory of a build's current content. Earlier content, or another base image, has another directory. */
   async function contentDirectoryOf(build: BuildRow): Promise<string> {
-    return join(folderOf(build), await uploads.contentId(build.upload_id, 0));
+    const content_id = await uploads.contentId(build.upload_id, 0);
+    const is_contained = build.kind === 'contained_archive' && base_image !== undefined;
+    return join(folderOf(build), is_contained ? `${content_id}-${base_image.key}` : content_id);
   }
 
   /**
@@ -104,7 +120,7 @@ export function openUnpackedBuilds({
       await syncPath(directory);
       return sha256;
     } catch (error) {
-      await removeTree(unfinished);
+      await removeFolder(unfinished);
       throw error;
     }
   }
@@ -128,6 +144,11 @@ export function openUnpackedBuilds({
         case 'oci_bundle':
           await unpackBundle(file.stream, unfinished, options);
           break;
+        case 'contained_archive':
+          assertAvailable(build.kind, available);
+          assert(base_image, 'an archive in a container is available with a base image only');
+          await unpackContainedArchive(file.stream, unfinished, { ...options, base_image });
+          break;
       }
       return await file.digest();
     } catch (error) {
@@ -149,7 +170,7 @@ export function openUnpackedBuilds({
   async function discard(content_directory: string): Promise<void> {
     const unfinished = `${dirname(content_directory)}.${crypto.randomUUID()}${UNFINISHED}`;
     await rename(content_directory, unfinished);
-    await removeTree(unfinished);
+    await removeFolder(unfinished);
   }
 
   /**
@@ -159,28 +180,27 @@ export function openUnpackedBuilds({
   async function sweep(): Promise<void> {
     for (const entry of await readdir(directory, { withFileTypes: true })) {
       const path = join(directory, entry.name);
-      if (entry.name.endsWith(UNFINISHED)) await removeTree(path);
+      if (entry.name.endsWith(UNFINISHED)) await removeFolder(path);
       else if (entry.isDirectory() && (await readdir(path)).length === 0) await rmdir(path);
     }
   }
 
   return {
     ensure,
+    /** Returns whether any content of a build is on this machine. */
+    async has(build_id: string): Promise<boolean> {
+      const folder = folderOf({ build_id });
+      return existsSync(folder) && (await readdir(folder)).length > 0;
+    },
     removeUnused: unused.removeUnused,
     onShortage: unused.onShortage,
     /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
     async removeEarlier(build: BuildRow, current: string): Promise<void> {
       const folder = folderOf(build);
       const contents = (await readdir(folder)).map((name) => join(folder, name));
-      await Promise.all(contents.filter((content) => content !== current).map(removeTree));
+      await Promise.all(contents.filter((content) => content !== current).map((content) => removeFolder(content)));
     },
     /** Removes everything of a build that will never be complete. */
-    remove: (build: BuildRow): Promise<void> => removeTree(folderOf(build)),
+    remove: (build: BuildRow): Promise<void> => removeFolder(folderOf(build)),
   };
 }
-
-function isShortOfSpace(error: unknown): boolean {
-  return (error instanceof ServiceError && error.code === 'STORAGE_FULL') || isErrno(error, 'ENOSPC');
-}
-
-const removeTree = (path: string) => rm(path, { recursive: true, force: true });

@@ -9,10 +9,21 @@ const Kind = oneOf('BuildKind', BUILD_KINDS, {
     'archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out, it is inferred: from the extension of the file name, and without a command, from an image_tag or a name like image.tar.lz4 (docker_image) or oci-bundle.tar (oci_bundle).',
 });
 
+/** The smallest part that object storages take, and the largest, which is the default. */
+const PART_BYTES = { min: 5 * 1024 ** 2, max: 100 * 1024 ** 2 };
+
 const PrepareMembers = {
   image_tag: Type.Optional(Type.String({ maxLength: 256 })),
   image_file: PrepareFile,
   multipart_upload: Type.Optional(Type.Boolean({ default: false })),
+  part_length: Type.Optional(
+    Type.Integer({
+      minimum: PART_BYTES.min,
+      maximum: PART_BYTES.max,
+      description:
+        'Bytes of each part but the last of a multipart upload, 100 MiB by default. An interrupted upload sends only whole parts again.',
+    }),
+  ),
   kind: Type.Optional(Kind),
   compression: Type.Optional(
     oneOf('Compression', ['none', 'lz4', 'gzip', 'zstd'], {
@@ -25,6 +36,12 @@ const PrepareMembers = {
       maxItems: 64,
       description:
         'For an archive: its program and the first arguments, for example ["./server", "--fast"]. For a container, it replaces the ENTRYPOINT and CMD of the image.',
+    }),
+  ),
+  isolation: Type.Optional(
+    oneOf('BuildIsolation', ['process', 'container'], {
+      description:
+        "Of an archive: whether it runs as a process of the machine (the default), or in a container on the operator's base image, in the folder /server.",
     }),
   ),
 };
@@ -83,6 +100,29 @@ const BuildSummary = Type.Object(
   { title: 'BuildSummary' },
 );
 export const GameBuildsAnswer = Type.Object({ builds: Type.Array(BuildSummary) });
+
+export const BuildFileAnswer = Type.Object({
+  url: Type.String({ description: 'The address of the file; valid for an hour, without a token.' }),
+  content_length: U64,
+  sha256: Type.Optional(
+    Type.String({ description: 'The digest of the file in hexadecimal. Missing for a build of an earlier release.' }),
+  ),
+});
+
+export function toBuildFile({ content_length, sha256 }: BuildRow, url: string): Static<typeof BuildFileAnswer> {
+  return { url, content_length, ...(sha256 !== null && { sha256 }) };
+}
+
+/** Returns the headers of the file of a build; its digest as in RFC 9530. */
+export function fileHeaders({ build_id, content_length, sha256 }: BuildRow): Record<string, string> {
+  return {
+    'content-type': 'application/octet-stream',
+    'content-length': String(content_length),
+    'content-disposition': `attachment; filename="${build_id}"`,
+    'cache-control': 'no-store',
+    ...(sha256 !== null && { 'repr-digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:` }),
+  };
+}
 
 export function toBuild({ build_id, name, create_ts, content_length, tags }: BuildRow): Static<typeof Build> {
   return { id: build_id, name, created_at: create_ts.toISOString(), content_length, tags };

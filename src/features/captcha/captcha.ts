@@ -12,7 +12,7 @@ import { createProofsOfWork } from './proof-of-work.ts';
 import * as rules from './rules.ts';
 import { askProvider, type Outcome, type Siteverify, type SiteverifySettings } from './siteverify.ts';
 import * as store from './store.ts';
-import type { Captcha as Answer, CaptchaDecision, Challenge } from './wire.ts';
+import type { Captcha as Answer, CaptchaDecision, Challenge, ProviderTrial } from './wire.ts';
 
 export type { SharedKeys } from './rules.ts';
 
@@ -20,6 +20,8 @@ export type { SharedKeys } from './rules.ts';
 const USED_FOR_MS = 3_600_000;
 /** Allowance for differences between the clocks of machines. */
 const CLOCKS_MS = 60_000;
+/** A response that no provider accepts, unless it has test keys. */
+const UNSOLVED = 'muster-trial';
 const CHALLENGE_PATH = '/matchmaker/captcha/challenge';
 
 interface CaptchaSettings extends SiteverifySettings {
@@ -66,7 +68,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   const { queries } = database;
   const proofs = createProofsOfWork(dependencies);
 
-  async function checkWork(namespace_id: string, client_response: string): Promise<rules.Verdict> {
+  async function checkWork(namespace_id: string, client_response: string): Promise<Checked> {
     const checked = await proofs.check(namespace_id, client_response);
     if ('problem' in checked) return { is: 'refused', reasons: [checked.problem] };
     const { challenge_id, expire_ts } = checked;
@@ -80,7 +82,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function checkWidget(
     widget: rules.Widget,
     { namespace_id, client_response, address, deadline }: WidgetCheck,
-  ): Promise<rules.Verdict> {
+  ): Promise<Checked> {
     const { secret_key } = widget;
     if (secret_key === undefined) return { is: 'refused', reasons: ['unknown-domain'] };
     const captcha_id = digest([widget.name, secret_key, client_response]);
@@ -139,18 +141,39 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       provider.name === 'pow'
         ? await checkWork(namespace_id, client_response)
         : await checkWidget(provider, { ...request, namespace_id, client_response });
+    const by = { provider: provider.name, ...(verdict.exchange && { exchange: verdict.exchange }) };
     if (verdict.is === 'solved') {
       const verify_ts = clock.now();
       const expire_ts = after(verify_ts, config.verification_ttl);
       await store.openWindow(queries, connection, { verify_ts, expire_ts });
-      return { decision: { decision: 'solved', provider: provider.name } };
+      return { decision: { decision: 'solved', ...by } };
     }
-    const checked = { provider: provider.name, reasons: verdict.reasons };
+    const checked = { ...by, reasons: verdict.reasons };
     if (verdict.is === 'refused') {
       return { decision: { ...checked, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
     }
     if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...checked, decision: 'let_through' } };
     return { decision: { ...checked, decision: 'unavailable' }, error: providerUnavailable() };
+  }
+
+  async function tryProvider(
+    provider: rules.Provider,
+    { namespace_id }: NamespaceVersion,
+    { address, deadline }: Omit<SeatRequest, 'captcha'>,
+  ): Promise<ProviderTrial> {
+    if (provider.name === 'pow') return { provider: 'pow', are_keys_accepted: true, reasons: [] };
+    const { name, secret_key } = provider;
+    if (secret_key === undefined) return { provider: name, are_keys_accepted: false, reasons: ['unknown-domain'] };
+    const captcha_id = crypto.randomUUID();
+    const asked = { secret_key, client_response: UNSOLVED, captcha_id, namespace_id, address, signal: deadline.signal };
+    const outcome = await askProvider(dependencies, provider, asked);
+    const are_keys_accepted = rules.areKeysAccepted(outcome);
+    return {
+      provider: name,
+      ...(are_keys_accepted !== undefined && { are_keys_accepted }),
+      reasons: outcome.is === 'solved' ? [] : outcome.reasons,
+      ...(outcome.exchange && { exchange: outcome.exchange }),
+    };
   }
 
   async function check(
@@ -197,6 +220,15 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       if (!pow) throw new ServiceError('CAPTCHA_WORK_NOT_USED', {});
       return await proofs.challenge(namespace_id, pow.difficulty);
     },
+    /**
+     * Asks each provider of a version about a captcha that was not solved, to see whether it answers and accepts the keys.
+     * Returns the verdicts; none if the version requires no captcha.
+     */
+    async tryProviders(namespace: NamespaceVersion, request: Omit<SeatRequest, 'captcha'>): Promise<ProviderTrial[]> {
+      const config = await versions.captcha(namespace);
+      const providers = config ? rules.providersOf(config, shared_captcha_keys, request.readOrigin()) : [];
+      return await Promise.all(providers.map((provider) => tryProvider(provider, namespace, request)));
+    },
     /** Starts the loop that deletes expired windows and captchas. */
     startForgetting(signal: AbortSignal): { stopped: Promise<void> } {
       const forget = () => store.deleteExpired(queries, clock.now());
@@ -226,8 +258,11 @@ interface WidgetCheck extends SeatRequest {
 
 const providerUnavailable = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
 
-const SOLVED: rules.Verdict = { is: 'solved' };
-const USED: rules.Verdict = { is: 'refused', reasons: ['used-before'] };
+/** The verdict about a captcha, and the request to its provider if one was sent. */
+type Checked = rules.Verdict & Pick<Outcome, 'exchange'>;
+
+const SOLVED: Checked = { is: 'solved' };
+const USED: Checked = { is: 'refused', reasons: ['used-before'] };
 
 /** Identifies a captcha without revealing it. Games with the same keys share the id, as the provider does. */
 function digest(parts: string[]): string {

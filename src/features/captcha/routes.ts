@@ -1,15 +1,47 @@
 import { route } from '../../platform/http/route.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Captcha } from './captcha.ts';
 import * as wire from './wire.ts';
 
 /** Limits challenges, each of which costs the service 1.6 ms. Requests for seats are limited further. */
 const CHALLENGES = inOneMinute('captcha-challenges', 60);
 
+/** Each asks the providers. */
+const TRIALS = inOneMinute('captcha-trials', 30);
+
 /** The two paths of the matchmaker. */
 const PREFIXES = ['/matchmaker', '/v1'] as const;
 
-export function captchaRoutes(captcha: Captcha) {
+export function captchaRoutes(captcha: Captcha, namespaces: Pick<Namespaces, 'get'>) {
+  return [...challengeRoutes(captcha), tryRoute(captcha, namespaces)];
+}
+
+/** The route by which developers try the keys of a version. */
+function tryRoute(captcha: Captcha, namespaces: Pick<Namespaces, 'get'>) {
+  return route(
+    'POST',
+    '/cloud/games/:game_id/namespaces/:namespace_id/matchmaker/captcha/try',
+    {
+      operation: 'tryCaptcha',
+      summary:
+        "Asks the captcha providers of the namespace's version about a captcha that was not solved, to see whether they answer and accept the keys.",
+      allow: ['identity', 'cloud'],
+      access: 'write',
+      limit: TRIALS,
+      body: wire.CaptchaTrial,
+      response: wire.CaptchaTrialAnswer,
+      errors: ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'],
+    },
+    async ({ params, body: { origin }, address, deadline }) => {
+      const namespace = await namespaces.get(params);
+      return { providers: await captcha.tryProviders(namespace, { address, deadline, readOrigin: () => origin }) };
+    },
+  );
+}
+
+/** Routes by which players' clients get challenges. */
+function challengeRoutes(captcha: Captcha) {
   return PREFIXES.map((prefix) =>
     route(
       'GET',

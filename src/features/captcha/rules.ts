@@ -1,3 +1,4 @@
+import { cutText, withoutValues } from '../exchange.ts';
 import type { CaptchaConfig } from '../versions/versions.ts';
 import type { Captcha } from './wire.ts';
 
@@ -126,15 +127,45 @@ export function isTestKey({ secret_key }: Pick<Widget, 'secret_key'>): boolean {
 export function siteverifyForm(
   { name, site_key }: Widget,
   sent: { secret_key: string; client_response: string; address: string; idempotency_key: string },
-): string {
-  const form = new URLSearchParams({
+): URLSearchParams {
+  return new URLSearchParams({
     secret: sent.secret_key,
     response: sent.client_response,
     ...(sent.address === '' ? {} : { remoteip: sent.address }),
     ...(name === 'hcaptcha' && site_key !== undefined ? { sitekey: site_key } : {}),
     ...(name === 'turnstile' ? { idempotency_key: sent.idempotency_key } : {}),
   });
-  return form.toString();
+}
+
+/** Returns what developers may see of a form: the names, and the public key of the site. */
+export function describeForm(form: URLSearchParams): Record<string, string> {
+  return withoutValues(Object.fromEntries(form), ['sitekey']);
+}
+
+/** Members of a provider's answer that developers see. Enterprise accounts get more, for example scores. */
+const SHOWN_OF_ANSWER = ['success', 'hostname', 'challenge_ts', 'sitekey', 'action'];
+const SHOWN_TEXT_MAX = 256;
+
+/** Returns what developers see of a provider's answer, which is not trusted. */
+export function describeAnswer(body: unknown): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null) return {};
+  const shown = Object.entries(body).filter(
+    ([name, value]) => SHOWN_OF_ANSWER.includes(name) && (typeof value === 'boolean' || typeof value === 'string'),
+  );
+  const cut = shown.map(([name, value]) => [name, typeof value === 'string' ? cutText(value, SHOWN_TEXT_MAX) : value]);
+  const codes = readCodes((body as Record<string, unknown>)['error-codes']);
+  return { ...Object.fromEntries(cut), ...(codes.length > 0 && { 'error-codes': codes }) };
+}
+
+/** Codes by which a provider rejects our keys, and those by which it rejects only the captcha. */
+const KEY_FAULTS = ['missing-input-secret', 'invalid-input-secret', 'sitekey-secret-mismatch'];
+const CAPTCHA_FAULTS = ['missing-input-response', 'invalid-input-response', 'invalid-or-already-seen-response'];
+
+/** Returns whether a provider accepts our keys, by its verdict about any captcha; undefined if it does not say. */
+export function areKeysAccepted(verdict: Verdict): boolean | undefined {
+  if (verdict.is === 'solved') return true;
+  if (verdict.reasons.some((reason) => KEY_FAULTS.includes(reason))) return false;
+  return verdict.reasons.some((reason) => CAPTCHA_FAULTS.includes(reason)) ? true : undefined;
 }
 
 /** Codes by which a provider reports its own failure. */

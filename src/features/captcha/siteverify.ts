@@ -1,6 +1,7 @@
 import { parseJson } from '../../platform/http/json.ts';
 import { type Outbound, type OutboundAnswer, OutboundFailure } from '../../platform/outbound/outbound.ts';
-import { readVerdict, siteverifyForm, type Verdict, type Widget } from './rules.ts';
+import { type Exchange, startTimer } from '../exchange.ts';
+import { describeAnswer, describeForm, readVerdict, siteverifyForm, type Verdict, type Widget } from './rules.ts';
 
 /** Answers have a few hundred bytes. */
 const ANSWER_BYTES_MAX = 16_384;
@@ -21,7 +22,8 @@ export interface Siteverify extends SiteverifySettings {
   outbound: Pick<Outbound, 'post'>;
 }
 
-interface Asked {
+/** A solved captcha to check. */
+interface CaptchaCheck {
   secret_key: string;
   client_response: string;
   captcha_id: string;
@@ -31,34 +33,41 @@ interface Asked {
   signal: AbortSignal;
 }
 
-/** The answer of a provider. `is_spent`: the provider may have used up the captcha and not accept it again. */
-export type Outcome = Verdict & { is_spent: boolean; cause?: unknown };
+/**
+ * The answer of a provider. `is_spent`: the provider may have used up the captcha and not accept it again. `exchange`: the
+ * last request, if one was sent.
+ */
+export type Outcome = Verdict & { is_spent: boolean; exchange?: Exchange; cause?: unknown };
 
 /**
  * Asks a provider whether a captcha was solved. Asks Turnstile a second time if its answer was lost, because the
  * idempotency key marks the repetition.
  */
-export async function askProvider(deps: Siteverify, widget: Widget, asked: Asked): Promise<Outcome> {
+export async function askProvider(deps: Siteverify, widget: Widget, check: CaptchaCheck): Promise<Outcome> {
   const { captcha_timeout_ms } = deps;
-  if (widget.name === 'hcaptcha') return await askOnce(deps, widget, asked, captcha_timeout_ms);
-  if (asked.client_response.length > TURNSTILE_RESPONSE_LENGTH_MAX) {
+  if (widget.name === 'hcaptcha') return await askOnce(deps, widget, check, captcha_timeout_ms);
+  if (check.client_response.length > TURNSTILE_RESPONSE_LENGTH_MAX) {
     return { is: 'refused', reasons: ['too-long'], is_spent: true };
   }
   const started = performance.now();
-  const first = await askOnce(deps, widget, asked, Math.ceil(captcha_timeout_ms / 2));
+  const first = await askOnce(deps, widget, check, Math.ceil(captcha_timeout_ms / 2));
   const is_lost = first.is === 'unavailable' && first.is_spent && first.is_down;
   const rest_ms = Math.floor(captcha_timeout_ms - (performance.now() - started));
-  const last = is_lost && rest_ms > 0 ? await askOnce(deps, widget, asked, rest_ms) : first;
+  const last = is_lost && rest_ms > 0 ? await askOnce(deps, widget, check, rest_ms) : first;
   return last.is === 'unavailable' ? { ...last, is_spent: false } : last;
 }
 
-async function askOnce(deps: Siteverify, widget: Widget, asked: Asked, timeout_ms: number): Promise<Outcome> {
-  const idempotency_key = Bun.randomUUIDv5(asked.captcha_id, IDEMPOTENCY_NAMESPACE);
-  const { signal, namespace_id } = asked;
+async function askOnce(deps: Siteverify, widget: Widget, check: CaptchaCheck, timeout_ms: number): Promise<Outcome> {
+  const idempotency_key = Bun.randomUUIDv5(check.captcha_id, IDEMPOTENCY_NAMESPACE);
+  const { signal, namespace_id } = check;
+  const url = widget.name === 'hcaptcha' ? deps.hcaptcha_url : deps.turnstile_url;
+  const form = siteverifyForm(widget, { ...check, idempotency_key });
+  const measure = startTimer();
+  const describe = (): Exchange => ({ url, headers: HEADERS, body: describeForm(form), duration_ms: measure() });
   try {
-    const answer = await deps.outbound.post(widget.name === 'hcaptcha' ? deps.hcaptcha_url : deps.turnstile_url, {
+    const answer = await deps.outbound.post(url, {
       headers: HEADERS,
-      body: siteverifyForm(widget, { ...asked, idempotency_key }),
+      body: form.toString(),
       timeout_ms,
       answer_bytes_max: ANSWER_BYTES_MAX,
       signal,
@@ -66,14 +75,17 @@ async function askOnce(deps: Siteverify, widget: Widget, asked: Asked, timeout_m
       trusts_target: true,
       account: namespace_id,
     });
-    return { ...readVerdict(widget, { status: answer.status, body: readJson(answer) }), is_spent: true };
+    const { status } = answer;
+    const body = readJson(answer);
+    const exchange = { ...describe(), status, answer: describeAnswer(body) };
+    return { ...readVerdict(widget, { status, body }), is_spent: true, exchange };
   } catch (cause) {
     if (!(cause instanceof OutboundFailure)) throw cause;
     const { kind } = cause;
     const was_sent = kind !== 'too_busy' && kind !== 'paused' && kind !== 'bad_request';
     // Clients can cause these failures, so they do not count as down.
     const is_down = kind !== 'too_busy' && kind !== 'cancelled' && kind !== 'bad_request';
-    return { is: 'unavailable', reasons: [kind], is_down, is_spent: was_sent, cause };
+    return { is: 'unavailable', reasons: [kind], is_down, is_spent: was_sent, exchange: describe(), cause };
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf } from '../../platform/http/shapes.ts';
+import { Exchange } from '../exchange.ts';
 
 const CLIENT_RESPONSE_LENGTH_MAX = 8_192;
 const ClientResponse = Type.Object(
@@ -45,6 +46,7 @@ export const CaptchaDecision = Type.Object(
     ),
     provider: Type.Optional(oneOf('CaptchaProvider', PROVIDERS)),
     reasons: Type.Optional(Type.Array(Type.String(), { description: "The provider's codes, or the service's own." })),
+    exchange: Type.Optional(Exchange),
   },
   {
     title: 'CaptchaDecision',
@@ -52,6 +54,32 @@ export const CaptchaDecision = Type.Object(
   },
 );
 export type CaptchaDecision = Static<typeof CaptchaDecision>;
+
+const ProviderTrial = Type.Object(
+  {
+    provider: oneOf('TriedCaptchaProvider', PROVIDERS),
+    are_keys_accepted: Type.Optional(
+      Type.Boolean({ description: 'Whether the provider accepts the keys; absent if it did not say.' }),
+    ),
+    reasons: Type.Array(Type.String(), { description: "The provider's codes, or the service's own." }),
+    exchange: Type.Optional(Exchange),
+  },
+  { title: 'CaptchaProviderTrial' },
+);
+export type ProviderTrial = Static<typeof ProviderTrial>;
+
+const ORIGIN_LENGTH_MAX = 300;
+export const CaptchaTrial = Type.Object({
+  origin: Type.Optional(
+    Type.String({
+      maxLength: ORIGIN_LENGTH_MAX,
+      description: 'The page that requests come from, which chooses among keys of several domains.',
+    }),
+  ),
+});
+export const CaptchaTrialAnswer = Type.Object({
+  providers: Type.Array(ProviderTrial, { description: 'Empty if the version requires no captcha.' }),
+});
 
 /** A challenge of ALTCHA's protocol, version 2. */
 export const Challenge = Type.Object(

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
 import parseRange from 'range-parser';
+import type { DiskSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import { addVary } from '../../platform/http/answers.ts';
 import type { Site, Visit } from '../../platform/http/site.ts';
@@ -46,16 +47,18 @@ interface CdnDependencies extends CdnSettings {
   transfers: Transfers;
   /** Directory of compressed files; emptied at each start. */
   directory: string;
+  /** The disk of that directory. */
+  space: DiskSpace;
 }
 
 export type Cdn = Awaited<ReturnType<typeof openCdn>>;
 
 /** Opens the CDN, which serves sites. Each site has its own host names, so that none shares the API's origin. */
 export async function openCdn(dependencies: CdnDependencies) {
-  const { namespaces, versions, sites, uploads, transfers } = dependencies;
+  const { namespaces, versions, sites, uploads, transfers, directory, space, events } = dependencies;
   const hosts = createHosts(dependencies);
   const compressed_files = await openCompressedFiles({
-    ...{ directory: dependencies.directory, events: dependencies.events },
+    ...{ directory, space, events },
     ...{ bytes_max: COMPRESSED_BYTES_MAX, at_once: COMPRESSED_AT_ONCE },
   });
   const access = createAccess(namespaces);

@@ -5,6 +5,7 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createBrotliCompress, createGzip, createZstdCompress } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
+import { type DiskSpace, isShortOfSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Encoding } from './rules.ts';
 
@@ -38,6 +39,8 @@ interface CompressedFilesOptions {
   bytes_max: number;
   /** Maximum number of concurrent compressions; each takes a thread and about 13 MB. */
   at_once: number;
+  /** The disk of the directory, whose reserve these files leave alone. */
+  space: DiskSpace;
   events: Events;
 }
 
@@ -48,7 +51,7 @@ export interface CompressedFiles extends AsyncDisposable {
 
 /** Opens the cache of compressed files of sites. Each is compressed on its first request and kept on disk. */
 export async function openCompressedFiles(options: CompressedFilesOptions): Promise<CompressedFiles> {
-  const { directory, bytes_max, at_once, events } = options;
+  const { directory, bytes_max, at_once, space, events } = options;
   await rm(directory, { recursive: true, force: true });
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const stopping = new AbortController();
@@ -65,15 +68,27 @@ export async function openCompressedFiles(options: CompressedFilesOptions): Prom
     // Uses a new name each time, because the previous file may still be being removed.
     const path = join(directory, `${name}.${crypto.randomUUID()}`);
     try {
+      // As much as the compressed file may take, so that a compression that begins also ends.
+      await space.assertRoom(original.content_length);
+      const takeRoom = space.createMeter();
+      async function* measure(chunks: AsyncIterable<Uint8Array>) {
+        for await (const chunk of chunks) {
+          await takeRoom(chunk.length);
+          yield chunk;
+        }
+      }
       const output = createWriteStream(path, { mode: 0o600 });
-      await pipeline(await original.read(), createCompressor(encoding), output, { signal: stopping.signal });
+      const content = await original.read();
+      await pipeline(content, createCompressor(encoding), measure, output, { signal: stopping.signal });
       const content_length = (await stat(path)).size;
       const is_worth_it = content_length < original.content_length && content_length <= bytes_max;
       known.set(name, is_worth_it ? { path, content_length } : NOT_WORTH_IT);
       if (!is_worth_it) await rm(path, { force: true });
     } catch (cause) {
       await rm(path, { force: true });
-      if (!stopping.signal.aborted) events.emit({ event: 'file_not_compressed', upload_id: original.upload_id, cause });
+      // The event `disk_space_low` reports a full disk, once and not for each request.
+      if (stopping.signal.aborted || isShortOfSpace(cause)) return;
+      events.emit({ event: 'file_not_compressed', upload_id: original.upload_id, cause });
     } finally {
       working.delete(name);
     }

@@ -35,20 +35,18 @@ export class CertificateFiles {
   }
 
   /**
-   * Reads the files again if they have changed. Returns whether the certificates have changed. If one cannot be used,
-   * keeps all as they were, because a program may be replacing them at this moment.
+   * Reads the files again if they have changed. If one cannot be used, keeps all as they were, because a program may be
+   * replacing them at this moment.
    */
-  async reload(): Promise<boolean> {
+  async reload(): Promise<void> {
     try {
       const state = await stateOf(this.#pairs);
-      if (state === this.#state) return false;
+      if (state === this.#state) return;
       this.#state = state;
       this.certificates = await readAll(this.#pairs);
-      return true;
     } catch (cause) {
       if (!(cause instanceof CertificateError)) throw cause;
       this.#events.emit({ event: 'certificate_not_read', reason: cause.message });
-      return false;
     }
   }
 }

@@ -56,9 +56,17 @@ export async function createCertificates(dependencies: CertificatesDependencies)
   await acme?.register();
   let issued: Certificate[] = (await acme?.read()) ?? [];
   const listeners = new Set<() => void>();
-  const notify = () => {
-    for (const listener of listeners) listener();
-  };
+  const current = () =>
+    selectCertificates([...files.certificates, ...issued, ...(local ? [local.certificate] : [])], clock.now());
+  const describeServed = () => JSON.stringify([...current()].map(([name, { certificate }]) => [name, certificate]));
+  let served = describeServed();
+
+  /** Notifies of other certificates than before: new ones, or because one that was served has expired. */
+  function notifyOfChange(): void {
+    const before = served;
+    served = describeServed();
+    if (served !== before) for (const listener of listeners) listener();
+  }
 
   let lookups = 0;
   async function answer(host: string, token: string): Promise<Response> {
@@ -80,8 +88,9 @@ export async function createCertificates(dependencies: CertificatesDependencies)
     return startLoop({
       ...{ name: 'certificate-files', every_ms: FILES_EVERY_MS, signal, events },
       async step() {
-        const changes = [await files.reload(), (await local?.renew()) ?? false];
-        if (changes.includes(true)) notify();
+        await files.reload();
+        await local?.renew();
+        notifyOfChange();
         return 0;
       },
     });
@@ -92,10 +101,8 @@ export async function createCertificates(dependencies: CertificatesDependencies)
       ...{ name: 'certificates', every_ms: DUE_EVERY_MS, signal, events },
       async step() {
         await renew(signal);
-        const now_issued = await read();
-        if (now_issued.every(({ key }, index) => key === issued[index]?.key)) return 0;
-        issued = now_issued;
-        notify();
+        issued = await read();
+        notifyOfChange();
         return 0;
       },
     });
@@ -105,10 +112,7 @@ export async function createCertificates(dependencies: CertificatesDependencies)
   }
 
   return {
-    current() {
-      const all = [...files.certificates, ...issued, ...(local ? [local.certificate] : [])];
-      return selectCertificates(all, clock.now());
-    },
+    current,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

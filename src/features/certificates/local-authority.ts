@@ -34,6 +34,8 @@ const BACKDATED_MS = 3_600_000;
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const CERTIFICATE_FILE = 'local-ca.pem';
 const KEY_FILE = 'local-ca-key.pem';
+/** The files of the authority in the data directory. Browsers trust it once a user has imported it, so it should last. */
+export const AUTHORITY_FILES = [CERTIFICATE_FILE, KEY_FILE];
 
 interface Authority {
   certificate: X509Certificate;

@@ -37,39 +37,26 @@ export async function selectIssued(
   );
 }
 
-/** Claims a host that is due and that no other process has claimed. */
+/** Claims a host that is due and that no other process has claimed, or is claiming at this moment. */
 export async function claimDue(
   queries: Queries,
   { directory, hosts, now, until }: { directory: string; hosts: string[]; now: Date; until: Date },
 ): Promise<Claim | undefined> {
   const is_free = or(isNull(certificates.claimed_until_ts), lt(certificates.claimed_until_ts, now));
-  const [due] = await queries
+  const of_directory = eq(certificates.directory, directory);
+  const due = queries
     .select({ host: certificates.host })
     .from(certificates)
-    .where(
-      and(
-        eq(certificates.directory, directory),
-        inArray(certificates.host, hosts),
-        lte(certificates.due_ts, now),
-        is_free,
-      ),
-    )
-    .orderBy(asc(certificates.due_ts))
-    .limit(1);
-  if (!due) return undefined;
+    .where(and(of_directory, inArray(certificates.host, hosts), lte(certificates.due_ts, now), is_free))
+    .orderBy(asc(certificates.due_ts), asc(certificates.host))
+    .limit(1)
+    .for('update', { skipLocked: true });
   const [claimed] = await queries
     .update(certificates)
     .set({ claimed_until_ts: until })
-    .where(
-      and(
-        eq(certificates.directory, directory),
-        eq(certificates.host, due.host),
-        lte(certificates.due_ts, now),
-        is_free,
-      ),
-    )
-    .returning({ failures: certificates.failures });
-  return claimed && { host: due.host, directory, claimed_until_ts: until, failures: claimed.failures };
+    .where(and(of_directory, eq(certificates.host, due)))
+    .returning({ host: certificates.host, failures: certificates.failures });
+  return claimed && { ...claimed, directory, claimed_until_ts: until };
 }
 
 /** Stores the certificate of a claim. Returns false if another process has claimed the host since. */

@@ -6,6 +6,7 @@ import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Games } from '../games/games.ts';
 import { topics } from '../topics.ts';
+import { codeOf, timeOf } from './code.ts';
 import { insertLink, selectLink } from './store.ts';
 import type { DeviceLink, PreparedLink } from './wire.ts';
 
@@ -19,6 +20,9 @@ export interface DevicesDependencies extends DevicesSettings {
   tokens: Tokens;
   games: Games;
 }
+
+/** Another process of the service may have created a link by its own clock. */
+const CLOCK_SKEW_MAX_MS = 60_000;
 
 export type Devices = ReturnType<typeof createDevices>;
 
@@ -40,15 +44,36 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     },
   };
 
+  /** Issues the token of a link, which is always the same. */
+  const issueToken = (device_link_id: string) => {
+    const made = { token_id: device_link_id, at: timeOf(device_link_id) };
+    return tokens.issue({ kind: 'device_link', device_link_id }, { made });
+  };
+
   return {
     link,
     /** Verifies the token of a link. Throws TOKEN_ERROR. */
     readToken: (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']),
+    /** Returns the code that the page of a link shows. Throws TOKEN_ERROR. */
+    async readCode(device_link_token: string): Promise<string> {
+      return codeOf((await this.readToken(device_link_token)).device_link_id);
+    },
     async prepare(): Promise<PreparedLink> {
-      const device_link_id = crypto.randomUUID();
-      const device_link_token = await tokens.issue({ kind: 'device_link', device_link_id });
+      // Its time is that of the link.
+      const device_link_id = Bun.randomUUIDv7('hex', clock.now());
+      const device_link_token = await issueToken(device_link_id);
       const device_link_url = `${public_url}/devices/link/${device_link_token}`;
-      return { device_link_id, device_link_token, device_link_url };
+      const short_url = `${public_url}/link/${device_link_id}`;
+      return { device_link_id, device_link_token, device_link_url, short_url, code: codeOf(device_link_id) };
+    },
+    /** Returns the token of a link by its id. Throws TOKEN_ERROR for an id that is not of the last hour. */
+    async tokenOf(device_link_id: string): Promise<string> {
+      if (timeOf(device_link_id) > after(clock.now(), CLOCK_SKEW_MAX_MS)) {
+        throw new ServiceError('TOKEN_ERROR', { reason: 'the link has no id of this service' });
+      }
+      const device_link_token = await issueToken(device_link_id);
+      await this.readToken(device_link_token);
+      return device_link_token;
     },
     /**
      * Completes a link, so that its tool gets a cloud token for the game. Throws GAME_NOT_FOUND, TOKEN_ERROR or

@@ -54,14 +54,32 @@ export function deviceRoutes(devices: Devices) {
     ),
     route(
       'GET',
+      '/link/:device_link_id',
+      {
+        summary: 'Leads to the page on which a person completes a link.',
+        allow: 'anyone',
+        errors: ['TOKEN_ERROR'],
+        is_page: true,
+      },
+      async ({ params }) => {
+        const location = `/devices/link/${await devices.tokenOf(params.device_link_id)}`;
+        return new Response(null, { status: 302, headers: { location, 'cache-control': 'no-store' } });
+      },
+    ),
+    route(
+      'GET',
       '/devices/link/:device_link_token',
       {
         summary: 'Returns the page on which a person completes a link.',
         allow: 'anyone',
         free_params: ['device_link_token'],
+        errors: ['TOKEN_ERROR'],
         is_page: true,
       },
-      async () => htmlPage(await Bun.file(findAsset('src/features/devices/link-page.html')).text()),
+      async ({ params }) => {
+        const page = await Bun.file(findAsset('src/features/devices/link-page.html')).text();
+        return htmlPage(page.replace('{code}', await devices.readCode(params.device_link_token)));
+      },
     ),
   ];
 }

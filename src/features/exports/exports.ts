@@ -7,6 +7,7 @@ import { HISTORY_COLUMNS, historyTimes, type Window } from './rules.ts';
 
 const HISTORY_PATH = '/exports/lobby-history.csv';
 const LOGS_PATH = '/exports/lobby-logs.csv';
+const SERVER_LOG_PATH = '/exports/server-log.txt';
 
 type Stream = 'std_out' | 'std_err';
 
@@ -34,6 +35,11 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     async lobbyLogsLink(lobby: { game_id: string; lobby_id: string }, stream: Stream): Promise<string> {
       return links.sign(LOGS_PATH, { server_id: await lobbies.serverOf(lobby), stream });
     },
+    /** Returns a link to a log of a server of an environment. Throws SERVERS_SERVER_NOT_FOUND. */
+    async serverLogLink(scope: { game_id: string; namespace_id: string }, server_id: string, stream: Stream) {
+      await servers.get(scope, server_id);
+      return links.sign(SERVER_LOG_PATH, { server_id, stream });
+    },
     /** Returns the lobby history that a link is for. Throws LINK_INVALID. */
     lobbyHistory(url: string): ReadableStream<Uint8Array> {
       const parameters = links.verify(url);
@@ -42,11 +48,21 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     },
     /** Returns the log that a link is for. Throws LINK_INVALID. */
     lobbyLogs(url: string): ReadableStream<Uint8Array> {
-      const parameters = links.verify(url);
-      const stream = parameters.get('stream') === 'std_err' ? 'std_err' : 'std_out';
-      return toCsv(['timestamp', 'line'], logRows(parameters.get('server_id') ?? '', stream));
+      const { server_id, stream } = readLogLink(url);
+      return toCsv(['timestamp', 'line'], logRows(server_id, stream));
+    },
+    /** Returns the log that a link is for, as text: each line after its time. Throws LINK_INVALID. */
+    serverLog(url: string): ReadableStream<Uint8Array> {
+      const { server_id, stream } = readLogLink(url);
+      return toStream(logRows(server_id, stream), (rows) => rows.map(([ts, line]) => `${ts} ${line}\n`).join(''));
     },
   };
+
+  function readLogLink(url: string): { server_id: string; stream: Stream } {
+    const parameters = links.verify(url);
+    const stream = parameters.get('stream') === 'std_err' ? 'std_err' : 'std_out';
+    return { server_id: parameters.get('server_id') ?? '', stream };
+  }
 
   async function* historyRows(game_id: string, window: Window): AsyncGenerator<Cell[][]> {
     for await (const page of lobbies.history.pages(game_id, window)) {
@@ -71,14 +87,23 @@ type Cell = string | number | Date | null;
 
 /** Streams the pages of a table as they are read. */
 function toCsv(columns: string[], pages: AsyncGenerator<Cell[][]>): ReadableStream<Uint8Array> {
-  const encode = (rows: Cell[][]) =>
-    new TextEncoder().encode(stringify(rows, { escape_formulas: true, record_delimiter: 'windows' }));
+  const write = (rows: Cell[][]) => stringify(rows, { escape_formulas: true, record_delimiter: 'windows' });
+  return toStream(pages, write, write([columns]));
+}
+
+/** Streams pages as text while they are read. */
+function toStream(
+  pages: AsyncGenerator<Cell[][]>,
+  write: (rows: Cell[][]) => string,
+  head = '',
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
   return new ReadableStream({
-    start: (table) => table.enqueue(encode([columns])),
-    async pull(table) {
+    start: (text) => text.enqueue(encoder.encode(head)),
+    async pull(text) {
       const { done, value } = await pages.next();
-      if (done) table.close();
-      else table.enqueue(encode(value));
+      if (done) text.close();
+      else text.enqueue(encoder.encode(write(value)));
     },
     async cancel() {
       await pages.return(undefined);

@@ -8,6 +8,9 @@ const LOBBIES = '/cloud/games/:game_id/matchmaker/lobbies';
 const HistoryBody = Type.Object({ query_start: ANY_U64, query_end: ANY_U64 });
 const LogsBody = Type.Object({ stream: LogStream });
 const LinkAnswer = Type.Object({ url: Type.String({ description: 'The address of a CSV file; valid for an hour.' }) });
+const TextLinkAnswer = Type.Object({
+  url: Type.String({ description: 'The address of a text file with a time before each line; valid for an hour.' }),
+});
 
 export function exportRoutes(exports: Exports) {
   const link_options = { allow: ['identity', 'cloud'], access: 'read', response: LinkAnswer } as const;
@@ -40,24 +43,45 @@ export function exportRoutes(exports: Exports) {
       async ({ params, body }) => ({ url: await exports.lobbyLogsLink(params, body.stream) }),
     ),
     route(
+      'POST',
+      '/games/:game_id/environments/:environment_id/servers/:server_id/logs/export',
+      {
+        operation: 'exportServerLog',
+        ...link_options,
+        response: TextLinkAnswer,
+        summary: 'Returns a link to a log of a server.',
+        body: LogsBody,
+        errors: ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND', 'SERVERS_SERVER_NOT_FOUND'],
+      },
+      async ({ params: { game_id, environment_id: namespace_id, server_id }, body }) => ({
+        url: await exports.serverLogLink({ game_id, namespace_id }, server_id, body.stream),
+      }),
+    ),
+    route(
       'GET',
       '/exports/lobby-history.csv',
       { ...file_options, summary: 'Returns a lobby history as CSV.' },
-      async ({ request }) => csv(exports.lobbyHistory(request.url), 'lobby-history.csv'),
+      async ({ request }) => download(exports.lobbyHistory(request.url), 'lobby-history.csv', 'text/csv'),
     ),
     route(
       'GET',
       '/exports/lobby-logs.csv',
       { ...file_options, summary: "Returns the log of a lobby's server as CSV." },
-      async ({ request }) => csv(exports.lobbyLogs(request.url), 'lobby-logs.csv'),
+      async ({ request }) => download(exports.lobbyLogs(request.url), 'lobby-logs.csv', 'text/csv'),
+    ),
+    route(
+      'GET',
+      '/exports/server-log.txt',
+      { ...file_options, summary: 'Returns a log of a server as text.' },
+      async ({ request }) => download(exports.serverLog(request.url), 'server-log.txt', 'text/plain'),
     ),
   ];
 }
 
-function csv(content: ReadableStream<Uint8Array>, name: string): Response {
+function download(content: ReadableStream<Uint8Array>, name: string, type: string): Response {
   return new Response(content, {
     headers: {
-      'content-type': 'text/csv; charset=utf-8',
+      'content-type': `${type}; charset=utf-8`,
       'content-disposition': `attachment; filename="${name}"`,
       'cache-control': 'no-store',
     },

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Tenants } from '../../platform/http/authorization.ts';
+import type { Place, Tenants } from '../../platform/http/authorization.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
@@ -17,8 +17,8 @@ import { toNamespaceSummary } from '../namespaces/wire.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { toVersionSummary } from '../versions/wire.ts';
-import { gameProblems, makeNameId } from './rules.ts';
-import { createStanding, requireIssuedSince } from './standing.ts';
+import { gameProblems, makeNameId, withSuffix } from './rules.ts';
+import { createStanding, type FindShare, requireIssuedSince } from './standing.ts';
 import * as store from './store.ts';
 import type { GameRow } from './tables.ts';
 import { toGame, toGameProfile, toGameSummary } from './wire.ts';
@@ -41,6 +41,8 @@ export interface GamesDependencies extends GamesSettings {
   namespaces: Namespaces;
   versions: Versions;
   datacenters: Datacenters;
+  /** Returns a share link; undefined if it was revoked. */
+  findShare: FindShare;
 }
 
 /** The id and the time of a token that is about to be issued. */
@@ -51,6 +53,8 @@ interface WantedGame {
   developer_group_id: string;
   /** Derived from the display name if left out. */
   name_id?: string;
+  /** Uses the group's game with this display name if there is one. */
+  if_missing?: boolean | undefined;
 }
 
 export type Games = ReturnType<typeof createGames>;
@@ -76,8 +80,9 @@ export function createGames(dependencies: GamesDependencies) {
     return game;
   }
 
-  /** Returns whether a caller has access to the game, or to this one environment of it. */
-  async function hasAccess(caller: Caller, game_id: string, namespace_id: string | undefined): Promise<boolean> {
+  /** Returns whether a caller has access to the game, to this one environment of it, or to this one lobby. */
+  async function hasAccess(caller: Caller, place: Place, access: 'read' | 'write'): Promise<boolean> {
+    const { game_id, namespace_id, lobby_id } = place;
     switch (caller.kind) {
       case 'identity':
         return await groups.hasMember((await get(game_id)).developer_group_id, caller.identity_id);
@@ -85,6 +90,11 @@ export function createGames(dependencies: GamesDependencies) {
         return caller.game_id === game_id;
       case 'service':
         return caller.namespace_id === namespace_id;
+      case 'share': {
+        const share = await standing.findShare(caller.share_id);
+        const is_within = share?.game_id === game_id && share.namespace_id === namespace_id;
+        return access === 'read' && is_within && (share.lobby_id === null || share.lobby_id === lobby_id);
+      }
       default:
         return false;
     }
@@ -95,8 +105,9 @@ export function createGames(dependencies: GamesDependencies) {
      * Hides which games exist: throws GAME_NOT_FOUND for foreign and missing ones alike, and GAME_ENVIRONMENT_NOT_FOUND
      * for a namespace of another game.
      */
-    async authorize(caller, { game_id, namespace_id }) {
-      if (!(await hasAccess(caller, game_id, namespace_id))) throw new ServiceError('GAME_NOT_FOUND', {});
+    async authorize(caller, place, access) {
+      const { game_id, namespace_id } = place;
+      if (!(await hasAccess(caller, place, access))) throw new ServiceError('GAME_NOT_FOUND', {});
       if (namespace_id === undefined) return;
       const namespace = await namespaces.find(namespace_id);
       if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});
@@ -106,10 +117,14 @@ export function createGames(dependencies: GamesDependencies) {
   };
 
   /** Inserts a game with a first version and the namespaces prod and staging, in one transaction. */
-  async function insert({ display_name, developer_group_id }: WantedGame, name_id: string): Promise<string> {
+  async function insert(wanted: WantedGame, name_id: string): Promise<string> {
+    const { display_name, developer_group_id, if_missing = false } = wanted;
     return await database.transact(async (tx) => {
       const game_id = crypto.randomUUID();
+      // Until the transaction ends, no other game of the group is created.
       const member_ids = await groups.lockMembers(tx, developer_group_id);
+      const known = if_missing ? await store.selectGameNamed(tx, developer_group_id, display_name) : undefined;
+      if (known) return known.game_id;
       const pictures = { logo_upload_id: null, banner_upload_id: null };
       const names = { game_id, name_id, display_name, developer_group_id };
       const row = { ...names, ...pictures, create_ts: clock.now(), tokens_not_before: null, player_count: 0 };
@@ -200,7 +215,8 @@ export function createGames(dependencies: GamesDependencies) {
       const group = await groups.get(wanted.developer_group_id);
       if (!(await groups.hasMember(group.group_id, caller.identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
       for (let attempt = 1; ; attempt += 1) {
-        const name_id = wanted.name_id ?? makeNameId(wanted.display_name, Math.random);
+        const derived = makeNameId(wanted.display_name);
+        const name_id = wanted.name_id ?? (attempt === 1 ? derived : withSuffix(derived, Math.random));
         try {
           return await insert(wanted, name_id);
         } catch (error) {

@@ -25,14 +25,15 @@ export function gameRoutes(games: Games) {
       '/cloud/games',
       {
         operation: 'createGame',
+        recorded: ['display_name'],
         summary: 'Creates a game of a group, with a first version and the namespaces prod and staging.',
         allow: ['identity'],
         body: wire.CreateGameBody,
         response: wire.CreateGameAnswer,
         errors: ['GROUP_NOT_FOUND', 'VALIDATION_ERROR'],
       },
-      async ({ caller, body: { display_name, developer_group_id } }) => ({
-        game_id: await games.create(caller, { display_name, developer_group_id }),
+      async ({ caller, body: { display_name, developer_group_id, if_missing } }) => ({
+        game_id: await games.create(caller, { display_name, developer_group_id, if_missing }),
       }),
     ),
     route(
@@ -40,6 +41,7 @@ export function gameRoutes(games: Games) {
       '/cloud/games/validate',
       {
         operation: 'validateGame',
+        is_change: false,
         summary: 'Checks the names of a game without creating it.',
         allow: ['identity', 'cloud'],
         body: wire.GameNames,

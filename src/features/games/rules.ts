@@ -1,6 +1,7 @@
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, nameIdProblem } from '../names.ts';
 
 const SLUG_MAX = 12;
+const NAMELESS = 'game';
 const SUFFIX_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const SUFFIX_LENGTH = 3;
 
@@ -14,10 +15,8 @@ export function gameProblems(wanted: { display_name: string; name_id?: string | 
   ];
 }
 
-/**
- * Returns a name id for a game: up to 12 letters and digits of its name, and three random ones (field-behaviour 8.2).
- */
-export function makeNameId(display_name: string, random: () => number): string {
+/** Returns up to 12 letters and digits of a game's name. */
+export function makeNameId(display_name: string): string {
   const slug = display_name
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')
@@ -26,7 +25,11 @@ export function makeNameId(display_name: string, random: () => number): string {
     .replace(/^-+/, '')
     .slice(0, SLUG_MAX)
     .replace(/-+$/, '');
+  return slug === '' ? NAMELESS : slug;
+}
+
+/** Returns a name id with three random letters or digits, for a game whose plain one is taken. */
+export function withSuffix(name_id: string, random: () => number): string {
   const pick = () => SUFFIX_LETTERS.charAt(Math.floor(random() * SUFFIX_LETTERS.length));
-  const suffix = Array.from({ length: SUFFIX_LENGTH }, pick).join('');
-  return slug === '' ? `game-${suffix}` : `${slug}-${suffix}`;
+  return `${name_id}-${Array.from({ length: SUFFIX_LENGTH }, pick).join('')}`;
 }

@@ -11,19 +11,28 @@ import { selectGame } from './store.ts';
 
 const PEOPLE_MAX = 5_000;
 const GAMES_MAX = 5_000;
+const SHARES_MAX = 5_000;
+
+/** The parts of a share link that its token's standing depends on. */
+export type FindShare = (
+  share_id: string,
+) => Promise<
+  { game_id: string; namespace_id: string; lobby_id: string | null; create_ts: Date; expire_ts: Date } | undefined
+>;
 
 interface StandingDependencies {
   database: Database;
   feed: Feed;
   identities: Identities;
   namespaces: Namespaces;
+  findShare: FindShare;
 }
 
 /**
- * Creates the check whether verified tokens are still accepted: refuses tokens of deleted identities, and cloud and
- * service tokens older than the `tokens_not_before` of their game. Results are cached until a change is announced.
+ * Creates the check whether verified tokens are still accepted: refuses tokens of deleted identities and revoked share links,
+ * and cloud, service and share tokens older than the `tokens_not_before` of their game. Results are cached until a change is announced.
  */
-export function createStanding({ database, feed, identities, namespaces }: StandingDependencies) {
+export function createStanding({ database, feed, identities, namespaces, findShare }: StandingDependencies) {
   const forgotten = createWatchedCache({
     feed,
     topic: topics.identity,
@@ -36,6 +45,15 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
     load: async (game_id: string) => (await selectGame(database.queries, game_id))?.tokens_not_before ?? undefined,
     entries_max: GAMES_MAX,
   });
+
+  const shares = createWatchedCache({ feed, topic: topics.share, load: findShare, entries_max: SHARES_MAX });
+
+  async function requireShare(share_id: string): Promise<void> {
+    const share = await shares.get(share_id);
+    if (!share) throw new ServiceError('TOKEN_REVOKED', {});
+    // Revoking the tokens of a game ends all access that developers gave.
+    await requireAge(share.game_id, share.create_ts.getTime());
+  }
 
   async function requireIdentity(identity_id: string): Promise<void> {
     if (await forgotten.get(identity_id)) throw new ServiceError('TOKEN_REVOKED', {});
@@ -55,7 +73,14 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
     return namespace ? [topics.game(namespace.game_id)] : [];
   }
 
+  async function topicsOfShare(share_id: string): Promise<string[]> {
+    const share = await shares.get(share_id);
+    return [topics.share(share_id), ...(share ? [topics.game(share.game_id)] : [])];
+  }
+
   return {
+    /** Returns the share link of a token; undefined if it was revoked. */
+    findShare: (share_id: string) => shares.get(share_id),
     /** Throws TOKEN_REVOKED. */
     requireNotRevoked(caller: Caller): MaybePromise<void> {
       switch (caller.kind) {
@@ -65,6 +90,8 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
           return requireAge(caller.game_id, caller.issued_at);
         case 'service':
           return requireServiceAge(caller);
+        case 'share':
+          return requireShare(caller.share_id);
         default:
       }
     },
@@ -77,6 +104,8 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
           return [topics.game(caller.game_id)];
         case 'service':
           return gameTopicsOf(caller.namespace_id);
+        case 'share':
+          return topicsOfShare(caller.share_id);
         default:
           return [];
       }

@@ -1,4 +1,4 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { and, asc, eq, sql } from 'drizzle-orm';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { bumpSelected, touch } from '../../platform/watch/versions.ts';
@@ -85,6 +85,21 @@ export async function revokeTokens(
 
 export async function selectGameByName(queries: Queries, name_id: string): Promise<GameRow | undefined> {
   const [row] = await queries.select().from(games).where(eq(games.name_id, name_id));
+  return row;
+}
+
+/** Returns the group's oldest game with a display name. */
+export async function selectGameNamed(
+  tx: Tx,
+  developer_group_id: string,
+  display_name: string,
+): Promise<GameRow | undefined> {
+  const [row] = await tx
+    .select()
+    .from(games)
+    .where(and(eq(games.developer_group_id, developer_group_id), eq(games.display_name, display_name)))
+    .orderBy(asc(games.create_ts), asc(games.game_id))
+    .limit(1);
   return row;
 }
 

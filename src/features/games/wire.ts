@@ -20,6 +20,11 @@ export const CreateGameBody = Type.Object({
   name_id: Type.Optional(
     Type.String({ ...Text, description: 'Ignored: the name id is derived from the display name.' }),
   ),
+  if_missing: Type.Optional(
+    Type.Boolean({
+      description: 'Answers the game of the group with this display name if there is one, instead of a second one.',
+    }),
+  ),
 });
 export const CreateGameAnswer = Type.Object({ game_id: Uuid });
 

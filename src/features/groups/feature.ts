@@ -12,6 +12,9 @@ export function openGroups(dependencies: GroupsDependencies & { events: Events }
   return {
     api: groups,
     routes: [...groupRoutes(groups, dependencies), ...groupMemberRoutes(groups, dependencies)],
-    startWork: (signal) => [startForgetting({ name: 'old-invites', forget: groups.forgetInvites, signal, events })],
+    startWork: (signal) => [
+      startForgetting({ name: 'old-invites', forget: groups.forgetInvites, signal, events }),
+      startForgetting({ name: 'old-join-requests', forget: groups.forgetJoinRequests, signal, events }),
+    ],
   };
 }

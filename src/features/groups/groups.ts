@@ -130,9 +130,9 @@ export function createGroups(dependencies: GroupsDependencies) {
     profile,
     suggested,
     /** Creates a group owned by the caller. Only administrators may, so they decide who can own games here. */
-    async create({ identity_id }: CallerOf<'identity'>, display_name: string): Promise<GroupRow> {
-      const identity = await identities.find(identity_id);
-      if (!identity?.is_admin) throw new ServiceError('IDENTITY_NOT_ADMIN', {});
+    async create(caller: CallerOf<'identity'>, display_name: string): Promise<GroupRow> {
+      await identities.requireAdministrator(caller);
+      const { identity_id } = caller;
       refuseProblems(groupProblems({ display_name }));
       const row: GroupRow = {
         group_id: crypto.randomUUID(),

@@ -172,6 +172,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       `${GROUP}/join-request/:identity_id`,
       {
         operation: 'resolveJoinRequest',
+        recorded: ['resolution'],
         ...acting,
         summary: 'Accepts a join request if resolution is true, and deletes it. For the owner.',
         body: wire.ResolveBody,
@@ -187,6 +188,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       `${GROUP}/invites`,
       {
         operation: 'createInvite',
+        recorded: ['ttl', 'use_count'],
         summary: 'Creates an invite code. For members.',
         allow: ['identity'],
         body: wire.CreateInviteBody,

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -6,6 +6,9 @@ import { groupBans, groupInvites, groupJoinRequests, groupMembers, groups, type 
 
 /** The lists of people of a group. */
 export type PeopleList = 'members' | 'join_requests' | 'bans';
+
+/** Join requests that one statement deletes at most. */
+const REQUESTS_AT_ONCE = 1_000;
 
 /** A person on a list. `ts`: when the person was added. */
 export interface Listed {
@@ -109,6 +112,37 @@ export async function addPerson(
         ).length > 0
       );
   }
+}
+
+/** Removes the oldest join requests of a group beyond a number of them. */
+export async function keepNewestRequests(tx: Tx, group_id: string, max: number): Promise<void> {
+  await tx.execute(sql`
+    delete from ${groupJoinRequests} where group_id = ${group_id} and identity_id = any(array(
+      select identity_id from ${groupJoinRequests} where group_id = ${group_id}
+      order by ts desc, identity_id desc offset ${max} limit ${REQUESTS_AT_ONCE}
+    ))`);
+}
+
+/** Returns a group with a join request from before a moment; undefined if there is none. */
+export async function selectGroupOfOldRequest(queries: Queries, before: Date): Promise<string | undefined> {
+  const [row] = await queries
+    .select({ group_id: groupJoinRequests.group_id })
+    .from(groupJoinRequests)
+    .where(lt(groupJoinRequests.ts, before))
+    .orderBy(asc(groupJoinRequests.ts))
+    .limit(1);
+  return row?.group_id;
+}
+
+/** Deletes a batch of a group's join requests from before a moment. The caller bumps the group. Returns how many. */
+export async function deleteOldRequests(tx: Tx, group_id: string, before: Date): Promise<number> {
+  const rows = await tx.execute(sql`
+    delete from ${groupJoinRequests} where group_id = ${group_id} and identity_id = any(array(
+      select identity_id from ${groupJoinRequests}
+      where group_id = ${group_id} and ts < ${before.toISOString()}::timestamptz
+      order by ts, identity_id limit ${REQUESTS_AT_ONCE}
+    )) returning identity_id`);
+  return rows.length;
 }
 
 /** Removes a person from a list. Returns false if the person is not on it. */

@@ -9,6 +9,9 @@ import type { CountedGroup } from './tables.ts';
 
 /** Limit of the reference API (field-behaviour 8.11). */
 export const MEMBERS_MAX = 256;
+/** A guest costs nothing, and a join request keeps one from being forgotten. Later requests replace the oldest. */
+const JOIN_REQUESTS_MAX = 1_000;
+const JOIN_REQUESTS_KEPT_MS = 30 * 24 * 3_600_000;
 const INVITE_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
 const INVITE_USES_MAX = 5_000;
 const CODE_LENGTH = 8;
@@ -165,7 +168,19 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
         if (!(await store.addPerson(tx, 'join_requests', group_id, { identity_id: actor_id, ts: clock.now() }))) {
           throw new ServiceError('GROUP_JOIN_REQUEST_ALREADY_EXISTS', {});
         }
+        await store.keepNewestRequests(tx, group_id, JOIN_REQUESTS_MAX);
       }),
+    /** Deletes a batch of join requests that are 30 days old. Returns how many; more may remain. */
+    async forgetJoinRequests(): Promise<number> {
+      const before = after(clock.now(), -JOIN_REQUESTS_KEPT_MS);
+      const group_id = await store.selectGroupOfOldRequest(database.queries, before);
+      if (group_id === undefined) return 0;
+      return await database.transact(async (tx) => {
+        await lockGroup(tx, group_id);
+        await store.touchGroup(tx, group_id, { people: [], members: [] });
+        return await store.deleteOldRequests(tx, group_id, before);
+      });
+    },
     /** Deletes a join request, and admits the person if it is accepted. Does nothing if there is no request. */
     resolveJoin: (act: MemberAction, is_accepted: boolean) =>
       changeAsOwner(act, async (tx, group) => {

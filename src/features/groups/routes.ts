@@ -26,6 +26,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       '/group/groups',
       {
         operation: 'createGroup',
+        recorded: ['display_name'],
         summary: 'Creates a group, which can own games. For administrators.',
         allow: ['identity'],
         body: wire.CreateGroupBody,
@@ -42,6 +43,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       '/cloud/groups/validate',
       {
         operation: 'validateGroup',
+        is_change: false,
         summary: 'Checks the name of a group without creating it.',
         allow: ['identity', 'cloud'],
         body: wire.CreateGroupBody,
@@ -54,6 +56,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       '/group/groups/profile/validate',
       {
         operation: 'validateGroupProfile',
+        is_change: false,
         summary: "Checks a group's profile without changing it.",
         allow: ['identity'],
         body: wire.GroupProfileBody,
@@ -78,6 +81,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       `${GROUP}/profile`,
       {
         operation: 'updateGroupProfile',
+        recorded: ['display_name', 'publicity'],
         summary: 'Changes the profile of a group. Opening it admits its join requests. For the owner.',
         allow: ['identity'],
         body: wire.GroupProfileBody,

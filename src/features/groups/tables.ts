@@ -72,6 +72,7 @@ export const groupJoinRequests = pgTable(
   (table) => [
     primaryKey({ columns: [table.group_id, table.identity_id] }),
     index('group_join_requests_by_identity').on(table.identity_id),
+    index('group_join_requests_by_age').on(table.ts),
   ],
 );
 

@@ -4,6 +4,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
 import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import { readVersions } from '../../platform/watch/versions.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
@@ -151,6 +152,11 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     /** Locks the profile of an identity until the transaction ends, for features that show it. */
     lock: store.lockIdentity,
     find: (identity_id: string) => store.selectIdentity(queries, identity_id),
+    /** Throws IDENTITY_NOT_ADMIN unless the identity is an administrator. */
+    async requireAdministrator({ identity_id }: CallerOf<'identity'>): Promise<void> {
+      const identity = await store.selectIdentity(queries, identity_id);
+      if (!identity?.is_admin) throw new ServiceError('IDENTITY_NOT_ADMIN', {});
+    },
     findAdministrator: () => store.selectAdministrator(queries),
     validateProfile: (change: ProfileChange): ContentProblem[] => profileProblems(change),
     /** Changes the named members of a profile. Throws VALIDATION_ERROR. */
@@ -216,7 +222,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
             is_deleted: true,
             avatar_upload_id: null,
           };
-          for (const { identity_id } of due) {
+          const forget = async ({ identity_id }: IdentityRow) => {
             await leaveGroups(identity_id);
             await database.transact(async (tx) => {
               const before = await store.lockIdentity(tx, identity_id);
@@ -225,7 +231,11 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
               if (before?.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);
             });
             events.emit({ event: 'identity_forgotten', identity_id });
-          }
+          };
+          // One that fails must not keep the others waiting; the loop logs it and repeats.
+          const failures: unknown[] = [];
+          for (const identity of due) await forget(identity).catch((failure: unknown) => failures.push(failure));
+          if (failures.length > 0) throw failures[0];
           return 0;
         },
       }),

@@ -108,6 +108,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       `${SELF}/profile/validate`,
       {
         operation: 'validateSelfProfile',
+        is_change: false,
         summary: 'Checks a profile without changing it.',
         allow: ['identity'],
         body: wire.ProfileBody,

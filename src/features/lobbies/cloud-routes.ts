@@ -1,12 +1,16 @@
 import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { route, watched } from '../../platform/http/route.ts';
-import { watchLog, watchState } from '../../platform/watch/views.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { Servers } from '../servers/servers.ts';
 import { LogsAnswer, LogsQuery, toLog, toLogQuery } from '../servers/wire.ts';
+import { LobbyDetailsAnswer } from './details-wire.ts';
 import * as wire from './history-wire.ts';
 import type { Lobbies } from './lobbies.ts';
-import { ReceiptAnswer, ReceiptsAnswer } from './matchmaking/receipts-wire.ts';
+import { ReceiptAnswer, ReceiptsAnswer, ReceiptsQuery } from './matchmaking/receipts-wire.ts';
+import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
+import { ClosedBody } from './wire.ts';
 
 const GAME = '/cloud/games/:game_id';
 const NAMESPACE = `${GAME}/namespaces/:namespace_id` as const;
@@ -28,21 +32,35 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       },
       ({ params }) => watchState(history.live, params, (lobbies) => ({ lobbies })),
     ),
-    route(
-      'GET',
+    watched(
+      `${NAMESPACE}/matchmaker/lobbies`,
+      {
+        operation: 'listLobbyRows',
+        ...reading,
+        allow: ['identity', 'cloud', 'share'],
+        summary:
+          'Returns a window of the running lobbies of a namespace, with a summary of all. Watchers are sent the rows that change.',
+        query: RowsQuery,
+        response: RowsAnswer,
+        errors: NOT_FOUND,
+      },
+      ({ params, query }) => watchRows(lobbies.rows, { namespace_id: params.namespace_id, ...toWindow(query) }),
+    ),
+    watched(
       `${NAMESPACE}/matchmaker/receipts`,
       {
         operation: 'listReceipts',
         ...reading,
         summary:
           'Lists the receipts of the latest 64 finds, joins and creates. Receipts explain the outcome, are kept for an hour, and are not kept for every request.',
-        query: wire.HistoryQuery,
+        query: ReceiptsQuery,
         response: ReceiptsAnswer,
         errors: NOT_FOUND,
       },
-      async ({ params, query }) => ({
-        receipts: await receipts.list(params.namespace_id, readMoment(query.before_create_ts)),
-      }),
+      ({ params, query: { before_create_ts, is_refused, code } }) => {
+        const filter = { before: readMoment(before_create_ts), is_refused, code };
+        return watchState(receipts.list, { ...params, ...filter }, (receipts) => ({ receipts }));
+      },
     ),
     route(
       'GET',
@@ -88,11 +106,26 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
           perf_lists: [],
         })),
     ),
+    watched(
+      `${NAMESPACE}/matchmaker/lobbies/:lobby_id`,
+      {
+        operation: 'getLobbyDetails',
+        ...reading,
+        allow: ['identity', 'cloud', 'share'],
+        summary: 'Returns a lobby of a namespace, running or ended, with its players, tags and state.',
+        response: LobbyDetailsAnswer,
+        errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
+      },
+      // A share link is for looking: the code would let anyone join.
+      ({ caller, params }) =>
+        watchState(history.details, { ...params, has_code: caller.kind !== 'share' }, (lobby) => ({ lobby })),
+    ),
     route(
       'DELETE',
       `${GAME}/matchmaker/lobbies/:lobby_id`,
       {
         operation: 'deleteLobby',
+        recorded: ['did_remove'],
         summary: 'Ends a lobby and removes its players. did_remove is false if no lobby with that id is running.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -100,6 +133,41 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: ['GAME_NOT_FOUND'],
       },
       async ({ params }) => ({ did_remove: await history.remove(params) }),
+    ),
+    route(
+      'DELETE',
+      `${GAME}/matchmaker/lobbies/:lobby_id/players/:player_id`,
+      {
+        operation: 'kickPlayer',
+        recorded: ['did_remove'],
+        summary:
+          'Takes the seat of a player. The token of the player is refused from now on, and a connection whose players the gateway reports is closed. did_remove is false if the player has no seat in this lobby.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        response: wire.RemoveAnswer,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params }) => ({ did_remove: await lobbies.kick(params) }),
+    ),
+    route(
+      'PUT',
+      `${GAME}/matchmaker/lobbies/:lobby_id/closed`,
+      {
+        operation: 'setLobbyClosedByDeveloper',
+        recorded: ['is_closed'],
+        summary: 'Closes a lobby to find, or opens it again. Players can still join a closed lobby by its id.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: ClosedBody,
+        response: Empty,
+        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'],
+      },
+      async ({ params, body }) => {
+        // Hides lobbies of other games.
+        await lobbies.serverOf(params);
+        await lobbies.setClosed(params, body.is_closed);
+        return {};
+      },
     ),
     watched(
       `${GAME}/matchmaker/lobbies/:lobby_id/logs`,

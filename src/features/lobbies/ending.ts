@@ -1,11 +1,10 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { describeAbsence } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Servers } from '../servers/servers.ts';
 import * as store from './store.ts';
 import type { LobbyRow, StopReason } from './tables.ts';
-
-const FAILURES_IN_A_ROW_MAX = 3;
 
 export interface EndingDependencies {
   database: Database;
@@ -18,10 +17,10 @@ export type Ending = ReturnType<typeof createEnding>;
 
 /** Creates the functions that end lobbies, with their players and servers. */
 export function createEnding({ database, clock, events, servers }: EndingDependencies) {
-  /** Ends a lobby. Returns false if it has already ended, or should end as idle but has players again. */
-  async function stop(lobby: LobbyRow, reason: StopReason): Promise<boolean> {
+  /** Ends a lobby. Returns false if it has already ended, or should end only if it is empty and has players again. */
+  async function stop(lobby: LobbyRow, reason: StopReason, { only_if_empty = false } = {}): Promise<boolean> {
     const { lobby_id, server_id } = lobby;
-    const how = { reason, now: clock.now(), only_if_empty: reason === 'idle' };
+    const how = { reason, now: clock.now(), only_if_empty };
     const is_stopped = await database.transact(async (tx) => {
       if (!(await store.stopLobby(tx, lobby, how))) return false;
       await servers.destroyWith(tx, lobby, server_id);
@@ -35,18 +34,15 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
     stop,
     /**
      * Ends lobbies and returns how many ended. A lobby that cannot be ended is reported and does not stop the others.
-     * Throws after several failures in a row, because then the database is the cause.
+     * Throws while the database cannot be used, because then no lobby can be ended.
      */
-    async stopAll(lobbies: LobbyRow[], reason: StopReason): Promise<number> {
+    async stopAll(lobbies: LobbyRow[], reason: StopReason, { only_if_empty = false } = {}): Promise<number> {
       let stopped = 0;
-      let failures_in_a_row = 0;
       for (const lobby of lobbies) {
         try {
-          stopped += Number(await stop(lobby, reason));
-          failures_in_a_row = 0;
+          stopped += Number(await stop(lobby, reason, { only_if_empty }));
         } catch (cause) {
-          failures_in_a_row += 1;
-          if (failures_in_a_row > FAILURES_IN_A_ROW_MAX) throw cause;
+          if (describeAbsence(cause) !== undefined) throw cause;
           events.emit({ event: 'lobby_not_stopped', lobby_id: lobby.lobby_id, reason, cause });
         }
       }

@@ -1,9 +1,12 @@
 import type { Feature } from '../../platform/feature.ts';
 import type { Loop } from '../../platform/loop.ts';
+import type { Machines } from '../machines/machines.ts';
+import { createAvoidedLobbies } from './avoided-lobbies.ts';
 import { lobbyCloudRoutes } from './cloud-routes.ts';
 import { lobbyGameServerRoutes } from './game-server-routes.ts';
 import { createLobbies, type Lobbies, type LobbiesDependencies } from './lobbies.ts';
 import { queueRoutes } from './matchmaking/queue-routes.ts';
+import { trialRoutes } from './matchmaking/trial-routes.ts';
 import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
 import { lobbyRoutes } from './routes.ts';
 
@@ -19,15 +22,16 @@ interface LobbySettings {
   receipts_per_second_max: number;
 }
 
-type Dependencies = Omit<LobbiesDependencies, 'onLeft' | 'onCreated' | keyof LobbySettings> &
-  ReconcileDependencies &
-  LobbySettings;
+type Dependencies = Omit<LobbiesDependencies, 'onLeft' | 'onCreated' | 'avoided' | keyof LobbySettings> &
+  Omit<ReconcileDependencies, 'avoided'> &
+  LobbySettings & { machines: Machines };
 
 /** Opens lobbies and their matchmaker. */
 export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
   let reconciling: Pick<Loop, 'wake'> | undefined;
   const wake = () => reconciling?.wake();
-  const lobbies = createLobbies({ ...dependencies, onLeft: wake, onCreated: wake });
+  const avoided = createAvoidedLobbies(dependencies);
+  const lobbies = createLobbies({ ...dependencies, avoided, onLeft: wake, onCreated: wake });
   return {
     api: lobbies,
     routes: [
@@ -35,9 +39,10 @@ export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
       ...lobbyGameServerRoutes(lobbies),
       ...queueRoutes(lobbies),
       ...lobbyCloudRoutes(lobbies, dependencies.servers),
+      ...trialRoutes(lobbies),
     ],
     startWork(signal) {
-      const loop = startReconciling(dependencies, signal);
+      const loop = startReconciling({ ...dependencies, avoided }, signal);
       reconciling = loop;
       return [loop, lobbies.receipts.startKeeping(signal), lobbies.queue.startKeeping(signal)];
     },

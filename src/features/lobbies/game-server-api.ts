@@ -24,6 +24,11 @@ export interface GameServerApiDependencies {
 
 type Lobby = CallerOf<'lobby'>;
 
+interface Replacing {
+  /** Called before the player is recorded as connected. Returns whether this connection may replace an earlier one. */
+  mayReplace(player_id: string): Promise<boolean>;
+}
+
 /** Limits of the rounds that record players who connected, and those who left. */
 const ARRIVALS = { round_max: 512, waiting_max: 10_000 };
 const DEPARTURES = { round_max: 512, waiting_max: 10_000 };
@@ -88,16 +93,33 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     return player;
   }
 
+  /** Records that a player has connected. Throws an error that says why the lobby must reject the player. */
+  async function connectPlayer(caller: Lobby, player_id: string): Promise<void> {
+    if (await connect({ player_id, lobby_id: caller.lobby_id })) return;
+    const { remove_ts, remove_reason, connect_ts } = await getPlayer(caller, player_id);
+    if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
+    if (remove_ts) throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
+    if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
+    throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
+  }
+
+  async function leaveLobby(player_id: string, reconnect_within_ms: number): Promise<void> {
+    if (reconnect_within_ms > 0) {
+      const player = await playersStore.selectPlayer(database.queries, player_id);
+      if (player) await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms));
+    } else if (await leave(player_id)) onLeft();
+  }
+
   async function verify(player_token: string): Promise<string> {
     return (await tokens.verifyKind(player_token, ['player'])).player_id;
   }
 
   return {
     /** Records that the lobby takes players, which answers the requests that wait for it. Repeating it is harmless. */
-    async ready(caller: Lobby): Promise<void> {
+    async ready(caller: Pick<Lobby, 'lobby_id'>): Promise<void> {
       const lobby = await get(caller);
       if (lobby.ready_ts) return;
-      const ports = await servers.portsOf(lobby, lobby.server_id);
+      const ports = await servers.reachablePortsOf(lobby, lobby.server_id);
       const now = clock.now();
       const ready = await database.transact((tx) =>
         store.setReady(tx, lobby, { now, deadline: after(now, seat_timeout_ms), ports }),
@@ -106,7 +128,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       if (ready) events.emit({ event: 'lobby_ready', lobby_id: lobby.lobby_id, after_ms });
     },
     /** Closes the lobby to finds, or opens it again. */
-    async setClosed({ lobby_id }: Lobby, is_closed: boolean): Promise<void> {
+    async setClosed({ lobby_id }: Pick<Lobby, 'lobby_id'>, is_closed: boolean): Promise<void> {
       await requireUpdate({ lobby_id, is_closed });
     },
     /** Sets the state of the lobby: any JSON as text. An empty text removes the state. */
@@ -121,24 +143,52 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
     /** Records that a player has connected with a token. Throws an error that says why the lobby must reject the player. */
     async connected(caller: Lobby, player_token: string): Promise<void> {
-      const player_id = await verify(player_token);
-      if (await connect({ player_id, lobby_id: caller.lobby_id })) return;
-      const { remove_ts, remove_reason, connect_ts } = await getPlayer(caller, player_id);
-      if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
-      if (remove_ts) throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
-      if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
-      throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
+      await connectPlayer(caller, await verify(player_token));
     },
+    /**
+     * Records that a player has connected to the lobby on a server. Returns the player's id. A player who is connected may
+     * connect again if `mayReplace` says so.
+     */
+    async connectOn(server_id: string, player_token: string, { mayReplace }: Replacing): Promise<string> {
+      const lobby_id = await store.selectLobbyOn(database.queries, server_id);
+      if (lobby_id === undefined) throw lobbyStopped();
+      const player_id = await verify(player_token);
+      const lobby = { kind: 'lobby', lobby_id } as const;
+      // The token of another lobby must not replace the player's connection there.
+      await getPlayer(lobby, player_id);
+      const may_replace = await mayReplace(player_id);
+      await connectPlayer(lobby, player_id).catch((error: unknown) => {
+        const is_connected = error instanceof ServiceError && error.code === 'MATCHMAKER_PLAYER_ALREADY_CONNECTED';
+        if (!is_connected || !may_replace) throw error;
+      });
+      return player_id;
+    },
+    /** Records that a player has left, or keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
+    leave: leaveLobby,
+    /**
+     * Takes the seat of a player of a game's lobby. Returns false if the player has none there. The player's token is
+     * refused from now on, and the gateway closes the player's connection.
+     */
+    async kick(seat: playersStore.KickedSeat): Promise<boolean> {
+      const player = await playersStore.selectPlayerOfGame(database.queries, seat);
+      if (!player || player.remove_ts) return false;
+      const how = { reason: 'kicked', now: clock.now() } as const;
+      const of_player = playersStore.isAmong([player.player_id]);
+      const { removed } = await playersStore.removePlayers(database.queries, player.namespace_id, of_player, how);
+      if (removed > 0) onLeft();
+      return removed > 0;
+    },
+    /** Returns those of these players who were kicked. */
+    kickedAmong: (player_ids: string[]) => playersStore.selectKicked(database.queries, player_ids),
+    /** Returns the lobbies on servers that are not ready. */
+    unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
     /** Records that a player has left. Keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
     async disconnected(
       caller: Lobby,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
-      const player = await getPlayer(caller, await verify(player_token));
-      if (reconnect_within_ms > 0) {
-        return await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms));
-      }
-      if (await leave(player.player_id)) onLeft();
+      const { player_id } = await getPlayer(caller, await verify(player_token));
+      await leaveLobby(player_id, reconnect_within_ms);
     },
   };
 }

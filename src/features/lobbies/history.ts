@@ -7,6 +7,7 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
+import { type LobbyDetails, toLobbyDetails } from './details-wire.ts';
 import type { Ending } from './ending.ts';
 import { gameModeId } from './game-mode-id.ts';
 import type { LiveLobby, PastLobbySummary } from './history-wire.ts';
@@ -132,10 +133,27 @@ export function createHistory(
     },
   };
 
+  /** A lobby, running or ended, with its seats and state. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
+  const details: Watchable<HistoryScope & { lobby_id: string; has_code: boolean }, LobbyDetails> = {
+    topics: ({ lobby_id, namespace_id }) => [
+      topics.lobby(lobby_id),
+      topics.seats(lobby_id),
+      topics.lobbiesOf(namespace_id),
+    ],
+    async read({ lobby_id, has_code, ...scope }) {
+      const { namespace_id } = await namespaces.get(scope);
+      const lobby = await selectLobby(queries, lobby_id);
+      if (lobby?.namespace_id !== namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      const seated = await store.selectSeated(queries, lobby_id);
+      return toLobbyDetails(has_code ? lobby : { ...lobby, code: null }, seated);
+    },
+  };
+
   return {
     live,
     list,
     one,
+    details,
     /** Yields all lobbies of a game that ran within a window (Unix milliseconds), page by page. */
     async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };

@@ -7,7 +7,8 @@ import { createDevelopmentAnswers } from './matchmaking/development-answers.ts';
 import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/matchmaker.ts';
 import { removeEnded } from './retention.ts';
 import { isLobbyOn } from './retention-store.ts';
-import { selectLobby, selectPlayersByGame } from './store.ts';
+import { createLobbyRows } from './rows.ts';
+import { countByMachine, selectLobby, selectPlayersByGame, selectPresence } from './store.ts';
 
 export type { ExportedLobby } from './history.ts';
 
@@ -26,15 +27,26 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     ...createMatchmaker(dependencies),
     ...createGameServerApi(dependencies),
     listing,
+    /** The running lobbies of a namespace, of which watchers see windows. Watchable. */
+    rows: createLobbyRows(dependencies),
     history: createHistory(dependencies, createEnding(dependencies)),
     /** The answers to development tokens. */
     development: createDevelopmentAnswers(dependencies.tokens, listing),
     /** Returns how many players have a seat, by game; games without any may be missing. */
     countPlayers: () => selectPlayersByGame(dependencies.database.queries),
+    /** Returns how many lobbies run in namespaces that have any, and their players. */
+    countByNamespace: () => selectPresence(dependencies.database.queries),
+    /** Returns how many lobbies run on machines, and their players, by machine. */
+    countByMachine: () => countByMachine(dependencies.database.queries),
     /** Removes players who came, and lobbies that stopped, before a moment, in small steps. */
     removeEnded: (before: Date) => removeEnded(dependencies.database, before),
     /** Returns a condition: a lobby, running or ended, is on the server in a column. */
     isOn: isLobbyOn,
+    /** Returns the namespace of a lobby of a game, running or ended. */
+    async namespaceOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string | undefined> {
+      const lobby = await selectLobby(dependencies.database.queries, lobby_id);
+      return lobby?.game_id === game_id ? lobby.namespace_id : undefined;
+    },
     /** Returns the server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
     async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {
       const lobby = await selectLobby(dependencies.database.queries, lobby_id);

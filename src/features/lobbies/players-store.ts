@@ -1,4 +1,4 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
@@ -17,6 +17,35 @@ const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =
 export async function selectPlayer(queries: Queries, player_id: string): Promise<PlayerRow | undefined> {
   const [row] = await BY_ID(queries, { player_id });
   return row;
+}
+
+/** The seat of a player to kick: all ids must fit together. */
+export interface KickedSeat {
+  game_id: string;
+  lobby_id: string;
+  player_id: string;
+}
+
+/** Returns a player of a lobby of a game. */
+export async function selectPlayerOfGame(
+  queries: Queries,
+  { game_id, lobby_id, player_id }: KickedSeat,
+): Promise<PlayerRow | undefined> {
+  const [row] = await queries
+    .select(getTableColumns(players))
+    .from(players)
+    .innerJoin(lobbies, eq(lobbies.lobby_id, players.lobby_id))
+    .where(and(eq(players.player_id, player_id), eq(players.lobby_id, lobby_id), eq(lobbies.game_id, game_id)));
+  return row;
+}
+
+/** Returns those of some players who were kicked. */
+export async function selectKicked(queries: Queries, player_ids: string[]): Promise<string[]> {
+  const rows = await queries
+    .select({ player_id: players.player_id })
+    .from(players)
+    .where(and(inArray(players.player_id, player_ids), eq(players.remove_reason, 'kicked')));
+  return rows.map(({ player_id }) => player_id);
 }
 
 /** A player who has come to a lobby. */
@@ -137,8 +166,9 @@ export async function removePlayers(
   condition: SQL,
   { reason, now }: { reason: RemoveReason; now: Date },
 ): Promise<{ removed: number; emptied: number }> {
+  const kicks = reason === 'kicked' ? [topics.kicks()] : [];
   const [row] = await queries.execute<{ removed: string; emptied: string }>(sql`
-    with ${bump([topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id)])},
+    with ${bump([topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id), ...kicks])},
     gone as (
       update ${players} set remove_ts = ${timestamptz(now)}, remove_reason = ${reason}
       where namespace_id = ${namespace_id}::uuid and remove_ts is null and ${condition}

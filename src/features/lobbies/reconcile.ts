@@ -2,12 +2,14 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
-import type { Feed } from '../../platform/watch/feed.ts';
+import { type Feed, subscribeAll } from '../../platform/watch/feed.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
+import type { Machines } from '../machines/machines.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
+import type { AvoidedLobbies } from './avoided-lobbies.ts';
 import { createEnding } from './ending.ts';
 import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
 import type { PlannedLobby } from './matchmaking/planner.ts';
@@ -31,6 +33,8 @@ export interface ReconcileDependencies {
   versions: Versions;
   datacenters: Datacenters;
   servers: Servers;
+  machines: Pick<Machines, 'draining'>;
+  avoided: AvoidedLobbies;
   /** This machine. */
   node_id: string;
   ready_timeout_ms: number;
@@ -43,7 +47,7 @@ export interface ReconcileDependencies {
  * time, and creates the lobbies that are kept warm.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
-  const { database, clock, events, feed, namespaces, versions } = dependencies;
+  const { database, clock, events, feed, namespaces, versions, machines, avoided } = dependencies;
   const { ready_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
   const { hintAt } = createHinting(dependencies);
@@ -67,15 +71,31 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const current = idle.filter(isKept);
       const outdated = idle.filter((lobby) => !isKept(lobby));
       const surplus = surplusLobbies(current, idleMax);
-      stopped += await stopAll([...outdated, ...surplus], 'idle');
+      stopped += await stopAll([...outdated, ...surplus], 'idle', { only_if_empty: true });
     }
     return stopped;
+  }
+
+  /** Ends the lobbies on machines that are being drained: empty ones, and after the deadline all. */
+  async function drain(): Promise<number> {
+    const draining = machines.draining();
+    if (draining.length === 0) return 0;
+    const idsOf = (some: typeof draining) => some.map(({ node_id }) => node_id);
+    const overdue = await store.selectOnMachines(database.queries, idsOf(draining.filter(({ is_over }) => is_over)));
+    const ended = await stopAll(overdue, 'machine_drained');
+    const left = await store.selectOnMachines(database.queries, idsOf(draining));
+    const empty = left.filter(({ player_count }) => player_count === 0);
+    return ended + (await stopAll(empty, 'machine_drained', { only_if_empty: true }));
   }
 
   async function endDue(): Promise<number> {
     const now = clock.now();
     const { queries } = database;
-    let ended = await stopAll(await store.selectAbandoned(queries), 'server_ended');
+    const abandoned = await store.selectAbandoned(queries);
+    const [lost = [], others = []] = [true, false].map((is) => abandoned.filter((one) => one.has_lost_machine === is));
+    let ended = await stopAll(lost, 'machine_lost');
+    ended += await stopAll(others, 'server_ended');
+    ended += await drain();
     ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
     await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
     ended += await checkSeats(dependencies);
@@ -95,11 +115,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       // Seats exist only in running lobbies, so without one nothing is due.
       has_lobbies = await store.hasRunning(database.queries);
       const ended = has_lobbies ? await endDue() : 0;
+      await avoided.refresh();
       await keepWarm({ ...dependencies, createLobbies });
       return ended;
     },
   });
-  const unsubscribe = feed.subscribe(topics.serversEnding(), loop.wake);
+  const unsubscribe = subscribeAll(feed, [topics.serversEnding(), topics.machines()], loop.wake);
   const stopped = loop.stopped.then(unsubscribe);
   return { wake: loop.wake, stopped };
 }

@@ -1,7 +1,8 @@
-import { badBody, mayHaveLongNumbers, parseJsonToSendOn } from '../../platform/http/json.ts';
+import { badBody } from '../../platform/http/json.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
+import { asWritten } from './as-written.ts';
 import { LIMITS } from './limits.ts';
 import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';
@@ -71,22 +72,6 @@ const clientOf = ({ headers }: Request) => ({
   readUserAgent: () => headers.get('user-agent'),
   readOrigin: () => headers.get('origin') ?? undefined,
 });
-
-/** Returns the body with the game's own JSON as it was written, because parsing changes long numbers. */
-function asWritten<Body extends { verification_data?: unknown; lobby_config?: unknown }>(
-  body: Body,
-  text: string,
-): Body {
-  const { verification_data, lobby_config } = body;
-  if (verification_data === undefined && lobby_config === undefined) return body;
-  if (!mayHaveLongNumbers(text)) return body;
-  const written = parseJsonToSendOn(text) as Body;
-  return {
-    ...body,
-    ...(verification_data === undefined ? {} : { verification_data: written.verification_data }),
-    ...(lobby_config === undefined ? {} : { lobby_config: written.lobby_config }),
-  };
-}
 
 /** Routes by which a game's clients get seats. */
 function playerRoutes(prefix: Prefix, lobbies: Lobbies) {

@@ -1,9 +1,9 @@
-import { and, asc, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { bumpMany, lockTopics, touch } from '../../platform/watch/versions.ts';
-import { isEnding } from '../servers/servers.ts';
+import { hasLostMachine, isEnding, isOnMachine, machineOf } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
@@ -30,6 +30,31 @@ const BY_CODE = createQuery<{ namespace_id: string; code: string }, LobbyRow[]>(
       and(eq(lobbies.namespace_id, value('namespace_id')), eq(lobbies.code, value('code')), isNull(lobbies.stop_ts)),
     ),
 );
+
+/** Returns the id of the running lobby on a server. */
+export async function selectLobbyOn(queries: Queries, server_id: string): Promise<string | undefined> {
+  const [row] = await queries
+    .select({ lobby_id: lobbies.lobby_id })
+    .from(lobbies)
+    .where(and(eq(lobbies.server_id, server_id), isNull(lobbies.stop_ts)));
+  return row?.lobby_id;
+}
+
+/** Returns the running lobbies on servers that are not ready. */
+export async function selectUnreadyOn(queries: Queries, server_ids: string[]) {
+  return await queries
+    .select({ lobby_id: lobbies.lobby_id, server_id: lobbies.server_id })
+    .from(lobbies)
+    .where(
+      and(
+        sql`${lobbies.server_id} = any(${sql.param(server_ids)}::uuid[])`,
+        isNull(lobbies.ready_ts),
+        isNull(lobbies.stop_ts),
+      ),
+    )
+    .orderBy(asc(lobbies.create_ts))
+    .limit(DUE_MAX);
+}
 
 /** Returns the running lobby of a namespace with a code. */
 export async function selectLobbyByCode(
@@ -152,14 +177,49 @@ export async function hasRunning(queries: Queries): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** A running lobby whose server is ending or has ended. */
+export type AbandonedLobby = LobbyRow & { has_lost_machine: boolean };
+
 /** Returns the running lobbies whose server is ending or has ended. */
-export async function selectAbandoned(queries: Queries): Promise<LobbyRow[]> {
+export async function selectAbandoned(queries: Queries): Promise<AbandonedLobby[]> {
   return await queries
-    .select()
+    .select({ ...getTableColumns(lobbies), has_lost_machine: sql<boolean>`${hasLostMachine(lobbies.server_id)}` })
     .from(lobbies)
     .where(and(isNull(lobbies.stop_ts), isEnding(lobbies.server_id)))
     .orderBy(asc(lobbies.create_ts))
     .limit(DUE_MAX);
+}
+
+/** Returns the running lobbies on machines. */
+export async function selectOnMachines(queries: Queries, node_ids: readonly string[]): Promise<LobbyRow[]> {
+  if (node_ids.length === 0) return [];
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(and(isNull(lobbies.stop_ts), isOnMachine(lobbies.server_id, node_ids)))
+    .orderBy(asc(lobbies.create_ts))
+    .limit(LOBBIES_MAX);
+}
+
+/** Returns how many lobbies run on machines, and their players, by machine. */
+export async function countByMachine(queries: Queries): Promise<Map<string, { lobbies: number; players: number }>> {
+  const running = queries
+    .select({
+      node_id: sql<string | null>`${machineOf(lobbies.server_id)}`.as('node_id'),
+      player_count: lobbies.player_count,
+    })
+    .from(lobbies)
+    .where(isNull(lobbies.stop_ts))
+    .as('running');
+  const rows = await queries
+    .select({
+      node_id: running.node_id,
+      lobbies: sql<number>`count(*)::int`,
+      players: sql<number>`sum(${running.player_count})::int`,
+    })
+    .from(running)
+    .groupBy(running.node_id);
+  return new Map(rows.map(({ node_id, ...count }) => [node_id ?? '', count]));
 }
 
 /** Returns the running lobbies that were created before a moment and are not ready. */
@@ -191,6 +251,21 @@ export async function touchLobby(
   const list = topics.lobbiesOf(namespace_id);
   const versions = await touch(tx, [list, topics.lobby(lobby_id), ...others]);
   return versions.get(list) ?? 0;
+}
+
+/** Returns how many lobbies run in each namespace that has any, and their players. */
+export async function selectPresence(
+  queries: Queries,
+): Promise<{ namespace_id: string; lobbies: number; players: number }[]> {
+  return await queries
+    .select({
+      namespace_id: lobbies.namespace_id,
+      lobbies: sql<number>`count(*)::int`,
+      players: sql<number>`sum(${lobbies.player_count})::int`,
+    })
+    .from(lobbies)
+    .where(isNull(lobbies.stop_ts))
+    .groupBy(lobbies.namespace_id);
 }
 
 /** Returns how many players have a seat, by game; games without any are missing. */

@@ -20,7 +20,14 @@ import { servers } from '../servers/tables.ts';
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** Why a lobby ended. */
-export const STOP_REASONS = ['server_ended', 'not_ready_in_time', 'idle', 'removed'] as const;
+export const STOP_REASONS = [
+  'server_ended',
+  'not_ready_in_time',
+  'idle',
+  'removed',
+  'machine_lost',
+  'machine_drained',
+] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
 /**
@@ -96,7 +103,14 @@ export const lobbies = pgTable(
 );
 
 /** Why a player has no seat any more. */
-export const REMOVE_REASONS = ['disconnected', 'seat_expired', 'timed_out', 'lobby_stopped', 'request_ended'] as const;
+export const REMOVE_REASONS = [
+  'disconnected',
+  'seat_expired',
+  'timed_out',
+  'lobby_stopped',
+  'request_ended',
+  'kicked',
+] as const;
 export type RemoveReason = (typeof REMOVE_REASONS)[number];
 
 /** Seats. A player is one visit to one lobby. */
@@ -215,5 +229,8 @@ export const receipts = pgTable(
   (table) => [
     index('receipts_of_namespace').on(table.namespace_id, table.create_ts, table.ray_id),
     index('receipts_by_age').on(table.create_ts),
+    index('receipts_refused')
+      .on(table.namespace_id, table.create_ts, table.ray_id)
+      .where(sql`receipt #>> '{outcome,code}' is not null`),
   ],
 );

@@ -2,10 +2,11 @@ import { and, desc, eq, getTableColumns, gt, isNull, lt, or, sql } from 'drizzle
 import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
-import { type LobbyRow, lobbies, players } from './tables.ts';
+import { type LobbyRow, lobbies, type PlayerRow, players } from './tables.ts';
 
 const LISTED_MAX = 10_000;
 const HISTORY_PAGE = 64;
+const SEATED_MAX = 1_000;
 const EXPORT_PAGE = 1_000;
 
 /** The columns of a lobby, and how many of its players are connected. */
@@ -61,6 +62,16 @@ const SEEN = createStatement<{ lobby_ids: string[] }>(
  */
 export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<PayloadLobby[]> {
   return await queries.execute<PayloadLobby>(SEEN({ lobby_ids }));
+}
+
+/** Returns the players who have a seat in a lobby, in the order in which they got it. */
+export async function selectSeated(queries: Queries, lobby_id: string): Promise<PlayerRow[]> {
+  return await queries
+    .select()
+    .from(players)
+    .where(and(eq(players.lobby_id, lobby_id), isNull(players.remove_ts)))
+    .orderBy(players.create_ts, players.player_id)
+    .limit(SEATED_MAX);
 }
 
 /** Returns the number of players with a seat, by version, game mode and region. */

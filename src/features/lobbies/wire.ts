@@ -3,6 +3,7 @@ import { I32, named, oneOf, Text, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import { Captcha } from '../captcha/wire.ts';
 import { Coordinates } from '../coordinates.ts';
+import type { AddressOf } from '../port-names.ts';
 import { PortRange } from '../ports.ts';
 import type { ServerPort } from '../servers/servers.ts';
 
@@ -13,6 +14,8 @@ const LATENCIES_MAX = 256;
 const LATENCY_MAX_MS = 60_000;
 
 const PLAYERS_MAX = 256;
+
+export const Publicity = oneOf('LobbyPublicity', ['public', 'private']);
 
 /** Members of every request for seats. */
 const SeatMembers = {
@@ -76,7 +79,7 @@ export type FindBody = Static<typeof FindBody>;
 export const CreateBody = Type.Object({
   game_mode: Type.String({ maxLength: NAME_LENGTH_MAX }),
   region: Type.Optional(Type.String({ maxLength: NAME_LENGTH_MAX })),
-  publicity: Type.Optional(oneOf('LobbyPublicity', ['public', 'private'])),
+  publicity: Type.Optional(Publicity),
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
   lobby_config: Type.Optional(
@@ -154,13 +157,15 @@ export function toJoinAnswer(
   return { lobby: { ...lobby, ports, player }, ports, player, ...(others.length > 0 ? { players } : {}) };
 }
 
-/** Returns ports with the addresses that players connect to. They have no TLS, because there is no gateway. */
-export function toPorts(ports: Record<string, ServerPort>): Static<typeof Ports> {
+/** Returns ports with the addresses that players connect to: of the gateway, or of the server itself, which has no TLS. */
+export function toPorts(ports: Record<string, ServerPort>, addressOf: AddressOf): Static<typeof Ports> {
   return Object.fromEntries(
-    Object.entries(ports).map(([label, { public_hostname = '', public_port, port_range }]) => [
-      label,
-      toPort(public_hostname, public_port, port_range, false),
-    ]),
+    Object.entries(ports).map(([label, own]) => {
+      const { public_hostname = '', public_port, port_range } = own;
+      const direct = { hostname: public_hostname, port: public_port, is_tls: false };
+      const { hostname, port, is_tls } = addressOf(own) ?? direct;
+      return [label, toPort(hostname, port, port_range, is_tls)];
+    }),
   );
 }
 

@@ -35,10 +35,12 @@ export interface OwnNames {
   /** Further names of the service, as configured. */
   own_hosts: readonly string[];
   sites_domain: string;
+  servers_domain: string;
 }
 
 /** Creates the check for host names that no namespace can have, even if a row says so. */
-export function createReservedHosts({ sites_domain, ...names }: OwnNames) {
+export function createReservedHosts({ sites_domain, servers_domain, ...names }: OwnNames) {
+  const domains = [sites_domain, servers_domain];
   const urls = [names.public_url, names.local_url].map((url) => new URL(url).hostname);
   const own = new Set([...urls, names.host, names.server_host, hostname(), ...names.own_hosts].map(toName));
 
@@ -49,12 +51,12 @@ export function createReservedHosts({ sites_domain, ...names }: OwnNames) {
     isOwn,
     /**
      * Returns whether no namespace can have a name: the API's own, an address, a name of this machine, or one below the
-     * sites' domain.
+     * domain of sites or servers.
      */
     isReserved(host: string): boolean {
       const name = toName(host);
       const is_of_machine = !name.includes('.') || /\.(localhost|local)$/.test(name) || /[\d\]]$/.test(name);
-      return isOwn(name) || is_of_machine || name === sites_domain || name.endsWith(`.${sites_domain}`);
+      return isOwn(name) || is_of_machine || domains.some((domain) => name === domain || name.endsWith(`.${domain}`));
     },
   };
 }

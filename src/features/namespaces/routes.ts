@@ -22,6 +22,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces',
       {
         operation: 'createNamespace',
+        recorded: ['display_name', 'name_id'],
         summary: 'Creates a namespace of a game, on one of its versions.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -117,6 +118,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/:namespace_id/tokens/development',
       {
         operation: 'createDevelopmentToken',
+        recorded: ['hostname'],
         summary: 'Creates a token for which the matchmaker answers as if a lobby ran at the given host name and ports.',
         allow: ['identity', 'cloud'],
         access: 'write',

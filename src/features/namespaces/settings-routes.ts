@@ -29,6 +29,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/mm-config`,
       {
         operation: 'setMatchmakerLimits',
+        recorded: ['lobby_count_max', 'max_players'],
         ...writing,
         summary: 'Sets the maximum of lobbies of a namespace and of players per client.',
         body: wire.MatchmakerLimitsBody,
@@ -44,6 +45,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/domain-public-auth`,
       {
         operation: 'setDomainPublicAuth',
+        recorded: ['enabled'],
         ...writing,
         summary: "Sets whether pages on the namespace's domains may call the matchmaker without a token.",
         body: wire.DomainPublicAuthBody,
@@ -59,6 +61,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/cdn-auth`,
       {
         operation: 'setCdnAuthType',
+        recorded: ['auth_type'],
         ...writing,
         summary: "Sets whether the namespace's site requires a user and password.",
         body: wire.CdnAuthBody,
@@ -74,6 +77,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/auth-user`,
       {
         operation: 'setCdnAuthUser',
+        recorded: ['user'],
         ...writing,
         summary:
           'Adds a user of the site, or changes its password. Send the bcrypt hash of a password of at most 72 bytes.',
@@ -90,6 +94,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/auth-user/:user`,
       {
         operation: 'removeCdnAuthUser',
+        recorded: ['user'],
         ...writing,
         summary: 'Removes a user of the site.',
         free_params: ['user'],
@@ -105,6 +110,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/domains`,
       {
         operation: 'addDomain',
+        recorded: ['domain'],
         ...writing,
         summary:
           "Adds a domain to the namespace's site. A DNS record must prove that you own it; the error names the record.",
@@ -128,6 +134,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/domains/:domain`,
       {
         operation: 'removeDomain',
+        recorded: ['domain'],
         ...writing,
         summary: 'Removes a domain of the site.',
         free_params: ['domain'],

@@ -53,6 +53,7 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
 }
 
 function describeExcess(used: DiskUse, disk_max: DiskUse): string {
+  if (used.is_uncountable) return 'it has folders that cannot be counted, such as more than 256 inside of each other';
   return used.bytes > disk_max.bytes
     ? `it exceeded its ${disk_max.bytes / MEGABYTE} MB of disk`
     : `it exceeded its ${disk_max.files} files`;

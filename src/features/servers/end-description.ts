@@ -23,16 +23,23 @@ const SHELL_CODES: Record<number, string> = {
 };
 
 /** How a server ended. */
-export type ServerEnding = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'kill_at'>;
+export type ServerEnding = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'kill_at' | 'has_lost_machine'>;
+
+/** Why a server ended whose machine was given up. */
+export const MACHINE_LOST = 'its machine was lost';
 
 /** Returns whether a server ended although its end was not requested, and not well. */
-export function hasCrashed({ exit_code, exit_signal, failure, kill_at }: ServerEnding): boolean {
+export function hasCrashed({ exit_code, exit_signal, failure, kill_at, has_lost_machine }: ServerEnding): boolean {
+  if (has_lost_machine) return false;
   if (failure !== null) return true;
   return kill_at === null && (exit_signal !== null || (exit_code ?? 0) !== 0);
 }
 
+type Ended = Omit<ServerEnding, 'kill_at'>;
+
 /** Returns how a server ended, in words for its developer, as the rest of a sentence that begins with the server. */
-export function describeEnding({ exit_code, exit_signal, failure }: Omit<ServerEnding, 'kill_at'>): string {
+export function describeEnding({ exit_code, exit_signal, failure, has_lost_machine }: Ended): string {
+  if (has_lost_machine) return failure === MACHINE_LOST ? 'was lost with its machine' : `was lost: ${failure}`;
   if (failure !== null) return `failed: ${failure}`;
   if (exit_signal !== null) {
     const meaning = SIGNALS[exit_signal];

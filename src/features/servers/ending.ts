@@ -40,7 +40,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     try {
       const gone = await runtime.kill(servers.map(handleOf));
       for (const server of servers.filter(({ server_id }) => !gone.has(server_id))) {
-        fail(server, new Error('the server has processes that survived SIGKILL'));
+        fail(server, new Error('the server has processes that have not ended, or its cluster does not answer'));
       }
       const ends = await describeEnds(servers.filter(({ server_id }) => gone.has(server_id)));
       await forEachAtOnce(ends, AT_ONCE_MAX, (end) => keepOutput(end).catch((cause: unknown) => fail(end, cause)));
@@ -62,11 +62,11 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     });
   }
 
-  /** Collects the rest of a server's output. After a crash, the last line says how the server ended. */
+  /** Collects the rest of a server's output. After a crash or a loss, the last line says how the server ended. */
   async function keepOutput(end: store.ServerEnd): Promise<void> {
     const { server_id, failure } = end;
     while (await collect(end));
-    if (!hasCrashed(end)) return;
+    if (!hasCrashed(end) && !end.has_lost_machine) return;
     const text = failure ?? `the server ${describeEnding(end)}`;
     await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }

@@ -1,4 +1,5 @@
 import type { Feature } from '../../platform/feature.ts';
+import type { AddressOf } from '../port-names.ts';
 import { startLimitingDisk } from './disk-limit.ts';
 import { createLogs, type LogsDependencies } from './logs.ts';
 import { startMetering } from './metering.ts';
@@ -9,6 +10,7 @@ import { createServers, type Servers, type ServersDependencies } from './servers
 
 type Dependencies = LogsDependencies &
   Omit<ServersDependencies & ReconcileDependencies, 'logs'> & {
+    addressOf: AddressOf;
     /** The most that a server may have on the disk; undefined for no limit. */
     disk_max: DiskUse | undefined;
   };
@@ -21,7 +23,7 @@ export function openServers(dependencies: Dependencies): Feature<Servers> {
   const servers = createServers({ ...dependencies, logs });
   return {
     api: servers,
-    routes: serverRoutes(servers),
+    routes: serverRoutes(servers, dependencies.addressOf),
     startWork(signal) {
       const reconciling = startReconciling({ ...dependencies, logs }, signal);
       const { listServers } = reconciling;

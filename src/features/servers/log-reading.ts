@@ -13,6 +13,8 @@ import { hasServer } from './store.ts';
 export interface LogQuery extends logStore.LogName {
   /** Unix milliseconds: only lines written at this moment or later. */
   start_ms?: number | undefined;
+  /** Only lines with this number or a later one. */
+  first_line?: number | undefined;
   search?: LogSearch | undefined;
 }
 
@@ -63,10 +65,12 @@ export function createLogReading({
     // The topic of the server is bumped when it is removed, even if it never wrote a line.
     topics: ({ server_id, stream }) => [topics.log(server_id, stream), topics.server(server_id)],
     last: readLast,
-    first: async (query) =>
-      query.start_ms === undefined
-        ? await readLast(query)
-        : await readFrom(query, await findLineAt(query, toMoment(query.start_ms))),
+    async first(query) {
+      const { start_ms, first_line = 0 } = query;
+      if (start_ms === undefined && query.first_line === undefined) return await readLast(query);
+      const line = start_ms === undefined ? 0 : await findLineAt(query, toMoment(start_ms));
+      return await readFrom(query, Math.max(line, first_line));
+    },
     end: ({ server_id, stream }) => logStore.selectEnd(queries, { server_id, stream }),
     from: readFrom,
   };

@@ -7,16 +7,25 @@ import { timesOf } from './log-times.ts';
 import { LINES_PER_ANSWER_MAX, type LogLines } from './logs.ts';
 import type { LogChunkRow } from './tables.ts';
 
-/** What a search reads at a time, and how often: all that a log keeps, unless its pieces are very small. */
+/** What a search reads at a time, and at most how often: all that a log keeps, unless its pieces are very small. */
 const PAGE: store.PageLimits = { pieces_max: 256, bytes_max: 2 * 1024 ** 2 };
 const PAGES_MAX = 64;
-/** A search that found nothing looks through this much again after a change, so that it needs no new index for it. */
-const AGAIN: store.PageLimits = { pieces_max: 256, bytes_max: 256 * 1024 };
+/**
+ * A search that found nothing in this much or less keeps its position. It reads the same pieces again after a change, and
+ * its watchers are not woken by an answer without lines.
+ */
+const READ_AGAIN_MAX: store.PageLimits = { pieces_max: 256, bytes_max: 256 * 1024 };
 
 /** The lines to find: those that contain a text. */
 export interface LogSearch {
   text: string;
   is_case_sensitive: boolean;
+}
+
+/** Matching lines, oldest first. Those before `from_line` are not searched yet; the log ends before `end_line`. */
+export interface SearchedLines extends Pick<LogLines, 'lines'> {
+  from_line: number;
+  end_line: number;
 }
 
 /** Creates the search in the logs of servers. It looks through pieces one by one and lets other work run between them. */
@@ -27,7 +36,7 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
       const pace = createPacer();
       const lines: LogLines['lines'] = [];
       let next_line = line;
-      const passed = { pieces: 0, bytes: 0 };
+      const read = { pieces: 0, bytes: 0 };
       for (let page = 0; page < PAGES_MAX; page += 1) {
         const pieces = await store.selectPageFrom(queries, name, next_line, PAGE);
         const is_end = !pieces.some(({ first_line, line_count }) => first_line + line_count > next_line);
@@ -41,13 +50,38 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
             next_line = piece.first_line + index + 1;
           }
           next_line = Math.max(next_line, piece.first_line + piece.line_count);
-          passed.pieces += 1;
-          passed.bytes += piece.content.length;
+          read.pieces += 1;
+          read.bytes += piece.content.length;
           await pace();
         }
       }
-      const is_new = lines.length > 0 || passed.pieces > AGAIN.pieces_max || passed.bytes > AGAIN.bytes_max;
-      return { lines, next_line: is_new ? next_line : line };
+      const has_moved =
+        lines.length > 0 || read.pieces > READ_AGAIN_MAX.pieces_max || read.bytes > READ_AGAIN_MAX.bytes_max;
+      return { lines, next_line: has_moved ? next_line : line };
+    },
+    /**
+     * Searches one page back from a line, or from the end. Returns the matching lines with the range that was searched, so
+     * that a caller can go on before it and knows how far it is.
+     */
+    async before(name: LogName, line: number | undefined, search: LogSearch): Promise<SearchedLines> {
+      const pace = createPacer();
+      const end_line = await store.selectEnd(queries, name);
+      const until = Math.min(line ?? end_line, end_line);
+      const pieces = await store.selectPageBefore(queries, name, until, PAGE);
+      const newest_first: LogLines['lines'] = [];
+      let from_line = pieces.length === 0 ? 0 : until;
+      for (const piece of pieces) {
+        const matches = [...findMatches(piece, search).values()].filter(({ number }) => number < until).reverse();
+        const fitting = matches.slice(0, LINES_PER_ANSWER_MAX - newest_first.length);
+        newest_first.push(...fitting);
+        if (fitting.length < matches.length) {
+          from_line = fitting.at(-1)?.number ?? from_line;
+          break;
+        }
+        from_line = piece.first_line;
+        await pace();
+      }
+      return { lines: newest_first.reverse(), from_line, end_line };
     },
     /** Returns the last matching lines. */
     async last(name: LogName, search: LogSearch): Promise<LogLines> {
@@ -77,5 +111,8 @@ function findMatches(
   const found = findLines(piece.content, text, is_case_sensitive);
   if (found.size === 0) return new Map();
   const times = timesOf(piece, { skipped: 0, count: piece.line_count });
-  return new Map([...found].map(([index, bytes]) => [index, { bytes, ts: times[index] ?? piece.ts }]));
+  const number = piece.first_line;
+  return new Map(
+    [...found].map(([index, bytes]) => [index, { number: number + index, bytes, ts: times[index] ?? piece.ts }]),
+  );
 }

@@ -18,7 +18,7 @@ const LATEST = toMoment(Number.POSITIVE_INFINITY);
 /** A piece of a log to insert. */
 export type NewChunk = Omit<LogChunkRow, 'end_offset'>;
 
-/** The number of lines that a piece still holds. A mark has lost its content, but not its line numbers. */
+/** The number of lines that a piece still holds. An emptied piece has its line numbers, but not its content. */
 const kept_count = sql`case when octet_length(${serverLogChunks.content}) = 0 then 0 else ${serverLogChunks.line_count} end`;
 
 /** Inserts a piece and wakes watchers. Keeps a piece that exists: the service was killed right after inserting it. */
@@ -52,8 +52,8 @@ export async function selectLastChunk(queries: Queries, name: LogName): Promise<
 }
 
 /**
- * Returns the pieces that hold the lines from a number on, in order, with the marks between them; as many pieces as are
- * needed for `lines_wanted`.
+ * Returns the pieces that hold the lines from a number on, in order, with emptied pieces between them; as many pieces as
+ * are needed for `lines_wanted`.
  */
 export async function selectChunksFrom(
   queries: Queries,
@@ -179,8 +179,8 @@ export async function deleteChunksUpTo(
 
 /**
  * Deletes up to `limit` pieces that are older than a moment, from all logs, and returns how many. The last piece of each
- * log loses its content but stays as a mark: it has the next line number and, for a server that may still write, the
- * position in its output. Concurrent processes delete different pieces, without waiting for each other.
+ * log is emptied but stays: it has the next line number and, for a server that may still write, the position in its
+ * output. Concurrent processes delete different pieces, without waiting for each other.
  */
 export async function forgetChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
   const is_last = sql`not exists (
@@ -190,7 +190,7 @@ export async function forgetChunksBefore(queries: Queries, moment: Date, limit: 
   const has_ended = sql`exists (
     select from ${servers} as writer where writer.server_id = piece.server_id and writer.ended_at is not null
   )`;
-  // The mark of a server that has ended gets the latest possible time, so that no later call selects it.
+  // The emptied piece of a server that has ended gets the latest possible time, so that no later call selects it.
   const [row] = await queries.execute<{ forgotten: string }>(sql`
     with old as (
       select piece.ctid as row_id, ${is_last} as is_last, ${has_ended} as has_ended from ${serverLogChunks} as piece

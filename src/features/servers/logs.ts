@@ -56,7 +56,8 @@ export interface Collected {
 
 /** Lines of a log with the number of the next one. */
 export interface LogLines {
-  lines: { bytes: Uint8Array; ts: Date }[];
+  /** Each with its number in the stream, from 0. */
+  lines: { number: number; bytes: Uint8Array; ts: Date }[];
   next_line: number;
 }
 
@@ -229,5 +230,10 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
 /** Returns `count` lines of a stored piece with their times, after the first `skipped`. */
 function linesOf(chunk: LogChunkRow, range: { skipped: number; count: number }): LogLines['lines'] {
   const times = timesOf(chunk, range);
-  return selectLines(chunk.content, range).map((bytes, index) => ({ bytes, ts: times[index] ?? chunk.ts }));
+  const first = chunk.first_line + range.skipped;
+  return selectLines(chunk.content, range).map((bytes, index) => ({
+    number: first + index,
+    bytes,
+    ts: times[index] ?? chunk.ts,
+  }));
 }

@@ -1,23 +1,28 @@
 import { LRUCache } from 'lru-cache';
 import { after, type Clock } from '../../platform/clock.ts';
-import type { Database, Tx } from '../../platform/database/database.ts';
+import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
+import type { Builds } from '../builds/builds.ts';
+import type { Machines } from '../machines/machines.ts';
 import { findFreePorts } from './free-ports.ts';
 import type { Logs } from './logs.ts';
-import { assignPorts, countPorts, portsAt } from './rules.ts';
-import type { Runtime } from './runtimes/runtime.ts';
+import { assignPorts, countPorts, portsAt, type RelayedProtocols } from './rules.ts';
+import type { Runtime, ServerResources } from './runtimes/runtime.ts';
 import * as store from './store.ts';
-import type { ServerRow, WaitReason } from './tables.ts';
-import { describeWait, shareRoom } from './turns.ts';
+import type { Room, ServerRow, WaitReason } from './tables.ts';
+import { describeWait, findLack, reduceRoom, shareRoom, usedShare, WAIT_BEFORE_MAX_MS, waitBefore } from './turns.ts';
 import * as waitingStore from './waiting-store.ts';
 
 /** Time before a released port is assigned again, because players of its previous server may still connect to it. */
 const PORT_REUSED_AFTER_MS = 60_000;
 const TAKEN_AT_ONCE_MAX = 32;
+/** Time for which ports that other programs use are not tried again, so that servers that need none are taken. */
+const FOREIGN_PORTS_KNOWN_FOR_MS = 5_000;
 /** Time before it is reported again why a namespace's servers wait. */
 const REPORTED_AGAIN_AFTER_MS = 10 * 60_000;
 const REPORTED_MAX = 10_000;
+const SEEN_MAX = 10_000;
 
 /** The settings of a machine that runs game servers. */
 interface NodeSettings {
@@ -25,6 +30,9 @@ interface NodeSettings {
   servers_max: number;
   /** Maximum of servers for the games of one developer group. */
   servers_per_group_max: number;
+  /** What all servers of the machine may need together; undefined for no limit. */
+  resources_max: ServerResources | undefined;
+  relayed: RelayedProtocols;
 }
 
 /** The machine of this process. */
@@ -42,6 +50,8 @@ export interface PlacementDependencies {
   logs: Logs;
   node: Node;
   runtime: Pick<Runtime, 'host'>;
+  machines: Pick<Machines, 'lockHeld' | 'areAllDraining' | 'isAnyOtherSeenTaking'>;
+  builds: Pick<Builds, 'isUnpacked'>;
   /** Returns the developer groups of games, by game. */
   groupsOf(game_ids: string[]): Promise<Map<string, string>>;
 }
@@ -49,34 +59,105 @@ export interface PlacementDependencies {
 /**
  * Creates the step that places waiting servers of this datacenter on this machine, in turns of their namespaces, and
  * assigns ports to each. Machines place concurrently and take different servers. A machine counts only its
- * own servers, so its quotas hold with any number of processes.
+ * own servers, so its quotas hold with any number of processes. `placeAgainIn` is called when a server is left to a machine
+ * that has more room, or has its build, in case that does not take it.
  */
-export function createPlacement({ database, clock, events, logs, node, runtime, groupsOf }: PlacementDependencies) {
+export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
+  const { database, clock, events, logs, node, runtime, machines, groupsOf, builds } = dependencies;
   const reported = new LRUCache<string, WaitReason>({ max: REPORTED_MAX, ttl: REPORTED_AGAIN_AFTER_MS });
+  /** Since when this machine has seen servers wait, in the time of `performance.now()`. */
+  const seen_since = new LRUCache<string, number>({ max: SEEN_MAX });
 
   /** Takes waiting servers while the machine has room for them. Returns how many it took. */
   async function takeWaiting(running: ServerRow[]): Promise<number> {
-    const [waiting, ending] = await Promise.all([
-      waitingStore.selectWaiting(database.queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
-      waitingStore.selectEndingUnplaced(database.queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
+    const { queries } = database;
+    const [is_any_waiting, ending] = await Promise.all([
+      waitingStore.isAnyWaiting(queries, node.datacenter_id),
+      waitingStore.selectEndingUnplaced(queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
     ]);
-    const { taken, held } = await share(waiting, running);
-    await recordWaitReasons(waiting, held);
-    return taken.size === 0 && ending.length === 0 ? 0 : await take(taken, ending);
+    if (!is_any_waiting && ending.length === 0) return 0;
+    const room = roomBeside(running, await selectTakenPorts(queries, releasedBefore()));
+    const filter = { room, relayed: node.relayed, counted_max: TAKEN_AT_ONCE_MAX };
+    const all_waiting = await waitingStore.selectWaiting(queries, node.datacenter_id, filter);
+    const used = Math.max(running.length / node.servers_max, usedShare(wholeRoom(), room));
+    const waiting = await selectDue(all_waiting, used);
+    const { taken, held } = await share(waiting, running, room);
+    const placed = taken.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ taken, ending, running });
+    for (const { namespace_id, server_id } of waiting) {
+      const reason = placed.held.get(server_id);
+      if (reason) held.set(namespace_id, reason);
+    }
+    await recordWaitReasons(waiting, placed.takes_servers ? held : reasonsOfDrain(waiting));
+    return placed.count;
   }
 
-  async function share(waiting: waitingStore.WaitingRow[], running: ServerRow[]) {
+  /** Returns the namespaces of which this machine takes servers now. It leaves others to better machines for a moment. */
+  async function selectDue(waiting: waitingStore.WaitingRow[], used: number): Promise<waitingStore.WaitingRow[]> {
+    if (!machines.isAnyOtherSeenTaking()) return waiting;
+    const now = performance.now();
+    const due: waitingStore.WaitingRow[] = [];
+    let again_in_ms = Number.POSITIVE_INFINITY;
+    for (const row of waiting) {
+      const since = seen_since.get(row.server_id) ?? now;
+      seen_since.set(row.server_id, since);
+      const waited_ms = now - since;
+      const is_due =
+        waited_ms >= WAIT_BEFORE_MAX_MS ||
+        waited_ms >= waitBefore({ used, is_unpacked: await builds.isUnpacked(row.build_id) });
+      if (is_due) due.push(row);
+      else again_in_ms = Math.min(again_in_ms, WAIT_BEFORE_MAX_MS - waited_ms);
+    }
+    if (Number.isFinite(again_in_ms)) placeAgainIn(again_in_ms);
+    return due;
+  }
+
+  /** Ports that other programs use, at least, and until when that is known, in the time of `performance.now()`. */
+  let foreign = { ports: 0, until: 0 };
+
+  const needsOf = ({ ports, cpu, memory }: Pick<ServerRow, 'ports' | 'cpu' | 'memory'>): Room => ({
+    ports: countPorts(ports, node.relayed),
+    cpu,
+    memory,
+  });
+
+  /** Returns what this machine has for servers. */
+  function wholeRoom(): Room {
+    const { server_ports, resources_max } = node;
+    return { ports: server_ports.max - server_ports.min + 1, ...(resources_max ?? NO_LIMITS) };
+  }
+
+  /** Returns what this machine has left for servers. */
+  function roomBeside(running: ServerRow[], taken_ports: ReadonlySet<number>): Room {
+    const { server_ports } = node;
+    const whole = wholeRoom();
+    const isInRange = (port: number) => port >= server_ports.min && port <= server_ports.max;
+    const foreign_ports = performance.now() < foreign.until ? foreign.ports : 0;
+    const used = [...taken_ports].filter(isInRange).length + foreign_ports;
+    const beside_ports = { ...whole, ports: Math.max(whole.ports - used, 0) };
+    // Their ports are among the taken ones.
+    return running.reduce((left, server) => reduceRoom(left, { ...needsOf(server), ports: 0 }), beside_ports);
+  }
+
+  const selectTakenPorts = (queries: Queries, released_before: Date) =>
+    store.selectTakenPorts(queries, node.node_id, released_before);
+  const releasedBefore = () => after(clock.now(), -PORT_REUSED_AFTER_MS);
+
+  async function share(waiting: waitingStore.WaitingRow[], running: ServerRow[], room: Room) {
     const game_ids = new Set([...waiting, ...running].map(({ game_id }) => game_id));
     const groups = waiting.length === 0 ? new Map<string, string>() : await groupsOf([...game_ids]);
     const withGroup = <Of extends { game_id: string }>(one: Of) => ({
       ...one,
       group_id: groups.get(one.game_id) ?? one.game_id,
     });
-    return shareRoom(waiting.map(withGroup), {
-      ...node,
-      running: running.map(withGroup),
-      taken_at_once_max: TAKEN_AT_ONCE_MAX,
-    });
+    const namespaces = waiting.map((one) => ({ ...withGroup(one), needs: needsOf(one.next ?? one.first) }));
+    const machine = { ...node, running: running.map(withGroup), room, taken_at_once_max: TAKEN_AT_ONCE_MAX };
+    const { taken, held } = shareRoom(namespaces, machine);
+    for (const { namespace_id, first } of waiting) {
+      // Smaller servers of its namespace do not wait for it.
+      const lack = findLack(room, needsOf(first));
+      if (lack && !held.has(namespace_id)) held.set(namespace_id, lack);
+    }
+    return { taken, held };
   }
 
   /** Records why servers wait, and from time to time reports it to operators and developers. */
@@ -94,47 +175,98 @@ export function createPlacement({ database, clock, events, logs, node, runtime, 
     if (changed.size > 0) await waitingStore.setWaitReasons(database.queries, changed);
   }
 
-  async function take(taken: Map<string, number>, ending: string[]): Promise<number> {
+  /** A draining machine knows no reason why others take no servers, unless all of them are drained. */
+  function reasonsOfDrain(waiting: waitingStore.WaitingRow[]): Map<string, WaitReason> {
+    if (!machines.areAllDraining()) return new Map();
+    return new Map(waiting.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
+  }
+
+  async function take({ taken, ending, running }: Taking): Promise<Placed> {
     return await database.transact(async (tx) => {
-      const chosen = await waitingStore.lockWaiting(tx, node.datacenter_id, taken);
+      // Keeps the machine from being given up before the servers are assigned to it.
+      const held = await machines.lockHeld(tx);
+      if (!held) return NOTHING_PLACED;
+      const { takes_servers } = held;
+      const released_before = releasedBefore();
+      const taken_ports = await selectTakenPorts(tx, released_before);
+      let room = roomBeside(running, taken_ports);
+      const filter = { taken, room, relayed: node.relayed };
+      const chosen = takes_servers ? await waitingStore.lockWaiting(tx, node.datacenter_id, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
-      if (waiting.length === 0) return 0;
-      const now = clock.now();
-      const released_before = after(now, -PORT_REUSED_AFTER_MS);
-      const taken_ports = await store.selectTakenPorts(tx, node.node_id, released_before);
+      const placed: Placed = { count: 0, takes_servers, held: new Map() };
       for (const server of waiting) {
-        const reserved = await reservePorts(tx, node, server, { now, released_before, taken: taken_ports });
+        const needs = server.destroyed_at ? NOTHING : needsOf(server);
+        const lack = findLack(room, needs);
+        const reserved = lack
+          ? undefined
+          : await reservePorts(tx, node, server, { released_before, taken: taken_ports });
+        if (!reserved) {
+          placed.held.set(server.server_id, lack ?? 'no_ports');
+          if (!lack) noteForeignPorts(room.ports - needs.ports + 1);
+          continue;
+        }
+        room = reduceRoom(room, needs);
         // A server may call the service before its start is recorded, and its lobby must have an address then.
-        const ports = runtime.host === undefined ? reserved : portsAt(runtime.host, reserved);
+        const ports =
+          runtime.host === undefined
+            ? reserved
+            : portsAt({ server_id: server.server_id, host: runtime.host }, reserved);
         await store.assignServer(tx, server.server_id, { node_id: node.node_id, ports });
+        placed.count += 1;
       }
-      return waiting.length;
+      return placed;
     });
+  }
+
+  function noteForeignPorts(more: number): void {
+    const known = performance.now() < foreign.until ? foreign.ports : 0;
+    foreign = { ports: known + more, until: performance.now() + FOREIGN_PORTS_KNOWN_FOR_MS };
   }
 
   return { takeWaiting };
 }
 
-/** Reserves free ports for a server and returns its ports. If there are too few, the server ends with that reason. */
+interface Taking {
+  /** How many servers to take, by namespace. */
+  taken: Map<string, number>;
+  /** Servers that end before they start. */
+  ending: string[];
+  /** The servers of the machine. */
+  running: ServerRow[];
+}
+
+interface Placed {
+  /** How many servers the machine took. */
+  count: number;
+  takes_servers: boolean;
+  /** Why it did not take servers after all. */
+  held: Map<string, WaitReason>;
+}
+
+const NOTHING_PLACED: Placed = { count: 0, takes_servers: true, held: new Map() };
+/** What servers need that end before they start. */
+const NOTHING: Room = { ports: 0, cpu: 0, memory: 0 };
+const NO_LIMITS: ServerResources = { cpu: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
+
+/** Reserves free ports for a server and returns its ports. Returns undefined if other programs use too many. */
 async function reservePorts(
   tx: Tx,
-  { node_id, server_ports }: Node,
+  { node_id, server_ports, relayed }: Node,
   server: ServerRow,
-  { now, released_before, taken }: { now: Date; released_before: Date; taken: Set<number> },
-): Promise<ServerRow['ports']> {
+  { released_before, taken }: { released_before: Date; taken: Set<number> },
+): Promise<ServerRow['ports'] | undefined> {
   const { server_id, ports, destroyed_at } = server;
   // A server that ends before it starts needs no ports.
   if (destroyed_at) return ports;
-  try {
-    const free = await findFreePorts(server_ports, taken, countPorts(ports));
-    for (const port of free) taken.add(port);
-    const are_taken = await store.takePorts(tx, { node_id, server_id }, free, released_before);
-    assert(are_taken, 'ports that no server has can be taken');
-    return assignPorts(ports, free);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    await store.setFailed(tx, server, error.message, now);
-    return ports;
-  }
+  const free = await findFreePorts(server_ports, taken, countPorts(ports, relayed)).catch(unlessNone);
+  if (!free) return undefined;
+  for (const port of free) taken.add(port);
+  const are_taken = await store.takePorts(tx, { node_id, server_id }, free, released_before);
+  assert(are_taken, 'ports that no server has can be taken');
+  return assignPorts(ports, free, relayed);
+}
+
+function unlessNone(error: unknown): undefined {
+  if (!(error instanceof ServiceError && error.code === 'SERVERS_NO_PORTS')) throw error;
 }

@@ -2,7 +2,9 @@ import { startForgetting, startLoop } from '../../platform/loop.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Builds } from '../builds/builds.ts';
+import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
+import { removeAbandoned } from './abandoned.ts';
 import { createEnding } from './ending.ts';
 import { createLogCollector } from './log-collector.ts';
 import { createPlacement, type PlacementDependencies } from './placement.ts';
@@ -30,11 +32,22 @@ const END_AGAIN_AFTER_MS = 2_000;
 
 const NOTHING: Memory = { was_asked: false, reported: undefined };
 
+/** The relays of this machine, which lead players to its servers. */
+export interface ServerRelays {
+  /** Opens the relays of these servers, and closes all others. Returns the servers whose relays could not be opened. */
+  keep(servers: readonly Pick<ServerRow, 'server_id' | 'ports'>[]): Promise<ReadonlySet<string>>;
+}
+
 export interface ReconcileDependencies extends PlacementDependencies {
   feed: Feed;
   tokens: Tokens;
-  builds: Pick<Builds, 'kindOf' | 'unpacked'>;
+  builds: Pick<Builds, 'kindOf' | 'unpacked' | 'isUnpacked'>;
   runtime: Runtime;
+  relays: ServerRelays;
+  machines: Pick<
+    Machines,
+    'lockHeld' | 'areAllDraining' | 'isReplaced' | 'draining' | 'onGivenUp' | 'abandoned' | 'isAnyOtherSeenTaking'
+  >;
 }
 
 export interface Reconciling {
@@ -48,7 +61,7 @@ export interface Reconciling {
  * how they ended.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal): Reconciling {
-  const { database, clock, events, feed, runtime, logs, node } = dependencies;
+  const { database, clock, events, feed, runtime, logs, node, relays, machines } = dependencies;
   const starting = createStarting(dependencies);
   const ending = createEnding(dependencies);
   /** The current step of each server. A server has one at a time; a slow one (a large build to unpack) delays no other. */
@@ -61,9 +74,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const memories = new Map<string, Memory>();
   let known: ServerRow[] = [];
   const collectRound = createLogCollector(logs);
-  const { takeWaiting } = createPlacement(dependencies);
+  const { takeWaiting } = createPlacement(dependencies, (ms) => void setTimeout(() => loop.wake(), ms).unref());
 
   async function step(): Promise<number> {
+    // Another process has the servers of this machine, and would see what this one does to them as faults.
+    if (machines.isReplaced()) return 0;
+    await endDrained();
     // A step in progress may end before the decision below, which makes the row of its server out of date.
     const busy = new Set(in_flight.keys());
     const had_servers = known.length > 0;
@@ -71,8 +87,19 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const taken = await takeWaiting(known);
     if (taken > 0) known = await store.selectOfNode(database.queries, node.node_id);
     if (!had_servers && known.length > 0) collecting.wake();
-    const idle = known.filter(({ server_id }) => !busy.has(server_id));
+    // Before a server starts, so that its relays are there when its lobby is ready. One without them waits.
+    const without_relays = await relays.keep(known);
+    const mayStep = ({ server_id, identity, destroyed_at }: ServerRow) =>
+      identity !== null || destroyed_at !== null || !without_relays.has(server_id);
+    const idle = known.filter((server) => !busy.has(server.server_id) && mayStep(server));
     return taken + beginSteps(idle, await runtime.observe(idle.map(handleOf)));
+  }
+
+  /** Requests the end of this machine's servers without a lobby once the deadline of its drain is over. */
+  async function endDrained(): Promise<void> {
+    const drain = machines.draining().find(({ node_id }) => node_id === node.node_id);
+    if (!drain?.is_over || !known.some((one) => !one.token_caller && !one.destroyed_at)) return;
+    await database.transact((tx) => store.destroyWithoutLobby(tx, node.node_id, clock.now()));
   }
 
   /** Begins the next step of each server. Returns how many steps it began. */
@@ -123,14 +150,18 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return begun + to_start.length + beginEnds(to_end);
   }
 
-  function beginStart(server: ServerRow, name: 'start' | 'adopt', work: () => Promise<void>): void {
+  function beginStart(server: ServerRow, name: 'start' | 'adopt', work: () => Promise<boolean>): void {
     starts_under_way.add(server);
-    const start = () =>
-      work().finally(() => {
+    let is_recorded = true;
+    const start = async () => {
+      try {
+        is_recorded = await work();
+      } finally {
         starts_under_way.delete(server);
-      });
-    // Wakes the loop, which skipped this server meanwhile.
-    begin(server, name, start, loop.wake);
+      }
+    };
+    // Wakes the loop, which skipped this server meanwhile. A server without a record is a leftover.
+    begin(server, name, start, () => (is_recorded ? loop : cleaning).wake());
   }
 
   /** Begins a step. One that fails is repeated at the next interval. */
@@ -177,6 +208,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   /** Removes what is left of servers that have ended or have no row, because the service was killed between two steps. */
   async function clean(): Promise<number> {
+    if (machines.isReplaced()) return 0;
     // Lists first: a server has a row before it has files, so a listed server without a row is a leftover.
     const listed = await runtime.list();
     const known_ids = new Set(
@@ -185,6 +217,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     await ending.removeLeftovers(
       listed.filter(({ server_id }) => !known_ids.has(server_id) && !in_flight.has(server_id)),
     );
+    await removeAbandoned(dependencies);
     return 0;
   }
 
@@ -197,13 +230,16 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     every_ms: withServers(COLLECT_EVERY_MS),
     step: collectLogs,
   });
-  const loops = [
-    loop,
-    collecting,
-    startForgetting({ ...every, name: 'old-logs', forget: logs.forgetOld }),
-    startLoop({ ...every, name: 'leftovers', every_ms: CLEAN_EVERY_MS, step: clean }),
-  ];
+  const cleaning = startLoop({ ...every, name: 'leftovers', every_ms: CLEAN_EVERY_MS, step: clean });
+  const loops = [loop, collecting, cleaning, startForgetting({ ...every, name: 'old-logs', forget: logs.forgetOld })];
   runtime.onChange(loop.wake);
+  machines.onGivenUp(async () => {
+    known = await store.selectOfNode(database.queries, node.node_id);
+    await relays.keep(known);
+    await clean();
+    // Those that start meanwhile are skipped now, and have no record once they have started.
+    loop.wake();
+  });
   const unsubscribe = feed.subscribe(topics.work(node.datacenter_id), loop.wake);
 
   async function end(): Promise<void> {

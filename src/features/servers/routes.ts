@@ -2,8 +2,10 @@ import type { Static } from '@sinclair/typebox';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
-import { watchLog, watchState } from '../../platform/watch/views.ts';
+import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
+import type { AddressOf } from '../port-names.ts';
 import { parseTags } from '../tags.ts';
+import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
 import type { Servers } from './servers.ts';
 import * as wire from './wire.ts';
 
@@ -18,7 +20,8 @@ const LIMITS = {
   ending: perMinute('servers-delete', 10_000),
 } as const;
 
-export function serverRoutes(servers: Servers) {
+export function serverRoutes(servers: Servers, addressOf: AddressOf) {
+  const toServer = (row: Parameters<typeof wire.toServer>[0]) => wire.toServer(row, addressOf);
   const scopeOf = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({
     game_id,
     namespace_id: environment_id,
@@ -41,6 +44,20 @@ export function serverRoutes(servers: Servers) {
 
   return [
     watched(
+      '/cloud/games/:game_id/namespaces/:namespace_id/servers',
+      {
+        operation: 'listServerRows',
+        summary:
+          'Returns a window of the servers of a namespace, with a summary. Watchers are sent the rows that change.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        query: RowsQuery,
+        response: RowsAnswer,
+        errors: NOT_FOUND,
+      },
+      ({ params, query }) => watchRows(servers.rows, { namespace_id: params.namespace_id, ...toWindow(query) }),
+    ),
+    watched(
       SERVERS,
       {
         operation: 'listServers',
@@ -56,7 +73,7 @@ export function serverRoutes(servers: Servers) {
         const { include_destroyed = false, cursor } = query;
         const filter = { tags: parseTags(query.tags_json), include_destroyed, cursor };
         return watchState(servers.many, { ...scopeOf(params), ...filter }, (rows) => ({
-          servers: rows.map(wire.toServer),
+          servers: rows.map(toServer),
         }));
       },
     ),
@@ -65,6 +82,7 @@ export function serverRoutes(servers: Servers) {
       SERVERS,
       {
         operation: 'createServer',
+        recorded: ['server'],
         summary: 'Creates a server that runs a build. It has started once started_at is set.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
@@ -81,7 +99,7 @@ export function serverRoutes(servers: Servers) {
           'SERVERS_UNSUPPORTED_HOST_PROTOCOL',
         ],
       },
-      async ({ params, body }) => ({ server: wire.toServer(await servers.create(scopeOf(params), body)) }),
+      async ({ params, body }) => ({ server: toServer(await servers.create(scopeOf(params), body)) }),
     ),
     watched(
       `${SERVERS}/:server_id`,
@@ -95,7 +113,7 @@ export function serverRoutes(servers: Servers) {
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
       },
       ({ params: { server_id, ...environment } }) =>
-        watchState(servers.one, { ...scopeOf(environment), server_id }, (row) => ({ server: wire.toServer(row) })),
+        watchState(servers.one, { ...scopeOf(environment), server_id }, (row) => ({ server: toServer(row) })),
     ),
     route(
       'DELETE',
@@ -165,6 +183,24 @@ export function serverRoutes(servers: Servers) {
         response: wire.LogTextAnswer,
       },
       async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLogText),
+    ),
+    route(
+      'GET',
+      `${SERVERS}/:server_id/log-search`,
+      {
+        operation: 'searchServerLog',
+        ...readingLogs,
+        summary:
+          'Searches a stream of a server log from its end, a few megabytes or 256 lines at a time. Go on before `from_line` of the answer.',
+        query: wire.LogSearchQuery,
+        response: wire.LogSearchAnswer,
+      },
+      async ({ params, query }) => {
+        const { stream, search_text: text, search_case_sensitive: is_case_sensitive = false, before_line } = query;
+        const { server_id } = await servers.get(scopeOf(params), params.server_id);
+        const found = await servers.searchLog({ server_id, stream }, before_line, { text, is_case_sensitive });
+        return wire.toLogSearch(found);
+      },
     ),
   ];
 }

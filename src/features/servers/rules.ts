@@ -1,4 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { toName } from '../port-names.ts';
 import type { Observation, ServerHandle, Started } from './runtimes/runtime.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
 import type { CreateServer } from './wire.ts';
@@ -21,7 +22,7 @@ export type Step =
   | { do: 'report'; reason: string }
   | { do: 'stop' }
   | { do: 'kill' }
-  | { do: 'finish'; exit_code: number | null; exit_signal: string | null; failure: string | null };
+  | ({ do: 'finish' } & Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'has_lost_machine'>);
 
 /** What this process remembers of a server. After a restart it is empty. */
 export interface Memory {
@@ -45,7 +46,8 @@ export function nextStep(
       const has_run = started_at !== null;
       if (!identity && !destroyed_at) return { do: 'start' };
       const was_lost = identity && (has_run || !destroyed_at);
-      return { do: 'finish', exit_code: null, exit_signal: null, failure: failure ?? (was_lost ? LOST : null) };
+      const reason = failure ?? (was_lost ? LOST : null);
+      return { do: 'finish', exit_code: null, exit_signal: null, failure: reason, has_lost_machine: false };
     }
     case 'pending':
       // A server that has not started has nothing to save.
@@ -62,17 +64,21 @@ export function nextStep(
         ? { do: 'kill' }
         : { do: 'wait' };
     case 'ended': {
-      const { exit_code, exit_signal, reason } = observed;
+      const { exit_code, exit_signal, is_disturbance = false } = observed;
       const is_known = exit_code !== null || exit_signal !== null;
       // Its folder exists but perhaps no process: the service was killed in between.
       if (!identity && !is_known && !destroyed_at) return { do: 'start' };
       // Killing the process group also kills the shim, which would report the exit.
       const was_killed = !is_known && kill_at !== null && kill_at <= now;
+      // Muster ends a pod without a connection by deleting it, as others do.
+      const is_own_end = was_killed || (is_disturbance && is_known && destroyed_at !== null);
+      const reason = is_own_end ? null : (observed.reason ?? (is_known ? null : LOST));
       return {
         do: 'finish',
         exit_code,
         exit_signal: was_killed ? 'SIGKILL' : exit_signal,
-        failure: failure ?? (was_killed ? null : (reason ?? (is_known ? null : LOST))),
+        failure: failure ?? reason,
+        has_lost_machine: is_disturbance && !is_own_end && failure === null,
       };
     }
   }
@@ -109,18 +115,29 @@ export function checkServer({ network, resources }: CreateServer): Record<string
   return Object.fromEntries(ports);
 }
 
-/**
- * Returns the ports of a server with a port of the machine for each that needs one. There is no gateway, so players connect
- * to the server itself, without TLS.
- */
-export function assignPorts(ports: Record<string, ServerPort>, free_ports: number[]): Record<string, ServerPort> {
+/** Protocols whose ports have a second number, at which Muster answers and relays to the server. */
+export type RelayedProtocols = ReadonlySet<ServerPort['protocol']>;
+
+const isRelayed = ({ protocol, routing }: ServerPort, relayed: RelayedProtocols): boolean =>
+  routing === 'game_guard' && relayed.has(protocol);
+
+/** Returns the ports of a server with a port of the machine for each that needs one, and a second for its relay. */
+export function assignPorts(
+  ports: Record<string, ServerPort>,
+  free_ports: number[],
+  relayed: RelayedProtocols,
+): Record<string, ServerPort> {
   const left = [...free_ports];
   const assigned = Object.entries(ports).map(([label, port]): [string, ServerPort] => {
     if (port.port_range) return [label, port];
     const number = left.shift();
-    if (number === undefined) throw new ServiceError('SERVERS_NO_PORTS', {});
+    const relay_port = isRelayed(port, relayed) ? left.shift() : undefined;
+    if (number === undefined || (isRelayed(port, relayed) && relay_port === undefined)) {
+      throw new ServiceError('SERVERS_NO_PORTS', {});
+    }
     const wanted = port.internal_port === undefined ? {} : { wanted_port: port.internal_port };
-    return [label, { ...port, ...wanted, internal_port: number, public_port: number }];
+    const relay = relay_port === undefined ? {} : { relay_port };
+    return [label, { ...port, ...wanted, ...relay, internal_port: number, public_port: number }];
   });
   return Object.fromEntries(assigned);
 }
@@ -135,14 +152,28 @@ export function portsInside(ports: Record<string, ServerPort>): Record<string, S
   );
 }
 
-/** Returns the ports of a running server, at the host where players reach it. */
-export function portsAt(host: string, ports: Record<string, ServerPort>): Record<string, ServerPort> {
-  return Object.fromEntries(Object.entries(ports).map(([label, port]) => [label, { ...port, public_hostname: host }]));
+/** Where a server runs. */
+interface Place {
+  server_id: string;
+  /** The host where players reach the server itself. */
+  host: string;
 }
 
-/** Counts the ports that need a number of their own. */
-export function countPorts(ports: Record<string, ServerPort>): number {
-  return Object.values(ports).filter(({ port_range }) => !port_range).length;
+/** Returns the ports of a running server, with the host where players reach it and their names behind the gateway. */
+export function portsAt({ server_id, host }: Place, ports: Record<string, ServerPort>): Record<string, ServerPort> {
+  return Object.fromEntries(
+    Object.entries(ports).map(([label, port]): [string, ServerPort] => {
+      const has_name = port.protocol === 'http' || port.protocol === 'https' || port.relay_port !== undefined;
+      const name = has_name && port.routing === 'game_guard' ? toName({ server_id, label }) : undefined;
+      return [label, { ...port, public_hostname: host, ...(name !== undefined && { gateway_name: name }) }];
+    }),
+  );
+}
+
+/** Counts the ports of the machine that the ports of a server need, with those of relays. */
+export function countPorts(ports: Record<string, ServerPort>, relayed: RelayedProtocols): number {
+  const single = Object.values(ports).filter(({ port_range }) => !port_range);
+  return single.length + single.filter((port) => isRelayed(port, relayed)).length;
 }
 
 /**

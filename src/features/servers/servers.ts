@@ -1,26 +1,33 @@
+import { ExponentialBackoff, handleWhen, retry } from 'cockatiel';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
+import { describeAbsence } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
+import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
-import { describeEnding } from './end-description.ts';
+import { describeEnding, MACHINE_LOST } from './end-description.ts';
 import { createLogReading } from './log-reading.ts';
+import { createLogSearch } from './log-search.ts';
 import { LOGS_KEPT_FOR_MS, type Logs } from './logs.ts';
+import { reachServer } from './reach.ts';
 import { removeEnded } from './retention.ts';
 import type { InUse } from './retention-store.ts';
+import { createServerRows } from './rows.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
 import { describeWait } from './turns.ts';
 import { createUsageReading } from './usage-reading.ts';
 import { selectUsage } from './usage-store.ts';
-import { selectWaitReason } from './waiting-store.ts';
+import { isAnyEndingUnplaced, selectWaitReason } from './waiting-store.ts';
 import { type CreateServer, type EndedServer, LAST_LINES } from './wire.ts';
 
-export { isEnding } from './store.ts';
+export type { ReachableServer } from './reach.ts';
+export { hasLostMachine, isEnding, isOnMachine, machineOf } from './store.ts';
 export type { LogStream, ServerPort } from './tables.ts';
 
 /** Default time between asking a server to end and killing it. */
@@ -28,6 +35,15 @@ const KILL_TIMEOUT_DEFAULT_MS = 30_000;
 
 /** Time between asking and killing when ctrl-C ends all servers of a machine. */
 const STOP_ALL_WITHIN_MS = 5_000;
+
+/** Time for a cluster to report that a pod runs whose program already calls. */
+const START_RECORDED_WITHIN_MS = 20_000;
+
+/** Repeats a step while the database cannot be used, for about 5 s. */
+const whileAway = retry(
+  handleWhen((error) => describeAbsence(error) !== undefined),
+  { maxAttempts: 8, backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 1_000 }) },
+);
 
 /** The columns that are set when a server is created; the others are observed. */
 export type WantedServer = Pick<
@@ -55,12 +71,19 @@ export interface ServersDependencies {
   datacenters: Datacenters;
   logs: Logs;
   watch: Watch;
+  machines: Pick<Machines, 'isAnyOtherTaking'>;
+}
+
+/** A machine and its datacenter. */
+interface Place {
+  node_id: string;
+  datacenter_id: string;
 }
 
 export type Servers = ReturnType<typeof createServers>;
 
 /** Creates the use cases of game servers: create, list, read, destroy. `reconcile.ts` converges machines to them. */
-export function createServers({ database, clock, builds, datacenters, logs, watch }: ServersDependencies) {
+export function createServers({ database, clock, builds, datacenters, logs, watch, machines }: ServersDependencies) {
   async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
     const created_at = clock.now();
     const row: ServerRow = {
@@ -78,6 +101,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       exit_code: null,
       exit_signal: null,
       failure: null,
+      has_lost_machine: false,
     };
     await store.insertServer(tx, row);
     return row;
@@ -116,10 +140,22 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     },
   };
 
+  /** Ends the servers that wait for a machine of a datacenter, unless another machine takes them. */
+  async function stopWaiting(datacenter_id: string): Promise<void> {
+    await whileAway.execute(() =>
+      database.transact(async (tx) => {
+        if (await machines.isAnyOtherTaking(tx)) return;
+        await store.destroyWaiting(tx, datacenter_id, clock.now());
+      }),
+    );
+  }
+
   return {
     get,
     one,
     ended,
+    /** The servers of an environment, of which watchers see windows. Watchable. */
+    rows: createServerRows({ database }),
     many,
     /** Creates a server in another feature's transaction. The caller has checked everything. */
     createWith: insert,
@@ -159,22 +195,47 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     async destroyWith(tx: Tx, scope: store.ServerScope, server_id: string): Promise<void> {
       await store.destroyServer(tx, scope, server_id, { now: clock.now(), override_kill_timeout_ms: undefined });
     },
-    /** Ends all servers of a machine and waits a few seconds at most until they have ended. */
-    async stopAllOf(node_id: string): Promise<void> {
+    /**
+     * Ends all servers of a machine, and those that wait for it because no other machine of its datacenter takes servers. Waits
+     * a few seconds at most until they have ended.
+     */
+    async stopAllOf({ node_id, datacenter_id }: Place): Promise<void> {
       const now = clock.now();
-      await database.transact((tx) => store.destroyAllOf(tx, node_id, now, after(now, STOP_ALL_WITHIN_MS)));
-      const haveEnded = async () =>
-        (await store.selectOfNode(database.queries, node_id)).length === 0 ? true : undefined;
+      const deadline = after(now, STOP_ALL_WITHIN_MS);
+      await whileAway.execute(() => database.transact((tx) => store.destroyAllOf(tx, node_id, now, deadline)));
+      await stopWaiting(datacenter_id);
+      const haveEnded = async () => {
+        const of_node = await store.selectOfNode(database.queries, node_id);
+        const is_any_left = of_node.length > 0 || (await isAnyEndingUnplaced(database.queries, datacenter_id));
+        return is_any_left ? undefined : true;
+      };
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
       await watch.until(topics.serversEnding(), haveEnded, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
     },
+    stopWaiting,
+    /** Records the end of all servers of a machine that is given up. Returns how many. */
+    giveUpWith: (tx: Tx, node_id: string): Promise<number> =>
+      store.setMachineLost(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
+    /** Returns how many servers machines have that have not ended, by machine. */
+    countByMachine: () => store.countByMachine(database.queries),
+    /** Returns the servers that a machine has taken and that have not ended. */
+    listOn: (node_id: string): Promise<ServerRow[]> => store.selectOfNode(database.queries, node_id),
     /** Returns the ids of the builds of a machine's servers that have not ended. */
     buildsOn: (node_id: string): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_id),
     /** Returns whether a machine has servers that have not ended. */
     isAnyOn: (node_id: string): Promise<boolean> => store.hasServers(database.queries, node_id),
-    /** Returns the ports of a server, as far as they are known. */
-    async portsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
-      return (await get(scope, server_id)).ports;
+    /** Returns the ports of a server, with the host where players reach them. It may call before its start is recorded. */
+    async reachablePortsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
+      const read = async () => {
+        const { ports, started_at } = await get(scope, server_id);
+        const are_reachable = Object.values(ports).every(({ public_hostname }) => public_hostname !== undefined);
+        return started_at !== null || are_reachable ? ports : undefined;
+      };
+      const timeout_ms = START_RECORDED_WITHIN_MS;
+      const waiting = { signal: AbortSignal.timeout(timeout_ms), caller_key: `server:${server_id}`, timeout_ms };
+      const ports = (await read()) ?? (await watch.until(topics.server(server_id), read, waiting));
+      if (!ports) throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id });
+      return ports;
     },
     /** Returns the processor time of games' servers within a window, by game and datacenter. */
     usageOf: (game_ids: string[], window: { start: Date; end: Date }) =>
@@ -184,6 +245,11 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const logs_end = after(clock.now(), -LOGS_KEPT_FOR_MS);
       return removeEnded(database, before < logs_end ? before : logs_end, isInUse);
     },
+    /** Returns the servers of a machine, or that wait for one there, whose players the gateway reports. */
+    withPresence: (place: { node_id: string; datacenter_id: string }) =>
+      store.selectWithPresence(database.queries, place),
+    /** Returns whether a server can be reached, whatever its environment; undefined if there is none. */
+    reach: (server_id: string) => reachServer(database.queries, server_id),
     /** Returns when servers started and how they ended, by id. */
     async outcomesOf(server_ids: string[]): Promise<Map<string, Outcome>> {
       const outcomes = await store.selectOutcomes(database.queries, server_ids);
@@ -216,12 +282,16 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`),
     /** One stream of a server's log. Watchable. */
     log: createLogReading({ database, logs }),
+    /** Searches a stream of a server's log, page by page, from its end. */
+    searchLog: createLogSearch(database).before,
     /** What a server uses, minute by minute. Watchable. */
     usage: createUsageReading({ database, clock }),
   };
 }
 
-export interface Outcome extends Pick<ServerRow, 'started_at' | 'exit_code' | 'exit_signal' | 'failure'> {
+type Observed = 'started_at' | 'exit_code' | 'exit_signal' | 'failure' | 'has_lost_machine';
+
+export interface Outcome extends Pick<ServerRow, Observed> {
   /** How the program ended, in words; undefined if that is unknown. */
   exit?: string;
 }

@@ -26,32 +26,37 @@ interface StartingDependencies {
 export function createStarting(dependencies: StartingDependencies) {
   const { database, clock, events, tokens, builds, runtime, logs, node } = dependencies;
 
-  async function start(server: ServerRow): Promise<void> {
+  async function start(server: ServerRow): Promise<boolean> {
     const started = await launch(server);
     // If this fails, the next step adopts the server.
-    if (started) await record(server, started, 'server_started');
+    return started === undefined || (await record(server, started, 'server_started'));
   }
 
-  /** Records that the runtime has accepted a server and, once it runs, where. */
+  /** Records that the runtime has accepted a server and, once it runs, where. Returns false if the server has ended. */
   async function record(
     server: ServerRow,
     started: Started,
     event: 'server_started' | 'server_adopted',
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { server_id, game_id, build_id } = server;
     const { identity } = started;
     if (started.is === 'pending') return await store.setIdentity(database.queries, server_id, identity);
     const kind = await builds.kindOf({ game_id }, build_id);
     const ports = portsOf(server, kind);
-    const running = { identity, started_at: server.started_at ?? clock.now(), ports: portsAt(started.host, ports) };
-    await database.transact((tx) => store.setStarted(tx, server, running));
+    const running = {
+      identity,
+      started_at: server.started_at ?? clock.now(),
+      ports: portsAt({ server_id, host: started.host }, ports),
+    };
+    if (!(await database.transact((tx) => store.setStarted(tx, server, running)))) return false;
     const public_ports = Object.values(ports).flatMap(({ public_port }) => public_port ?? []);
     const isolation = runtime.isolationOf?.(kind) ?? runtime.isolation;
     const level = isolation?.level ?? 'unknown';
     events.emit({ event, server_id, identity, host: started.host, ports: public_ports, isolation: level });
-    if (server.started_at) return;
+    if (server.started_at) return true;
     await reportMovedPorts(server, ports);
     await reportIsolation(server, isolation);
+    return true;
   }
 
   /** Returns the ports of a server as its program sees them. */
@@ -91,7 +96,11 @@ export function createStarting(dependencies: StartingDependencies) {
         resources: { cpu, memory },
         ports,
         arguments: server.arguments,
-        environment: { ...server.environment, ...(await ownVariables(server)), ...portVariables(ports) },
+        environment: {
+          ...{ ...server.environment, ...(await ownVariables(server)), ...portVariables(ports) },
+          // Most language runtimes see the machine's memory, and would grow beyond the limit before they collect garbage.
+          MUSTER_MEMORY_MB: String(memory),
+        },
       });
     } catch (cause) {
       const { status, message } = toServiceError(cause) ?? { status: 500, message: sentenceOf(cause) };
@@ -115,9 +124,10 @@ export function createStarting(dependencies: StartingDependencies) {
   }
 
   return {
+    /** Starts a server. Returns false if it has ended meanwhile, because its machine was given up. */
     start,
-    /** Records a server that was started without a record, or that was pending. */
-    adopt: (server: ServerRow, started: Started): Promise<void> =>
+    /** Records a server that was started without a record, or that was pending. Returns false if it has ended. */
+    adopt: (server: ServerRow, started: Started): Promise<boolean> =>
       record(server, started, server.identity ? 'server_started' : 'server_adopted'),
     /** Reports to its developer why a server does not run yet. */
     report: ({ server_id }: ServerRow, reason: string): Promise<void> =>

@@ -24,6 +24,7 @@ type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
 const topicsOf = ({ server_id, namespace_id }: Named) => [topics.server(server_id), topics.serversOf(namespace_id)];
 
 const PAGE = 10_000;
+const WAITING_MAX = 10_000;
 const PAGE_WITH_DESTROYED = 64;
 
 export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
@@ -128,6 +129,77 @@ export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: 
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)));
 }
 
+/** Marks the servers that wait for a machine of a datacenter to be ended, those first that have waited longest. */
+export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): Promise<void> {
+  const is_waiting = and(
+    eq(servers.datacenter_id, datacenter_id),
+    isNull(servers.node_id),
+    isNull(servers.destroyed_at),
+  );
+  const waiting = await tx
+    .select({ server_id: servers.server_id, namespace_id: servers.namespace_id })
+    .from(servers)
+    .where(is_waiting)
+    .orderBy(asc(servers.created_at))
+    .limit(WAITING_MAX);
+  if (waiting.length === 0) return;
+  await touch(tx, [...waiting.flatMap(topicsOf), topics.serversEnding(), topics.work(datacenter_id)]);
+  const server_ids = waiting.map(({ server_id }) => server_id);
+  await tx
+    .update(servers)
+    .set({ destroyed_at: now, kill_at: now })
+    .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, is_waiting));
+}
+
+/** Marks those servers of a machine to be ended that no lobby has, each within its own timeout. Returns how many. */
+export async function destroyWithoutLobby(tx: Tx, node_id: string, now: Date): Promise<number> {
+  const of_node = (await selectOfNode(tx, node_id)).filter((one) => !one.token_caller && !one.destroyed_at);
+  if (of_node.length === 0) return 0;
+  const work_topics = of_node.map(({ datacenter_id }) => topics.work(datacenter_id));
+  await touch(tx, [...of_node.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
+  const server_ids = of_node.map(({ server_id }) => server_id);
+  await tx
+    .update(servers)
+    .set({
+      destroyed_at: timestamptz(now),
+      kill_at: sql`${timestamptz(now)} + ${servers.kill_timeout_ms} * interval '1 ms'`,
+    })
+    .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, isNull(servers.destroyed_at)));
+  return of_node.length;
+}
+
+/** Returns a condition: the server in a column of another table has ended with its machine. */
+export function hasLostMachine(server_id: Column): SQL {
+  return sql`exists (
+    select from ${servers} where ${servers.server_id} = ${server_id} and ${servers.has_lost_machine}
+  )`;
+}
+
+/** Returns a condition: the server in a column of another table is on one of the machines, and has not ended. */
+export function isOnMachine(server_id: Column, node_ids: readonly string[]): SQL {
+  return sql`${server_id} in (
+    select ${servers.server_id} from ${servers}
+    where ${servers.node_id} = any(${sql.param(node_ids)}::uuid[]) and ${servers.ended_at} is null
+  )`;
+}
+
+/** Returns an expression: the machine of the server in a column of another table. */
+export function machineOf(server_id: Column): SQL {
+  return sql`(
+    select ${servers.node_id} from ${servers} where ${servers.server_id} = ${server_id}
+  )`;
+}
+
+/** Returns how many servers machines have that have not ended, by machine. */
+export async function countByMachine(queries: Queries): Promise<Map<string, number>> {
+  const rows = await queries
+    .select({ node_id: servers.node_id, count: sql<number>`count(*)::int` })
+    .from(servers)
+    .where(and(isNull(servers.ended_at), isNotNull(servers.node_id)))
+    .groupBy(servers.node_id);
+  return new Map(rows.map(({ node_id, count }) => [node_id ?? '', count]));
+}
+
 /** Returns a condition: the server in a column of another table is ending or has ended. */
 export function isEnding(server_id: Column): SQL {
   return sql`exists (
@@ -152,6 +224,16 @@ export async function selectOfNode(queries: Queries, node_id: string): Promise<S
     .from(servers)
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)))
     .orderBy(asc(servers.created_at));
+}
+
+/** Returns those of the servers that have not ended. */
+export async function selectNotEnded(queries: Queries, server_ids: string[]): Promise<Set<string>> {
+  if (server_ids.length === 0) return new Set();
+  const rows = await queries
+    .select({ server_id: servers.server_id })
+    .from(servers)
+    .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, isNull(servers.ended_at)));
+  return new Set(rows.map(({ server_id }) => server_id));
 }
 
 export interface RunningHere {
@@ -196,19 +278,26 @@ export async function assignServer(
   await tx.update(servers).set(assignment).where(eq(servers.server_id, server_id));
 }
 
+/** Records that a server runs. Returns false if it has ended, because its machine was given up meanwhile. */
 export async function setStarted(
   tx: Tx,
   { server_id, namespace_id }: Named,
   running: Pick<ServerRow, 'identity' | 'started_at' | 'ports'>,
-): Promise<void> {
+): Promise<boolean> {
   await touch(tx, topicsOf({ server_id, namespace_id }));
-  await tx.update(servers).set(running).where(eq(servers.server_id, server_id));
+  const rows = await tx.update(servers).set(running).where(isNotEnded(server_id)).returning(ID);
+  return rows.length > 0;
 }
 
-/** Records a server that its runtime has accepted and that does not run yet. */
-export async function setIdentity(queries: Queries, server_id: string, identity: Identity): Promise<void> {
-  await queries.update(servers).set({ identity }).where(eq(servers.server_id, server_id));
+/** Records a server that its runtime has accepted and that does not run yet. Returns false if it has ended. */
+export async function setIdentity(queries: Queries, server_id: string, identity: Identity): Promise<boolean> {
+  const rows = await queries.update(servers).set({ identity }).where(isNotEnded(server_id)).returning(ID);
+  return rows.length > 0;
 }
+
+const ID = { server_id: servers.server_id };
+
+const isNotEnded = (server_id: string) => and(eq(servers.server_id, server_id), isNull(servers.ended_at));
 
 /** Records that a server cannot run. It ends with this reason. */
 export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, failure: string, now: Date): Promise<void> {
@@ -216,11 +305,12 @@ export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, fail
   await tx
     .update(servers)
     .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})` })
-    .where(eq(servers.server_id, server_id));
+    .where(isNotEnded(server_id));
 }
 
 /** A server and how it ended. */
-export type ServerEnd = Named & Pick<ServerRow, 'identity' | 'kill_at' | 'exit_code' | 'exit_signal' | 'failure'>;
+export type ServerEnd = Named &
+  Pick<ServerRow, 'identity' | 'kill_at' | 'exit_code' | 'exit_signal' | 'failure' | 'has_lost_machine'>;
 
 /**
  * Records the ends of servers and releases their ports. Uses one statement, because every request that creates or destroys
@@ -228,22 +318,37 @@ export type ServerEnd = Named & Pick<ServerRow, 'identity' | 'kill_at' | 'exit_c
  */
 export async function setEnded(queries: Queries, ends: readonly ServerEnd[], now: Date): Promise<void> {
   const column = (key: keyof ServerEnd) => sql.param(ends.map((end) => end[key]));
+  // As texts: the driver takes an array of booleans for one boolean.
+  const have_lost_machine = sql.param(ends.map((end) => String(end.has_lost_machine)));
   await queries.execute(sql`
     with ${bump([...ends.flatMap(topicsOf), topics.serversEnding()])},
     ended as (
       update ${servers} set
         exit_code = ended.exit_code, exit_signal = ended.exit_signal, failure = ended.failure,
+        has_lost_machine = ended.has_lost_machine,
         ended_at = ${timestamptz(now)}, destroyed_at = coalesce(${servers.destroyed_at}, ${timestamptz(now)})
       from unnest(
         ${column('server_id')}::uuid[], ${column('exit_code')}::int[], ${column('exit_signal')}::text[],
-        ${column('failure')}::text[]
-      ) as ended (server_id, exit_code, exit_signal, failure)
+        ${column('failure')}::text[], ${have_lost_machine}::text[]::boolean[]
+      ) as ended (server_id, exit_code, exit_signal, failure, has_lost_machine)
       where ${servers.server_id} = ended.server_id and ${servers.ended_at} is null
         -- The count makes the statement lock the topics first.
         and (select count(*) from bumped) > 0
     )
     update ${serverPorts} set release_ts = ${timestamptz(now)}
     where server_id = any(${column('server_id')}::uuid[]) and (select count(*) from bumped) > 0`);
+}
+
+/** Records that all servers of a machine have ended with it. Returns how many. */
+export async function setMachineLost(
+  tx: Tx,
+  node_id: string,
+  { failure, now }: { failure: string; now: Date },
+): Promise<number> {
+  const lost = { exit_code: null, exit_signal: null, failure, has_lost_machine: true };
+  const ends = (await selectOfNode(tx, node_id)).map((server) => ({ ...server, ...lost }));
+  if (ends.length > 0) await setEnded(tx, ends, now);
+  return ends.length;
 }
 
 /** Returns the ports of a machine that are in use, or were released after `released_before`. */
@@ -281,6 +386,39 @@ function within({ game_id, namespace_id }: ServerScope) {
   return and(eq(servers.game_id, game_id), eq(servers.namespace_id, namespace_id));
 }
 
+const PRESENCE_MAX = 10_000;
+
+interface Placed {
+  node_id: string;
+  datacenter_id: string;
+}
+
+/**
+ * Returns the servers of a machine, or that wait for one in its datacenter, whose players the gateway reports, with a port of
+ * each that has one, and the host once it has started.
+ */
+export async function selectWithPresence(queries: Queries, { node_id, datacenter_id }: Placed) {
+  return await queries.execute<{ server_id: string; port: number | null; host: string | null }>(sql`
+    select server_id, min((port ->> 'public_port')::int) as port, min(port ->> 'public_hostname') as host
+    from ${servers} cross join jsonb_each(ports) as of_server (label, port)
+    where ended_at is null and port ->> 'presence' = 'gateway' and (
+      node_id = ${node_id}::uuid
+      or node_id is null and destroyed_at is null and datacenter_id = ${datacenter_id}::uuid
+    )
+    group by server_id order by server_id limit ${PRESENCE_MAX}`);
+}
+
+/** Returns where a server of any environment can be reached, and how it ended. */
+export async function selectReach(queries: Queries, server_id: string) {
+  const { namespace_id, node_id, ports, started_at, ended_at } = servers;
+  const { exit_code, exit_signal, failure, has_lost_machine } = servers;
+  const [row] = await queries
+    .select({ namespace_id, node_id, ports, started_at, ended_at, exit_code, exit_signal, failure, has_lost_machine })
+    .from(servers)
+    .where(eq(servers.server_id, server_id));
+  return row;
+}
+
 /** Returns when servers were started and how they ended. */
 export async function selectOutcomes(queries: Queries, server_ids: string[]) {
   return await queries
@@ -290,6 +428,7 @@ export async function selectOutcomes(queries: Queries, server_ids: string[]) {
       exit_code: servers.exit_code,
       exit_signal: servers.exit_signal,
       failure: servers.failure,
+      has_lost_machine: servers.has_lost_machine,
     })
     .from(servers)
     .where(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`);

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   customType,
   doublePrecision,
   index,
@@ -30,13 +31,31 @@ export interface ServerPort {
   port_range?: { min: number; max: number };
   public_hostname?: string;
   public_port?: number;
+  /** The public port of the relay that leads to it, if it has one. */
+  relay_port?: number;
+  /** Who reports the players of a WebSocket: the server, by default, or the gateway. */
+  presence?: 'gateway';
+  /** Its name behind the gateway, if it has one, once a machine has started the server. */
+  gateway_name?: string;
+}
+
+/** What a server needs of a machine, or a machine has left for servers. */
+export interface Room {
+  ports: number;
+  /** Thousandths of a core. */
+  cpu: number;
+  /** Megabytes. */
+  memory: number;
 }
 
 /** Identifies a server to its runtime. Only the runtime interprets it. */
 export type Identity = Readonly<Record<string, unknown>>;
 
-/** Why no machine takes a server: its group has used up its quota on each machine, or all machines are full. */
-export const WAIT_REASONS = ['group_quota', 'machine_full'] as const;
+/**
+ * Why no machine takes a server: its group has used up its quota on each machine, all machines have their maximum of servers,
+ * too few free ports, or too little processor time or memory left, or all of them are being drained.
+ */
+export const WAIT_REASONS = ['group_quota', 'machine_full', 'no_ports', 'no_resources', 'machines_draining'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /**
@@ -83,6 +102,8 @@ export const servers = pgTable(
     exit_signal: text(),
     /** A sentence for its developer, if it never ran or was lost. */
     failure: text(),
+    /** Whether it ended because its machine was given up, or was lost or drained in a cluster. It is no crash. */
+    has_lost_machine: boolean().notNull().default(false),
   },
   (table) => [
     index('servers_by_namespace').on(table.namespace_id, table.created_at, table.server_id),

@@ -1,19 +1,23 @@
-import type { WaitReason } from './tables.ts';
+import type { Room, WaitReason } from './tables.ts';
 
 /** A namespace with servers that wait for a machine. */
 export interface WaitingNamespace {
   namespace_id: string;
   /** The developer group of its game. */
   group_id: string;
-  /** Number of its waiting servers, up to what a machine takes at once. */
+  /** Number of its waiting servers for which the machine has room, up to what it takes at once. */
   waiting: number;
-  /** When the first of them started to wait. */
+  /** When its first waiting server started to wait. */
   since: Date;
+  /** What the first of them needs, or if there is none, the first waiting server. Others are taken to need the same. */
+  needs: Room;
 }
 
 interface Machine {
   /** The servers that it runs now. */
   running: { namespace_id: string; group_id: string }[];
+  /** What it has left. */
+  room: Room;
   servers_max: number;
   servers_per_group_max: number;
   taken_at_once_max: number;
@@ -26,21 +30,57 @@ interface Turns {
   held: Map<string, WaitReason>;
 }
 
+/** Returns what of a server's needs a machine does not have; undefined if it has room for the server. */
+export function findLack(room: Room, needs: Room): Extract<WaitReason, 'no_ports' | 'no_resources'> | undefined {
+  if (needs.ports > room.ports) return 'no_ports';
+  return needs.cpu > room.cpu || needs.memory > room.memory ? 'no_resources' : undefined;
+}
+
+/** How long a full machine waits before it takes a server. An emptier one waits less, so that it comes first. */
+const FULL_WAITS_MS = 100;
+/** How much longer a machine waits that would have to unpack the build first. */
+const UNPACKING_WAITS_MS = 20;
+
+/** The longest time that a machine waits before it takes a server that another machine may take. */
+export const WAIT_BEFORE_MAX_MS = FULL_WAITS_MS + UNPACKING_WAITS_MS;
+
+/** Returns how long a machine waits before it takes a server that another machine may take. */
+export function waitBefore({ used, is_unpacked }: { used: number; is_unpacked: boolean }): number {
+  return Math.min(used, 1) * FULL_WAITS_MS + (is_unpacked ? 0 : UNPACKING_WAITS_MS);
+}
+
+/** Returns how much of its room a machine has used: the largest share of all that is limited. */
+export function usedShare(all: Room, left: Room): number {
+  const limited = (['ports', 'cpu', 'memory'] as const).filter((what) => Number.isFinite(all[what]));
+  return Math.max(0, ...limited.map((what) => 1 - left[what] / all[what]));
+}
+
+/** Returns the room that is left beside a server. */
+export const reduceRoom = (room: Room, { ports, cpu, memory }: Room): Room => ({
+  ports: room.ports - ports,
+  cpu: room.cpu - cpu,
+  memory: room.memory - memory,
+});
+
 /**
  * Shares the room of a machine between namespaces. Each server to take is one of the namespace with the fewest servers
  * there, and among equals of the one that has waited longest. No developer group exceeds its quota.
  */
 export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns {
   const { running, servers_max, servers_per_group_max, taken_at_once_max } = machine;
+  let { room: left } = machine;
   const of_namespace = new Counts(running.map(({ namespace_id }) => namespace_id));
   const of_group = new Counts(running.map(({ group_id }) => group_id));
   const taken = new Counts([]);
   const has_quota_left = ({ group_id }: WaitingNamespace) => of_group.get(group_id) < servers_per_group_max;
-  const room = servers_max - running.length;
+  const places = servers_max - running.length;
   const oldest_first = waiting.toSorted((one, other) => one.since.getTime() - other.since.getTime());
 
-  for (let left = Math.min(room, taken_at_once_max); left > 0; left -= 1) {
-    const candidates = oldest_first.filter((one) => taken.get(one.namespace_id) < one.waiting && has_quota_left(one));
+  const canTake = (one: WaitingNamespace) =>
+    taken.get(one.namespace_id) < one.waiting && has_quota_left(one) && findLack(left, one.needs) === undefined;
+
+  for (let turns = Math.min(places, taken_at_once_max); turns > 0; turns -= 1) {
+    const candidates = oldest_first.filter(canTake);
     const [first, ...others] = candidates;
     if (!first) break;
     const next = others.reduce(
@@ -50,13 +90,15 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
     taken.add(next.namespace_id);
     of_namespace.add(next.namespace_id);
     of_group.add(next.group_id);
+    left = reduceRoom(left, next.needs);
   }
 
-  const is_full = room <= taken.sum;
+  const is_full = places <= taken.sum;
   const held = waiting.flatMap((one): [string, WaitReason][] => {
     if (taken.get(one.namespace_id) > 0) return [];
     if (!has_quota_left(one)) return [[one.namespace_id, 'group_quota']];
-    return is_full ? [[one.namespace_id, 'machine_full']] : [];
+    const reason = is_full ? 'machine_full' : findLack(left, one.needs);
+    return reason === undefined ? [] : [[one.namespace_id, reason]];
   });
   return { taken: taken.all, held: new Map(held) };
 }
@@ -108,5 +150,11 @@ export function describeWait(reason: WaitReason): string {
       return "each machine of this region runs the maximum of servers for your group's games (MUSTER_SERVERS_PER_GROUP_MAX): end some, or ask the operator for more";
     case 'machine_full':
       return 'each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
+    case 'no_ports':
+      return 'each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS), some because they rest for a minute after their servers: try again later, or ask the operator for more';
+    case 'no_resources':
+      return 'each machine of this region has too little processor time or memory left for it (MUSTER_RESOURCES_PERCENT): try again later, use a smaller tier, or ask the operator for more';
+    case 'machines_draining':
+      return 'the operator drains all machines of this region, which take no new servers until that is over: try again later, or use another region';
   }
 }

@@ -12,6 +12,12 @@ const FORGOTTEN_AT_ONCE_MAX = 1_000;
 
 /** Adds samples to the hours of their servers, and wakes watchers. A repeated sample adds nothing. */
 export async function insertSamples(queries: Queries, samples: UsageSample[]): Promise<void> {
+  // A statement changes each row once at most. Several minutes of a server come together after the database was away.
+  const of_minutes = Map.groupBy(samples, ({ minute }) => minute);
+  for (const of_minute of of_minutes.values()) await insertMinute(queries, of_minute);
+}
+
+async function insertMinute(queries: Queries, samples: UsageSample[]): Promise<void> {
   const rows = samples.map(({ minute, cpu_ms, memory_bytes, ...sample }) => ({
     ...sample,
     hour_start: startOf(minute - (minute % MINUTES_PER_HOUR)),

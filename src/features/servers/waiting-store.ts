@@ -1,15 +1,34 @@
 import { and, asc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
-import { type ServerRow, servers, type WaitReason } from './tables.ts';
+import { type Room, type ServerPort, type ServerRow, servers, type WaitReason } from './tables.ts';
 
 const NAMESPACES_MAX = 10_000;
 
 /** Selects a namespace's servers that wait for a machine of a datacenter, the oldest first, by index `servers_waiting`. */
-const queueOf = (datacenter_id: string, namespace_id: SQL) => sql`
+const queueOf = (datacenter_id: string, namespace_id: SQL, condition = sql``) => sql`
   from ${servers} as waiter
   where waiter.datacenter_id = ${datacenter_id} and waiter.namespace_id = ${namespace_id}
-    and waiter.node_id is null and waiter.destroyed_at is null
+    and waiter.node_id is null and waiter.destroyed_at is null ${condition}
   order by waiter.created_at`;
+
+/** What a machine has left for servers, and the protocols whose ports need a second number. */
+export interface RoomFilter {
+  room: Room;
+  relayed: ReadonlySet<ServerPort['protocol']>;
+}
+
+/** Returns a condition, to append: a machine has room for the waiting server. The ports count as `countPorts` counts them. */
+const fits = ({ room, relayed }: RoomFilter) => sql`
+  and waiter.cpu <= ${room.cpu}::float8 and waiter.memory <= ${room.memory}::float8
+  and ${room.ports}::int >= (
+    select count(*) + count(*) filter (
+      where port ->> 'routing' = 'game_guard' and port ->> 'protocol' = any(${sql.param([...relayed])}::text[])
+    )
+    from jsonb_each(waiter.ports) as of_waiter (label, port) where not port ? 'port_range'
+  )`;
+
+const NEEDS = sql`json_build_object('ports', waiter.ports, 'cpu', waiter.cpu, 'memory', waiter.memory)`;
+type Needs = Pick<ServerRow, 'ports' | 'cpu' | 'memory'>;
 
 /** A namespace with servers that wait for a machine of a datacenter. */
 export interface WaitingRow {
@@ -17,9 +36,14 @@ export interface WaitingRow {
   game_id: string;
   /** The server that has waited longest. */
   server_id: string;
+  build_id: string;
   since: Date;
   wait_reason: WaitReason | null;
-  /** How many wait, counted up to a limit. */
+  /** What it needs. */
+  first: Needs;
+  /** What the first one needs for which the machine has room; null if there is none. */
+  next: Needs | null;
+  /** How many wait for which the machine has room, counted up to a limit. */
   waiting: number;
 }
 
@@ -27,7 +51,7 @@ export interface WaitingRow {
 export async function selectWaiting(
   queries: Queries,
   datacenter_id: string,
-  counted_max: number,
+  { counted_max, ...filter }: RoomFilter & { counted_max: number },
 ): Promise<WaitingRow[]> {
   const nextAfter = (condition: SQL) => sql`
     select namespace_id, game_id from ${servers}
@@ -40,18 +64,31 @@ export async function selectWaiting(
       select following.* from queue
       cross join lateral (${nextAfter(sql`and namespace_id > queue.namespace_id`)}) as following
     )
-    select queue.namespace_id, queue.game_id, first.server_id, first.wait_reason, counted.waiting,
+    select queue.namespace_id, queue.game_id, counted.waiting, counted.needs -> 0 as next,
+      first.server_id, first.build_id, first.wait_reason, first.needs as first,
       (extract(epoch from first.created_at) * 1000)::float8 as since_ms
     from queue
     cross join lateral (
-      select server_id, created_at, wait_reason ${queueOf(datacenter_id, sql`queue.namespace_id`)} limit 1
+      select server_id, build_id, created_at, wait_reason, ${NEEDS} as needs ${queueOf(datacenter_id, sql`queue.namespace_id`)} limit 1
     ) as first
     cross join lateral (
-      select count(*)::int as waiting
-      from (select 1 ${queueOf(datacenter_id, sql`queue.namespace_id`)} limit ${counted_max}) as queued
+      select count(*)::int as waiting, json_agg(queued.needs order by queued.created_at) as needs
+      from (
+        select created_at, ${NEEDS} as needs ${queueOf(datacenter_id, sql`queue.namespace_id`, fits(filter))} limit ${counted_max}
+      ) as queued
     ) as counted
     limit ${NAMESPACES_MAX}`);
   return rows.map(({ since_ms, ...row }) => ({ ...row, since: new Date(since_ms) }));
+}
+
+/** Returns whether servers wait for a machine of a datacenter. */
+export async function isAnyWaiting(queries: Queries, datacenter_id: string): Promise<boolean> {
+  const is_waiting = and(
+    eq(servers.datacenter_id, datacenter_id),
+    isNull(servers.node_id),
+    isNull(servers.destroyed_at),
+  );
+  return (await queries.select({ server_id: servers.server_id }).from(servers).where(is_waiting).limit(1)).length > 0;
 }
 
 /** Returns servers of a datacenter that are ending and that no machine has taken. */
@@ -72,17 +109,25 @@ export async function selectEndingUnplaced(queries: Queries, datacenter_id: stri
   return rows.map(({ server_id }) => server_id);
 }
 
-/** Locks the given number of servers of each namespace, those that have waited longest. Skips those locked by others. */
+/** Returns whether a datacenter has servers that are ending and that no machine has taken. */
+export async function isAnyEndingUnplaced(queries: Queries, datacenter_id: string): Promise<boolean> {
+  return (await selectEndingUnplaced(queries, datacenter_id, 1)).length > 0;
+}
+
+/**
+ * Locks the given number of servers of each namespace, those that have waited longest of which the machine has room for each.
+ * Skips those locked by others.
+ */
 export async function lockWaiting(
   tx: Tx,
   datacenter_id: string,
-  taken: ReadonlyMap<string, number>,
+  { taken, ...filter }: RoomFilter & { taken: ReadonlyMap<string, number> },
 ): Promise<string[]> {
   const rows = await tx.execute<{ server_id: string }>(sql`
     select locked.server_id
     from unnest(${sql.param([...taken.keys()])}::uuid[], ${sql.param([...taken.values()])}::int[]) as turn (namespace_id, count)
     cross join lateral (
-      select waiter.server_id ${queueOf(datacenter_id, sql`turn.namespace_id`)}
+      select waiter.server_id ${queueOf(datacenter_id, sql`turn.namespace_id`, fits(filter))}
       limit turn.count for update of waiter skip locked
     ) as locked`);
   return rows.map(({ server_id }) => server_id);

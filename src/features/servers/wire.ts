@@ -1,10 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Moment, readMoment } from '../../platform/http/moments.ts';
 import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import type { AddressOf } from '../port-names.ts';
 import { NetworkMode, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
 import { describeEnding, hasCrashed } from './end-description.ts';
 import type { LogQuery } from './log-reading.ts';
+import type { SearchedLines } from './log-search.ts';
 import type { LogLines } from './logs.ts';
 import { LOG_STREAMS, type LogStream as LogStreamName, type ServerPort, type ServerRow, startOf } from './tables.ts';
 import type { ServerUsage } from './usage-reading.ts';
@@ -159,27 +161,54 @@ export const ServerEndAnswer = Type.Object({
 
 export const DestroyServerQuery = Type.Object({ override_kill_timeout: Type.Optional(KillTimeout) });
 
+const SearchText = Type.String({
+  minLength: 1,
+  maxLength: 256,
+  pattern: '^[^\\0\\n]*$',
+  description: 'Only lines that contain this text.',
+});
+const LineNumber = Type.Integer({
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: 'The number of a line in its stream, from 0.',
+});
 export const LogsQuery = Type.Object({
   stream: LogStream,
   query_start_ts: Type.Optional(Moment),
-  search_text: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 256,
-      pattern: '^[^\\0\\n]*$',
-      description: 'Only lines that contain this text.',
-    }),
-  ),
+  first_line: Type.Optional(LineNumber),
+  search_text: Type.Optional(SearchText),
   search_case_sensitive: Type.Optional(Type.Boolean({ description: 'Of `search_text`; by default false.' })),
 });
 export const LogsAnswer = Type.Object({
   lines: Type.Array(Type.String({ description: 'The bytes of a line, in base64.' })),
   timestamps: Type.Array(Timestamp),
 });
-export const LogTextAnswer = Type.Object({
-  lines: Type.Array(
-    Type.Object({ ts: Timestamp, text: Type.String({ description: 'Invalid UTF-8 is replaced by U+FFFD.' }) }),
+const TextLine = Type.Object(
+  {
+    number: LineNumber,
+    ts: Timestamp,
+    text: Type.String({ description: 'Invalid UTF-8 is replaced by U+FFFD.' }),
+  },
+  { title: 'LogLine' },
+);
+export const LogTextAnswer = Type.Object({ lines: Type.Array(TextLine) });
+
+export const LogSearchQuery = Type.Object({
+  stream: LogStream,
+  search_text: SearchText,
+  search_case_sensitive: LogsQuery.properties.search_case_sensitive,
+  before_line: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Searches only before this line: `from_line` of the last answer.',
+    }),
   ),
+});
+export const LogSearchAnswer = Type.Object({
+  lines: Type.Array(TextLine),
+  from_line: Type.Integer({ description: 'The first line that was searched. With 0, nothing is left before it.' }),
+  end_line: Type.Integer({ description: 'The number after that of the last line of the stream.' }),
 });
 
 const OWN_NETWORK = 'Only of a server with a network of its own.';
@@ -214,10 +243,10 @@ export function toUsage({ samples, cpu, memory }: ServerUsage): Static<typeof Us
 }
 
 /** Returns the lines that a request wants. */
-export function toLogQuery(query: Static<typeof LogsQuery>): Pick<LogQuery, 'stream' | 'start_ms' | 'search'> {
-  const { stream, search_text, search_case_sensitive = false } = query;
+export function toLogQuery(query: Static<typeof LogsQuery>): Omit<LogQuery, 'server_id'> {
+  const { stream, first_line, search_text, search_case_sensitive = false } = query;
   return {
-    stream,
+    ...{ stream, first_line },
     start_ms: readMoment('query_start_ts', query.query_start_ts),
     search: search_text === undefined ? undefined : { text: search_text, is_case_sensitive: search_case_sensitive },
   };
@@ -233,7 +262,15 @@ export function toLog(lines: LogLines['lines']): Static<typeof LogsAnswer> {
 
 /** Returns lines as text for people. */
 export function toLogText(lines: LogLines['lines']): Static<typeof LogTextAnswer> {
-  return { lines: lines.map(({ bytes, ts }) => ({ ts: ts.toISOString(), text: Buffer.from(bytes).toString() })) };
+  return { lines: lines.map(toTextLine) };
+}
+
+export function toLogSearch({ lines, ...range }: SearchedLines): Static<typeof LogSearchAnswer> {
+  return { lines: lines.map(toTextLine), ...range };
+}
+
+function toTextLine({ number, bytes, ts }: LogLines['lines'][number]): Static<typeof TextLine> {
+  return { number, ts: ts.toISOString(), text: Buffer.from(bytes).toString() };
 }
 
 /** Returns how a server ended, with the last lines of its streams. */
@@ -260,7 +297,8 @@ export interface EndedServer {
   lines: { stream: LogStreamName; bytes: Uint8Array; ts: Date }[];
 }
 
-export function toServer(row: ServerRow): Static<typeof Server> {
+/** Returns a server as its developer sees it. */
+export function toServer(row: ServerRow, addressOf: AddressOf): Static<typeof Server> {
   return {
     id: row.server_id,
     environment: row.namespace_id,
@@ -273,7 +311,10 @@ export function toServer(row: ServerRow): Static<typeof Server> {
     network: {
       mode: row.network_mode,
       ports: Object.fromEntries(
-        Object.entries(row.ports).map(([label, port]) => [label, toPort(port, row.started_at !== null)]),
+        Object.entries(row.ports).map(([label, port]) => [
+          label,
+          toPort(port, { has_started: row.started_at !== null, addressOf }),
+        ]),
       ),
     },
     resources: { cpu: row.cpu, memory: row.memory },
@@ -282,8 +323,10 @@ export function toServer(row: ServerRow): Static<typeof Server> {
 }
 
 /** Returns a port, with its address once the server has started. Before that, `internal_port` is only a wish. */
-function toPort(port: ServerPort, has_started: boolean) {
-  const { protocol, routing, internal_port, public_hostname, public_port } = port;
+function toPort(port: ServerPort, { has_started, addressOf }: { has_started: boolean; addressOf: AddressOf }) {
+  const { protocol, routing, internal_port } = port;
+  const address = addressOf(port);
+  const { hostname: public_hostname = port.public_hostname, port: public_port = port.public_port } = address ?? {};
   return {
     protocol,
     ...(has_started && internal_port !== undefined ? { internal_port } : {}),

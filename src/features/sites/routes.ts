@@ -24,6 +24,7 @@ export function siteRoutes(sites: Sites) {
       SITES,
       {
         operation: 'createSite',
+        recorded: ['display_name'],
         summary: 'Prepares a site with its files. Send each, then complete the upload.',
         allow: ['identity', 'cloud'],
         access: 'write',

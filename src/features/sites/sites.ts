@@ -5,10 +5,11 @@ import type { Watchable } from '../../platform/watch/views.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
-import type { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
+import type { PresignedRequest } from '../uploads/wire.ts';
 import { checkFiles } from './rules.ts';
 import * as store from './store.ts';
 import type { SiteRow } from './tables.ts';
+import type { PrepareSiteFile } from './wire.ts';
 
 /** Sites whose lists of files are cached; a list of 10,000 is about 2 MB. */
 const REMEMBERED_MAX = 64;
@@ -62,7 +63,7 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
     /** Prepares the upload of a site. Throws VALIDATION_ERROR, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
     async create(
       game_id: string,
-      { display_name, files }: { display_name: string; files: PrepareFile[] },
+      { display_name, files }: { display_name: string; files: PrepareSiteFile[] },
     ): Promise<{ site_id: string; upload_id: string; presigned_requests: PresignedRequest[] }> {
       const problem = displayNameProblem(display_name, LONG_DISPLAY_NAME_BYTES_MAX);
       refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);

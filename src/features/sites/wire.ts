@@ -20,9 +20,24 @@ export const SitesAnswer = Type.Object({ sites: Type.Array(SiteSummary) });
 /** More than the rules allow, so that their error can name the limit. */
 const LISTED_FILES_MAX = 16_384;
 
+const PrepareSiteFile = Type.Object(
+  {
+    ...PrepareFile.properties,
+    sha256: Type.Optional(
+      Type.String({
+        ...{ minLength: 64, maxLength: 64 },
+        description:
+          'Digest of the file in small hexadecimal digits, up to 100 MiB. A file of an earlier site of the game with the same digest is used again, and needs no request.',
+      }),
+    ),
+  },
+  { title: 'PrepareSiteFile' },
+);
+export type PrepareSiteFile = Static<typeof PrepareSiteFile>;
+
 export const CreateSiteBody = Type.Object({
   display_name: Text,
-  files: Type.Array(PrepareFile, { maxItems: LISTED_FILES_MAX }),
+  files: Type.Array(PrepareSiteFile, { maxItems: LISTED_FILES_MAX }),
 });
 export const CreateSiteAnswer = Type.Object({
   site_id: Uuid,

@@ -1,5 +1,6 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { isBackupRunning } from '../../platform/database/turn.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { Objects } from '../../platform/objects/objects.ts';
@@ -74,6 +75,8 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
     let last: string | undefined;
     for (;;) {
       const discarded = await store.selectDiscarded(database.queries, { after: last, limit: UPLOADS_AT_ONCE });
+      // Asked after they were read: a backup that begins now does not name them.
+      if (await isBackupRunning(database.queries)) return failures;
       failures.push(...(await removeEach(discarded, remove)));
       last = discarded.at(-1)?.upload_id;
       if (discarded.length < UPLOADS_AT_ONCE || signal.aborted) return failures;

@@ -6,7 +6,7 @@ import type { Transfers } from '../../platform/http/transfers.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import type { Uploads } from './uploads.ts';
-import { UploadAnswer } from './wire.ts';
+import { MissingRequestsAnswer, UploadAnswer } from './wire.ts';
 
 /**
  * Limits parts by address. A site has up to 10,000 files and a build as many parts, and several clients may share an
@@ -66,6 +66,21 @@ export function uploadRoutes({ uploads, transfers, authorize }: UploadRoutesDepe
         errors: ['GAME_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
       },
       ({ params }) => watchState(uploads.one, params, (upload) => ({ upload })),
+    ),
+    route(
+      'GET',
+      '/cloud/games/:game_id/uploads/:upload_id/requests',
+      {
+        operation: 'listMissingUploads',
+        summary: 'Returns the requests that send what is missing of an upload that was interrupted.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        response: MissingRequestsAnswer,
+        errors: ['GAME_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
+      },
+      async ({ params }) => ({
+        presigned_requests: await uploads.missingRequests(params.game_id, params.upload_id),
+      }),
     ),
     route(
       'POST',

@@ -1,6 +1,6 @@
 import type { ByteRange } from '../../platform/objects/objects.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
-import type { UploadFileRow } from './tables.ts';
+import type { Splitting, UploadFileRow } from './tables.ts';
 
 /** Size of the reference API (field-behaviour 8.7). */
 export const PART_BYTES = 100 * 1024 ** 2;
@@ -21,13 +21,13 @@ export function quotaBytesOf({ content_length }: { content_length: number }): nu
   return Math.max(content_length, QUOTA_BYTES_MIN);
 }
 
-/** Splits a file into parts: chunks of 100 MiB, or the whole. An empty file is one empty part. */
+/** Splits a file into parts of equal length, 100 MiB by default, or takes the whole. An empty file is one empty part. */
 export function partsOf(
   file: { upload_id: string; file_number: number; path: string; content_length: number },
-  is_multipart: boolean,
+  { is_multipart, part_bytes: wanted_bytes }: Splitting,
 ): UploadPart[] {
   const { upload_id, file_number, path, content_length } = file;
-  const part_bytes = is_multipart ? PART_BYTES : Math.max(content_length, 1);
+  const part_bytes = is_multipart ? (wanted_bytes ?? PART_BYTES) : Math.max(content_length, 1);
   const count = Math.max(1, Math.ceil(content_length / part_bytes));
   return Array.from({ length: count }, (_, part_number) => {
     const byte_offset = part_number * part_bytes;
@@ -47,12 +47,33 @@ export interface HeldPart {
   key: string | undefined;
 }
 
+/** Returns whether a file has no objects of its own. */
+export function isShared({ shared_upload_id }: Pick<UploadFileRow, 'shared_upload_id'>): boolean {
+  return shared_upload_id !== null;
+}
+
 /** Returns the objects of a file, in order. */
-export function heldPartsOf(file: UploadFileRow, is_multipart: boolean): HeldPart[] {
-  return partsOf(file, is_multipart).map((part) => {
+export function heldPartsOf(file: UploadFileRow, splitting: Splitting): HeldPart[] {
+  const holder = {
+    upload_id: file.shared_upload_id ?? file.upload_id,
+    file_number: file.shared_file_number ?? file.file_number,
+  };
+  return partsOf(file, splitting).map((part) => {
     const receipt = file.receipts[part.part_number];
-    return { part, key: receipt ? partKey(part, receipt) : undefined };
+    return { part, key: receipt ? partKey({ ...part, ...holder }, receipt) : undefined };
   });
+}
+
+/** Returns the own objects of a file of a complete upload, with their lengths in bytes. */
+export function objectsOf(file: UploadFileRow, splitting: Splitting): { key: string; length: number }[] {
+  if (isShared(file)) return [];
+  // Before migration 0009 the parts of a complete file were joined into one object.
+  if (file.receipts.length === 0) {
+    return [{ key: `${file.upload_id}/${file.file_number}`, length: file.content_length }];
+  }
+  return heldPartsOf(file, splitting).flatMap(({ part, key }) =>
+    key === undefined ? [] : [{ key, length: part.content_length }],
+  );
 }
 
 /** An object, or a range of it. */
@@ -62,12 +83,12 @@ export interface Piece {
 }
 
 /** Returns the pieces to read, in order, for a file or a range of it. */
-export function piecesOf(file: UploadFileRow, is_multipart: boolean, range?: ByteRange): Piece[] {
+export function piecesOf(file: UploadFileRow, splitting: Splitting, range?: ByteRange): Piece[] {
   const { upload_id, file_number, content_length, receipts } = file;
   // Before migration 0009 the parts of a complete file were joined into one object.
   if (receipts.length === 0) return [{ key: `${upload_id}/${file_number}`, ...(range && { range }) }];
   const { start: first, end: last } = range ?? { start: 0, end: content_length };
-  return heldPartsOf(file, is_multipart).flatMap(({ part, key }) => {
+  return heldPartsOf(file, splitting).flatMap(({ part, key }) => {
     const start = Math.max(first - part.byte_offset, 0);
     const end = Math.min(last - part.byte_offset, part.content_length - 1);
     if (key === undefined || (start > end && content_length > 0)) return [];

@@ -3,22 +3,55 @@ import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
 import { bump, deleteTopics, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
+import { type Splitting, type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
 
 const UPLOADS_MAX = 1_000;
 
-type NewUploadFile = Omit<UploadFileRow, 'receipts'>;
+type NewUploadFile = Omit<UploadFileRow, 'receipts' | 'shared_upload_id' | 'shared_file_number'>;
 
 export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFile[]): Promise<void> {
   await tx.insert(uploads).values(upload);
   // One array per column, so that the text of the statement does not depend on the number of files.
   const column = <Key extends keyof NewUploadFile>(key: Key) => sql.param(files.map((file) => file[key]));
   await tx.execute(sql`
-    insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length)
+    insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length, sha256)
     select ${upload.upload_id}::uuid, file.* from unnest(
       ${column('file_number')}::int[], ${column('path')}::text[],
-      ${column('content_type')}::text[], ${column('content_length')}::bigint[]
+      ${column('content_type')}::text[], ${column('content_length')}::bigint[], ${column('sha256')}::text[]
     ) as file`);
+}
+
+/**
+ * Lets files of a new upload share the objects of equal files, of complete uploads of the same game and kind. Returns the
+ * numbers of these files.
+ */
+export async function shareObjects(
+  tx: Tx,
+  { upload_id, game_id, kind }: Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>,
+): Promise<Set<number>> {
+  const rows = await tx.execute<{ file_number: number }>(sql`
+    with known as (
+      select distinct on (file.file_number) file.file_number, equal.receipts,
+        coalesce(equal.shared_upload_id, equal.upload_id) as shared_upload_id,
+        coalesce(equal.shared_file_number, equal.file_number) as shared_file_number
+      from ${uploadFiles} file
+      join ${uploadFiles} equal on equal.sha256 = file.sha256 and equal.content_length = file.content_length
+      join ${uploads} upload on upload.upload_id = equal.upload_id and upload.game_id = ${game_id}
+        and upload.kind = ${kind} and upload.complete_ts is not null and upload.discard_ts is null
+      where file.upload_id = ${upload_id} and file.sha256 is not null
+      order by file.file_number
+    )
+    update ${uploadFiles} as file
+    set receipts = known.receipts, shared_upload_id = known.shared_upload_id,
+      shared_file_number = known.shared_file_number
+    from known where file.upload_id = ${upload_id} and file.file_number = known.file_number
+    returning file.file_number`);
+  return new Set(rows.map(({ file_number }) => file_number));
+}
+
+/** Counts bytes of a new upload that need not be sent. */
+export async function countShared(tx: Tx, upload_id: string, bytes: number): Promise<void> {
+  await tx.update(uploads).set({ received_length: bytes }).where(eq(uploads.upload_id, upload_id));
 }
 
 /** Returns an upload; undefined if it is discarded. */
@@ -31,25 +64,31 @@ export async function selectUpload(queries: Queries, upload_id: string): Promise
 }
 
 export async function selectFiles(queries: Queries, upload_id: string): Promise<UploadFileRow[]> {
-  return await queries
+  const rows = await queries
     .select()
     .from(uploadFiles)
     .where(eq(uploadFiles.upload_id, upload_id))
     .orderBy(asc(uploadFiles.file_number));
+  return rows.map(toFile);
 }
 
-/** Returns a file, and whether it is sent in parts. */
+/** Drizzle reads null in an array as the text NULL. */
+function toFile(row: typeof uploadFiles.$inferSelect): UploadFileRow {
+  return { ...row, receipts: row.receipts.map((receipt) => (receipt === 'NULL' ? null : receipt)) };
+}
+
+/** Returns a file, and how it is split. */
 export async function selectFile(
   queries: Queries,
   upload_id: string,
   file_number: number,
-): Promise<{ file: UploadFileRow; is_multipart: boolean } | undefined> {
+): Promise<({ file: UploadFileRow } & Splitting) | undefined> {
   const [row] = await queries
-    .select({ file: uploadFiles, is_multipart: uploads.is_multipart })
+    .select({ file: uploadFiles, is_multipart: uploads.is_multipart, part_bytes: uploads.part_bytes })
     .from(uploadFiles)
     .innerJoin(uploads, eq(uploads.upload_id, uploadFiles.upload_id))
     .where(and(eq(uploadFiles.upload_id, upload_id), eq(uploadFiles.file_number, file_number)));
-  return row;
+  return row && { ...row, file: toFile(row.file) };
 }
 
 /**
@@ -75,7 +114,9 @@ export async function recordReceipt(
       update ${uploads} as upload set received_length = upload.received_length + ${content_length}
       from before where upload.upload_id = before.upload_id and before.previous is null
     )
-    update ${uploadFiles} as file set receipts[${index}] = ${receipt}::uuid
+    update ${uploadFiles} as file
+    -- The first is named so that the array starts at 1, whichever part arrives first.
+    set receipts[1] = file.receipts[1], receipts[${index}] = ${receipt}::uuid
     from before where file.upload_id = before.upload_id and file.file_number = before.file_number
     returning before.previous`);
   return { is_recorded: rows.length > 0, previous: rows[0]?.previous ?? null };

@@ -39,6 +39,8 @@ export const uploads = pgTable(
     /** The quota that counts its bytes. Null for none. */
     quota_scope: text(),
     is_multipart: boolean().notNull(),
+    /** Length of the parts of a file but the last, if it is sent in parts. Null for 100 MiB. */
+    part_bytes: integer(),
     /** Bytes of all files together. */
     content_length: bigint({ mode: 'number' }).notNull(),
     /** Bytes of the parts that have arrived. A part sent twice counts once. */
@@ -70,10 +72,16 @@ export const uploadFiles = pgTable(
     content_length: bigint({ mode: 'number' }).notNull(),
     /** The valid receipt of each part, in order. */
     receipts: uuid().array().notNull().default([]),
+    /** The announced digest of a file that is one part. Its content was checked when it arrived. Null for none. */
+    sha256: text(),
+    /** The file whose objects this one shares, because both have the same content. Null for objects of its own. */
+    shared_upload_id: uuid(),
+    shared_file_number: integer(),
   },
   (table) => [
     primaryKey({ columns: [table.upload_id, table.file_number] }),
     unique('upload_files_path').on(table.upload_id, table.path),
+    index('upload_files_by_digest').on(table.sha256).where(sql`sha256 is not null`),
   ],
 );
 
@@ -87,5 +95,7 @@ export const uploadQuotas = pgTable('upload_quotas', {
 });
 
 export type UploadRow = typeof uploads.$inferSelect;
+/** How the files of an upload are split. */
+export type Splitting = Pick<UploadRow, 'is_multipart' | 'part_bytes'>;
 /** A file. The receipt of a part that has not arrived is null or missing. */
 export type UploadFileRow = Omit<typeof uploadFiles.$inferSelect, 'receipts'> & { receipts: (string | null)[] };

@@ -5,7 +5,7 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { type ByteRange, type Objects, streamOf } from '../../platform/objects/objects.ts';
-import type { Presigner } from '../../platform/objects/presign.ts';
+import type { Presigner, UploadPart } from '../../platform/objects/presign.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { startCleaning } from './cleaning.ts';
@@ -14,6 +14,8 @@ import { chargeQuota, type QuotaLimits, selectKeptBytes } from './quota-store.ts
 import {
   heldPartsOf,
   isSendable,
+  isShared,
+  PART_BYTES,
   PARTS_MAX,
   PATH_BYTES_MAX,
   type Piece,
@@ -23,7 +25,7 @@ import {
   quotaBytesOf,
 } from './rules.ts';
 import * as store from './store.ts';
-import type { UploadFileRow, UploadRow } from './tables.ts';
+import type { Splitting, UploadFileRow, UploadRow } from './tables.ts';
 import { type PrepareFile, type PresignedRequest, toUpload, type UploadView } from './wire.ts';
 
 export type { QuotaLimits } from './quota-store.ts';
@@ -112,6 +114,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     return true;
   }
 
+  function sign(part: UploadPart, { is_multipart }: Splitting): PresignedRequest {
+    const { path, byte_offset, content_length } = part;
+    return { path, url: presigner.sign(part, is_multipart), byte_offset, content_length };
+  }
+
   async function* concatenate(first: ReadableStream<Uint8Array>, others: Piece[]): AsyncGenerator<Uint8Array, void> {
     yield* first;
     for (const { key, range } of others) yield* await objects.read(key, range);
@@ -147,13 +154,14 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       purposes.set(kind, purpose);
     },
     /**
-     * Prepares an upload. Returns the requests that send its files, one for each part. Throws UPLOAD_QUOTA_REACHED if
-     * the quota has no room.
+     * Prepares an upload. Returns the requests that send its files, one for each part. A file with the digest of one that
+     * the game has needs no request. Throws UPLOAD_QUOTA_REACHED if the quota has no room.
      */
     async prepare(
       tx: Tx,
-      upload: Pick<UploadRow, 'kind' | 'is_multipart'> & Partial<Pick<UploadRow, 'game_id' | 'identity_id'>>,
-      files: PrepareFile[],
+      upload: Pick<UploadRow, 'kind' | 'is_multipart'> &
+        Partial<Pick<UploadRow, 'game_id' | 'identity_id' | 'part_bytes'>>,
+      files: (PrepareFile & { sha256?: string })[],
       quota?: Quota,
     ): Promise<{ upload_id: string; presigned_requests: PresignedRequest[] }> {
       const upload_id = crypto.randomUUID();
@@ -163,6 +171,8 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         path: file.path,
         content_type: file.content_type ?? null,
         content_length: file.content_length,
+        // A file of several parts never arrives at once, so its digest could not be checked.
+        sha256: file.content_length <= PART_BYTES ? (file.sha256 ?? null) : null,
       }));
       if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
         throw new ServiceError('UPLOAD_INVALID', { error: `a path is longer than ${PATH_BYTES_MAX} bytes` });
@@ -172,7 +182,8 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         const error = `the content_type of ${JSON.stringify(unsendable.path)} must have only printable ASCII characters, like "text/html; charset=utf-8"`;
         throw new ServiceError('UPLOAD_INVALID', { error });
       }
-      const parts = rows.flatMap((row) => partsOf(row, upload.is_multipart));
+      const splitting = { is_multipart: upload.is_multipart, part_bytes: upload.part_bytes ?? null };
+      const parts = rows.flatMap((row) => partsOf(row, splitting));
       if (parts.length > PARTS_MAX)
         throw new ServiceError('UPLOAD_INVALID', { error: `it has more than ${PARTS_MAX} parts` });
       const largest = objects.object_bytes_max;
@@ -180,19 +191,30 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         const error = `a file of more than ${largest} bytes must be sent in parts (multipart_upload)`;
         throw new ServiceError('UPLOAD_INVALID', { error });
       }
-      const content_length = rows.reduce((sum, row) => sum + row.content_length, 0);
+      const content_length = bytesOf(rows);
       if (quota) await charge(tx, quota, quotaBytesOf({ content_length }));
       const times = { create_ts: clock.now(), completing_until: null, complete_ts: null, discard_ts: null };
       const owner = { game_id: upload.game_id ?? null, identity_id: upload.identity_id ?? null };
       const counted = { quota_scope: quota?.scope ?? null, content_length, received_length: 0 };
-      await store.insertUpload(tx, { upload_id, ...upload, ...owner, ...counted, ...times }, rows);
-      const presigned_requests = parts.map((part) => ({
-        path: part.path,
-        url: presigner.sign(part, upload.is_multipart),
-        byte_offset: part.byte_offset,
-        content_length: part.content_length,
-      }));
-      return { upload_id, presigned_requests };
+      await store.insertUpload(tx, { upload_id, ...upload, ...splitting, ...owner, ...counted, ...times }, rows);
+      const has_digests = rows.some(({ sha256 }) => sha256 !== null);
+      const shared = has_digests ? await store.shareObjects(tx, { upload_id, kind: upload.kind, ...owner }) : undefined;
+      if (shared?.size)
+        await store.countShared(tx, upload_id, bytesOf(rows.filter((row) => shared.has(row.file_number))));
+      const unshared = parts.filter(({ file_number }) => !shared?.has(file_number));
+      return { upload_id, presigned_requests: unshared.map((part) => sign(part, splitting)) };
+    },
+    /**
+     * Returns the requests that send the parts of a game's upload that have not arrived, to continue it. Throws
+     * UPLOAD_NOT_FOUND.
+     */
+    async missingRequests(game_id: string, upload_id: string): Promise<PresignedRequest[]> {
+      const upload = await get(upload_id);
+      if (upload.game_id !== game_id) throw new ServiceError('UPLOAD_NOT_FOUND', {});
+      if (upload.complete_ts) return [];
+      const files = await store.selectFiles(database.queries, upload_id);
+      const missing = files.flatMap((file) => heldPartsOf(file, upload)).filter(({ key }) => key === undefined);
+      return missing.map(({ part }) => sign(part, upload));
     },
     /** Receives the bytes of a part, sent to a URL from `prepare`. A part may be sent again. */
     async receive(url: string, content: AsyncIterable<Uint8Array>): Promise<void> {
@@ -200,7 +222,8 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const refusal = await refusalOf(part.upload_id);
       if (refusal) throw refusal;
       const receipt = crypto.randomUUID();
-      await objects.put(partKey(part, receipt), content, part.content_length);
+      const sha256 = (await store.selectFile(database.queries, part.upload_id, part.file_number))?.file.sha256;
+      await objects.put(partKey(part, receipt), checked(content, part.path, sha256), part.content_length);
       const { is_recorded, previous } = await store.recordReceipt(database.queries, part, receipt, clock.now());
       if (is_recorded) return await objects.remove(previous === null ? [] : [partKey(part, previous)]);
       // The upload was completed concurrently, so no file refers to the object just written.
@@ -221,7 +244,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const is_done = await withLease(upload_id, async () => {
         const files = await store.selectFiles(database.queries, upload_id);
         const stored = await objects.list(upload_id);
-        const kept = keysOf(files, upload.is_multipart, stored);
+        const kept = keysOf(files, upload, stored);
         await purpose.inspect(upload_id);
         await database.transact(async (tx) => {
           await purpose.complete(tx, upload_id, clock.now());
@@ -249,7 +272,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     async read(upload_id: string, file_number: number, range?: ByteRange): Promise<ReadableStream<Uint8Array>> {
       const found = await store.selectFile(database.queries, upload_id, file_number);
       assert(found, 'a file that is read was announced');
-      const [first, ...others] = piecesOf(found.file, found.is_multipart, range);
+      const [first, ...others] = piecesOf(found.file, found, range);
       assert(first, 'a file that is read has arrived');
       const content = await objects.read(first.key, first.range);
       return others.length === 0 ? content : streamOf(concatenate(content, others));
@@ -274,10 +297,30 @@ export function createUploads({ database, clock, events, objects, presigner }: U
   };
 }
 
-/** Returns the objects of the files. Throws UPLOAD_INCOMPLETE if one is missing or has another size than announced. */
-function keysOf(files: UploadFileRow[], is_multipart: boolean, stored: Map<string, number>): Set<string> {
+function bytesOf(files: { content_length: number }[]): number {
+  return files.reduce((sum, { content_length }) => sum + content_length, 0);
+}
+
+/** Yields the content of a file. Throws UPLOAD_INVALID at its end if it does not have the announced digest. */
+async function* checked(
+  content: AsyncIterable<Uint8Array>,
+  path: string,
+  sha256: string | null | undefined,
+): AsyncGenerator<Uint8Array, void> {
+  if (sha256 == null) return yield* content;
+  const hasher = new Bun.CryptoHasher('sha256');
+  for await (const chunk of content) {
+    hasher.update(chunk);
+    yield chunk;
+  }
+  if (hasher.digest('hex') === sha256) return;
+  throw new ServiceError('UPLOAD_INVALID', { error: `${JSON.stringify(path)} does not have its announced sha256` });
+}
+
+/** Returns the own objects of the files. Throws UPLOAD_INCOMPLETE if one is missing or has another size than announced. */
+function keysOf(files: UploadFileRow[], splitting: Splitting, stored: Map<string, number>): Set<string> {
   const keys = new Set<string>();
-  for (const { part, key } of files.flatMap((file) => heldPartsOf(file, is_multipart))) {
+  for (const { part, key } of files.filter((file) => !isShared(file)).flatMap((file) => heldPartsOf(file, splitting))) {
     if (key === undefined || stored.get(key) !== part.content_length) {
       const error = `the part of ${JSON.stringify(part.path)} at byte ${part.byte_offset} is missing`;
       throw new ServiceError('UPLOAD_INCOMPLETE', { error });

@@ -37,6 +37,9 @@ const Upload = Type.Object(
   { title: 'Upload' },
 );
 export type UploadView = Static<typeof Upload>;
+export const MissingRequestsAnswer = Type.Object({
+  presigned_requests: Type.Array(PresignedRequest, { description: 'Empty if all parts have arrived.' }),
+});
 export const UploadAnswer = Type.Object({ upload: Upload });
 
 export function toUpload(

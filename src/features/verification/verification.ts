@@ -2,9 +2,10 @@ import type { Clock } from '../../platform/clock.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { IpDatabase } from '../../platform/ip-database.ts';
 import { type FailureKind, type Outbound, OutboundFailure } from '../../platform/outbound/outbound.ts';
+import { type Exchange, outline, startTimer, withoutQuery, withoutValues } from '../exchange.ts';
 import type { VerificationConfig } from '../versions/versions.ts';
 import { sign } from './signature.ts';
-import { type RequestedSeats, toPayload } from './wire.ts';
+import { type RequestedSeats, toPayload, type VerificationPayload } from './wire.ts';
 
 export type { PayloadLobby, RequestedSeats } from './wire.ts';
 
@@ -29,7 +30,12 @@ export interface VerificationRequest {
 }
 
 /** The result: the status of the answer, or why there was none. */
-export type Verdict = { is_accepted: boolean; status: number } | { is_accepted: false; failure: FailureKind };
+export type Verdict = ({ is_accepted: boolean; status: number } | { is_accepted: false; failure: FailureKind }) & {
+  exchange: Exchange;
+};
+
+/** Headers whose values are no secret. */
+const SHOWN_HEADERS = ['content-type', 'webhook-id', 'webhook-timestamp'];
 
 export type Verification = ReturnType<typeof createVerification>;
 
@@ -43,12 +49,21 @@ export function createVerification(dependencies: VerificationDependencies) {
   async function ask({ ray_id, config, asked, signal }: VerificationRequest): Promise<Verdict> {
     const { client } = asked;
     const coordinates = ip_database.coordinatesOf(client.address);
-    const body = JSON.stringify(toPayload({ ...asked, client: { ...client, coordinates } }));
-    const { url, headers, secret } = config;
+    const payload = toPayload({ ...asked, client: { ...client, coordinates } });
+    const body = JSON.stringify(payload);
+    const { url, secret } = config;
     const signature = secret === undefined ? {} : sign({ id: ray_id, now: clock.now(), body }, secret);
+    const headers = { 'content-type': 'application/json', ...inLowerCase(config.headers ?? {}), ...signature };
+    const measure = startTimer();
+    const describe = (): Exchange => ({
+      url: withoutQuery(url),
+      headers: withoutValues(headers, SHOWN_HEADERS),
+      body: withoutSecrets(payload),
+      duration_ms: measure(),
+    });
     try {
       const { status } = await outbound.post(url, {
-        headers: { 'content-type': 'application/json', ...inLowerCase(headers ?? {}), ...signature },
+        headers,
         body,
         timeout_ms: verification_timeout_ms,
         answer_bytes_max: 0,
@@ -56,9 +71,9 @@ export function createVerification(dependencies: VerificationDependencies) {
         // A namespace with a slow server must not delay the others.
         account: `namespace ${asked.namespace_id}`,
       });
-      return { is_accepted: status >= 200 && status <= 299, status };
+      return { is_accepted: status >= 200 && status <= 299, status, exchange: { ...describe(), status } };
     } catch (error) {
-      if (error instanceof OutboundFailure) return { is_accepted: false, failure: error.kind };
+      if (error instanceof OutboundFailure) return { is_accepted: false, failure: error.kind, exchange: describe() };
       throw error;
     }
   }
@@ -74,6 +89,16 @@ export function refuseUnverified(verdict: Verdict): void {
   if (verdict.is_accepted) return;
   if ('status' in verdict) throw new ServiceError('MATCHMAKER_VERIFICATION_FAILED', {});
   throw new ServiceError('MATCHMAKER_VERIFICATION_REQUEST_FAILED', {});
+}
+
+/** Describes what a request tells of its client, and JSON of the game, which may have passwords and tokens. */
+function withoutSecrets({ verification_data, game, clients, ...others }: VerificationPayload) {
+  return {
+    verification_data: outline(verification_data),
+    game: { ...game, state: outline(game.state), config: outline(game.config) },
+    clients: { '(address)': outline(Object.values(clients)[0] ?? null) },
+    ...others,
+  };
 }
 
 function inLowerCase(headers: Record<string, string>): Record<string, string> {

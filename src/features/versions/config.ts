@@ -22,6 +22,11 @@ const Port = Type.Object(
     port_range: optional(PortRange),
     protocol: optional(Protocol),
     proxy: optional(oneOf('PortProxy', ['none', 'game_guard'])),
+    presence: optional(
+      oneOf('PortPresence', ['server', 'gateway'], {
+        description: 'What checks the tokens of players at this port and reports them: the server, or the gateway.',
+      }),
+    ),
     dev_port: optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
     dev_port_range: optional(PortRange),
     dev_protocol: optional(Protocol),

@@ -44,6 +44,9 @@ function combinationProblems(port: PortConfig, network_mode: NetworkMode): Path[
     ...(is_host && proxy === 'none' && has_port ? [['unsupported-target-port']] : []),
     ...(proxy === 'game_guard' && has_range ? [['unsupported-port-range']] : []),
     ...(!is_host && proxy === 'none' ? [['needs-host-network']] : []),
+    ...(port.presence === 'gateway' && (proxy === 'none' || (protocol !== 'http' && protocol !== 'https'))
+      ? [['presence-needs-http']]
+      : []),
     ...(is_host && proxy === 'none' && protocol !== 'tcp' && protocol !== 'udp' ? [['needs-game-guard']] : []),
   ];
 }

@@ -22,6 +22,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/games/:game_id/versions',
       {
         operation: 'createVersion',
+        recorded: ['display_name'],
         summary: 'Creates a version of a game. It never changes; move namespaces to another version instead.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -53,6 +54,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/games/:game_id/versions/reserve-name',
       {
         operation: 'reserveVersionName',
+        recorded: ['version_display_name'],
         summary: 'Reserves a name for the next version: the day in UTC and a number that no other call gets.',
         allow: ['identity', 'cloud'],
         access: 'write',

@@ -22,6 +22,8 @@ export interface PortSettings {
   /** The port inside a container. */
   port: number | undefined;
   port_range: { min: number; max: number } | undefined;
+  /** Who reports the players at this port; undefined for the server. */
+  presence: 'gateway' | undefined;
 }
 
 /** The program of a lobby's server. */
@@ -112,10 +114,12 @@ function resolveRegions(mode: GameModeConfig, matchmaker: MatchmakerConfig, regi
 function resolveRuntime(mode: GameModeConfig, matchmaker: MatchmakerConfig): RuntimeSettings | undefined {
   const docker = mode.docker ?? matchmaker.docker;
   if (docker?.image_id === undefined) return undefined;
-  const ports = Object.entries(docker.ports ?? {}).map(([label, { protocol = 'https', port, port_range }]) => [
-    label,
-    { protocol, port, port_range },
-  ]);
+  const ports = Object.entries(docker.ports ?? {}).map(
+    ([label, { protocol = 'https', port, port_range, presence }]): [string, PortSettings] => [
+      label,
+      { protocol, port, port_range, presence: presence === 'gateway' ? presence : undefined },
+    ],
+  );
   return {
     build_id: docker.image_id,
     arguments: docker.args ?? [],

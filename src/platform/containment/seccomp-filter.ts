@@ -50,6 +50,13 @@ const DENIED: Record<string, Numbers> = {
   syslog: [103, 116, 103],
   iopl: [172, undefined, 110],
   ioperm: [173, undefined, 101],
+  // Memory, queues and semaphores of the kernel, which servers would share, and which outlive their makers. With `ipc`,
+  // programs of 32-bit x86 make all of them.
+  shmget: [29, 194, 395],
+  msgget: [68, 186, 399],
+  semget: [64, 190, 393],
+  ipc: [undefined, undefined, 117],
+  mq_open: [240, 180, 277],
   // Keys of the kernel, which servers would share.
   keyctl: [250, 219, 288],
   add_key: [248, 217, 286],

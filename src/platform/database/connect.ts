@@ -3,8 +3,8 @@ import type { DataDirectory } from '../data-directory.ts';
 import { ServiceError, StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
-import { type EmbeddedOptions, openEmbeddedPostgres } from './embedded.ts';
-import { requirePassword } from './embedded-password.ts';
+import { type EmbeddedOptions, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
+import { readEmbeddedPassword, requirePassword } from './embedded-password.ts';
 import { describeAbsence, rootCodeOf, rootMessageOf } from './failures.ts';
 
 /** The server_version_num of PostgreSQL 15. */
@@ -57,6 +57,14 @@ export async function connectEmbedded(options: EmbeddedOptions, pool_max: number
   const database = opened.use(await connectDatabase(await requirePassword(server, place), pool_max));
   const everything = opened.move();
   return { ...database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+}
+
+/** Connects to the embedded PostgreSQL that another process runs. Throws StartError if none runs. */
+export async function connectRunningEmbedded(directory: string, pool_max: number): Promise<Database> {
+  const connection = findEmbeddedPostgres(directory);
+  if (!connection) throw new StartError(`No PostgreSQL runs in ${directory} yet: repeat this once Muster is ready.`);
+  const password = readEmbeddedPassword(directory);
+  return await connectDatabase({ ...connection, ...(password === undefined ? {} : { password }) }, pool_max);
 }
 
 function openAt(address: DatabaseAddress, pool_max: number): Database {

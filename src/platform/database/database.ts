@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import { DEADLINES, withDeadlines } from './deadlines.ts';
+import { DEADLINES, type Deadlines, withDeadlines } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isDiskFull, isWorthRetrying } from './failures.ts';
@@ -28,6 +28,12 @@ const DEDICATED: ClientOptions = {
   connection: { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' },
 };
 
+/** A copy takes as long as its tables are large. */
+const UNLIMITED: ClientOptions = {
+  max_lifetime: null,
+  connection: { statement_timeout: 0, idle_in_transaction_session_timeout: 0, lock_timeout: 0 },
+};
+
 const SEVERAL_HOSTS = /^\w+:\/\/[^/?]*,/;
 
 /** Runs queries: the pool, or the one connection of a transaction. */
@@ -46,7 +52,7 @@ export interface Database extends AsyncDisposable {
    * Opens a connection for one kind of frequent statements. They wait for no other statements, and PostgreSQL keeps their
    * plans in one process. In the pool they would run on each connection in turn.
    */
-  openDedicatedConnection(): DedicatedConnection;
+  openDedicatedConnection(deadlines?: Partial<Deadlines>): DedicatedConnection;
   /** Runs a transaction. Repeats it after a deadlock or a serialization failure. */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
   /** Returns whether PostgreSQL refused a write because its disk was full, and still does. */
@@ -61,10 +67,18 @@ export interface Database extends AsyncDisposable {
    * connection that holds it.
    */
   exclusively<Result>(lock: number, work: (connection: PostgresJsDatabase) => Promise<Result>): Promise<Result>;
+  /** Opens one connection without deadlines, to copy whole tables. The caller ends it. */
+  openCopyConnection(): postgres.Sql;
 }
 
 /** The advisory locks. Their numbers are arbitrary, but the same in every release. */
-export const LOCKS = { migration: 7_263_401, first_start: 7_263_402, retention: 7_263_404 };
+export const LOCKS = {
+  migration: 7_263_401,
+  first_start: 7_263_402,
+  retention: 7_263_404,
+  backup: 7_263_405,
+  counters: 7_263_406,
+};
 
 /** Opens a database. It connects at the first query. */
 export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {
@@ -77,8 +91,9 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   const opened: Pick<postgres.Sql, 'end'>[] = [client];
   return {
     queries: db,
-    openDedicatedConnection() {
-      const { connection, end } = openDedicatedConnection(() => connect(address, 1, DEDICATED), deadlines, onFailure);
+    openDedicatedConnection(own_deadlines) {
+      const limits = { ...deadlines, ...own_deadlines };
+      const { connection, end } = openDedicatedConnection(() => connect(address, 1, DEDICATED), limits, onFailure);
       opened.push({ end });
       return connection;
     },
@@ -99,7 +114,8 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       await client.listen(channel, onNotification, onConnected);
     },
     async exclusively(lock, work) {
-      const client_of_lock = connect(address, 1);
+      // postgres.js would renew the connection after half an hour or more, and lose the lock.
+      const client_of_lock = connect(address, 1, { max_lifetime: null });
       try {
         const connection = drizzle(client_of_lock);
         await connection.execute(sql.raw(`set statement_timeout = '${EXCLUSIVE_TIMEOUT}'`));
@@ -111,6 +127,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
         await client_of_lock.end({ timeout: 0 });
       }
     },
+    openCopyConnection: () => connect(address, 1, UNLIMITED),
     async [Symbol.asyncDispose]() {
       await Promise.all(opened.map((one) => one.end({ timeout: CLOSE_WITHIN_S })));
     },

@@ -22,7 +22,7 @@ export async function requirePassword(
   { connection }: Pick<EmbeddedPostgres, 'connection'>,
   { directory, is_root }: { directory: string; is_root: boolean },
 ): Promise<EmbeddedPostgres['connection']> {
-  const file = join(directory, 'pgpass');
+  const file = passwordFile(directory);
   const known = readPassword(file);
   if (is_root && known === undefined) return connection;
   const password = known ?? Buffer.from(crypto.getRandomValues(new Uint8Array(PASSWORD_BYTES))).toString('base64url');
@@ -40,7 +40,12 @@ export async function requirePassword(
   return protected_connection;
 }
 
-/** Reads the password from a file in the form of libpq, whose programs can use it too. */
+/** Returns the password of the embedded PostgreSQL in a directory; undefined if it asks for none. */
+export const readEmbeddedPassword = (directory: string): string | undefined => readPassword(passwordFile(directory));
+
+const passwordFile = (directory: string) => join(directory, 'pgpass');
+
+/** Reads the password from a file in the form of libpq, whose programs can use it too. Undefined if there is none. */
 function readPassword(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split(':')[4] : undefined;
 }

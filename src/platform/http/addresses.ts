@@ -20,6 +20,8 @@ export interface Addresses {
    * is not a trusted proxy. Empty without a connection.
    */
   of(request: Request, server: PeerServer | null): string;
+  /** Returns whether the client uses https: by its connection or, behind a trusted proxy, by the last X-Forwarded-Proto. */
+  isHttps(request: Request, server: PeerServer | null): boolean;
   /** Returns whether a request seems to come from an untrusted proxy, whose clients all have its address. */
   isOfUnknownProxy(request: Request, server: PeerServer | null): boolean;
 }
@@ -49,6 +51,16 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
         if (!isTrusted(address)) break;
       }
       return client.toString();
+    },
+    isHttps(request, server) {
+      const forwarded = trusted.length > 0 ? request.headers.get('x-forwarded-proto') : null;
+      if (forwarded !== null) {
+        const connected = parseAddress(server?.requestIP(request)?.address ?? '');
+        const proto = forwarded.split(',').at(-1)?.trim().toLowerCase();
+        const is_known = proto === 'https' || proto === 'http';
+        if (is_known && connected && isTrusted(connected) && isOfProxy(request)) return proto === 'https';
+      }
+      return request.url.startsWith('https:');
     },
     isOfUnknownProxy(request, server) {
       if (!request.headers.has('x-forwarded-for')) return false;

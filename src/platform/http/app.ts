@@ -5,7 +5,8 @@ import { type ApiOptions, createApi } from './api.ts';
 import { createOriginAuthenticator } from './authentication.ts';
 import { createTextReader } from './body.ts';
 import { createCors } from './cors.ts';
-import { createAnswerer } from './exchange.ts';
+import { createAnswerer, type Exchange } from './exchange.ts';
+import type { Gateway, GatewayRequest } from './gateway.ts';
 import { createHostReader } from './host.ts';
 import { Listeners } from './listeners.ts';
 import type { Rays } from './rays.ts';
@@ -14,12 +15,13 @@ import { type Site, type Sites, Visit } from './site.ts';
 import type { UpgradingServer } from './upgrades.ts';
 
 /** Shown in the log instead of a route. */
-const [NO_ROUTE, SITE] = ['-', 'site'];
+const [NO_ROUTE, SITE, GAME_SERVER] = ['-', 'site', 'gateway'];
 /** The part of a request's time in which its body must arrive. */
 const BODY_SHARE = 0.4;
 
 export interface AppOptions extends ApiOptions {
   sites: Sites;
+  gateway: Gateway;
   addresses: Addresses;
   rays: Rays;
   events: Events;
@@ -28,9 +30,9 @@ export interface AppOptions extends ApiOptions {
   request_timeout_ms: number;
 }
 
-/** Creates what answers all requests at the port, whether they are for the API or for a site. Does not listen. */
+/** Creates what answers all requests at the port, for the API, a site or a game server. Does not listen. */
 export function createApp(options: AppOptions) {
-  const { sites, rate_limiter, public_url, local_url, request_timeout_ms, stopping } = options;
+  const { sites, gateway, rate_limiter, public_url, local_url, request_timeout_ms, stopping } = options;
   const own_urls = [public_url, local_url];
   const readHost = createHostReader(own_urls);
   const listeners = new Listeners<UpgradingServer>();
@@ -44,12 +46,23 @@ export function createApp(options: AppOptions) {
     readText: createTextReader(Math.ceil(request_timeout_ms * BODY_SHARE)),
   });
 
+  function answerAtOwnHost(request: Request): Response | Promise<Response> {
+    return answerForGameServer(request, gateway.findByPath(request)) ?? api.fetch(request);
+  }
+
   /** A host that is not the service's own belongs to a site, or is another name of the API. */
   async function answerAtOtherHost(request: Request): Promise<Response> {
     const failed = (failure: unknown): Site => ({ respond: () => Promise.reject(failure) });
     const site = await sites.find(request.url).catch(failed);
-    if (!site) return await api.fetch(request);
+    if (!site) return await answerAtOwnHost(request);
     return await answer(request, SITE, (exchange) => site.respond(new Visit(exchange, rate_limiter)));
+  }
+
+  /** Answers a request for a game server; undefined for any other request. */
+  function answerForGameServer(request: Request, found: GatewayRequest | undefined): Promise<Response> | undefined {
+    if (!found) return undefined;
+    const visitOf = (exchange: Exchange) => new Visit(exchange, rate_limiter);
+    return answer(request, GAME_SERVER, (exchange) => found.respond(visitOf(exchange), listeners.of(request)));
   }
 
   return {
@@ -59,9 +72,9 @@ export function createApp(options: AppOptions) {
       listeners.note(request, server);
       switch (readHost(request)) {
         case 'own':
-          return api.fetch(request);
+          return answerAtOwnHost(request);
         case 'other':
-          return answerAtOtherHost(request);
+          return answerForGameServer(request, gateway.findByHost(request)) ?? answerAtOtherHost(request);
         case 'invalid':
           return answer(request, NO_ROUTE, () => Promise.reject(new ServiceError('API_BAD_HOST', {})));
       }

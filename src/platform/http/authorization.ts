@@ -7,10 +7,17 @@ import { createParamsReader, type RawParams } from './path.ts';
 import { createQueryReader } from './query.ts';
 import { namesEnvironment, type Route } from './route.ts';
 
+/** What a path names of a game. */
+export interface Place {
+  game_id: string;
+  namespace_id?: string;
+  lobby_id?: string;
+}
+
 /** Authorizes callers for the games that paths name. */
 export interface Tenants {
   /** Throws if the caller may not act within the game, and within the namespace or environment if the path names one. */
-  authorize(caller: Caller, place: { game_id: string; namespace_id?: string }, access: 'read' | 'write'): Promise<void>;
+  authorize(caller: Caller, place: Place, access: 'read' | 'write'): Promise<void>;
   /** Throws TOKEN_REVOKED if the caller's valid token was revoked. */
   requireNotRevoked(caller: Caller): MaybePromise<void>;
   /** Returns the topics that announce changes of either; empty if nothing changes it. */
@@ -82,7 +89,11 @@ function requireKind(caller: Caller | undefined, allowed: readonly CallerKind[],
   }
 }
 
-function placeOf(params: Record<string, string>): { game_id: string; namespace_id?: string } {
-  const { game_id = '', namespace_id, environment_id = namespace_id } = params;
-  return environment_id === undefined ? { game_id } : { game_id, namespace_id: environment_id };
+function placeOf(params: Record<string, string>): Place {
+  const { game_id = '', namespace_id, environment_id = namespace_id, lobby_id } = params;
+  return {
+    game_id,
+    ...(environment_id !== undefined && { namespace_id: environment_id }),
+    ...(lobby_id !== undefined && { lobby_id }),
+  };
 }

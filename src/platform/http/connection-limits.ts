@@ -19,10 +19,10 @@ const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
 const CHECK_EVERY_MS = 500;
 const CHECK_EVERY_MS_WHILE_REFUSING = 100;
-/** The share of time to spend on counting: a hundredth, or a tenth while there are connections to close. */
-const CHECK_SHARE = 1 / 100;
-const AGAIN_AFTER_MS = 10;
-const AGAIN_SHARE = 1 / 10;
+/** The share of time to spend on reading connections: a hundredth, or a tenth while there are some to close. */
+const READING_SHARE = 1 / 100;
+const READING_SHARE_WHILE_CLOSING = 1 / 10;
+const PAUSE_WHILE_CLOSING_MS = 10;
 /** How long a network whose connections were closed may open none: it could open them faster than they are closed. */
 const REFUSED_MS = 2_000;
 const REPORT_EVERY_MS = 10_000;
@@ -66,8 +66,8 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     return count === undefined || count > per_address_max || descriptors_max - count < reserve;
   }
 
-  /** Closes excess connections. Returns whether there were any. */
-  async function look(): Promise<boolean> {
+  /** Closes connections over the limits. Returns whether there were any. */
+  async function closeExcess(): Promise<boolean> {
     const { count, connections, listeners } = await table.read();
     refusals.expire(listeners);
     const of_networks = groupByNetwork(connections);
@@ -101,12 +101,12 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
       if (!mayExceed() && refusals.isEmpty()) return 0;
       for (;;) {
         const started = performance.now();
-        const has_closed = await look();
+        const has_closed = await closeExcess();
         const took_ms = performance.now() - started;
-        next_check_at = started + took_ms / CHECK_SHARE;
+        next_check_at = started + took_ms / READING_SHARE;
         if (!has_closed || signal.aborted) return 0;
         // More may be waiting to be accepted.
-        await Bun.sleep(Math.max(AGAIN_AFTER_MS, took_ms / AGAIN_SHARE));
+        await Bun.sleep(Math.max(PAUSE_WHILE_CLOSING_MS, took_ms / READING_SHARE_WHILE_CLOSING));
       }
     },
   });

@@ -5,8 +5,9 @@ const METHODS = 'GET, POST, PUT, PATCH, DELETE';
 const HEADERS = 'Content-Type, Authorization, X-API-Version, X-Fern-Language, X-Fern-Runtime, X-Fern-Runtime-Version';
 const MAX_AGE_S = 3_600;
 
-/** Paths that games call from their own pages. All others are for developers and operators. */
-const OPEN_TO_ALL_ORIGINS = /^\/(matchmaker|v1|identity|group|portal|media|uploads|health|watch|client\.js)(\/|$)/;
+/** Paths that games call from their own pages, and public files. All others are for developers and operators. */
+const OPEN_TO_ALL_ORIGINS =
+  /^\/(matchmaker|v1|identity|group|portal|media|uploads|health|watch|client\.js|hub-files)(\/|$)/;
 
 /** Tells browsers which pages may read an answer (field-behaviour 0.3). */
 export interface Cors {

@@ -1,6 +1,7 @@
 import type { AnyElysia } from 'elysia';
 import swaggerStyle from 'swagger-ui-dist/swagger-ui.css' with { type: 'file' };
 import swaggerScript from 'swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' };
+import projectSchema from '../../../docs/muster.schema.json' with { type: 'json' };
 import { readClient } from '../client-file.ts';
 import { CATALOGUE } from '../error-catalogue.ts';
 import { documentationAnchor, type ErrorCode } from '../errors.ts';
@@ -44,6 +45,12 @@ export function documentRoutes({ describe, version, examples, public_url }: Docu
     ),
     route('GET', '/client.js', { ...page, summary: 'Returns the watch client for pages and programs.' }, async () =>
       file(await readClient(), 'text/javascript'),
+    ),
+    route(
+      'GET',
+      '/muster.schema.json',
+      { ...page, summary: 'Returns the JSON schema of muster.yaml, for editors.' },
+      async () => file(JSON.stringify(projectSchema), 'application/json'),
     ),
     route('GET', '/docs/errors', { ...page, summary: 'Returns the page that explains all errors.' }, async () =>
       htmlPage(ERRORS_PAGE),

@@ -76,6 +76,11 @@ export class Exchange {
     noteRequest(request, server);
   }
 
+  /** Whether the client uses https. */
+  get is_https(): boolean {
+    return this.#services.addresses.isHttps(this.request, this.server);
+  }
+
   /** The client's address. Looked up on first use, because that takes a system call. */
   get address(): string {
     this.#address ??= this.#services.addresses.of(this.request, this.server);

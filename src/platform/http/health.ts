@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../errors.ts';
 import { inOneMinute } from '../limits/limit.ts';
+import { LISTED_MAX, type RefusedRequests } from '../limits/refusals.ts';
 import { type Route, route } from './route.ts';
 
 const Status = Type.Object({ status: Type.String() });
@@ -21,6 +22,12 @@ const Readiness = Type.Object({
       },
     ),
   ),
+  refused: Type.Optional(
+    Type.Array(Type.Object({ limit: Type.String(), count: Type.Integer() }), {
+      description: 'Requests that rate limits of this process have refused within the last hour, the most first.',
+      maxItems: LISTED_MAX,
+    }),
+  ),
 });
 
 /** Checks something that the service needs. Returns what is wrong with it, in words; undefined if nothing is. */
@@ -30,12 +37,14 @@ interface HealthOptions {
   checks: HealthCheck[];
   /** What an operator should fix although the service works. */
   warnings: string[];
-  /** How well game servers are isolated, if that is known. */
-  isolation: { level: string; missing: string[] } | undefined;
+  /** Returns how well game servers are isolated, if that is known. That of a container engine is known once it answers. */
+  readIsolation: () => { level: string; missing: string[] } | undefined;
+  /** Returns how many requests rate limits have refused within the last hour. */
+  refused: () => RefusedRequests[];
 }
 
 /** Routes that tell whether the process runs, and whether it can do its work. */
-export function healthRoutes({ checks, warnings, isolation }: HealthOptions): Route[] {
+export function healthRoutes({ checks, warnings, readIsolation, ...options }: HealthOptions): Route[] {
   return [
     route(
       'GET',
@@ -65,7 +74,14 @@ export function healthRoutes({ checks, warnings, isolation }: HealthOptions): Ro
         if (reasons.length > 0) {
           throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
         }
-        return { status: 'ok', ...(warnings.length > 0 && { warnings }), ...(isolation && { isolation }) };
+        const refused = options.refused();
+        const isolation = readIsolation();
+        return {
+          status: 'ok',
+          ...(warnings.length > 0 && { warnings }),
+          ...(isolation && { isolation }),
+          ...(refused.length > 0 && { refused }),
+        };
       },
     ),
   ];

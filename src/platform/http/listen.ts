@@ -1,8 +1,8 @@
-import type { Serve, Server } from 'bun';
+import type { Serve, Server, WebSocketHandler } from 'bun';
 import { StartError } from '../errors.ts';
 import { parseAddress } from '../networks.ts';
 import { isErrno } from '../processes.ts';
-import type { Sockets } from '../socket/sockets.ts';
+import type { SocketHandler } from '../socket/socket-handlers.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
 
 /** How often a game server that takes the port is ended before the start fails. */
@@ -35,7 +35,7 @@ interface PortOptions {
 export interface Answering {
   fetch(request: Request, server: Server<unknown>): Response | Promise<Response>;
   /** Undefined while WebSockets are not accepted. */
-  websocket?: Sockets['handlers'];
+  websocket?: WebSocketHandler<SocketHandler>;
   /** Ends the game servers that have the port. Returns how many. */
   evict(port: number): Promise<number>;
 }
@@ -69,19 +69,29 @@ export function createPort(options: PortOptions): Port {
 /** Opens the port at each of its addresses. */
 async function open(options: PortOptions, answering: Answering) {
   const { host, port } = options;
+  try {
+    return await evictUntil(options, answering.evict, () => openAll(options, answering));
+  } catch (cause) {
+    const what = isErrno(cause, 'EADDRINUSE')
+      ? `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`
+      : `The service cannot listen at ${host}:${port} (${cause}): check MUSTER_HOST and MUSTER_PORT.`;
+    throw new StartError(what, { cause });
+  }
+}
+
+/** Ends the game servers that have a port until `listen` succeeds there. Throws the error of the last attempt. */
+export async function evictUntil<Result>(
+  { port }: { port: number },
+  evict: Answering['evict'],
+  listen: () => Result,
+): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return openAll(options, answering);
-    } catch (cause) {
-      const is_taken = isErrno(cause, 'EADDRINUSE');
-      if (is_taken && attempt < ATTEMPTS_MAX && (await answering.evict(port)) > 0) {
-        await Bun.sleep(ATTEMPT_PAUSE_MS);
-        continue;
-      }
-      const what = is_taken
-        ? `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`
-        : `The service cannot listen at ${host}:${port} (${cause}): check MUSTER_HOST and MUSTER_PORT.`;
-      throw new StartError(what, { cause });
+      return listen();
+    } catch (error) {
+      const is_taken = isErrno(error, 'EADDRINUSE') && attempt < ATTEMPTS_MAX;
+      if (!is_taken || (await evict(port)) === 0) throw error;
+      await Bun.sleep(ATTEMPT_PAUSE_MS);
     }
   }
 }
@@ -102,7 +112,23 @@ export function serverLimits(request_timeout_ms: number) {
   return { idleTimeout, maxRequestBodySize: REQUEST_BYTES_MAX };
 }
 
-function openAll({ host, port, request_timeout_ms, hold_file }: PortOptions, answering: Answering) {
+function openAll(port_options: PortOptions, answering: Answering) {
+  const { host, port, request_timeout_ms } = port_options;
+  const options = { port, ...serverLimits(request_timeout_ms), ...handlersOf(answering) };
+  const { listening, hold } = holdAndListen(port_options, (reusePort) =>
+    serveAll(listenAddresses(host), { ...options, reusePort }),
+  );
+  return { servers: listening, hold };
+}
+
+/**
+ * Holds a port, if it can be held, and listens there by `listen`. A held port must be shared with its holder. Throws the error
+ * of `listen`, or EADDRINUSE if another program has the port.
+ */
+export function holdAndListen<Result>(
+  { host, port, hold_file }: Pick<PortOptions, 'host' | 'port' | 'hold_file'>,
+  listen: (is_held: boolean) => Result,
+): { listening: Result; hold: PortHold | undefined } {
   const addresses = listenAddresses(host);
   let hold: PortHold | undefined;
   // Only addresses can be held, not names.
@@ -110,14 +136,8 @@ function openAll({ host, port, request_timeout_ms, hold_file }: PortOptions, ans
     hold = holdPort({ addresses, port, file: hold_file });
     if (!hold) throw Object.assign(new Error('the port is taken'), { code: 'EADDRINUSE' });
   }
-  const options = {
-    port,
-    reusePort: hold !== undefined,
-    ...serverLimits(request_timeout_ms),
-    ...handlersOf(answering),
-  };
   try {
-    return { servers: serveAll(addresses, options), hold };
+    return { listening: listen(hold !== undefined), hold };
   } catch (error) {
     hold?.release();
     throw error;

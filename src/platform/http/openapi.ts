@@ -4,6 +4,7 @@ import type { AnyElysia, DocumentDecoration } from 'elysia';
 import { CATALOGUE } from '../error-catalogue.ts';
 import { assert, documentationAnchor, type ErrorCode } from '../errors.ts';
 import { ErrorBody } from './answers.ts';
+import { isRecorded } from './audit.ts';
 import { type Examples, exampleOf } from './examples.ts';
 import { namesEnvironment, type Route } from './route.ts';
 import { registerFormats, Uuid } from './shapes.ts';
@@ -86,6 +87,7 @@ export function describeRoute(route: Route): DocumentDecoration {
     description: [...describeKinds(route), describeLimit(route)].join(' '),
     ...(route.allow === 'anyone' ? {} : { security: [{ token: [] }], 'x-token-kinds': [...route.allow] }),
     ...(route.is_tokenless ? { 'x-tokenless': true } : {}),
+    ...(isRecorded(route) ? { 'x-audited': true } : {}),
   };
 }
 

@@ -3,6 +3,7 @@ import type { Tokens } from '../tokens/tokens.ts';
 import type { View } from '../watch/views.ts';
 import type { Watch } from '../watch/watch.ts';
 import { jsonResponse, toResponse } from './answers.ts';
+import { type Audit, createRecorder } from './audit.ts';
 import { createAuthenticator, type OriginAuthenticator } from './authentication.ts';
 import { createAuthorizer, type Tenants } from './authorization.ts';
 import { createBodyParser, type ReadText } from './body.ts';
@@ -18,6 +19,7 @@ export interface PipelineOptions {
   tokens: Tokens;
   tenants: Tenants;
   rate_limiter: RateLimiter;
+  audit: Audit;
   watch: Pick<Watch, 'answer' | 'readIndex'>;
   /** Aborted when the service stops. */
   stopping: AbortSignal;
@@ -38,12 +40,13 @@ export type Pipeline = (exchange: Exchange, raw_params: RawParams) => Promise<Re
  * step needs to know of the route is found out here, once. A body is read only for a caller that may send it.
  */
 export function createPipeline(route: Route, options: PipelineOptions, parts: PipelineParts): Pipeline {
-  const { tokens, tenants, watch, rate_limiter, stopping } = options;
+  const { tokens, tenants, watch, rate_limiter, audit, stopping } = options;
   const { cors, authenticateByOrigin, readText } = parts;
   const { path, address_limit, body_kind } = route;
   const authenticate = createAuthenticator(route, { tokens, authenticateByOrigin, rate_limiter });
   const { authorize, authorizationOf } = createAuthorizer(route, tenants);
   const readSearch = createSearchReader(isWatched(route) ? watch.readIndex : () => undefined);
+  const handle = isWatched(route) ? undefined : createRecorder(route, audit);
   const parseBody = route.body ? createBodyParser(route.body) : () => NO_BODY;
   const has_text = route.body !== undefined || body_kind === 'text';
   // A poll waits as long as the watch lets it, and an upload takes as long as it takes.
@@ -75,7 +78,7 @@ export function createPipeline(route: Route, options: PipelineOptions, parts: Pi
 
     const text = has_text ? await readText(exchange) : '';
     const call = new Call(exchange, input, { text, body: parseBody(text) });
-    const answer = await route.handle(call);
+    const answer = await handle?.(call);
     // A handler that reads the body as a stream ends when it has read all of it.
     if (body_kind === 'stream') exchange.has_read_body = true;
     return toResponse(answer);

@@ -39,10 +39,7 @@ interface HoldOptions {
  */
 export function holdPort({ addresses, port, file }: HoldOptions): PortHold | undefined {
   const held = readHeld(file);
-  const release = () => {
-    for (const holder of findHolders(file)) endHolder(holder);
-    rmSync(file, { force: true });
-  };
+  const release = () => releaseHold(file);
   if (held && held.port === port && held.addresses.join() === addresses.join()) return { release };
   release();
   const sockets: number[] = [];
@@ -58,6 +55,12 @@ export function holdPort({ addresses, port, file }: HoldOptions): PortHold | und
   } finally {
     for (const socket of sockets) libc.close(socket);
   }
+}
+
+/** Ends the holder of a file, so that other programs can have its port. */
+export function releaseHold(file: string): void {
+  for (const holder of findHolders(file)) endHolder(holder);
+  rmSync(file, { force: true });
 }
 
 /** Returns the holder that the file names, if it runs. */

@@ -4,7 +4,7 @@ import { inOneMinute, type Limit, perMinute } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { networkOf } from '../networks.ts';
-import { type Caller, nameCaller } from '../tokens/caller.ts';
+import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
 import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
 
@@ -15,6 +15,9 @@ import type { Addresses, PeerServer } from './addresses.ts';
 const POLLS = perMinute('polls', 12_000, { window_ms: 10_000, counted: 'here' });
 /** Requests with an invalid or expired token. A game that was released with one may have many players. */
 const REFUSED_TOKENS = inOneMinute('refused-tokens', 1_200, { by: 'address', counted: 'here' });
+
+/** Kinds of tokens that many callers have. */
+const SHARED_KINDS: ReadonlySet<CallerKind> = new Set(['public', 'development', 'share']);
 
 /** A client, whose address may be looked up on first use. */
 interface Client {
@@ -44,12 +47,14 @@ interface RateLimiterDependencies {
   limits: Limits;
   addresses: Addresses;
   events: Events;
+  /** Called for each request that is over a limit. */
+  onRefused: (limit: Limit) => void;
 }
 
-export function createRateLimiter({ limits, addresses, events }: RateLimiterDependencies): RateLimiter {
+export function createRateLimiter({ limits, addresses, events, onRefused }: RateLimiterDependencies): RateLimiter {
   let has_reported_proxy = false;
 
-  function apply(verdict: Verdict, counted: CountedRequest): void {
+  function apply(verdict: Verdict, limit: Limit, counted: CountedRequest): void {
     const { request, server, headers } = counted;
     headers['ratelimit-limit'] = String(verdict.limit);
     headers['ratelimit-remaining'] = String(verdict.remaining);
@@ -58,13 +63,14 @@ export function createRateLimiter({ limits, addresses, events }: RateLimiterDepe
       has_reported_proxy = true;
       events.emit({ event: 'proxy_not_trusted', address: counted.address });
     }
+    if (!verdict.is_within) onRefused(limit);
     assertWithin(verdict);
   }
 
   function count(limit: Limit, caller: Caller | undefined, request: CountedRequest): MaybePromise<void> {
     const verdict = limits.count(limit, rateLimitKey(limit, caller, request));
-    if (verdict instanceof Promise) return verdict.then((known) => apply(known, request));
-    if (verdict) apply(verdict, request);
+    if (verdict instanceof Promise) return verdict.then((known) => apply(known, limit, request));
+    if (verdict) apply(verdict, limit, request);
   }
 
   return { count, countRefusedToken: (request) => count(REFUSED_TOKENS, undefined, request) };
@@ -80,9 +86,12 @@ export function rateLimitKey(limit: Limit, caller: Caller | undefined, client: C
   return readCallerKey(callerKey(limit.by === 'caller' ? caller : undefined, client));
 }
 
-/** Returns the key of a caller. All players of a game share one public token, so each is identified by address too. */
+/**
+ * Returns the key of a caller. All players of a game share one public token, and many people one link, so each is identified
+ * by address too.
+ */
 export function callerKey(caller: Caller | undefined, client: Client): CallerKey {
   if (!caller) return () => networkOf(client.address);
-  const is_shared = caller.kind === 'public' || caller.kind === 'development';
+  const is_shared = SHARED_KINDS.has(caller.kind);
   return is_shared ? () => `${nameCaller(caller)} ${networkOf(client.address)}` : nameCaller(caller);
 }

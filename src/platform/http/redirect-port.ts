@@ -1,36 +1,53 @@
 import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
-import { type Answering, handlersOf, listenAddresses, serveAll, serverLimits, stopAll } from './listen.ts';
-import { describeFailure, type ServedCertificates } from './tls-port.ts';
+import {
+  type Answering,
+  evictUntil,
+  handlersOf,
+  holdAndListen,
+  listenAddresses,
+  serveAll,
+  serverLimits,
+  stopAll,
+} from './listen.ts';
+import { describeFailure, isCovered, type ServedCertificates } from './tls-port.ts';
 
 const HTTPS_DEFAULT = 443;
 
 interface RedirectPortOptions {
   host: string;
   port: number;
+  /** The file that names the holder of the port; undefined if game servers run as the service's user. */
+  hold_file: string | undefined;
   /** The port for https. */
   https_port: number;
+  /** Hosts below this domain are answered here: they are game servers, and clients of WebSockets follow no redirect. */
+  servers_domain: string;
   request_timeout_ms: number;
   certificates: Pick<ServedCertificates, 'current'>;
   /** Answers requests for hosts without a certificate. */
-  answering: Pick<Answering, 'fetch' | 'websocket'>;
+  answering: Answering;
   /** Answers an authority that checks a host; undefined for all other requests. */
   answerChallenge(request: Request): Promise<Response> | undefined;
 }
 
 /**
  * Opens the port for http, which redirects to https: for hosts that have a certificate, since no other host can be served
- * there. Throws StartError if it cannot listen.
+ * there. Ends a game server that has the port. Throws StartError if it cannot listen.
  */
-export function openRedirectPort(options: RedirectPortOptions): { stop(): Promise<void> } {
-  const { host, port, https_port, request_timeout_ms, certificates, answering, answerChallenge } = options;
+export async function openRedirectPort(options: RedirectPortOptions): Promise<{ stop(): Promise<void> }> {
+  const { host, port, https_port, servers_domain, request_timeout_ms, certificates, answering, answerChallenge } =
+    options;
   const to_port = https_port === HTTPS_DEFAULT ? '' : `:${https_port}`;
 
   function fetch(request: Request, server: Server<unknown>): Response | Promise<Response> {
     const challenge = answerChallenge(request);
     if (challenge) return challenge;
     const url = URL.parse(request.url);
-    if (!url || !isCovered(url.hostname, certificates.current())) return answering.fetch(request, server);
+    const is_answered_here = url?.hostname.endsWith(`.${servers_domain}`) ?? true;
+    if (!url || is_answered_here || !isCovered(url.hostname, certificates.current())) {
+      return answering.fetch(request, server);
+    }
     const location = `https://${url.hostname}${to_port}${url.pathname}${url.search}`;
     return new Response(`Use ${location}\n`, { status: 308, headers: { location } });
   }
@@ -38,15 +55,11 @@ export function openRedirectPort(options: RedirectPortOptions): { stop(): Promis
   const { websocket } = answering;
   const handlers = handlersOf(websocket ? { fetch, websocket } : { fetch });
   try {
-    const servers = serveAll(listenAddresses(host), { port, ...serverLimits(request_timeout_ms), ...handlers });
-    return { stop: () => stopAll(servers) };
+    const listen = (reusePort: boolean) =>
+      serveAll(listenAddresses(host), { port, reusePort, ...serverLimits(request_timeout_ms), ...handlers });
+    const opened = await evictUntil(options, answering.evict, () => holdAndListen(options, listen));
+    return { stop: () => stopAll(opened.listening) };
   } catch (cause) {
     throw new StartError(describeFailure(cause, port, 'MUSTER_HTTP_PORT'), { cause });
   }
-}
-
-/** Returns whether a host has a certificate: one of its own, or of all names below its parent. */
-function isCovered(hostname: string, served: ReadonlyMap<string, unknown>): boolean {
-  const name = hostname.toLowerCase().replace(/\.$/, '');
-  return served.has(name) || served.has(name.replace(/^[^.]+/, '*'));
 }

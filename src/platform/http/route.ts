@@ -45,6 +45,16 @@ interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body ext
   errors?: readonly ErrorCode[];
   /** A page for people, which the API document leaves out. */
   is_page?: boolean;
+  /**
+   * Whether it may change something, so that the audit log records who called it. By default every method but GET does,
+   * unless its access to the game is `read`.
+   */
+  is_change?: boolean;
+  /**
+   * Names of parameters and members of body and answer that the audit log records, besides ids (`…_id`). Never of
+   * anything secret.
+   */
+  recorded?: readonly string[];
 }
 
 interface RouteEntry {
@@ -65,6 +75,8 @@ interface RouteEntry {
   response: TSchema | undefined;
   errors: readonly ErrorCode[];
   is_page: boolean;
+  is_change: boolean;
+  recorded: readonly string[];
 }
 
 export type HandledRoute = RouteEntry & { handle(call: AnyCall): Promise<unknown> };
@@ -95,7 +107,10 @@ export function route<
 }
 
 interface WatchedOptions<Kinds extends CallerKind, Query extends TObject, Shape extends TObject>
-  extends Omit<RouteOptions<Kinds, Query, TSchema, Shape>, 'body' | 'body_kind' | 'is_page' | 'response'> {
+  extends Omit<
+    RouteOptions<Kinds, Query, TSchema, Shape>,
+    'body' | 'body_kind' | 'is_page' | 'response' | 'is_change' | 'recorded'
+  > {
   /** The shape of the answer without its `watch`. */
   response: Shape;
 }
@@ -157,6 +172,8 @@ function entryOf<Kinds extends CallerKind, Query extends TObject, Body extends T
     response: options.response,
     errors: options.errors ?? [],
     is_page: options.is_page ?? false,
+    is_change: options.is_change ?? (method !== 'GET' && options.access !== 'read'),
+    recorded: options.recorded ?? [],
   };
 }
 

@@ -15,11 +15,11 @@ export interface Site {
   respond(visit: Visit): Promise<Response>;
 }
 
-/** A request to a site. */
+/** A request to a site or a game server. */
 export class Visit {
   readonly request: Request;
   readonly server: PeerServer | null;
-  /** The headers of rate limits, which are not sent: all headers of a site are its own. */
+  /** The headers of rate limits, which are not sent: all headers of the answer are those of the site or game server. */
   readonly headers = {};
   readonly #exchange: Exchange;
   readonly #rate_limiter: RateLimiter;
@@ -36,8 +36,23 @@ export class Visit {
     return this.#exchange.address;
   }
 
+  /** Whether the client uses https. */
+  get is_https(): boolean {
+    return this.#exchange.is_https;
+  }
+
+  /** Notes that the body was read to its end, so that the connection can carry the next request. */
+  noteBodyRead(): void {
+    this.#exchange.has_read_body = true;
+  }
+
   /** Counts the request by namespace and address. Throws API_RATE_LIMIT, and LIMITS_UNAVAILABLE where the limit says so. */
   count(limit: Limit, namespace_id: string): MaybePromise<void> {
     return this.#rate_limiter.count(limit, { kind: 'public', namespace_id }, this);
+  }
+
+  /** Counts the request by its address alone. Throws what `count` does. */
+  countAddress(limit: Limit): MaybePromise<void> {
+    return this.#rate_limiter.count(limit, undefined, this);
   }
 }

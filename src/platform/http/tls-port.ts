@@ -2,10 +2,19 @@ import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { isErrno } from '../processes.ts';
-import { type Answering, handlersOf, listenAddresses, serveAll, serverLimits, stopAll } from './listen.ts';
+import {
+  type Answering,
+  evictUntil,
+  handlersOf,
+  holdAndListen,
+  listenAddresses,
+  serveAll,
+  serverLimits,
+  stopAll,
+} from './listen.ts';
 
 /** A certificate with its chain, and its private key, in PEM. */
-interface KeyPair {
+export interface KeyPair {
   certificate: string;
   key: string;
 }
@@ -22,15 +31,15 @@ interface TlsPortOptions {
   host: string;
   port: number;
   request_timeout_ms: number;
-  /**
-   * Whether the port is opened a second time before it is closed, so that certificates change without a pause. Other
-   * programs of this user, such as game servers, could then open it too.
-   */
-  can_share: boolean;
+  /** The file that names the holder of the port; undefined if game servers run as the service's user. */
+  hold_file: string | undefined;
   certificates: ServedCertificates;
-  answering: Pick<Answering, 'fetch' | 'websocket'>;
+  answering: Answering;
   events: Events;
 }
+
+/** How long to wait before a port that could not be opened is tried again, doubled after each failure. */
+const RETRY_MS = { first: 1_000, max: 60_000 };
 
 /** The port for https. */
 export interface TlsPort {
@@ -39,20 +48,27 @@ export interface TlsPort {
 }
 
 /**
- * Opens the port for https as soon as there is a certificate. After every change of certificates, new connections get the
- * new ones, and open connections stay as they are; a connection that is opened at that moment may be refused. A client
- * that names a host without a certificate gets the first certificate. Throws StartError if the port cannot be opened.
+ * Opens the port for https as soon as there is a certificate, and ends a game server that has the port. After every change
+ * of certificates, new connections get the new ones, and open connections stay as they are; a connection that is opened at
+ * that moment may be refused. If the port cannot be opened with the new ones, tries again until it can. A client that names
+ * a host without a certificate gets the first certificate. Throws StartError if the port cannot be opened at first.
  */
-export function openTlsPort(options: TlsPortOptions): TlsPort {
-  const { port, can_share, certificates, events } = options;
-  let servers = listen(options);
+export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
+  const { port, certificates, answering, events } = options;
+  // A held port is opened a second time before it is closed, so that certificates change without a pause.
+  const { can_share, ...first } = await open(options);
+  let { servers } = first;
   /** Closed listeners that still have connections. */
   const replaced = new Set<Server<unknown>>();
   const report = (event: 'https_opened' | 'https_renewed') =>
     events.emit({ event, port, names: [...certificates.current().keys()] });
   if (servers.length > 0) report('https_opened');
 
-  function renew(): void {
+  let retry: Timer | undefined;
+  let retry_ms = RETRY_MS.first;
+
+  async function renew(): Promise<void> {
+    clearTimeout(retry);
     const before = servers;
     const retire = () => {
       for (const server of before) {
@@ -62,27 +78,49 @@ export function openTlsPort(options: TlsPortOptions): TlsPort {
     };
     if (!can_share) retire();
     try {
-      servers = listen(options);
-      report(before.length === 0 ? 'https_opened' : 'https_renewed');
+      servers = await evictUntil(options, answering.evict, () => listen(options, can_share));
     } catch (cause) {
       events.emit({ event: 'https_not_renewed', port, cause });
-      if (can_share) return;
+      if (!can_share) servers = [];
+      retry = setTimeout(renewSoon, retry_ms);
+      retry_ms = Math.min(RETRY_MS.max, retry_ms * 2);
+      return;
     }
+    retry_ms = RETRY_MS.first;
+    report(before.length === 0 ? 'https_opened' : 'https_renewed');
     if (can_share) retire();
   }
 
-  const unsubscribe = certificates.onChange(renew);
+  let renewed = Promise.resolve();
+  const renewSoon = () => {
+    renewed = renewed.then(renew);
+  };
+  const unsubscribe = certificates.onChange(renewSoon);
   return {
     async stop() {
       unsubscribe();
+      await renewed;
+      clearTimeout(retry);
       await stopAll([...servers, ...replaced]);
     },
   };
 }
 
+/** Holds the port, if it can be held, and listens with the current certificates. */
+async function open(options: TlsPortOptions): Promise<{ servers: Server<unknown>[]; can_share: boolean }> {
+  try {
+    return await evictUntil(options, options.answering.evict, () => {
+      const { listening, hold } = holdAndListen(options, (is_held) => listen(options, is_held));
+      return { servers: listening, can_share: hold !== undefined };
+    });
+  } catch (cause) {
+    throw new StartError(describeFailure(cause, options.port, 'MUSTER_HTTPS_PORT'), { cause });
+  }
+}
+
 /** Listens with the current certificates; at no address if there are none. */
-function listen(options: TlsPortOptions): Server<unknown>[] {
-  const { host, port, request_timeout_ms, can_share, certificates, answering } = options;
+function listen(options: TlsPortOptions, reusePort: boolean): Server<unknown>[] {
+  const { host, port, request_timeout_ms, certificates, answering } = options;
   const tls = [...certificates.current()].map(([serverName, { certificate: cert, key }]) => ({
     serverName,
     cert,
@@ -90,11 +128,13 @@ function listen(options: TlsPortOptions): Server<unknown>[] {
   }));
   if (tls.length === 0) return [];
   const limits = serverLimits(request_timeout_ms);
-  try {
-    return serveAll(listenAddresses(host), { port, reusePort: can_share, ...limits, tls, ...handlersOf(answering) });
-  } catch (cause) {
-    throw new StartError(describeFailure(cause, port, 'MUSTER_HTTPS_PORT'), { cause });
-  }
+  return serveAll(listenAddresses(host), { port, reusePort, ...limits, tls, ...handlersOf(answering) });
+}
+
+/** Returns whether a host has a certificate: one of its own, or of all names below its parent. */
+export function isCovered(hostname: string, served: ReadonlyMap<string, unknown>): boolean {
+  const name = hostname.toLowerCase().replace(/\.$/, '');
+  return served.has(name) || served.has(name.replace(/^[^.]+/, '*'));
 }
 
 /** Says why a port cannot be opened and what to do. */

@@ -1,6 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import { networkOf } from '../networks.ts';
 import { CallerSlots } from '../watch/caller-slots.ts';
+import { watchContent } from './watched-content.ts';
 
 /** The limit of one address, or of an IPv6 /64. Many players may share it, and a browser has a few transfers for each. */
 const PER_ADDRESS_MAX = 256;
@@ -65,36 +66,11 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
       if (!s3) return await open();
       const end = begin(address, client);
       try {
-        return endWith(await open(), end);
+        return watchContent(await open(), { onEnd: end });
       } catch (error) {
         end();
         throw error;
       }
     },
   };
-}
-
-/** Returns a copy of the content that calls `end` when it was read, failed or was cancelled. */
-function endWith(content: ReadableStream<Uint8Array>, end: EndTransfer): ReadableStream<Uint8Array> {
-  const reader = content.getReader();
-  return new ReadableStream(
-    {
-      async pull(sink) {
-        try {
-          const { done, value } = await reader.read();
-          if (!done) return sink.enqueue(value);
-          end();
-          sink.close();
-        } catch (error) {
-          end();
-          throw error;
-        }
-      },
-      async cancel(reason) {
-        end();
-        await reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
 }

@@ -14,4 +14,6 @@ export interface UpgradingServer extends PeerServer {
   // biome-ignore lint/suspicious/noExplicitAny: only the channel knows what its sockets hold.
   upgrade(request: Request, options: { data: any; headers?: Record<string, string> }): boolean;
   publish(topic: string, text: string): number;
+  /** Sets how long the connection of a request may be silent; at most 255 s. */
+  timeout(request: Request, seconds: number): void;
 }

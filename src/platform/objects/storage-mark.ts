@@ -5,7 +5,7 @@ import type { Objects } from './objects.ts';
 import { objectStorage } from './tables.ts';
 
 /** The folder of marks: a mark is the name of an object. Copies of all objects count as the same storage. */
-const FOLDER = 'storage-marks';
+export const MARKS_FOLDER = 'storage-marks';
 
 interface StorageOptions {
   queries: Queries;
@@ -33,7 +33,7 @@ export async function compareStorage({ queries, objects, place, events }: Storag
       return undefined;
     }
     const of_database = { place_of_database: known.place, mark_of_database: known.mark };
-    const advice = `Share that storage, or use one bucket for all processes. If these are the same files, put an empty file ${FOLDER}/${known.mark} beside them.`;
+    const advice = `Share that storage, or use one bucket for all processes. If these are the same files, put an empty file ${MARKS_FOLDER}/${known.mark} beside them.`;
     events.emit({ event: 'storage_differs', place, mark: own_mark, ...of_database, advice });
     return WARNING;
   } catch (cause) {
@@ -45,14 +45,14 @@ export async function compareStorage({ queries, objects, place, events }: Storag
 }
 
 async function readMarks(objects: Objects): Promise<string[]> {
-  const keys = await objects.list(FOLDER);
-  return [...keys.keys()].map((key) => key.slice(FOLDER.length + 1)).sort();
+  const keys = await objects.list(MARKS_FOLDER);
+  return [...keys.keys()].map((key) => key.slice(MARKS_FOLDER.length + 1)).sort();
 }
 
 async function addMark(objects: Objects): Promise<string> {
   const mark = crypto.randomUUID();
   const content = Buffer.from(`${mark}\n`);
-  await objects.put(`${FOLDER}/${mark}`, streamOf(content), content.length);
+  await objects.put(`${MARKS_FOLDER}/${mark}`, streamOf(content), content.length);
   return mark;
 }
 

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { HOP_BY_HOP } from '../http/hop-by-hop.ts';
 import { type AllowList, isPublicAddress, isUsualPort, portOf, toBareHost } from './addresses.ts';
 
 /** A problem of a target that its text alone shows. */
@@ -22,22 +23,8 @@ export function targetProblem(text: string, allowed: AllowList): TargetProblem |
   return isUsualPort(port) ? undefined : 'invalid-port';
 }
 
-/** Headers that only Muster sets: those of the connection, and those that say how to read the body (RFC 9110, 7.6.1). */
-const OWN_HEADERS = new Set([
-  'accept-encoding',
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+/** Headers that only Muster sets: those of the connection, and those that say how to read the body. */
+const OWN_HEADERS = new Set([...HOP_BY_HOP, 'accept-encoding', 'content-length', 'expect', 'host']);
 
 /** Returns whether only Muster may set the header. */
 export function isOwnHeader(name: string): boolean {

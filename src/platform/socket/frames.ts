@@ -86,6 +86,8 @@ export const frames = {
 
 /** The codes with which the service closes a socket (RFC 6455, 7.4). */
 export const CLOSE = {
+  /** A frame of the client is too long. */
+  too_long: 1009,
   /** The service stops; connect again in a moment. */
   restarting: 1012,
   /** The token did not come in time, is invalid, or has expired. */

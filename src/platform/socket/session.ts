@@ -6,7 +6,7 @@ import type { Caller } from '../tokens/caller.ts';
 import { nameCaller } from '../tokens/caller.ts';
 import type { View } from '../watch/views.ts';
 import type { Audiences, Member } from './audiences.ts';
-import { CLOSE, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
+import { CLOSE, FRAME_BYTES_MAX, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
 import type { AuthorizedSubscription, SubscriptionAuthorizer } from './subscription-authorizer.ts';
 
 export const SUBSCRIPTIONS_MAX = 256;
@@ -86,6 +86,10 @@ export class Session {
   }
 
   message(data: string | Uint8Array): void {
+    if (Buffer.byteLength(data) > FRAME_BYTES_MAX) {
+      this.stop(CLOSE.too_long, 'the frame is too long');
+      return;
+    }
     let parsed: unknown;
     try {
       this.#countFrame();

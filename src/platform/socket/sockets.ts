@@ -1,4 +1,3 @@
-import type { WebSocketHandler } from 'bun';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
@@ -10,15 +9,11 @@ import { inOneMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { CallerSlots, readCallerKey } from '../watch/caller-slots.ts';
 import { createAudiences } from './audiences.ts';
-import { CLOSE, FRAME_BYTES_MAX, SUBPROTOCOL } from './frames.ts';
+import { CLOSE, SUBPROTOCOL } from './frames.ts';
 import { Session } from './session.ts';
 import { createSubscriptionAuthorizer, type SubscriptionAuthorizerDependencies } from './subscription-authorizer.ts';
 
 const CHECK_EVERY_MS = 1_000;
-/** Seconds without a frame, or even an answer to a ping, after which a socket is closed. */
-const IDLE_TIMEOUT_S = 120;
-/** Larger than any body, because a client that does not read skips whole frames and never gets half of one. */
-const UNSENT_BYTES_MAX = 32 * 1024 ** 2;
 const RETRY_AFTER_MS = 5_000;
 const BEARER_PROTOCOL = 'bearer.';
 /** All players behind one address connect again at the same moment after the service was away. */
@@ -35,8 +30,6 @@ export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependen
 }
 
 export interface Sockets extends Upgrades {
-  /** The handlers for Bun's server. */
-  handlers: WebSocketHandler<Session>;
   /** Closes all sockets with `restarting`, and accepts no more. */
   stop(): void;
 }
@@ -111,18 +104,6 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       noteEnd(session);
       freeSlot();
       throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
-    },
-    handlers: {
-      idleTimeout: IDLE_TIMEOUT_S,
-      sendPings: true,
-      maxPayloadLength: FRAME_BYTES_MAX,
-      backpressureLimit: UNSENT_BYTES_MAX,
-      closeOnBackpressureLimit: true,
-      perMessageDeflate: false,
-      open: (socket) => socket.data.open(socket),
-      message: (socket, data) => socket.data.message(data),
-      drain: (socket) => socket.data.drain(),
-      close: (socket) => socket.data.close(),
     },
     stop() {
       is_stopping = true;

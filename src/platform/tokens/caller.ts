@@ -24,7 +24,8 @@ export type Caller =
   | { kind: 'development_player'; namespace_id: string; player_id: string }
   | ({ kind: 'cloud'; game_id: string } & Issued)
   | ({ kind: 'service'; namespace_id: string } & Issued)
-  | { kind: 'device_link'; device_link_id: string };
+  | { kind: 'device_link'; device_link_id: string }
+  | { kind: 'share'; share_id: string };
 
 export type CallerKind = Caller['kind'];
 
@@ -49,5 +50,7 @@ export function nameCaller(caller: Caller): string {
       return `cloud:${caller.game_id}`;
     case 'device_link':
       return `device_link:${caller.device_link_id}`;
+    case 'share':
+      return `share:${caller.share_id}`;
   }
 }

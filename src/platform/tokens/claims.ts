@@ -24,6 +24,8 @@ const ENTITLEMENTS: Record<CallerKind, number> = {
   development_player: 9,
   device_link: 14,
   service: 19,
+  // Not in the reference API, whose numbers are lower.
+  share: 64,
 };
 
 export function encodeClaims({ expires_at, issued_at, token_id, caller }: Claims): Uint8Array {
@@ -73,6 +75,8 @@ function callerFields(caller: Caller): Field[] {
       return [[1, writeUuid(caller.game_id)]];
     case 'device_link':
       return [[1, writeUuid(caller.device_link_id)]];
+    case 'share':
+      return [[1, writeUuid(caller.share_id)]];
     case 'development_player':
       return [
         [1, writeUuid(caller.namespace_id)],
@@ -102,6 +106,8 @@ function readCaller(kind: CallerKind, fields: MessageFields): Caller {
       return { kind, game_id: fields.uuid(1) };
     case 'device_link':
       return { kind, device_link_id: fields.uuid(1) };
+    case 'share':
+      return { kind, share_id: fields.uuid(1) };
     case 'development_player':
       return { kind, namespace_id: fields.uuid(1), player_id: fields.uuid(2) };
     case 'development':

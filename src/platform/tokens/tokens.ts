@@ -26,6 +26,7 @@ export const LIFETIMES_MS: Record<CallerKind, number> = {
   cloud: 365 * DAY_MS,
   service: 15 * 365 * DAY_MS,
   device_link: HOUR_MS,
+  share: 30 * DAY_MS,
 };
 
 /**
@@ -49,6 +50,7 @@ export const LABELS: Record<CallerKind, string> = {
   cloud: 'cloud',
   service: 'env_svc',
   device_link: 'device',
+  share: 'share',
 };
 
 export interface IssueOptions {

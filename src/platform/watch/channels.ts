@@ -3,6 +3,7 @@ import type { Queries } from '../database/database.ts';
 import { coalesceRuns } from '../runs.ts';
 import { type Feed, subscribeAll } from './feed.ts';
 import { createLogChannel } from './log-channel.ts';
+import { createRowsChannel } from './rows-channel.ts';
 import { createSharedReads } from './shared-reads.ts';
 import { createStateChannel } from './state-channel.ts';
 import { createVersionReads } from './version-reads.ts';
@@ -82,8 +83,10 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
     },
   });
 
-  const openChannel = (view: View) =>
-    view.kind === 'state' ? createStateChannel(view, tools) : createLogChannel(view, tools);
+  function openChannel(view: View): SharedChannel {
+    if (view.kind === 'state') return createStateChannel(view, tools);
+    return view.kind === 'rows' ? createRowsChannel(view, tools) : createLogChannel(view, tools);
+  }
 
   function open(view: View): Entry {
     const channel = openChannel(view);

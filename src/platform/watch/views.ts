@@ -1,4 +1,5 @@
 import { createBatches } from './batches.ts';
+import type { Row } from './rows.ts';
 
 /**
  * A state whose changes can be watched. All callers with the same key (as JSON) share one read, so everything that the
@@ -31,9 +32,25 @@ export interface AppendOnlyLog<Key, Content> {
   from(key: Key, number: number): Promise<LogPage<Content>>;
 }
 
+/** A list at a moment. */
+export interface RowsState {
+  /** The versions of the topics at exactly that moment: read in one snapshot of the database with the rows. */
+  versions: ReadonlyMap<string, number>;
+  /** The members of the body besides the rows. Bodies with changes have them too. */
+  head: object;
+  rows: Row[];
+}
+
+/** A list of which watchers are sent only the rows that change. All callers with the same key share one read. */
+export interface WatchableRows<Key> {
+  topics(key: Key): string[];
+  read(key: Key): Promise<RowsState>;
+}
+
 /** The answer of a GET, which can be read repeatedly. Views with the same name have the same content. */
 export type View<Body extends object = object> = { name: string; topics: string[] } & (
   | { kind: 'state'; read(): Promise<Body> }
+  | { kind: 'rows'; read(): Promise<RowsState> }
   | {
       kind: 'log';
       last(): Promise<LogPage<Body>>;
@@ -79,6 +96,14 @@ export function watchState<Key, State, Body extends object>(
     topics: watchable.topics(key),
     read: async () => toBody(await readState(watchable, key)),
   };
+}
+
+/**
+ * Returns the view of a list. A body has all `rows`, or the `changes` since the state that its watcher has seen, with the
+ * other members of `head`.
+ */
+export function watchRows<Key>(list: WatchableRows<Key>, key: Key): View<never> {
+  return { kind: 'rows', name: nameOf(list, key), topics: list.topics(key), read: () => list.read(key) };
 }
 
 /** Returns the view of an append-only log. Each body has the entries since the previous one. */

@@ -407,6 +407,28 @@ describe('bundles', () => {
     expect([others, beside]).toEqual([[], BESIDE]);
   });
 
+  test('get nothing of the machine by their configuration', async () => {
+    const content = JSON.stringify({
+      process: {
+        args: ['/server'],
+        noNewPrivileges: false,
+        capabilities: { bounding: ['CAP_SYS_ADMIN'] },
+        rlimits: [],
+      },
+      root: { path: '/', readonly: false },
+      mounts: [{ destination: '/host', type: 'bind', source: '/', options: ['rbind', 'rw'] }],
+      hooks: { prestart: [{ path: '/bin/sh', args: ['sh', '-c', 'id > /note'] }] },
+      linux: { namespaces: [], devices: [{ path: '/dev/sda', type: 'b', major: 8, minor: 0 }], seccomp: {} },
+      annotations: { 'run.oci.keep_original_groups': '1' },
+    });
+    const { refusal, config: kept, beside } = await unpackBundle({ name: 'config.json', content }, ...ROOTFS);
+    expect(refusal).toBeUndefined();
+    expect(Object.keys(kept ?? {}).sort()).toEqual(['ociVersion', 'process', 'root']);
+    expect(Object.keys(kept?.process ?? {}).sort()).toEqual(['args', 'cwd', 'env', 'user']);
+    expect(kept?.root).toEqual({ path: 'rootfs' });
+    expect(beside).toEqual(BESIDE);
+  });
+
   const CASES: [what: string, entries: TarEntry[], refusal: string | RegExp][] = [
     ['without a configuration', ROOTFS, 'it has no config.json and rootfs/ at its top.'],
     ['without files', [config({ args: ['/s'] })], 'it has no config.json and rootfs/ at its top.'],

@@ -8,7 +8,9 @@ import { createUploads, type Uploads } from '../../../src/features/uploads/uploa
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { type DiskSpace, storageFull, UNLIMITED_SPACE } from '../../../src/platform/disk-space.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { createTransfers } from '../../../src/platform/http/transfers.ts';
 import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
+import { createSignedLinks } from '../../../src/platform/objects/links.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { placeOfBuild } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
@@ -19,6 +21,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const KEY = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
 const NO_BUILD = async () => new Set<string>();
 
 const muster = shareService();
@@ -29,11 +32,10 @@ beforeAll(async () => {
   database = openDatabase(muster.database_address, 4);
   game = await makeGame(muster.api, muster.administrator_token);
   const { clock, config } = muster;
-  const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
   uploads = createUploads({
     ...{ database, clock, events: { emit() {} } },
     objects: createDiskObjects(join(config.data_directory, 'objects')),
-    presigner: createPresigner(key, clock, config.public_url),
+    presigner: createPresigner(KEY, clock, config.public_url),
   });
 });
 afterAll(() => database[Symbol.asyncDispose]());
@@ -244,6 +246,8 @@ describe('unused builds: on a disk without space', () => {
     let asked = 0;
     const feature = openBuilds({
       ...{ database, clock, uploads, directory, available: { kinds: [] }, unpacked_days: 0 },
+      links: createSignedLinks(KEY, clock, muster.config.public_url),
+      transfers: createTransfers({ transfers_max: 1, s3: undefined, limits: { is_on: true, scale: 1 } }),
       events: { emit: (event) => void events.push(event) },
       buildsInUse: async () => {
         asked += 1;

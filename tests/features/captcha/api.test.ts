@@ -54,7 +54,9 @@ describe('a request with a captcha', () => {
     const found = await at.ask(game, 'find', solved(at.captcha()));
     expect(outcomeOf(found)).toBe('200');
     const receipt = await at.receiptOf(game, found);
-    expect(receipt.captcha).toEqual({ decision: 'solved', provider: 'hcaptcha' });
+    const { exchange, ...decided_by } = receipt.captcha;
+    expect(decided_by).toEqual({ decision: 'solved', provider: 'hcaptcha' });
+    expect(exchange).toMatchObject({ status: 200, answer: { success: true } });
     const { checked, captcha: settled, decided } = receipt.stages_ms;
     expect([checked, settled, decided]).toEqual([checked, settled, decided].toSorted((one, other) => one - other));
     expect(outcomeOf(await at.ask(game, 'create', solved(at.captcha(), 'turnstile')))).toBe('200');
@@ -93,7 +95,9 @@ describe('a request with a captcha', () => {
     const let_in = await at.ask(game, 'find', solved(at.captcha('500')), open);
     expect(outcomeOf(let_in)).toBe('200');
     const receipt = await at.receiptOf(game, let_in, open);
-    expect(receipt.captcha).toEqual({ decision: 'let_through', provider: 'hcaptcha', reasons: ['status 500'] });
+    const { exchange, ...decided_by } = receipt.captcha;
+    expect(decided_by).toEqual({ decision: 'let_through', provider: 'hcaptcha', reasons: ['status 500'] });
+    expect(exchange).toMatchObject({ status: 500 });
     expect(outcomeOf(await at.ask(game, 'find', solved(at.captcha('wrong')), open))).toBe('400 CAPTCHA_CAPTCHA_FAILED');
     // An unchecked captcha admits only its own request.
     expect(outcomeOf(await at.ask(game, 'find', {}, open))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CompressedFiles, openCompressedFiles } from '../../../src/features/cdn/compressed-files.ts';
+import { createDiskSpace, type DiskSpace, storageFull, UNLIMITED_SPACE } from '../../../src/platform/disk-space.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -13,12 +14,14 @@ const LARGE = 5 * 1024 ** 2;
 let directory: string;
 let files: CompressedFiles;
 let emitted: ServiceEvent[];
+const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
+const openFiles = (space: DiskSpace = UNLIMITED_SPACE) =>
+  openCompressedFiles({ directory, bytes_max: BYTES_MAX, at_once: 1, events, space });
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'muster-compressed-'));
   await Bun.write(join(directory, 'left.gzip'), 'of an earlier start');
   emitted = [];
-  const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
-  files = await openCompressedFiles({ directory, bytes_max: BYTES_MAX, at_once: 1, events });
+  files = await openFiles();
 });
 afterEach(async () => {
   await files[Symbol.asyncDispose]();
@@ -140,5 +143,31 @@ describe('the cache of compressed files', () => {
     expect(emitted.map(({ event }) => event)).toEqual(['file_not_compressed']);
     expect(await readdir(directory)).toEqual([]);
     expect(await files.find(original, 'gzip')).toBeDefined();
+  });
+
+  test('compressed files: the reserve of the disk is left alone, without an event for each request', async () => {
+    const options = { directory, reserve_bytes: Number.MAX_SAFE_INTEGER, events };
+    await using none = await openFiles(createDiskSpace(options));
+    const original = makeOriginal(text(50_000));
+    expect(await none.find(original, 'gzip')).toBeUndefined();
+    expect(original.reads).toBe(0);
+    expect(await readdir(directory)).toEqual([]);
+    expect(emitted).toEqual([]);
+  });
+
+  test('compressed files: one that reaches the reserve while it is written is removed, and is tried again', async () => {
+    let bytes_left = 10_000;
+    const createMeter = () => async (bytes: number) => {
+      bytes_left -= bytes;
+      if (bytes_left < 0) throw storageFull();
+    };
+    await using few = await openFiles({ ...UNLIMITED_SPACE, createMeter });
+    const original = makeOriginal(digits(50_000));
+    expect(await few.find(original, 'gzip')).toBeUndefined();
+    expect(original.reads).toBe(1);
+    expect(await readdir(directory)).toEqual([]);
+    expect(emitted).toEqual([]);
+    bytes_left = 100_000;
+    expect(await few.find(original, 'gzip')).toBeDefined();
   });
 });

@@ -49,12 +49,16 @@ describe('a device link cannot be completed', () => {
 
 describe('a completed device link', () => {
   test('gives the waiting tool a cloud token of the game, once', async () => {
-    const { device_link_id, device_link_token, device_link_url } = await prepare();
+    const { device_link_id, device_link_token, device_link_url, code } = await prepare();
     expect(device_link_id).toMatch(/^[0-9a-f-]{36}$/);
     expect(device_link_token).toStartWith('device.');
     const page = await opened.api.get(device_link_url);
     expect(page.status).toBe(200);
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(code).toMatch(/^[2-9A-HJ-NP-TV-Z]{4}-[2-9A-HJ-NP-TV-Z]{4}$/);
+    expect(page.body).toContain(`<p class="code">${code}</p>`);
+    expect((await prepare()).code).not.toBe(code);
+    expect(await opened.api.get(`${device_link_url}x`)).toMatchObject({ status: 400, body: { code: 'TOKEN_ERROR' } });
 
     const { body: before } = await look(device_link_token);
     const waiting = look(device_link_token, before.watch.index);
@@ -68,6 +72,24 @@ describe('a completed device link', () => {
       status: 400,
       body: { code: 'CLOUD_DEVICE_LINK_ALREADY_COMPLETE' },
     });
+  });
+
+  test('has a short address until it expires, which leads to the page and to no other link', async () => {
+    await using late = await openTestService();
+    const { device_link_id, device_link_url, short_url } = await late.api.ok('POST', '/cloud/devices/links');
+    const follow = (url: string) => fetch(url, { redirect: 'manual' });
+    const found = await follow(short_url);
+    expect([found.status, new URL(found.headers.get('location') ?? '', short_url).href]).toEqual([
+      302,
+      device_link_url,
+    ]);
+    // Of the future, of another version of UUIDs, and no UUID.
+    const future = Bun.randomUUIDv7('hex', late.clock.now().getTime() + HOUR_MS);
+    const wrong = [future, 'ffffffff-ffff-4fff-bfff-ffffffffffff', '00000000-0000-7000-8000-000000000000'];
+    for (const id of wrong) expect((await follow(short_url.replace(device_link_id, id))).status).toBe(400);
+    expect((await follow(`${short_url}x`)).status).not.toBe(302);
+    late.clock.advance(HOUR_MS + 61_000);
+    expect((await follow(short_url)).status).toBe(400);
   });
 
   test('is completed by one of two concurrent people', async () => {

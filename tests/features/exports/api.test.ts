@@ -113,3 +113,22 @@ test('exports: a log has one line for each line of the server, and none is a for
   const answer = await opened.api.post(nothing, game.cloud_token, { stream: 'std_out' });
   expect(answer.body.code).toBe('MATCHMAKER_LOBBY_NOT_FOUND');
 });
+
+test('exports: the log of a server is text, with a time before each line', async () => {
+  const environment = `/games/${game.game_id}/environments/${game.namespace_id}`;
+  const { servers } = await opened.api.ok('GET', `${environment}/servers`, { token: game.cloud_token });
+  const path = `${environment}/servers/${servers[0].id}/logs/export`;
+  const text = await waitFor(async () => {
+    const { url } = await opened.api.ok('POST', path, { token: game.cloud_token, body: { stream: 'std_out' } });
+    const downloaded = await download(url);
+    expect(downloaded.headers.get('content-disposition')).toBe('attachment; filename="server-log.txt"');
+    return downloaded.text.includes('three') && downloaded.text;
+  }, 'the lines in the log');
+  const [first, second, end] = text.split('\n');
+  expect(first).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z =HYPERLINK\("https:\/\/elsewhere.example"\)$/);
+  expect(second).toEndWith('Z two, "three"');
+  expect(end).toBe('');
+  const nothing = `${environment}/servers/${crypto.randomUUID()}/logs/export`;
+  const answer = await opened.api.post(nothing, game.cloud_token, { stream: 'std_out' });
+  expect(answer.body.code).toBe('SERVERS_SERVER_NOT_FOUND');
+});

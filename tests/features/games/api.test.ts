@@ -83,7 +83,7 @@ describe('a game', () => {
     expect(answer.game).toEqual({
       game_id,
       create_ts: expect.any(String),
-      name_id: expect.stringMatching(/^two-tanks-[a-z0-9]{3}$/),
+      name_id: 'two-tanks',
       display_name: 'Two Tanks',
       developer_group_id: game.group_id,
       total_player_count: 0,
@@ -118,11 +118,27 @@ describe('a game', () => {
     expect(answers.map(outcomeOf)).toEqual(Array(40).fill('200'));
     const games = await Promise.all(answers.map(({ body }) => read(body.game_id)));
     const name_ids = games.map(({ name_id }) => name_id);
-    for (const name_id of name_ids) expect(name_id).toMatch(/^same-[a-z0-9]{3}$/);
+    expect(name_ids).toContain('same');
+    for (const name_id of name_ids) expect(name_id).toMatch(/^same(-[a-z0-9]{3})?$/);
     expect(new Set(name_ids).size).toBe(40);
   });
 
+  test('with if_missing, is the one of the group with this name, also concurrently', async () => {
+    const make = async (body: object = {}) =>
+      (await create({ display_name: 'Only One', if_missing: true, ...body })).body.game_id;
+    const made = await Promise.all(Array.from({ length: 8 }, () => make()));
+    expect(new Set(made).size).toBe(1);
+    const other_group = await makeGame(muster.api, muster.administrator_token);
+    const others = await Promise.all([
+      ...[make({ if_missing: false }), make({ display_name: 'Only Two' })],
+      make({ developer_group_id: other_group.group_id }),
+    ]);
+    expect(new Set([made[0], ...others]).size).toBe(4);
+    expect(await make()).toBe(made[0]);
+  });
+
   test('gets another name id when a random one is taken, but gives up after some tries', async () => {
+    await create({ display_name: 'Dice' });
     const chance = spyOn(Math, 'random').mockReturnValue(0);
     try {
       const { body } = await create({ display_name: 'Dice' });

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { selectGroupOfOldRequest } from '../../../src/features/groups/members-store.ts';
 import { deleteEndedInvites } from '../../../src/features/groups/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { openTestDatabase } from '../../support/database.ts';
@@ -12,6 +13,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const MEMBERS_MAX = 256;
+const REQUESTS_MAX = 1_000;
 
 const muster = shareService();
 
@@ -38,6 +40,71 @@ test('groups: a closed group that is opened admits waiting join requests until i
   expect(seen).toMatchObject({ publicity: 'open', member_count: MEMBERS_MAX });
   const { join_requests } = await muster.api.ok('GET', `${group}/join-requests`, owner);
   expect(join_requests).toHaveLength(1);
+});
+
+test('join requests: a group keeps the newest, each for 30 days', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const group = `/group/groups/${game.group_id}`;
+  const owner = { token: muster.administrator_token };
+  const [one, other] = [await makeGuest(muster.api, game), await makeGuest(muster.api, game)];
+  await muster.api.ok('POST', `${group}/join-request`, { token: one.token, body: {} });
+  await using database = openDatabase(muster.database_address, 1);
+  // A minute later, as many others ask as may wait.
+  await database.queries.execute(sql`
+    with people as (
+      insert into identities (identity_id, display_name, account_number, is_registered, is_admin, create_ts)
+      select gen_random_uuid(), 'Guest', 0, false, false, now() from generate_series(1, ${REQUESTS_MAX}::int)
+      returning identity_id
+    )
+    insert into group_join_requests (group_id, identity_id, ts)
+    select ${game.group_id}::uuid, identity_id, ${new Date(muster.clock.now().getTime() + 60_000).toISOString()}::timestamptz
+    from people`);
+  const waiting = async () =>
+    (
+      await database.queries.execute<{ identity_id: string }>(
+        sql`select identity_id from group_join_requests where group_id = ${game.group_id}`,
+      )
+    ).map(({ identity_id }) => identity_id);
+  muster.clock.advance(120_000);
+  const index = await muster.api.ok('GET', `${group}/profile`, { token: one.token });
+  expect(index.group.is_current_identity_requesting_join).toBe(true);
+  await muster.api.ok('POST', `${group}/join-request`, { token: other.token, body: {} });
+  const kept = await waiting();
+  expect([kept.length, kept.includes(one.identity_id), kept.includes(other.identity_id)]).toEqual([
+    REQUESTS_MAX,
+    false,
+    true,
+  ]);
+  const { join_requests } = await muster.api.ok('GET', `${group}/join-requests?count=1`, owner);
+  expect(join_requests).toHaveLength(1);
+
+  muster.clock.advance(29 * DAY_MS);
+  const { token } = await makeGuest(muster.api, game);
+  await muster.api.ok('POST', `${group}/join-request`, { token, body: {} });
+  muster.clock.advance(2 * DAY_MS);
+  // Another process on the database removes them at its start.
+  await using beside = await openTestService({}, { beside: muster });
+  expect(beside.administrator_token).toBeString();
+  await waitFor(async () => (await waiting()).length === 1, 'the old requests to be removed');
+});
+
+test('join requests: an index finds the old ones', async () => {
+  await using test_database = await openTestDatabase();
+  await using database = openDatabase(test_database.address, 1);
+  const { queries } = database;
+  await queries.execute(sql`
+    with people as (
+      insert into identities (identity_id, display_name, account_number, is_registered, is_admin, create_ts)
+      select gen_random_uuid(), 'Guest', 0, false, false, now() from generate_series(1, 20000) returning identity_id
+    ), founded as (
+      insert into groups (group_id, display_name, owner_identity_id, create_ts)
+      select gen_random_uuid(), 'Group', identity_id, now() from people limit 1 returning group_id
+    )
+    insert into group_join_requests (group_id, identity_id, ts) select group_id, identity_id, now() from people, founded`);
+  await queries.execute(sql`analyze group_join_requests`);
+  const before = await countScans(queries, 'group_join_requests');
+  expect(await selectGroupOfOldRequest(queries, new Date(Date.now() - DAY_MS))).toBeUndefined();
+  expect(await countScans(queries, 'group_join_requests')).toBe(before);
 });
 
 test('invites: they are removed 30 days after their end; active ones stay', async () => {

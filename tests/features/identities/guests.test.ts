@@ -16,10 +16,12 @@ const muster = shareService();
 
 test('guests: one is removed 30 days after the last token expired, unless something refers to it', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
-  const [ended, renewed, banned] = [await guest(), await guest(), await guest()];
+  const [ended, renewed, banned, asking] = [await guest(), await guest(), await guest(), await guest()];
   const member = await makeMember(muster, game);
   const owner = { token: muster.administrator_token };
   await muster.api.ok('POST', `/group/groups/${game.group_id}/bans/${banned.identity_id}`, owner);
+  // An unanswered request must not keep its guest, because any guest can send one to any open group.
+  await muster.api.ok('POST', `/group/groups/${game.group_id}/join-request`, { token: asking.token, body: {} });
   const browser = await muster.api.ok('POST', '/auth/tokens/identity', {
     body: {},
     headers: { origin: muster.config.public_url },
@@ -46,6 +48,8 @@ test('guests: one is removed 30 days after the last token expired, unless someth
   expect(await isThere(ended)).toBe(true);
   muster.clock.advance(2 * DAY_MS);
   await removeWhatIsDue(ended.identity_id);
+  muster.clock.advance(31 * DAY_MS);
+  await removeWhatIsDue(asking.identity_id);
   for (const person of [renewed, banned, member]) expect(await isThere(person)).toBe(true);
   const [picture] = await database.queries.execute(sql`
     select from uploads where upload_id = ${upload_id} and discard_ts is null`);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createIdentities } from '../../../src/features/identities/identities.ts';
+import { createIdentities, type IdentitiesDependencies } from '../../../src/features/identities/identities.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { loadKey } from '../../../src/platform/tokens/keys.ts';
 import { createTokens } from '../../../src/platform/tokens/tokens.ts';
 import { createMovedClock } from '../../support/clock.ts';
@@ -8,6 +9,7 @@ import { openTestDatabase } from '../../support/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -99,9 +101,11 @@ describe('profiles', () => {
   });
 });
 
-test('identities: a deletion happens after 30 days, unless it is cancelled', async () => {
-  await using test_database = await openTestDatabase();
-  await using database = openDatabase(test_database.address, 2);
+/** Creates identities without anything else of a service, in a database of their own. */
+async function openIdentities(replaced: Partial<IdentitiesDependencies> = {}) {
+  await using opening = new AsyncDisposableStack();
+  const test_database = opening.use(await openTestDatabase());
+  const database = opening.use(openDatabase(test_database.address, 2));
   const clock = createMovedClock();
   const tokens = await createTokens(await loadKey(database.queries, clock, 'token'), clock);
   const identities = createIdentities({
@@ -114,7 +118,43 @@ test('identities: a deletion happens after 30 days, unless it is cancelled', asy
     discardPicture: async () => {},
     leaveGroups: async () => {},
     refresh_key: await loadKey(database.queries, clock, 'refresh'),
+    ...replaced,
   });
+  const everything = opening.move();
+  return { identities, clock, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+}
+
+test('identities: a deletion that fails is repeated, and those after it happen', async () => {
+  const emitted: ServiceEvent[] = [];
+  let failing: string | undefined;
+  await using only = await openIdentities({
+    events: { emit: (event) => void emitted.push(event) },
+    leaveGroups: async (identity_id) => {
+      if (identity_id === failing) throw new Error('its group is busy');
+    },
+  });
+  const { identities, clock } = only;
+  const [first, second] = [await identities.createGuest(), await identities.createGuest()];
+  for (const { identity_id } of [first, second]) {
+    await identities.requestDeletion(identity_id);
+    clock.advance(60_000);
+  }
+  failing = first.identity_id;
+  clock.advance(30 * DAY_MS);
+  const working = new AbortController();
+  const { stopped } = identities.startForgetting(working.signal);
+  await waitFor(() => emitted.some(({ event }) => event === 'loop_failed'), 'the failure to be logged');
+  await expect(identities.get(second.identity_id)).rejects.toMatchObject({ code: 'IDENTITY_NOT_FOUND' });
+  expect(await identities.get(first.identity_id)).toMatchObject({ display_name: 'Guest' });
+  failing = undefined;
+  await waitFor(() => emitted.filter(({ event }) => event === 'identity_forgotten').length === 2, 'the repetition');
+  working.abort();
+  await stopped;
+});
+
+test('identities: a deletion happens after 30 days, unless it is cancelled', async () => {
+  await using only = await openIdentities();
+  const { identities, clock } = only;
   const [leaving, staying] = [await identities.createGuest(), await identities.createGuest()];
   const { refresh_token } = await identities.sessions.open(leaving.identity_id);
   for (const { identity_id } of [leaving, staying]) await identities.requestDeletion(identity_id);

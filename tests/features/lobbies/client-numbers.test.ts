@@ -21,7 +21,7 @@ beforeAll(() => {
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
-/** Creates a lobby with room for many, and what it takes to seat the players of one client in it. */
+/** Creates a lobby with room for many players, and functions that seat players of one client in it. */
 async function makeLobby() {
   const game = await makeControlledGame(muster);
   const { lobby_id } = await seatOf(find(muster, game));
@@ -58,7 +58,7 @@ async function makeLobby() {
       const how = { reason: 'disconnected', now: muster.clock.now() } as const;
       await removePlayers(database.queries, namespace_id, isAmong([row?.player_id ?? '']), how);
     },
-    /** Gives a player the number that it has if an earlier release has seated it. */
+    /** Removes a player's number, as if an earlier release had seated the player. */
     async forgetNumber(number: number): Promise<void> {
       await database.queries.execute(sql`
         update players set client_number = default
@@ -76,7 +76,7 @@ const OVER = { party: 0, is_over_alone: true };
 /** Over the limit, unless an exact search finds it is not. */
 const MAYBE_OVER = { party: 0, is_over_alone: false };
 
-test('client numbers: a player gets the lowest free number, and a party all of its own', async () => {
+test('client numbers: each player, also of a party, gets the lowest free number', async () => {
   const lobby = await makeLobby();
   expect(await lobby.seat(8, 5)).toBe('seated');
   await lobby.leave(2);
@@ -105,7 +105,7 @@ test('client numbers: players above a lowered limit count until they leave', asy
   expect(await lobby.seat(2)).toEqual(OVER);
 });
 
-test('client numbers: players whom an earlier release has seated count too', async () => {
+test('client numbers: players without a number, seated by an earlier release, count too', async () => {
   const lobby = await makeLobby();
   await lobby.seat(2);
   await lobby.forgetNumber(1);
@@ -115,7 +115,7 @@ test('client numbers: players whom an earlier release has seated count too', asy
   expect(await lobby.seatExactly(2)).toEqual(OVER);
 });
 
-test('client numbers: a limit in the thousands is exact, although a part of the numbers is searched at first', async () => {
+test('client numbers: a limit in the thousands is exact, although only some numbers are searched at first', async () => {
   const lobby = await makeLobby();
   const max = 2_000;
   expect(await lobby.seat(max, max - 150)).toBe('seated');
@@ -132,11 +132,11 @@ test('client numbers: a limit in the thousands is exact, although a part of the 
   expect(await lobby.seat(max)).toEqual(MAYBE_OVER);
   expect(await lobby.seatExactly(max)).toEqual(OVER);
   expect(await lobby.numbers()).toEqual(Array.from({ length: max }, (_, index) => index + 1));
-  // A limit that was lowered, and still is in the thousands.
+  // Also for a lowered limit that is still in the thousands.
   expect(await lobby.seat(max - 200)).toEqual(MAYBE_OVER);
 }, 60_000);
 
-test('client numbers: a statement that began before another seated the client conflicts, and an exact one does not', async () => {
+test('client numbers: of two concurrent statements for a client one conflicts; exact ones do not', async () => {
   const lobby = await makeLobby();
   await using inspector = openInspector(muster);
   const release = await inspector.holdSeats(lobby.namespace_id);

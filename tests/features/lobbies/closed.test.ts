@@ -23,7 +23,7 @@ const PREVENT = { prevent_auto_create_lobby: true };
 
 describe('a closed lobby', () => {
   test.each([
-    { promise: 'is refused without is_closed', body: {} },
+    { promise: 'is not closed without is_closed', body: {} },
     { promise: 'is not closed by a string', body: { is_closed: 'yes' } },
     { promise: 'is not closed by null', body: { is_closed: null } },
   ])('$promise', async ({ body }) => {
@@ -32,7 +32,7 @@ describe('a closed lobby', () => {
     expect(answer.body.message).toContain('"is_closed"');
   });
 
-  test('gets no find after the acknowledgement, gets joins, and gets finds again once it is open', async () => {
+  test('takes joins but no finds after the acknowledgement, and finds again once it is open', async () => {
     const closing = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, closing));
     const server = await connectGameServer(muster, closing, lobby_id);
@@ -47,7 +47,22 @@ describe('a closed lobby', () => {
     }
   });
 
-  test('gets no find either that began before the acknowledgement', async () => {
+  test('is closed and opened by a cloud token of its game, but not by that of another game', async () => {
+    const closing = await makeControlledGame(muster);
+    const { lobby_id } = await seatOf(find(muster, closing));
+    const path = ({ game_id }: TestGame) => `/cloud/games/${game_id}/matchmaker/lobbies/${lobby_id}`;
+    const setClosed = (is_closed: boolean, of: TestGame = closing) =>
+      muster.api.put(`${path(of)}/closed`, of.cloud_token, { is_closed });
+    expect(outcomeOf(await setClosed(true, game))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    expect(outcomeOf(await setClosed(true))).toBe('200');
+    expect(outcomeOf(await find(muster, closing, PREVENT))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
+    expect(outcomeOf(await setClosed(false))).toBe('200');
+    expect((await seatOf(find(muster, closing, PREVENT))).lobby_id).toBe(lobby_id);
+    await muster.api.ok('DELETE', path(closing), { token: closing.cloud_token });
+    expect(outcomeOf(await setClosed(true))).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+  });
+
+  test('takes no find that begins after the acknowledgement, also among many concurrent ones', async () => {
     const busy = await makeControlledGame(muster, { game_modes: { default: { max_players: 256 } } });
     const server = await connectGameServer(muster, busy, (await seatOf(find(muster, busy))).lobby_id);
     const asked: { started: number; answer: Promise<Answer> }[] = [];

@@ -23,7 +23,7 @@ const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
   (await muster.inspector.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
 
 describe('a player whose connection was lost', () => {
-  test('keeps their seat for as long as the lobby says, and comes back once with the same token', async () => {
+  test('keeps the seat for as long as the game server says, and may connect once more with the same token', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
     const player = await sitDown(game);
     expect(outcomeOf(await player.lose(60_000))).toBe('200');
@@ -33,7 +33,7 @@ describe('a player whose connection was lost', () => {
     expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
-  test('is shown to watchers of the lobby as away, and then as back', async () => {
+  test('is not in the player count that watchers of the lobby get until the player is back', async () => {
     const game = await makeControlledGame(muster, {});
     const player = await sitDown(game);
     const path = `/matchmaker/lobbies/${player.lobby_id}`;
@@ -48,7 +48,7 @@ describe('a player whose connection was lost', () => {
     expect((await back).lobby.total_player_count).toBe(1);
   });
 
-  test('loses their seat when that time is over', async () => {
+  test('loses the seat when that time is over', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { idle_lobbies: { min: 0, max: 1 } } } });
     const player = await sitDown(game);
     await player.lose(5_000);
@@ -57,7 +57,7 @@ describe('a player whose connection was lost', () => {
     expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_REGISTRATION_EXPIRED');
   });
 
-  test('loses the seat at once if the lobby says no time; no seat is kept for a player who never came', async () => {
+  test('loses the seat at once with a time of 0; players who have not connected keep theirs; at most 10 minutes', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
     const player = await sitDown(game);
     const other = await seatOf(find(muster, game));

@@ -23,7 +23,7 @@ function advanceTo(time_ms: number): void {
   muster.clock.advance(Math.max(0, time_ms - muster.clock.now().getTime()));
 }
 
-/** Advances the clock until everything that is due has been done, by the expiry of a seat that is taken for it. */
+/** Advances the clock, and waits until all that is due is done: until a seat that was taken for this has expired. */
 async function passTime(milliseconds: number): Promise<void> {
   muster.clock.advance(milliseconds - 2 * MINUTE_MS);
   const sign = await makeControlledGame(muster);
@@ -50,7 +50,7 @@ describe('a lobby that does not become ready', () => {
     await waitFor(has_ended, 'its server to end');
   });
 
-  test('holds its seats: their time begins once it is ready', async () => {
+  test('keeps its seats: their time begins once it is ready', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const finding = [seatOf(find(muster, game)), seatOf(find(muster, game))];
     const host = await connectGameServer(muster, game, await onlyLobby(muster, game));
@@ -64,7 +64,7 @@ describe('a lobby that does not become ready', () => {
 });
 
 describe('a seat', () => {
-  test('expires after two minutes; a player who comes later gets an error, before the expiry is recorded and after', async () => {
+  test('expires after two minutes; a player who connects later gets an error, before and after the expiry is recorded', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     const seats = [];
     const before_seats = muster.clock.now().getTime();
@@ -75,11 +75,11 @@ describe('a seat', () => {
     const host = await connectGameServer(muster, game, seats[0]?.lobby_id ?? '');
     expect(lobby_id).not.toBe(host.lobby_id);
     expect(outcomeOf(await host.connected(connected ?? ''))).toBe('200');
-    // The server's start took a part of the two minutes.
+    // The start of the server took some of the two minutes.
     advanceTo(before_seats + 2 * MINUTE_MS - 10 * SECOND_MS);
     expect(outcomeOf(await host.connected(punctual ?? ''))).toBe('200');
     advanceTo(after_seats + 2 * MINUTE_MS);
-    // Whether the expiry is recorded yet or not.
+    // The expiry may be recorded already.
     expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);
     expect(await removals(game, 2)).toEqual(['seat_expired', 'seat_expired']);
     expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);

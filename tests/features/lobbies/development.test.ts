@@ -38,36 +38,33 @@ const asDeveloper = (): TestGame => ({ ...game, public_token: token });
 const playerToken = async () => (await seatOf(find(muster, asDeveloper()))).player_token;
 
 describe('a development token', () => {
-  test.each(['find', 'join', 'create'])(
-    'gets an answer like that of %s, with its own host name and ports',
-    async (action) => {
-      const bodies = {
-        find: { game_modes: ['of a version to come'], regions: ['moon'], max_players: -1, tags: { map: 'ice' } },
-        join: { lobby_id: crypto.randomUUID() },
-        create: { game_mode: 'of a version to come' },
-      };
-      const before = await muster.inspector.measure();
-      const body = bodies[action === 'find' || action === 'join' ? action : 'create'];
-      const answer = await muster.api.post(`/matchmaker/lobbies/${action}`, token, body);
-      const hostname = 'laptop.local';
-      const port_range = { min: 20_000, max: 20_010 };
-      const ports = {
-        game: { hostname, host: 'laptop.local:7777', port: 7_777, is_tls: false },
-        secure: { hostname, host: 'laptop.local:7778', port: 7_778, is_tls: true },
-        'raw-tls': { hostname, host: 'laptop.local:7779', port: 7_779, is_tls: true },
-        voice: { hostname, host: null, port: null, port_range, is_tls: false },
-      };
-      const player = { token: expect.stringMatching(/^dev_player\./) };
-      const region = { region_id: 'dev-lcl', display_name: 'Local' };
-      expect([answer.status, answer.body]).toEqual([
-        200,
-        { lobby: { lobby_id: NO_LOBBY, region, ports, player }, ports, player },
-      ]);
-      expect(await muster.inspector.measure()).toEqual(before);
-    },
-  );
+  test.each(['find', 'join', 'create'])('gets an answer of %s with its own host name and ports', async (action) => {
+    const bodies = {
+      find: { game_modes: ['of a version to come'], regions: ['moon'], max_players: -1, tags: { map: 'ice' } },
+      join: { lobby_id: crypto.randomUUID() },
+      create: { game_mode: 'of a version to come' },
+    };
+    const before = await muster.inspector.measure();
+    const body = bodies[action === 'find' || action === 'join' ? action : 'create'];
+    const answer = await muster.api.post(`/matchmaker/lobbies/${action}`, token, body);
+    const hostname = 'laptop.local';
+    const port_range = { min: 20_000, max: 20_010 };
+    const ports = {
+      game: { hostname, host: 'laptop.local:7777', port: 7_777, is_tls: false },
+      secure: { hostname, host: 'laptop.local:7778', port: 7_778, is_tls: true },
+      'raw-tls': { hostname, host: 'laptop.local:7779', port: 7_779, is_tls: true },
+      voice: { hostname, host: null, port: null, port_range, is_tls: false },
+    };
+    const player = { token: expect.stringMatching(/^dev_player\./) };
+    const region = { region_id: 'dev-lcl', display_name: 'Local' };
+    expect([answer.status, answer.body]).toEqual([
+      200,
+      { lobby: { lobby_id: NO_LOBBY, region, ports, player }, ports, player },
+    ]);
+    expect(await muster.inspector.measure()).toEqual(before);
+  });
 
-  test('gets a new player each time, and no ports if it has none', async () => {
+  test('gets a new player token each time, and no ports if it has none', async () => {
     expect(await playerToken()).not.toBe(await playerToken());
     const bare = await makeToken(game, { hostname: '::1' });
     expect((await find(muster, { ...game, public_token: bare })).body.ports).toEqual({});
@@ -116,7 +113,7 @@ describe('a development token', () => {
     expect(outcomeOf(await host.connected(seat.player_token))).toBe('200');
   });
 
-  test('does not change a real lobby that it names', async () => {
+  test('does not change a real lobby whose id it sends', async () => {
     const seat = await seatOf(find(muster, game));
     const host = await connectGameServer(muster, game, seat.lobby_id);
     await host.setState({ map: 'real' });
@@ -127,7 +124,7 @@ describe('a development token', () => {
     expect((await host.getState(seat.lobby_id)).body).toEqual({ map: 'real' });
   });
 
-  test('knows no player of another namespace', async () => {
+  test('cannot connect a player of another namespace', async () => {
     const other = await makeControlledGame(muster);
     const stranger = createGameServerClient(muster, await makeToken(other, { hostname: 'laptop.local' }));
     const answer = await stranger.connected(await playerToken());

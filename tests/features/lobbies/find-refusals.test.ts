@@ -62,7 +62,7 @@ const REFUSALS: Refusal[] = [
     message: 'longer than 512 bytes',
   },
   {
-    promise: 'tags that are no strings',
+    promise: 'tags that are not strings',
     body: { game_modes: ['tagged'], tags: { map: 1 } },
     outcome: '400 API_BAD_BODY',
     message: '"tags.map"',
@@ -125,7 +125,7 @@ const REFUSALS: Refusal[] = [
     message: 'does not allow find',
   },
   {
-    promise: 'several game modes of which one does not allow find, if no lobby may be created',
+    promise: 'a game mode that does not allow find beside one that does, if no lobby may be created',
     body: { game_modes: ['default', 'not_found'], prevent_auto_create_lobby: true },
     outcome: '400 MATCHMAKER_FIND_DISABLED',
     message: 'does not allow find',
@@ -137,14 +137,14 @@ const REFUSALS: Refusal[] = [
     message: 'identity_requirement',
   },
   {
-    promise: 'if there is no lobby and none may be created',
+    promise: 'no lobby, if none may be created',
     body: { prevent_auto_create_lobby: true },
     outcome: '400 MATCHMAKER_NO_AVAILABLE_LOBBIES',
     message: 'prevent_auto_create_lobby',
   },
 ];
 
-describe('find is refused', () => {
+describe('find: is refused:', () => {
   let game: TestGame;
   beforeAll(async () => {
     game = await makeControlledGame(muster, { game_modes: GAME_MODES });

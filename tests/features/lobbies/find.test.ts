@@ -5,7 +5,7 @@ import { shareService } from '../../support/suite.ts';
 const muster = shareService({ MUSTER_SERVER_HOST: 'play.example.com' });
 
 describe('find', () => {
-  test('creates a lobby for the first player and gives the next one a seat in it, at both addresses', async () => {
+  test('creates a lobby for the first player and gives the next one a seat in it, at both paths', async () => {
     const game = await makeControlledGame(muster);
     const { api } = muster;
     const options = { token: game.public_token, body: { game_modes: ['default'], not_known: true } };
@@ -39,7 +39,7 @@ describe('find', () => {
     expect(rest).toEqual({});
   });
 
-  test('answers with a port range as in the version, without a host and a single port', async () => {
+  test('answers with the port range of the version, and with null as host and port', async () => {
     const ports = { game: { port_range: { min: 28_000, max: 28_010 }, protocol: 'udp', proxy: 'none' } };
     const source = `const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
       const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
@@ -77,7 +77,7 @@ describe('find', () => {
     expect(found).toEqual([duel.lobby_id, duel.lobby_id, melee.lobby_id]);
   });
 
-  test('gives a seat in a lobby with the size that its first player wanted', async () => {
+  test('creates a lobby with the maximum that its first player requests', async () => {
     const game_modes = { default: { allow_dynamic_max_players: true, max_players: 4, max_players_direct: 6 } };
     const game = await makeControlledGame(muster, { game_modes });
     const seats = [];
@@ -89,7 +89,7 @@ describe('find', () => {
 
   test('gives seats in one new lobby to more players than may watch one topic', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 100 } } });
-    // The first find is decided alone and creates the lobby; the others come during its start.
+    // The first find is a round of its own and creates the lobby; the others come while it starts.
     const answers = await Promise.all(Array.from({ length: 100 }, () => find(muster, game)));
     const codes = answers.filter(({ status }) => status !== 200).map(({ body }) => body.code);
     expect(codes).toEqual([]);

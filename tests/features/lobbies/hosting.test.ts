@@ -30,7 +30,7 @@ const CALLS: [string, (speaker: ReturnType<typeof createGameServerClient>) => Pr
   ['disconnected', (speaker) => speaker.disconnected('x')],
 ];
 
-describe('the API of a lobby is refused to', () => {
+describe('the game-server API: refuses every token but that of a lobby:', () => {
   const tokens = (): [string, string | undefined, string][] => [
     ['no token', undefined, '401 API_UNAUTHORIZED'],
     ['garbage', 'garbage', '401 TOKEN_INVALID'],
@@ -55,7 +55,7 @@ describe('ready', () => {
     expect(await muster.inspector.measure()).toEqual(before);
   });
 
-  test('is for the lobby of the token: players waiting for another one keep waiting', async () => {
+  test('is for the lobby of the token: players who wait for another lobby continue to wait', async () => {
     const slow = await makeControlledGame(muster, { is_ready: false, game_modes: { default: { max_players: 1 } } });
     const finding = [find(muster, slow), find(muster, slow)].map((answer) => answer.then(({ body }) => body.lobby));
     const lobbies = await waitFor(async () => {

@@ -83,7 +83,7 @@ describe('join gives a seat', () => {
     expect(joined.player.token).not.toBe(found.player.token);
   });
 
-  test('where find does not: in a closed lobby, above the normal maximum, of an older version', async () => {
+  test('that find does not give: in a closed lobby of an older version, above the normal maximum', async () => {
     const game = await makeControlledGame(muster, {
       game_modes: { default: { max_players: 1, max_players_direct: 4 } },
     });

@@ -46,7 +46,7 @@ const FIND = { path: '/matchmaker/lobbies/find', body: { game_modes: ['default']
 const JOIN = { path: '/v1/lobbies/join', body: { lobby_id: crypto.randomUUID() } };
 
 describe('rate limits: the players of one address', () => {
-  test('may find and join 16 times a minute in all, at both paths of the matchmaker', async () => {
+  test('may find and join 16 times a minute together, at all paths of the matchmaker', async () => {
     passTo(MINUTE_MS);
     const address = newAddress();
     expect(await statusesOf(10, { ...FIND, address })).toEqual(times(10, 400));
@@ -65,7 +65,7 @@ describe('rate limits: the players of one address', () => {
     expect(await statusesOf(46, create)).toEqual([...times(45, 404), 429]);
   });
 
-  test('may be a class of 30 with lobby browsers that poll every other second for half a minute', async () => {
+  test('may be 30 who list lobbies every other second for half a minute', async () => {
     passTo(MINUTE_MS);
     const address = newAddress();
     const list = { method: 'GET', path: '/matchmaker/lobbies/list', address };
@@ -77,7 +77,7 @@ describe('rate limits: the players of one address', () => {
   });
 });
 
-test('do not affect health checks, which have no limit', async () => {
+test('rate limits: health checks have none', async () => {
   const address = newAddress();
   const look = { method: 'GET', path: '/health/live', address };
   expect(new Set(await statusesOf(2_500, look))).toEqual(new Set([200]));

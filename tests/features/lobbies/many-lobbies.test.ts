@@ -22,7 +22,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** Makes a game with this many lobbies, of which only the first is open. */
+/** Creates a game with this many lobbies, of which only the first is open. */
 async function makeGameWithLobbies(count: number) {
   const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 200 } } });
   const { lobby_id } = await seatOf(find(muster, game));
@@ -35,7 +35,7 @@ async function makeGameWithLobbies(count: number) {
   return { game, lobby_id };
 }
 
-test(`find: the first finds among ${MANY} lobbies all get seats, and share one load`, async () => {
+test(`find: the first finds in a namespace of ${MANY} lobbies share one load, and all get seats`, async () => {
   const { game, lobby_id } = await makeGameWithLobbies(MANY);
   const { database: counting, counted } = countQueries(database);
   const rounds = openQuietRounds({ database: counting, clock: muster.clock });
@@ -101,7 +101,7 @@ test('find: after a load that failed, the next find loads the namespace again', 
   expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
 });
 
-test('find: after the database was restored, lobbies of its later state are forgotten', async () => {
+test('find: after a restore of the database, the cache drops lobbies of the lost state', async () => {
   const { game, lobby_id } = await makeGameWithLobbies(1);
   const { game: later } = await makeGameWithLobbies(40);
   await database.queries.execute(sql`

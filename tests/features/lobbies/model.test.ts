@@ -32,7 +32,7 @@ beforeAll(async () => {
   inspector = opened.use(openInspector({ database_address }));
   await matchmaker.datacenters.register({ slug: OWN_REGION, name: 'Here', coordinates: undefined });
   await matchmaker.datacenters.register({ slug: 'far', name: 'Far', coordinates: undefined });
-  // For reads of the test; the service has no such queries.
+  // For the reads of the test, which the service does not have.
   await matchmaker.database.queries.execute(sql`create index on players (namespace_id)`);
   await using service = await openTestService({}, { beside: { database_address, clock } });
   const made = await makeControlledGame(service, { game_modes: toGameModes('old') });

@@ -97,7 +97,7 @@ describe('a party', () => {
     expect(await countOf(game, answer.body.lobby.lobby_id)).toBe(3);
   });
 
-  test('gives all seats back if the client disconnects', async () => {
+  test('loses all its seats if the client disconnects', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const leaving = new AbortController();
     const asking = find(muster, game, { players: 3 }, leaving.signal).catch(() => 'gone');
@@ -110,7 +110,7 @@ describe('a party', () => {
     expect(await reasons()).toEqual(['request_ended', 'request_ended', 'request_ended']);
   });
 
-  test('parties: of many concurrent ones each is whole, and no lobby exceeds its maximum', async () => {
+  test('among many concurrent ones is not split, and no lobby exceeds its maximum', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 5 } } });
     const sizes = Array.from({ length: 60 }, (_, number) => 1 + (number % 4));
     const found = await Promise.all(sizes.map((players) => findFor(game, players)));

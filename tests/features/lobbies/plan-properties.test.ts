@@ -106,15 +106,15 @@ function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
       const has_room = target !== undefined && hasRoom(target, JOIN);
       const expected = !target ? 'MATCHMAKER_LOBBY_STOPPED' : 'MATCHMAKER_LOBBY_FULL';
       expectThat(!lobby || (lobby === target && has_room), 'a join goes to its lobby, in bounds');
-      expectThat(!has_room || lobby === target, 'a join is not refused a free place');
+      expectThat(!has_room || lobby === target, 'a join is not refused a free seat');
       expectThat(lobby !== undefined || refusal_of.get(one.player_id) === expected, 'a join is refused for its reason');
     } else {
       const suitable = [...now.values()].filter((open) => suits(open, searchOf(one)));
       const chosen = fullest(suitable, 1);
       expectThat(lobby === undefined || (suitable.includes(lobby) && freeSeats(lobby, FIND) > 0), 'a find has a seat');
       expectThat(lobby === undefined || chosen.includes(lobby), 'a find goes to the fullest');
-      expectThat(lobby !== undefined || chosen.length === 0, 'a find is not sent away from an open place');
-      expectThat(!one.search.creates || !refusal_of.has(one.player_id), 'who may create is not refused');
+      expectThat(lobby !== undefined || chosen.length === 0, 'a find is not refused a free seat');
+      expectThat(!one.search.creates || !refusal_of.has(one.player_id), 'a find that may create is not refused');
     }
     if (lobby) lobby.taken += 1;
   }
@@ -143,7 +143,7 @@ describe('plan: for any requests and lobbies', () => {
     );
   });
 
-  test('the plan depends on nothing else', () => {
+  test('equal requests and lobbies have equal plans', () => {
     fc.assert(
       fc.property(requests, world, (all, lobbies) => {
         const [one, other] = [indexOf(lobbies), indexOf(lobbies)];
@@ -153,7 +153,7 @@ describe('plan: for any requests and lobbies', () => {
     );
   });
 
-  test('each pool keeps as many empty lobbies as it may, those that became empty last', () => {
+  test('each pool keeps as many empty lobbies as it may, preferably those that became empty last', () => {
     const empty = fc.record({ game_mode: fc.constantFrom(...NAMES), region: fc.constantFrom(...NAMES) });
     fc.assert(
       fc.property(fc.array(empty), fc.nat(3), fc.nat(3), (lobbies, red_max, blue_max) => {

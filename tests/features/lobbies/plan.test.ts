@@ -55,7 +55,7 @@ function join(player_id: string, lobby_id: string): JoinRequest {
   return { kind: 'join', player_id, ...place, lobby_id };
 }
 
-/** Returns the outcome of each request in a word: a lobby, a new one by its number, or a refusal. */
+/** Returns the outcome of each request: a lobby, a new one by its number, or a refusal. */
 function outcomes(requests: SeatRequest[], lobbies: OpenLobby[]): string[] {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
@@ -177,7 +177,7 @@ const SEATS: Case[] = [
     outcomes: ['one', 'one'],
   },
   {
-    promise: 'join may be into a closed, private or outdated lobby',
+    promise: 'a join gets a seat in a closed, private or outdated lobby',
     lobbies: [
       lobby('one', { is_closed: true }),
       lobby('two', { publicity: 'private' }),
@@ -227,7 +227,7 @@ describe('plan: a seat', () => {
   });
 });
 
-test('plan: a new lobby is as its first creator requested, in its namespace and version', () => {
+test('plan: a new lobby is as the first request for it says, in the namespace and version of that request', () => {
   const creator = find('a', { tags: { map: 'ice' } });
   const { new_lobbies, seats, refusals } = planSeats([creator], () => new LobbyIndex());
   const { creates } = creator.search;
@@ -236,7 +236,7 @@ test('plan: a new lobby is as its first creator requested, in its namespace and 
   expect([seats, refusals]).toEqual([[], []]);
 });
 
-test('plan: behind 128 lobbies without the tag no more are searched', () => {
+test('plan: after 128 lobbies without the tag, the search ends', () => {
   const index = new LobbyIndex();
   for (let number = 0; number < 128; number += 1) index.set(lobby(`other ${number}`));
   index.set(lobby('last', { tags: { map: 'ice' } }));

@@ -32,7 +32,7 @@ async function playerCount({ lobby_id }: GameServer): Promise<number | undefined
 describe.each(CALLS)('%s is refused', (call) => {
   test.each([
     { promise: 'without a token', body: {}, message: '"player_token"' },
-    { promise: 'for a token that is no string', body: { player_token: 7 }, message: '"player_token"' },
+    { promise: 'for a token that is not a string', body: { player_token: 7 }, message: '"player_token"' },
     { promise: 'for a token above the maximum length', body: { player_token: 'x'.repeat(8_193) }, message: '8192' },
   ])('$promise', async ({ body, message }) => {
     const answer = await muster.api.post(`/matchmaker/players/${call}`, host.token, body);
@@ -61,7 +61,7 @@ describe.each(CALLS)('%s is refused', (call) => {
     expect(await muster.inspector.measure()).toEqual(before);
   });
 
-  test('for the player of another lobby, also of another game, who keeps their seat', async () => {
+  test('for a player of another lobby, also of another game, who keeps the seat', async () => {
     const stranger_game = await makeControlledGame(muster);
     const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await seatOf(find(muster, stranger_game));
@@ -74,7 +74,7 @@ describe.each(CALLS)('%s is refused', (call) => {
 });
 
 describe('a player', () => {
-  test('whose token two lobbies send at the same moment connects to their own', async () => {
+  test('whose token two lobbies send at the same time connects to the right one', async () => {
     const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await connectGameServer(muster, game, neighbour.lobby_id);
     for (let round = 0; round < 5; round += 1) {
@@ -123,7 +123,7 @@ describe('a player', () => {
     expect(await versions()).toEqual(before);
   });
 
-  test('leaves with many others in few rounds, each once, from lobbies of several games', async () => {
+  test('frees one seat, also when many players of several games leave at the same time', async () => {
     const other = await makeControlledGame(muster, { game_modes: { default: { max_players: 40 } } });
     const seats = await Promise.all(Array.from({ length: 40 }, () => seatOf(find(muster, other))));
     const other_host = await connectGameServer(muster, other, seats[0]?.lobby_id ?? '');
@@ -139,7 +139,7 @@ describe('a player', () => {
     await host.disconnected(stays.player_token);
   });
 
-  test('who has left cannot connect again with the same token, whether they had connected or not', async () => {
+  test('who has left cannot connect with the same token, also if the player had not connected before', async () => {
     for (const had_connected of [true, false]) {
       const { player_token } = await seatOf(join(muster, game, host.lobby_id));
       if (had_connected) expect(outcomeOf(await host.connected(player_token))).toBe('200');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import { type Plan, planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
@@ -33,7 +33,22 @@ function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFi
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
   index.queue = queue;
-  const { seats, new_lobbies, refusals, postponed, candidates } = planSeats(requests, () => index);
+  return describePlan(planSeats(requests, () => index));
+}
+
+/** Returns the outcomes of a round as `rounds.ts` decides it: requests without a seat are planned a second time. */
+function outcomesOfTwoPlans(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFind[]) {
+  const index = new LobbyIndex();
+  for (const one of lobbies) index.set(one);
+  index.queue = queue;
+  const first = planSeats(requests, () => index);
+  const seated = new Set(first.seats.map(({ request }) => request));
+  const others = requests.filter((request) => !seated.has(request));
+  const second = planSeats(others, () => index, first.seats);
+  return describePlan({ ...second, seats: [...first.seats, ...second.seats] });
+}
+
+function describePlan({ seats, new_lobbies, refusals, postponed, candidates }: Plan): Record<string, string> {
   return Object.fromEntries([
     ...seats.map(({ request, lobby_id }) => [request.player_id, lobby_id]),
     ...new_lobbies.flatMap(({ first_players }, index) =>
@@ -49,7 +64,7 @@ function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFi
 
 const REFUSED = 'MATCHMAKER_TOO_MANY_LOBBIES (awaited)';
 
-describe('queue order: a later request is refused', () => {
+describe('queue order: a later request does not get', () => {
   test('a seat for which an earlier one waits, even if that one does not fit yet', () => {
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1)])).toEqual({ late: REFUSED });
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, { seats: 4 })])).toEqual({ late: REFUSED });
@@ -98,12 +113,28 @@ describe('queue order: a waiting request', () => {
       first: 'one',
       second: 'one',
       late: 'new 0',
-      // Both earlier ones could go there, until their seats are committed.
+      // The two earlier ones could use the lobby until their seats are committed.
       lost: 'postponed',
     });
   });
 
-  test('for a party that does not fit into the lobby of the first one keeps later ones out of it until that is committed', () => {
+  test('with a seat of the first plan keeps no later one of the second plan from a new lobby', () => {
+    const requests = [find('late'), find('second', { ticket: 'ticket 7' }), find('first', { ticket: 'ticket 3' })];
+    const queue = [waiting(7), waiting(3)];
+    expect(outcomesOfTwoPlans(requests, [lobby('one', 2)], queue)).toEqual({
+      first: 'one',
+      second: 'one',
+      late: 'new 0',
+    });
+  });
+
+  test('with a seat of the first plan does not refuse a later one a free seat, which it gets after the commit', () => {
+    const full = [lobby('one', 3), lobby('two', 3)];
+    const requests = [find('first', { ticket: 'ticket 1' }), find('late', { lobby_count_max: 2 })];
+    expect(outcomesOfTwoPlans(requests, full, [waiting(1)])).toEqual({ first: 'one', late: 'postponed' });
+  });
+
+  test('of a party that does not fit into a lobby keeps later ones out of it until the round is committed', () => {
     const queue = [waiting(1), waiting(2, { seats: 4 }), waiting(3)];
     const requests = [find('third', { ticket: 'ticket 3' }), find('first', { ticket: 'ticket 1' })];
     const party = find('party', { ticket: 'ticket 2', others: ['a', 'b', 'c'] });
@@ -133,13 +164,13 @@ describe('queue order: a waiting request', () => {
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, more)])).toEqual({ late: 'one' });
   });
 
-  test('for a lobby does not delay those that join it by id', () => {
+  test('for a seat in a lobby does not delay joins', () => {
     const joining: SeatRequest = { kind: 'join', ...BASE, player_id: 'friend', lobby_id: 'one' };
     expect(outcomes([joining], [lobby('one', 3)], [waiting(1)])).toEqual({ friend: 'one' });
   });
 });
 
-test('delays no request of another namespace', () => {
+test('queue order: a waiting request delays none of another namespace', () => {
   const [busy, quiet] = [new LobbyIndex(), new LobbyIndex()];
   busy.queue = [waiting(1)];
   quiet.set(lobby('one', 3));

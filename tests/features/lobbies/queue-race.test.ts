@@ -26,13 +26,13 @@ afterAll(() => opened.disposeAsync(), 90_000);
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 const isSeated = ({ outcome }: Waiter) => outcome === '200';
 
-test('queue: two machines seat waiting finds in one order while seats become free, clients disconnect and others do not wait', async () => {
+test('queue: two machines seat waiting finds in one order while clients disconnect and send finds that do not wait', async () => {
   const game = await makeFullGame(machines[0], { max_players: SEATS });
   const waiters: Waiter[] = [];
   for (let number = 0; number < 30; number += 1) waiters.push(await queueUp(machine(number >> 1), game, HERE));
   expect(await placeOf(machines[0], game, waiters.at(-1)?.ticket ?? '')).toMatchObject({ position: 30, length: 30 });
 
-  // More finds wait than seats become free, so one that does not wait gets none.
+  // More finds wait than seats become free, so a find that does not wait gets none.
   let is_over = false;
   const refused: string[] = [];
   const hasty = Promise.all(
@@ -62,7 +62,7 @@ test('queue: two machines seat waiting finds in one order while seats become fre
   expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
 }, 90_000);
 
-test('queue: parties and singles on two machines: all that fit are seated whole, and none twice', async () => {
+test('queue: parties and single players on two machines get all their seats, each once', async () => {
   const game = await makeFullGame(machines[0], { max_players: SEATS });
   const sizes = [3, 1, 2, 4, 1, 1, 5, 2];
   const waiters: Waiter[] = [];

@@ -18,7 +18,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 
 const OWNER = crypto.randomUUID();
 
-/** Creates a lobby with one player, and what it takes to propose seats in it. */
+/** Creates a lobby with one player, and functions that propose seats in it. */
 async function makeLobby(max_players: number) {
   const game = await makeControlledGame(muster, { game_modes: { default: { max_players } } });
   const { lobby_id } = await seatOf(find(muster, game));
@@ -87,7 +87,7 @@ test('takeSeats: no seat goes to a later find while earlier ones wait for the lo
   expect(await lobby.tickets()).toEqual([]);
 });
 
-test('takeSeats: a join passes the queue, and a find that could never fit keeps no other waiting', async () => {
+test('takeSeats: a join need not wait for the queue, nor a find for one that could never fit', async () => {
   const lobby = await makeLobby(4);
   await lobby.wait(5);
   expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
@@ -168,7 +168,7 @@ test('takeSeats: a waiting find over its limit keeps no other waiting', async ()
   expect(await lobby.tickets()).toEqual([tickets[1] ?? '']);
 });
 
-test('takeSeats: a find that exceeds its limit only with one that is refused too is not refused yet, nor passed', async () => {
+test('takeSeats: a find over its limit only because of another that is refused is neither refused nor overtaken', async () => {
   const lobby = await makeLobby(8);
   const tickets = [await lobby.wait(3), await lobby.wait(), await lobby.wait()];
   const [party, single, after] = [
@@ -185,7 +185,7 @@ test('takeSeats: a find that exceeds its limit only with one that is refused too
   });
 });
 
-test('renewQueued: a process that renews its lease keeps its waiting finds, and gets their tickets', async () => {
+test('renewLeases: returns the tickets of the waiting finds of a process', async () => {
   const lobby = await makeLobby(2);
   const ticket = await lobby.wait();
   const tickets = await renewLeases(database.queries, OWNER, muster.clock.now());
@@ -228,7 +228,7 @@ test('takeSeats: an empty lobby that gets a player is no longer idle', async () 
   expect(await lobby.idleSince()).toBeNull();
 });
 
-test('countLobby: an earlier waiter makes its lobby first, wherever it searches', async () => {
+test('countLobby: the earlier of two waiting finds creates its lobby first, wherever it searches', async () => {
   const { game, ...lobby } = await makeLobby(4);
   const earlier = await lobby.wait(1, { region: 'far' });
   const later = await lobby.wait();
@@ -240,8 +240,8 @@ test('countLobby: an earlier waiter makes its lobby first, wherever it searches'
     ...place,
   };
   const count = async (ticket: string) => {
-    const founder = { player_id: Bun.randomUUIDv7(), address: '', client: ticket, players_max: 4, party: 0, ticket };
-    return (await database.transact((tx) => countLobby(tx, made, [founder], 8))).changed;
+    const player = { player_id: Bun.randomUUIDv7(), address: '', client: ticket, players_max: 4, party: 0, ticket };
+    return (await database.transact((tx) => countLobby(tx, made, [player], 8))).changed;
   };
   expect(await count(later)).toBeUndefined();
   expect(await count(earlier)).toBeGreaterThan(0);

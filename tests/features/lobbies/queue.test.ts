@@ -74,7 +74,7 @@ describe('a find is refused', () => {
     for (const { hangUp } of waiters) hangUp();
   });
 
-  test('at its turn if its client has reached its limit by then', async () => {
+  test('at its turn, if its client is over the limit by then', async () => {
     const game = await makeFullGame(near);
     const waiter = await queueUp(near, game);
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 1, max_players: 1 });
@@ -118,7 +118,7 @@ describe('a waiting find', () => {
     }
   });
 
-  test('has its seat before later finds and custom lobbies, but not before joins', async () => {
+  test('has priority over later finds and custom lobbies, but not over joins', async () => {
     const create = { actions: { create: { enabled: true } } };
     const game = await makeFullGame(near, create);
     await other_process.wait(game, soon());
@@ -205,7 +205,7 @@ describe('a find whose client disconnects', () => {
     await seatOf(second.answer);
   });
 
-  test('or whose process stops leaves at once; after a crash it leaves when its lease ends', async () => {
+  test('or whose process stops, leaves the queue at once; after a crash, when its lease ends', async () => {
     const game = await makeFullGame(near);
     const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: near });
     const stopped = await queueUp(far, game, { regions: ['local'] });
@@ -252,9 +252,7 @@ describe('a ticket', () => {
     const [game, other] = [await makeFullGame(near), await makeFullGame(near)];
     const { ticket, hangUp } = await queueUp(near, game);
     expect(await placeOf(near, other, ticket)).toEqual({ ticket, is_waiting: false });
-    expect(await placeOf(near, { ...game, public_token: game.public_token }, ticket)).toMatchObject({
-      is_waiting: true,
-    });
+    expect(await placeOf(near, game, ticket)).toMatchObject({ is_waiting: true });
     expect(outcomeOf(await near.api.get(`/matchmaker/queue/${ticket}`))).toBe('401 API_UNAUTHORIZED');
     expect(outcomeOf(await near.api.get('/matchmaker/queue/mine', game.public_token))).toBe('404 API_NOT_FOUND');
     hangUp();

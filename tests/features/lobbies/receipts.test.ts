@@ -39,7 +39,7 @@ describe('a receipt shows', () => {
     expect(JSON.stringify(receipt)).not.toContain('127.0.0.1');
   });
 
-  test('the candidates, the chosen one first, with one reason against each other', async () => {
+  test('the candidates, the chosen one first, with a reason for each that was passed over', async () => {
     const mode = { max_players: 2, taggable: true, actions: { create: { enabled: true, enable_private: true } } };
     const game = await makeControlledGame(muster, {
       game_modes: { default: { ...mode, idle_lobbies: { min: 0, max: 8 } } },
@@ -77,7 +77,7 @@ describe('a receipt shows', () => {
     ]);
   });
 
-  test('the version that decided, if the find waited in the queue meanwhile', async () => {
+  test('the version that decided, after a deployment while the find was in the queue', async () => {
     const game = await makeFullGame(muster);
     const waiter = await queueUp(muster, game);
     const version_id = await deploy(muster.api, game, game.matchmaker);
@@ -109,12 +109,20 @@ describe('a receipt shows', () => {
       const list = await muster.api.ok('GET', receiptsOf(game), { token: game.cloud_token });
       return list.receipts.length === 4 ? list : undefined;
     }, 'the receipts to be stored');
-    expect(receipts.map(({ kind }: { kind: string }) => kind)).toEqual(['find', 'create', 'join', 'find']);
+    const kindsOf = (all: { kind: string }[]) => all.map(({ kind }) => kind);
+    expect(kindsOf(receipts)).toEqual(['find', 'create', 'join', 'find']);
+    const select = async (query: string) =>
+      kindsOf((await muster.api.ok('GET', `${receiptsOf(game)}?${query}`, { token: game.cloud_token })).receipts);
+    expect(await select('is_refused=true')).toEqual(['find', 'join']);
+    expect(await select('code=MATCHMAKER_GAME_MODE_NOT_FOUND')).toEqual(['find']);
+    expect(await select('code=MATCHMAKER_LOBBY_FULL')).toEqual(['join']);
+    expect(await select('code=MATCHMAKER_TOO_MANY_LOBBIES')).toEqual([]);
+    expect(await select(`before_create_ts=${encodeURIComponent(receipts[2].create_ts)}`)).toEqual(['find']);
   });
 });
 
 describe('a receipt', () => {
-  test('is closed to callers without access to the namespace', async () => {
+  test('is refused to callers without access to the namespace', async () => {
     const game = await makeControlledGame(muster, {});
     const answer = await find(muster, game);
     const ray_id = answer.headers.get('rvt-ray-id');
@@ -151,7 +159,7 @@ describe('a receipt', () => {
     expect(await statusOf(third, younger)).toBe(200);
   });
 
-  test('is kept for as many requests a second as the operator allows', async () => {
+  test('is written for at most as many requests a second as the operator allows', async () => {
     await using service = await openTestService({ MUSTER_RECEIPTS_PER_SECOND_MAX: '2' });
     const game = await makeControlledGame(service, { game_modes: { default: { max_players: 64 } } });
     const answers = await Promise.all(Array.from({ length: 24 }, () => find(service, game)));

@@ -9,34 +9,34 @@ const FRANKFURT = { slug: 'frankfurt', coordinates: { latitude: 50.11, longitude
 const LONDON = { slug: 'london', coordinates: { latitude: 51.51, longitude: -0.13 } };
 const TOKYO = { slug: 'tokyo', coordinates: { latitude: 35.68, longitude: 139.69 } };
 const NOWHERE = { slug: 'nowhere', coordinates: undefined };
-/** In their default order, that of the process which was asked. */
+/** In their default order. */
 const REGIONS = [NOWHERE, TOKYO, FRANKFURT, LONDON];
 
-describe('the order of recommended regions', () => {
+describe('orderRegions: orders regions by', () => {
   const CASES: { promise: string; client: Whereabouts; order: string[] }[] = [
-    { promise: 'that they come in', client: {}, order: ['nowhere', 'tokyo', 'frankfurt', 'london'] },
+    { promise: 'the default order', client: {}, order: ['nowhere', 'tokyo', 'frankfurt', 'london'] },
     {
-      promise: 'of their distance; of unknown places last',
+      promise: 'their distance, those without coordinates last',
       client: { coordinates: PARIS },
       order: ['london', 'frankfurt', 'tokyo', 'nowhere'],
     },
     {
-      promise: 'of what was measured; the others as they come',
+      promise: 'their latency, the others in the default order',
       client: { latencies: { london: 80.5, frankfurt: 80 } },
       order: ['frankfurt', 'london', 'nowhere', 'tokyo'],
     },
     {
-      promise: 'of what was measured, be it as slow as can be; the others by their distance',
+      promise: 'their latency, however high, the others by their distance',
       client: { coordinates: PARIS, latencies: { tokyo: 60_000 } },
       order: ['tokyo', 'london', 'frankfurt', 'nowhere'],
     },
     {
-      promise: 'of their distance where the same was measured',
+      promise: 'their distance if their latencies are equal',
       client: { coordinates: PARIS, latencies: { nowhere: 20, tokyo: 20, london: 20 } },
       order: ['london', 'tokyo', 'nowhere', 'frankfurt'],
     },
     {
-      promise: 'that they come in, when regions were measured that there are not',
+      promise: 'the default order if only unknown regions were measured',
       client: { latencies: { atlantis: 0, toString: 1 } },
       order: ['nowhere', 'tokyo', 'frankfurt', 'london'],
     },
@@ -45,7 +45,7 @@ describe('the order of recommended regions', () => {
     expect(orderRegions(REGIONS, client)).toEqual(order);
   });
 
-  test('a region with the name of an inherited property counts as not measured', () => {
+  test('the default order also for a region with the name of an inherited property', () => {
     const named = [NOWHERE, { slug: 'constructor', coordinates: undefined }];
     expect(orderRegions(named, { latencies: { nowhere: 60_000 } })).toEqual(['nowhere', 'constructor']);
   });
@@ -71,7 +71,7 @@ const latencies = fc.dictionary(fc.constantFrom(...SLUGS, 'unknown'), fc.constan
 });
 const client = fc.record({ coordinates, latencies }, { requiredKeys: [] });
 
-describe('for any regions and any client', () => {
+describe('orderRegions: for any regions and any client', () => {
   test('every region is listed exactly once', () => {
     fc.assert(
       fc.property(world, client, (regions, where) => {
@@ -109,7 +109,7 @@ describe('for any regions and any client', () => {
     );
   });
 
-  test('a find is in the first region with the game mode, or where it was requested, in that order', () => {
+  test('a find is in the requested regions, or else in the first region with the game mode', () => {
     const offered = fc.uniqueArray(fc.constantFrom(...SLUGS), { minLength: 1 });
     fc.assert(
       fc.property(world, client, offered, fc.boolean(), (regions, where, wanted, is_asked) => {

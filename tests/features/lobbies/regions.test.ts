@@ -62,7 +62,7 @@ describe('regions', () => {
   });
 
   const REFUSED = ['latitude=1', 'longitude=1', 'latitude=91&longitude=0', 'latitude=0&longitude=x'];
-  test.each(REFUSED)('are refused to a client at %s', async (place) => {
+  test.each(REFUSED)('are refused to a client with the coordinates %s', async (place) => {
     for (const path of ['/regions', '/lobbies/list']) {
       const answer = await muster.api.get(`/matchmaker${path}?${place}`, game.public_token);
       expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
@@ -82,7 +82,7 @@ describe('regions', () => {
     }
   });
 
-  test('that move wake the watchers of the list', async () => {
+  test('with changed coordinates wake the watchers of the list', async () => {
     await addDatacenter('moving', '0,0');
     const path = '/lobbies/list?latitude=-33.8&longitude=151.2';
     const distanceIn = ({ regions }: Awaited<ReturnType<typeof see>>): number | undefined =>
@@ -97,7 +97,7 @@ describe('regions', () => {
   });
 });
 
-/** No machine runs lobbies in the other datacenters, so their finds wait, and the new lobbies show the regions. */
+/** Returns the region of the lobby that a request creates. It need not be answered: other datacenters have no machine. */
 async function regionOf(ask: (signal: AbortSignal) => Promise<unknown>): Promise<string> {
   const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/logs/lobbies`;
   const list = async (): Promise<{ lobby_id: string; region_id: string }[]> =>
@@ -116,12 +116,12 @@ async function regionOf(ask: (signal: AbortSignal) => Promise<unknown>): Promise
   return known.find(({ region_id }) => region_id === made.region_id)?.region_name_id ?? '';
 }
 
-describe('a find without a region plays', () => {
+describe('a lobby is created', () => {
   const CASES: [promise: string, asked: object, region: string][] = [
-    ["in the version's order if the client says nothing", {}, 'frankfurt'],
-    ['in the nearest if it has coordinates', { coordinates: MADRID }, 'london'],
+    ["in the version's first region if the client sends nothing", {}, 'frankfurt'],
+    ['in the nearest region if the client sends coordinates', { coordinates: MADRID }, 'london'],
     [
-      'in the fastest if it has measurements',
+      'in the fastest region if the client sends latencies',
       { coordinates: MADRID, latencies: { atlantis: 4.5, london: 5 } },
       'atlantis',
     ],
@@ -142,7 +142,7 @@ describe('a find without a region plays', () => {
     expect(await regionOf((signal) => find(muster, game, asked, signal))).toBe('london');
   });
 
-  test('where the client names a region, whatever it measured', async () => {
+  test('in the region that the client names, whatever else it sends', async () => {
     const away = { coordinates: MADRID, latencies: { atlantis: 0 } };
     expect(await regionOf(create({ region: 'frankfurt', ...away }))).toBe('frankfurt');
     const { status, body } = await find(muster, game, { game_modes: ['european'], regions: ['frankfurt'], ...away });
@@ -160,7 +160,7 @@ describe("a client's location is refused", () => {
     ['"latencies.london"', { latencies: { london: -1 } }],
     ['"latencies"', { latencies: MANY }],
   ];
-  test.each(REFUSED)('for its coordinates: %s', async (said, body) => {
+  test.each(REFUSED)('with a message about %s', async (said, body) => {
     const answers = [
       await find(muster, game, body),
       await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default', ...body }),

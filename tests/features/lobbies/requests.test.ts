@@ -54,7 +54,7 @@ const CASES: Case[] = [
     creates: ['away', 'moon'],
   },
   {
-    promise: 'the game modes come before the regions',
+    promise: 'a new lobby has the first game mode, in the first region that offers it',
     body: { game_modes: ['on_the_moon', 'everywhere'], regions: ['near', 'moon'] },
     searched: ['near', 'moon'],
     creates: ['on_the_moon', 'moon'],
@@ -73,8 +73,8 @@ const CASES: Case[] = [
   },
 ];
 
-describe('where a find searches, and what it creates', () => {
-  test.each(['not_found', 'of_the_known'])('no seat is searched in %s, which does not allow find', (closed_one) => {
+describe('checkFind: what a find searches and creates:', () => {
+  test.each(['not_found', 'of_the_known'])('no seat in %s, which does not allow find', (closed_one) => {
     for (const prevent_auto_create_lobby of [false, undefined]) {
       const body = { game_modes: ['everywhere', closed_one], prevent_auto_create_lobby };
       expect(checkFind(body, MODES, REGIONS).game_modes).toEqual(['everywhere']);

@@ -23,7 +23,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** Expired seats are released at any moment. */
+/** The deadline is far away, because expired seats are released at any moment. */
 const NOW = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now(), 3_600_000) });
 
 function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_id: string; namespace_id: string }) {
@@ -64,7 +64,7 @@ describe('takeSeats: a lobby with one player takes all seats of a round or none'
     { mode: 'even', finds: 1, joins: 1, is_taken: true },
     { mode: 'even', finds: 0, joins: 2, is_taken: true },
     { mode: 'direct_above', finds: 0, joins: 2, is_taken: true },
-    // First one, then the other: each is within its maximum when it comes.
+    // The find first, then the join: each is within its maximum.
     { mode: 'direct_above', finds: 1, joins: 1, is_taken: true },
     { mode: 'direct_below', finds: 1, joins: 1, is_taken: true },
     { mode: 'direct_below', finds: 2, joins: 0, is_taken: true },
@@ -75,7 +75,7 @@ describe('takeSeats: a lobby with one player takes all seats of a round or none'
     expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
   });
 
-  test('stopIdle: a lobby is not ended if a player has come since it was seen empty', async () => {
+  test('stopLobby: with only_if_empty, a lobby with a player does not end', async () => {
     const lobby = { lobby_id: lobby_ids.get('even') ?? '', namespace_id: game.namespace_id };
     const now = muster.clock.now();
     const stop = (only_if_empty: boolean) =>
@@ -110,7 +110,7 @@ describe('the changed lobbies of a namespace', () => {
     lobby = { lobby_id: (await seatOf(find(muster, game))).lobby_id, namespace_id: game.namespace_id };
   });
 
-  test('are those after a version, also within one step', async () => {
+  test('are those that changed after a version, also within one step', async () => {
     const { lobby_id, namespace_id } = lobby;
     const [first, last] = [CHANGED_STEP - 4, 3 * CHANGED_STEP + 4];
     const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
@@ -126,7 +126,7 @@ describe('the changed lobbies of a namespace', () => {
     });
   });
 
-  test('by seats are in no index, except for the first of a step', async () => {
+  test('by new seats need index entries only for the first change of a step', async () => {
     const rounds = 8 * CHANGED_STEP;
     const count = async (tx: Tx) => {
       const [counts] = await tx.execute<{ noted: number; updated: number }>(sql`
@@ -142,7 +142,7 @@ describe('the changed lobbies of a namespace', () => {
       return { noted: noted - before.noted, updated: updated - before.updated };
     });
     expect(counted.updated).toBe(rounds);
-    // Other updates happen while a page is full, because old row versions stay until the transaction ends.
+    // Some more updates need entries because a page is full: old row versions stay until the transaction ends.
     expect(counted.noted).toBeLessThan(rounds / 4);
   });
 });
@@ -160,10 +160,10 @@ async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result
   return await tried.promise;
 }
 
-describe('a machine without notifications', () => {
+describe('rounds: a process without notifications', () => {
   const openRounds = (on = database) => openQuietRounds({ database: on, clock: muster.clock });
 
-  test('reads again before it creates a lobby, so a released seat is found first', async () => {
+  test('reads again before it creates a lobby, and so finds a free seat', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
     const [one, two] = [await seatOf(find(muster, game)), await seatOf(find(muster, game))];
     const rounds = openRounds();
@@ -173,7 +173,7 @@ describe('a machine without notifications', () => {
     expect((await seat(true)).lobby_id).toBe(one.lobby_id);
   });
 
-  test('takes a remembered seat by one statement, and refuses after two reads at most', async () => {
+  test('takes a cached seat by one statement, and refuses after two reads at most', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     await seatOf(find(muster, game));
     const { database: counting, counted } = countQueries(database);
@@ -217,14 +217,14 @@ describe('a machine without notifications', () => {
     expect((await seat()).lobby_id).toBe(lobby_id);
   });
 
-  test('drops its planned seats if the lobby takes none, so no free seat is lost', async () => {
+  test('drops its planned seats if the lobby does not accept them, so no free seat is lost', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 10 } } });
     const other = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
     const seat = (of: typeof game) => rounds.seat(requestSeat(of));
     await seat(game);
-    // Another machine seats six more: eight of ten, of which this one remembers two.
+    // Another process seats six more: eight of ten, of which the cache has two.
     await takeSeats(database.queries, proposeSeats('find', 6, { lobby_id, namespace_id: game.namespace_id }), NOW());
     // While the first find is decided, the others wait for the next round.
     const outcomes = await Promise.allSettled([seat(other), ...Array.from({ length: 9 }, () => seat(game))]);

@@ -61,8 +61,8 @@ async function openLobby() {
   };
 }
 
-describe('the next check of a lobby comes', () => {
-  test('by the time that a new seat has, so that a seat taken meanwhile ends at its deadline', async () => {
+describe('seat checks: the next check of a lobby comes', () => {
+  test('after the time of a new seat, so that a seat taken meanwhile ends at its deadline', async () => {
     const lobby = await openLobby();
     await lobby.check();
     expect(await lobby.untilCheck()).toBe(SEAT_MS);
@@ -88,7 +88,7 @@ describe('the next check of a lobby comes', () => {
     expect(await lobby.ends()).toEqual(['timed_out']);
   });
 
-  test('when the seat of a player ends that is kept for a short time only', async () => {
+  test('when a seat ends that is kept for a short time', async () => {
     const lobby = await openLobby();
     const player_id = await lobby.sit();
     await lobby.connect(player_id);
@@ -100,7 +100,7 @@ describe('the next check of a lobby comes', () => {
     expect(await lobby.ends()).toEqual(['seat_expired']);
   });
 
-  test('no later because a seat is kept for longer', async () => {
+  test('not later if a seat is kept for longer', async () => {
     const lobby = await openLobby();
     const player_id = await lobby.sit();
     await lobby.connect(player_id);
@@ -113,7 +113,7 @@ describe('the next check of a lobby comes', () => {
   });
 });
 
-test('a shorter seat timeout after a restart holds for lobbies whose check was scheduled before', async () => {
+test('seat checks: a shorter seat timeout after a restart holds for lobbies whose check was scheduled before', async () => {
   const lobby = await openLobby();
   await lobby.check();
   expect(await lobby.untilCheck()).toBe(SEAT_MS);
@@ -123,7 +123,7 @@ test('a shorter seat timeout after a restart holds for lobbies whose check was s
   expect(await lobby.untilCheck()).toBe(1_000);
 });
 
-test('a lobby that is being changed is not waited for, and stays due', async () => {
+test('seat checks: a check does not wait for a locked lobby, which stays due', async () => {
   const lobby = await openLobby();
   const { promise: end, resolve } = Promise.withResolvers<void>();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
@@ -141,7 +141,7 @@ test('a lobby that is being changed is not waited for, and stays due', async () 
   expect(await lobby.untilCheck()).toBe(SEAT_MS);
 });
 
-test('setConnected: the row of a player stays on its page, without new entries in the indexes', async () => {
+test('setConnected: the update of a player is a HOT update, without new index entries', async () => {
   const lobby = await openLobby();
   const player_id = await lobby.sit();
   const updates = await database.transact(async (tx) => {

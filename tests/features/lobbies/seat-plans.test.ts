@@ -27,7 +27,7 @@ const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = 
   { name: 'players who leave lobbies', run: (queries) => removePlayers(queries, ID, isIn([ID], sql`true`), HOW) },
 ];
 
-describe('the plan of a statement that was made while no player was seated', () => {
+describe('seat plans: a plan that PostgreSQL made while no player had a seat', () => {
   let opened: Awaited<ReturnType<typeof openTestDatabase>>;
   let database: Database;
   beforeAll(async () => {

@@ -9,10 +9,10 @@ const LOBBY_MAX = 10;
 const PLAYERS = 200;
 const ROUNDS = IS_LONG ? 20 : 5;
 
-describe('many concurrent players', () => {
+describe('seats: many concurrent players', () => {
   let muster: TestService;
   beforeAll(async () => {
-    // On a busy machine the start of twenty servers takes a while.
+    // A busy machine takes long to start twenty servers.
     muster = await openTestService({ MUSTER_REQUEST_TIMEOUT_MS: '120000' });
   });
   afterAll(async () => {

@@ -5,7 +5,7 @@ import { simulate } from '../../support/lobby-simulation.ts';
 
 const SEEDS = IS_LONG ? 2_000 : 500;
 const STEPS = 500;
-/** Outcomes that must occur often, as in the trace without its numbers. */
+/** Lines of the trace, without numbers, that must occur often. */
 const OUTCOMES = [
   ...['sits in lobby ', 'makes lobby ', 'is alone', 'tries again', 'has too many players'],
   ...['waited and sits in lobby ', 'waited and makes lobby ', 'moves on'],

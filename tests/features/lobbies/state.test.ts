@@ -16,9 +16,9 @@ beforeAll(async () => {
 
 describe('the state of a lobby', () => {
   test.each([
-    { promise: 'is JSON', state: 'not json', message: 'it is not JSON' },
-    { promise: 'has at most 65536 bytes', state: `"${'é'.repeat(32_767)}a"`, message: 'at most 65536 bytes' },
-    { promise: 'nests at most 64 levels', state: '['.repeat(65) + ']'.repeat(65), message: 'deeper than 64' },
+    { promise: 'must be JSON', state: 'not json', message: 'it is not JSON' },
+    { promise: 'may have at most 65536 bytes', state: `"${'é'.repeat(32_767)}a"`, message: 'at most 65536 bytes' },
+    { promise: 'may have at most 64 levels', state: '['.repeat(65) + ']'.repeat(65), message: 'deeper than 64' },
   ])('$promise', async ({ state, message }) => {
     await host.setState('"before"');
     const answer = await host.setState(state);
@@ -48,7 +48,7 @@ describe('the state of a lobby', () => {
     ]);
   });
 
-  test('keeps its numbers wherever it is listed: ids of 64 bits are not rounded', async () => {
+  test('keeps its numbers in every answer: ids of 64 bits are not rounded', async () => {
     const state = '{"id":12345678901234567890,"far":1e400}';
     await host.setState(state);
     for (const path of ['/matchmaker/lobbies/list?include_state=true', `/matchmaker/lobbies/${host.lobby_id}`]) {
@@ -81,7 +81,7 @@ describe('the state of a lobby', () => {
     expect(outcomeOf(await host.getState('x'))).toBe('404 API_NOT_FOUND');
   });
 
-  test('belongs to one lobby each when several set theirs concurrently, without effect on their other changes', async () => {
+  test('is right for each lobby when several set states and close concurrently; a stopped one is refused', async () => {
     const many = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
     const seats = await Promise.all(Array.from({ length: 6 }, () => seatOf(find(muster, many))));
     const hosts = await Promise.all(seats.map(({ lobby_id }) => connectGameServer(muster, many, lobby_id)));
@@ -98,7 +98,7 @@ describe('the state of a lobby', () => {
     }
   });
 
-  test('is the one that a lobby set last, and independent of opening and closing', async () => {
+  test('is the last one of several updates in a round, and independent of opening and closing', async () => {
     await using database = openDatabase(muster.database_address, 1);
     const { lobby_id } = host;
     const unknown_id = crypto.randomUUID();

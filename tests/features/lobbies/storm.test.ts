@@ -17,6 +17,8 @@ import { waitFor } from '../../support/wait.ts';
 const GAMES = 3;
 const PLAYERS = 8;
 const VISITS = 10;
+/** A seat whose request was cut is given back sooner. */
+const SETTLED_AFTER_MS = 500;
 
 /** Servers run on the first machine only; requests go to both. */
 const HERE = { regions: ['local'] };
@@ -35,7 +37,7 @@ afterAll(() => opened.disposeAsync(), 90_000);
 
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 
-/** Counts an outcome. */
+/** Returns how many answers had each outcome. */
 function countOutcomes(answers: Answer[]): Record<string, number> {
   return Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
 }
@@ -73,7 +75,8 @@ describe('two machines on one database', () => {
     const found = countOutcomes(await Promise.all(finds));
     const joined = countOutcomes(await Promise.all(joins));
     expect((found['200'] ?? 0) + (joined['200'] ?? 0)).toBe(11);
-    expect(Object.keys(found).toSorted()).toEqual(['200', '400 MATCHMAKER_NO_AVAILABLE_LOBBIES']);
+    // On a busy machine the joins may take all seats.
+    expect(found['400 MATCHMAKER_NO_AVAILABLE_LOBBIES']).toBe(20 - (found['200'] ?? 0));
     expect(joined['400 MATCHMAKER_LOBBY_FULL']).toBe(20 - (joined['200'] ?? 0));
     expect(await playerCounts(game)).toEqual([12]);
   });
@@ -104,7 +107,7 @@ async function repeat(times: number, visit: (player: number, time: number) => Pr
   for (let time = 0; time < times; time += 1) await visit(player, time);
 }
 
-/** The outcomes that are expected while everything changes. */
+/** Outcomes that may occur while lobbies change. */
 const EXPECTED: Record<string, RegExp> = {
   find: /^200$|MATCHMAKER_(TOO_MANY_LOBBIES|LOBBY_STOPPED)$/,
   join: /^200$|MATCHMAKER_(LOBBY_FULL|LOBBY_STOPPED)$/,
@@ -117,8 +120,10 @@ const EXPECTED: Record<string, RegExp> = {
 function createStorm(game: TestGame) {
   const hosts = new Map<string, GameServer>();
   const unexpected: string[] = [];
-  /** The seats that players believe to have. */
+  /** The lobbies of the seats that were answered, by player token. */
   const seats = new Map<string, string>();
+  /** Requests that were cut. The answers of some, with their seats, may have been under way. */
+  let cut = 0;
 
   async function note(what: string, asking: Promise<Answer>): Promise<Answer> {
     const answer = await asking;
@@ -140,7 +145,7 @@ function createStorm(game: TestGame) {
     return host;
   }
 
-  /** One player's visit: find or join, and mostly leave again; some close or remove the lobby, some disconnect. */
+  /** Finds or joins as one player, and mostly leaves; sometimes closes or removes the lobby, or cuts the request. */
   async function visit(player: number, time: number): Promise<void> {
     const mood = (player * 7 + time * 3) % 10;
     const asked = machine(player + time);
@@ -150,6 +155,7 @@ function createStorm(game: TestGame) {
       await asked.api.ok('GET', '/health/live');
       going.abort();
       const answer = await gone;
+      if (!answer) cut += 1;
       if (answer?.status === 200) seats.set(answer.body.player.token, answer.body.lobby.lobby_id);
       return;
     }
@@ -177,7 +183,9 @@ function createStorm(game: TestGame) {
     }
   }
 
-  /** In the end exactly the players who believe to have a seat have one, and both machines know each free seat. */
+  const countPlayers = async () => (await playerCounts(game)).reduce((sum, count) => sum + count, 0);
+
+  /** Checks that exactly the answered seats are taken, and that both machines find each free seat. */
   async function settle(): Promise<void> {
     const stopped = await Promise.all(
       [...new Set(seats.values())].map(async (lobby_id) => [lobby_id, await inspector.stopReason(lobby_id)] as const),
@@ -185,8 +193,13 @@ function createStorm(game: TestGame) {
     const ended = new Set(stopped.filter(([, reason]) => reason !== undefined).map(([lobby_id]) => lobby_id));
     const sitting = [...seats].filter(([, lobby_id]) => !ended.has(lobby_id));
     await waitFor(
-      async () => (await playerCounts(game)).reduce((sum, count) => sum + count, 0) === sitting.length,
-      `${sitting.length} players to have seats`,
+      async () => {
+        const before = await countPlayers();
+        // The seats of cut requests may be given back meanwhile.
+        await Bun.sleep(SETTLED_AFTER_MS);
+        return before === (await countPlayers()) && before >= sitting.length && before <= sitting.length + cut;
+      },
+      `${sitting.length} to ${sitting.length + cut} players to have seats`,
     );
     for (const [token, lobby_id] of sitting) {
       const host = await getHost(lobby_id);

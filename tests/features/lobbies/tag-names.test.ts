@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { makeGame } from '../../support/game.ts';
 import { openTestService } from '../../support/service.ts';
 
-test('tags: a value is text, whatever its name', async () => {
+test('tags: a value that is not a text is refused, whatever its name', async () => {
   await using opened = await openTestService();
   const { public_token } = await makeGame(opened.api, opened.administrator_token);
   for (const name of ['a', 'a\nb', '\u2028', '']) {

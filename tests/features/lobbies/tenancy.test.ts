@@ -46,7 +46,7 @@ describe('lobbies of other namespaces', () => {
     }
   });
 
-  test('foreign and missing lobbies look alike', async () => {
+  test('the answers for foreign and missing lobbies are equal', async () => {
     const strip = ({ status, body: { ray_id: _, ...rest } }: Awaited<ReturnType<typeof join>>) => ({ status, rest });
     const foreign = await join(muster, other, own.host.lobby_id);
     expect(strip(foreign)).toEqual(strip(await join(muster, other, crypto.randomUUID())));

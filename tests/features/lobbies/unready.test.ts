@@ -18,7 +18,7 @@ async function readErrors({ game_id, namespace_id, cloud_token }: TestGame, serv
   return lines.map(atob).join('\n');
 }
 
-test("unready: after 10 s the service's log and the server's own say once that lobbies/ready is missing, with the last line", async () => {
+test("unready: after 10 s the service's log and the server's log say once that lobbies/ready is missing", async () => {
   const game = await makeControlledGame(muster, { source: SILENT });
   const leaving = new AbortController();
   const finding = find(muster, game, {}, leaving.signal).catch(() => undefined);
@@ -36,7 +36,7 @@ test("unready: after 10 s the service's log and the server's own say once that l
     /^waiting for the map\n\[muster\] .*POST \/matchmaker\/lobbies\/ready/,
   );
 
-  // By the time that every lobby of one second has ended, this one has been checked again.
+  // When the other lobby has ended, this one has been checked again.
   const other = await makeControlledGame(muster, { source: 'process.exit(0);' });
   await find(muster, other);
   expect(hints()).toHaveLength(1);
@@ -62,7 +62,7 @@ test('unready: a server that calls ready in time gets no hint', async () => {
   await finding;
 });
 
-test('unready: a find that times out says that the server has not called ready, and where its log is', async () => {
+test('unready: the answer of a find that times out says that the server has not called ready, and where its log is', async () => {
   const game = await makeControlledGame(impatient, { source: SILENT });
   const answer = await find(impatient, game);
   expect(outcomeOf(answer)).toBe('503 MATCHMAKER_LOBBY_NOT_READY');
@@ -85,7 +85,7 @@ const ENDS: [string, string, object][] = [
 ];
 
 test.each(ENDS)(
-  'unready: a find whose server ends at once (%s) says how, and does not suggest another find',
+  'unready: the answer of a find whose server ends at once (%s) says how, and does not suggest another find',
   async (source, reason, end) => {
     const game = await makeControlledGame(muster, { source });
     const answer: Answer = await find(muster, game);

@@ -10,7 +10,7 @@ const lobbyIds = async ({ namespace_id }: { namespace_id: string }) =>
   (await muster.inspector.lobbiesOf(namespace_id)).map(({ lobby_id }) => lobby_id);
 
 describe('after a deployment', () => {
-  test('the old lobbies go on for their players, get no finds, and end with their last player', async () => {
+  test('an old lobby takes joins, no finds, and finds again once its version is live again', async () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
     const game = await makeControlledGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
@@ -22,7 +22,7 @@ describe('after a deployment', () => {
     expect((await seatOf(join(muster, game, old.lobby_id))).lobby_id).toBe(old.lobby_id);
     expect(await lobbyIds(game)).toEqual([old.lobby_id, found.lobby_id]);
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/version`;
-    // Back on the old version, its lobby is found again.
+
     const { version_id } = game;
     await muster.api.ok('PUT', path, { token: game.cloud_token, body: { version_id } });
     expect((await seatOf(find(muster, game))).lobby_id).toBe(old.lobby_id);
@@ -66,7 +66,7 @@ describe('after a deployment', () => {
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe('400 MATCHMAKER_JOIN_DISABLED');
   });
 
-  test('a find during the change gets a lobby of one of the two versions', async () => {
+  test('finds during the deployment get lobbies of one of the two versions', async () => {
     const game_modes = { default: { max_players: 256 } };
     const game = await makeControlledGame(muster, { game_modes });
     const { lobby_id } = await seatOf(find(muster, game));

@@ -45,7 +45,7 @@ describe('players and developers see', () => {
     });
   });
 
-  test('seats and states, from the first find to the end, and after it', async () => {
+  test('the seats and states of a lobby, from the first find until after its end', async () => {
     const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
     const unwatched = await asDeveloper(`/cloud/games/${game.game_id}`);
     const { lobby } = await find();
@@ -93,7 +93,7 @@ describe('players and developers see', () => {
       registered_player_count: 0,
     });
 
-    // With another version, the old lobbies are listed as outdated, and counted until they are excluded.
+    // After a deployment, the old lobbies are outdated, and still counted unless the request excludes them.
     await deploy(opened.api, game, {
       game_modes: { default: {} },
       docker: { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } },

@@ -28,7 +28,7 @@ const serversEnd = (owner: Muster, game: TestGame) =>
   waitFor(async () => (await listServers(owner, game)).length === 0, 'no server to be left');
 
 describe('a find that waits for its lobby', () => {
-  test('gets an error if the server ends before it is ready, and so do the others', async () => {
+  test('gets an error if the server ends before it is ready, like all others that wait for it', async () => {
     const source = "console.error('no map'); process.exit(3);";
     const game = await makeControlledGame(muster, { source });
     const answers = await Promise.all([find(muster, game), find(muster, game), find(muster, game)]);
@@ -71,7 +71,7 @@ describe('a find that waits for its lobby', () => {
     expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
   });
 
-  test('that is the only one leaves no lobby and no server behind if the client disconnects', async () => {
+  test('alone leaves no lobby and no server if the client disconnects', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);
@@ -82,7 +82,7 @@ describe('a find that waits for its lobby', () => {
     await serversEnd(muster, game);
   });
 
-  test('of a ready lobby keeps no seat either if the client disconnects before its answer', async () => {
+  test('that is already ready keeps no seat if the client disconnects before the answer', async () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
     const going = new AbortController();

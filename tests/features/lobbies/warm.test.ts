@@ -77,7 +77,7 @@ describe('warm lobbies', () => {
     expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([kept?.lobby_id ?? '']);
   });
 
-  test('are limited by the namespace', async () => {
+  test("are limited by the namespace's maximum of lobbies", async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
     const { game_id, namespace_id, cloud_token: token, build_id } = game;
     const body = { lobby_count_max: 2, max_players: 8 };
@@ -89,7 +89,7 @@ describe('warm lobbies', () => {
   });
 
   test('are created once by two machines on one database', async () => {
-    // In another datacenter, because it lacks the builds of the first; but it checks all lobbies.
+    // In another datacenter, because it lacks the builds of the first. It checks the lobbies of all.
     await using second = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: opened });
     expect(second.config.port).not.toBe(opened.config.port);
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: { ...warm(3, 16), regions: { local: {} } } });
@@ -103,7 +103,7 @@ describe('warm lobbies', () => {
 });
 
 describe('a warm lobby that is closed', () => {
-  // There is a datacenter whose machine is gone.
+  // The other datacenter has no machine any more.
   const warmHere = (min: number, max?: number) => ({ ...warm(min, max), regions: { local: {} } });
   const CLOSING_SOURCE = `
     await fetch(process.env.SERVICE_API_ENDPOINT + '/matchmaker/lobbies/closed', {
@@ -112,13 +112,13 @@ describe('a warm lobby that is closed', () => {
       body: JSON.stringify({ is_closed: true }),
     });
     ${QUIET_SOURCE}`;
-  /** Two others get their warm lobbies one after the other, so all pools were checked in between. */
+  /** Waits until all pools were checked twice: until two new games, one after the other, have their warm lobbies. */
   async function passTwice(): Promise<void> {
     for (const _pass of [1, 2])
       await untilIdle(await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warmHere(1) }), 1);
   }
 
-  test('before its first player, by a server that prepares itself, stays, and no other is created for it', async () => {
+  test('by its server before the first player stays, and is not replaced', async () => {
     const game = await makeRoomGame(opened, { source: CLOSING_SOURCE, mode: warmHere(1, 2) });
     const [first] = await untilIdle(game, 1);
     expect(first).toMatchObject({ is_closed: true });
@@ -126,7 +126,7 @@ describe('a warm lobby that is closed', () => {
     expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([first?.lobby_id ?? '']);
   });
 
-  test('and left by all players ends, and another one is created', async () => {
+  test('and that all players have left ends, and is replaced', async () => {
     const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1, 2) } });
     const [kept] = await untilIdle(game, 1);
     const { lobby, player } = await find(game);
@@ -141,7 +141,7 @@ describe('a warm lobby that is closed', () => {
     expect(other).toBeDefined();
   });
 
-  test('warm lobbies: the limit of the namespace is reported once', async () => {
+  test('warm lobbies: attempts to create more than the namespace may have wake no watcher', async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
     const limits = { lobby_count_max: 1 };
     await setLimits(opened.api, { ...game, token: game.cloud_token }, limits);

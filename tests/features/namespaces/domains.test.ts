@@ -82,11 +82,20 @@ describe("domains: the service's own names cannot be added, not even if the oper
       server_host: 'rooms.example.com',
       own_hosts: [],
       sites_domain: 'example.net',
+      servers_domain: 'servers.example.org',
     });
     for (const name of ['play.example.com', 'PLAY.example.com.', 'node1.example.com', hostname()]) {
       expect([isReserved(name), isOwn(name)]).toEqual([true, true]);
     }
-    for (const name of ['example.net', 'any.example.net', '[::1]', '127.0.0.1', 'localhost', 'name']) {
+    for (const name of [
+      'example.net',
+      'any.example.net',
+      'any.servers.example.org',
+      '[::1]',
+      '127.0.0.1',
+      'localhost',
+      'name',
+    ]) {
       expect([isReserved(name), isOwn(name)]).toEqual([true, false]);
     }
     for (const name of ['example.com', 'x.play.example.com', 'myexample.net']) expect(isReserved(name)).toBe(false);

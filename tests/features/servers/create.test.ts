@@ -201,13 +201,14 @@ describe('a server', () => {
     expect(printed).toContain(`PORT_P6=${started.network.ports.p6.public_port}`);
   });
 
-  test("has the service's address in its environment, under both names, but no token", async () => {
+  test("has the service's address, under both names, and its memory limit in its environment, but no token", async () => {
     const server_id = await servers.run('env | sort; exit 0', { runtime: { environment: { MODE: 'fast' } } });
     await endOf(muster, server_id);
     const names = (await servers.linesOf(server_id)).map((line) => line.split('=')[0]);
     const place = [
       'HOME',
       'MODE',
+      'MUSTER_MEMORY_MB',
       'MUSTER_SERVER_ID',
       'PATH',
       'PWD',
@@ -217,6 +218,7 @@ describe('a server', () => {
     ];
     expect(names.filter((name) => name !== 'OLDPWD')).toEqual(place);
     expect(await servers.linesOf(server_id)).toContain(`SERVICE_API_ENDPOINT=${muster.config.local_url}`);
+    expect(await servers.linesOf(server_id)).toContain('MUSTER_MEMORY_MB=64');
   });
 
   test('without a program ends with the error of the system in its log', async () => {

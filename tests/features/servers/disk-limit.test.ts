@@ -1,17 +1,26 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmod, chown, mkdir, mkdtemp, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { measureDisk } from '../../../src/features/servers/runtimes/disk-use.ts';
+import { isAbove, measureDisk } from '../../../src/features/servers/runtimes/disk-use.ts';
+import type { DiskUse } from '../../../src/features/servers/runtimes/runtime.ts';
+import { removeFolder } from '../../../src/platform/folder-removal.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { IS_LONG } from '../../support/length.ts';
+import { nestFolders } from '../../support/nested-folders.ts';
+import { IS_ROOT } from '../../support/runtimes.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
+/** Making 100,000 files takes a while on a busy machine. */
+const END_WITHIN_MS = 150_000;
 const KIB = 1_024;
 const MIB = KIB ** 2;
 type Case = [what: string, script: string, failure: string];
+const MODULE = '../../../src/features/servers/runtimes/disk-use.ts';
+/** A user without rights. */
+const STRANGER = 65_534;
 const NO_LIMIT = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
 
 describe('what a server has on the disk', () => {
@@ -21,7 +30,7 @@ describe('what a server has on the disk', () => {
   async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
     const folder = await mkdtemp(join(tmpdir(), 'muster-disk-'));
     await work(folder);
-    await rm(folder, { recursive: true });
+    await removeFolder(folder);
   }
 
   test('is what is allocated for files at any depth, without what links lead to', async () => {
@@ -51,6 +60,65 @@ describe('what a server has on the disk', () => {
     });
   });
 
+  test.skipIf(!IS_ROOT)('includes a deleted file that is mapped and no longer open', async () => {
+    await inFolder(async (folder) => {
+      const path = join(folder, 'hidden');
+      await writeFile(path, new Uint8Array(MIB));
+      const mapped = Bun.mmap(path);
+      await rm(path);
+      expect(await measure(folder)).toEqual({ bytes: MIB, files: 1 });
+      expect(mapped.length).toBe(MIB);
+    });
+  });
+
+  test('includes files whose names are not UTF-8', async () => {
+    await inFolder(async (folder) => {
+      const below = (...names: Buffer[]) => Buffer.concat([Buffer.from(folder), ...names]);
+      const [hidden, file] = [Buffer.from('/\xff', 'latin1'), Buffer.from('/\xfe', 'latin1')];
+      mkdirSync(below(hidden));
+      writeFileSync(below(hidden, file), new Uint8Array(MIB));
+      writeFileSync(below(file), new Uint8Array(MIB));
+      const { bytes, files } = await measure(folder);
+      expect(files).toBe(3);
+      expect(bytes).toBeGreaterThanOrEqual(2 * MIB);
+    });
+  });
+
+  test('includes files whose paths are too long for a program to name', async () => {
+    await inFolder(async (folder) => {
+      nestFolders(folder, { name: 'n'.repeat(250), count: 20 }, new Uint8Array(MIB));
+      const { bytes, files } = await measure(folder);
+      expect(files).toBe(21);
+      expect(bytes).toBeGreaterThanOrEqual(MIB);
+    });
+  });
+
+  test('is above every limit if folders are nested too deeply to be counted', async () => {
+    await inFolder(async (folder) => {
+      nestFolders(folder, { name: 'n', count: 300 }, new Uint8Array(MIB));
+      const used = await measure(folder);
+      expect(used.is_uncountable).toBe(true);
+      expect(isAbove(used, NO_LIMIT)).toBe(true);
+    });
+  });
+
+  test.skipIf(!IS_ROOT)('includes folders that their owner may not read, if the service is not root', async () => {
+    await inFolder(async (folder) => {
+      for (const mode of [0o000, 0o400, 0o100]) {
+        const closed = join(folder, String(mode));
+        await mkdir(closed);
+        await writeFile(join(closed, 'file'), new Uint8Array(MIB));
+        await chown(closed, STRANGER, STRANGER);
+        await chmod(closed, mode);
+      }
+      await chown(folder, STRANGER, STRANGER);
+      const { bytes, files } = await measureAsStranger(folder);
+      expect(files).toBe(6);
+      expect(bytes).toBeGreaterThanOrEqual(3 * MIB);
+      expect((await stat(join(folder, '0'))).mode & 0o777).toBe(0o500);
+    });
+  });
+
   test('is counted only until it is above the limit', async () => {
     await inFolder(async (folder) => {
       for (let file = 0; file < 50; file += 1) await writeFile(join(folder, String(file)), '');
@@ -63,6 +131,16 @@ describe('what a server has on the disk', () => {
   });
 });
 
+/** Measures a folder in a process that becomes another user once it has read its program. */
+async function measureAsStranger(folder: string): Promise<DiskUse> {
+  const script = `
+    const { measureDisk } = await import(${JSON.stringify(Bun.resolveSync(MODULE, import.meta.dir))});
+    process.seteuid(${STRANGER});
+    const limit = ${JSON.stringify(NO_LIMIT)};
+    console.log(JSON.stringify(await measureDisk({ folder: ${JSON.stringify(folder)}, pids: [] }, limit)));`;
+  return JSON.parse(await Bun.$`${process.execPath} -e ${script}`.text());
+}
+
 describe('a server above its disk limit', () => {
   const muster = shareService({ MUSTER_SERVER_DISK_MB: '8' });
   let game: TestGame;
@@ -72,8 +150,12 @@ describe('a server above its disk limit', () => {
     servers = serversOf(muster, game);
   });
 
+  /** The number of fallocate(2), by which a file that stays empty gets space. Its user cannot open its output again. */
+  const FALLOCATE = process.arch === 'arm64' ? 47 : 285;
+  const KEEP_SIZE = 1;
   const FILL = 'cd "$HOME"; head -c 20000000 /dev/zero';
-  /** Takes half a minute. */
+  /** Enough to make many files quickly. */
+  const resources = { cpu: 1_000, memory: 64 };
   const TOO_MANY_FILES: Case = [
     'makes too many files',
     'cd "$HOME"; seq 1 100001 | xargs touch; echo done; exec sleep 600',
@@ -86,13 +168,27 @@ describe('a server above its disk limit', () => {
       `cd "$HOME"; exec 4> file; rm file; ${FILL} >&4; echo done; exec sleep 600`,
       'it exceeded its 8 MB of disk',
     ],
+    [
+      'allocates what no file shows',
+      `perl -e 'syscall(${FALLOCATE}, 1, ${KEEP_SIZE}, 0, 20000000)'; echo done; exec sleep 600`,
+      'it exceeded its 8 MB of disk',
+    ],
+    [
+      'nests folders too deeply',
+      'cd "$HOME"; for n in $(seq 300); do mkdir n; cd n; done; echo done; exec sleep 600',
+      'it has folders that cannot be counted, such as more than 256 inside of each other',
+    ],
     ...(IS_LONG ? [TOO_MANY_FILES] : []),
-  ])('that %s is ended with the reason, and nothing of it is left', async (_, script, failure) => {
-    const server_id = await servers.run(script);
-    expect(await endOf(muster, server_id)).toMatchObject({ failure });
-    expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
-    expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
-  });
+  ])(
+    'that %s is ended with the reason, and nothing of it is left',
+    async (_, script, failure) => {
+      const server_id = await servers.run(script, { resources });
+      expect(await endOf(muster, server_id, END_WITHIN_MS)).toMatchObject({ failure });
+      expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
+      expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
+    },
+    END_WITHIN_MS + 60_000,
+  );
 
   test('has no effect on one below it', async () => {
     const server_id = await servers.run('head -c 4000000 /dev/zero > "$HOME/file"; echo done; exec sleep 600');

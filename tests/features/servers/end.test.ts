@@ -5,7 +5,10 @@ import { serversOf } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const RUNNING: ServerEnding = { exit_code: null, exit_signal: null, failure: null, kill_at: null };
+const RUNNING: ServerEnding = {
+  ...{ exit_code: null, exit_signal: null, failure: null, kill_at: null },
+  has_lost_machine: false,
+};
 const KILL_AT = new Date();
 
 test.each<[ending: Partial<ServerEnding>, has_crashed: boolean, words: string]>([
@@ -23,6 +26,15 @@ test.each<[ending: Partial<ServerEnding>, has_crashed: boolean, words: string]>(
   [{ exit_signal: 'SIGKILL', kill_at: KILL_AT }, false, 'ended by the signal SIGKILL (it was killed)'],
   [{ exit_code: 3, kill_at: KILL_AT }, false, 'ended with exit code 3'],
   [{ kill_at: KILL_AT }, false, 'ended before it had run'],
+  // Nothing is known of its program.
+  [{ failure: 'its machine was lost', has_lost_machine: true }, false, 'was lost with its machine'],
+  [{ failure: 'its node was lost', has_lost_machine: true }, false, 'was lost: its node was lost'],
+  // The machine asked the program to end, which did so.
+  [
+    { exit_code: 0, failure: 'its pod was deleted from the cluster', has_lost_machine: true },
+    false,
+    'was lost: its pod was deleted from the cluster',
+  ],
 ])("a server's end %j: crash %p, %s", (ending, has_crashed, words) => {
   expect(hasCrashed({ ...RUNNING, ...ending })).toBe(has_crashed);
   expect(describeEnding({ ...RUNNING, ...ending })).toBe(words);

@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
+import { openOperator } from '../../support/read-only.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -116,6 +117,20 @@ test('ending: servers that take long to end delay no start', async () => {
   await holding;
   for (const id of ids) await endOf(muster, id);
   await run('drop trigger wait_for_lock on servers');
+}, 90_000);
+
+// The last test, because the service renews its connections to the database for a second after it.
+test('ending: stopping all servers of a machine waits until the database can be written again', async () => {
+  await using operator = await openOperator(muster.database_address);
+  const server_id = await servers.run('exec sleep 600');
+  // One that still waits for a machine belongs to no machine yet.
+  await servers.started(server_id);
+  await operator.forbidWrites('database');
+  const stopped = muster.service.stopServers();
+  await waitFor(async () => (await muster.api.get('/health/ready')).status === 503, 'the service to notice');
+  await operator.allowWrites('database');
+  await stopped;
+  expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
 }, 90_000);
 
 /** Measures the longest processor time of this process between two turns of its event loop. */

@@ -4,7 +4,7 @@ import { chmod, copyFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openEngine } from '../../../src/features/servers/runtimes/engine/engine.ts';
 import { EngineClient } from '../../../src/features/servers/runtimes/engine/engine-client.ts';
-import type { Runtime } from '../../../src/features/servers/runtimes/runtime.ts';
+import type { Runtime, StartOrder } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { makeDataDirectory } from '../../support/service.ts';
 
@@ -49,6 +49,27 @@ describe('a container engine that is configured and cannot be used', () => {
     expect(await (runtime as Runtime).kill([started, never])).toEqual(new Set([never.server_id]));
     expect(await (runtime as Runtime).readUsage?.([started, never])).toEqual(new Map());
     await expect((runtime as Runtime).remove(started.server_id)).rejects.toThrow('there is no socket at');
+  });
+
+  test('lets new servers wait, and does not say where it is', async () => {
+    const { runtime, directory } = await open(join(place, 'nowhere'));
+    const build = join(directory, 'build');
+    await mkdir(build);
+    await Bun.write(join(build, 'config.json'), JSON.stringify({ ociVersion: '1.0.2', process: { args: ['true'] } }));
+    const order = {
+      ...{ server_id: crypto.randomUUID(), resources: { cpu: 100, memory: 64 } },
+      ...{ ports: {}, arguments: [], environment: {} },
+      build: { kind: 'oci_bundle' as const, sha256: undefined, directory: build, command: [] },
+    } satisfies StartOrder;
+    for (const _ of ['at first', 'again']) {
+      const refused = await (runtime as Runtime).start(order).catch((error: unknown) => error);
+      expect(refused).toMatchObject({
+        code: 'SERVERS_ENGINE_UNAVAILABLE',
+        message: 'The container engine of the machine does not answer. The server starts as soon as it does.',
+      });
+      const seen = await (runtime as Runtime).observe([{ server_id: order.server_id, identity: undefined }]);
+      expect(seen.get(order.server_id)).toEqual({ is: 'absent' });
+    }
   });
 
   test('does not answer: its socket has no listener', async () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { readdir, rm } from 'node:fs/promises';
+import { chmod, chown, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { EngineNetworks } from '../../../src/features/servers/runtimes/engine/engine-network.ts';
 import type { EngineRuntimeOptions } from '../../../src/features/servers/runtimes/engine/engine-runtime.ts';
 import type { StartOrder } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServerPort } from '../../../src/features/servers/tables.ts';
@@ -18,12 +19,15 @@ import {
   type TestEngine,
 } from '../../support/engines.ts';
 import { makeGame, uploadBuild } from '../../support/game.ts';
+import { expectDocumented } from '../../support/isolation/documented.ts';
+import { LEVELS } from '../../support/isolation/levels.ts';
+import { probe } from '../../support/isolation/probing.ts';
 import { IS_LONG } from '../../support/length.ts';
 import { makeHome } from '../../support/program.ts';
 import { describeRuntime } from '../../support/runtime-suite.ts';
 import { openTestRuntime, type TestRuntime } from '../../support/runtimes.ts';
-import { serversOf } from '../../support/servers.ts';
-import { findFreePort } from '../../support/service.ts';
+import { endOf, serversOf } from '../../support/servers.ts';
+import { findFreePort, openTestService } from '../../support/service.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -84,6 +88,16 @@ for (const name of ENGINES) {
         );
       });
 
+      test('is in the additional groups of its image, which may open their files', async () => {
+        const user = { uid: IMAGE_USER, gid: IMAGE_USER, additionalGids: [2_001, 2_002] };
+        const build = await makeImage(opened.directory, 'id -G; cat /game/secret', { user });
+        const secret = join(build.directory, 'rootfs/game/secret');
+        await Bun.write(secret, 'of the group\n');
+        await chown(secret, 0, 2_002);
+        await chmod(secret, 0o040);
+        expect(await tell('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
+      });
+
       test('has the environment of its image, the given one over it, and nothing of the service', async () => {
         const build = await makeImage(opened.directory, '', {
           args: ['/bin/env'],
@@ -94,7 +108,7 @@ for (const name of ENGINES) {
         expect(own.sort()).toEqual(['HOME=/home', 'MODE=given', 'PATH=/bin', 'TOKEN=a=b']);
       });
 
-      test.each(['mount -t tmpfs none /tmp', 'unshare -n true', 'echo 1 > /proc/sys/kernel/panic'])(
+      test.each(['mount -t tmpfs none /tmp', 'unshare -n true', 'unshare -U true', 'echo 1 > /proc/sys/kernel/panic'])(
         'cannot do this, also as root: %s',
         async (script) => {
           const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
@@ -125,6 +139,18 @@ for (const name of ENGINES) {
         await opened.remove(other);
       });
 
+      test('has on the disk what it wrote, without its image and what is in memory', async () => {
+        const script = `dd if=/dev/zero of=/tmp/memory bs=1M count=8; dd if=/dev/zero of=/file bs=1M count=5
+          echo written; sleep 600`;
+        const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
+        const server = await opened.run('', { build });
+        await waitFor(async () => (await opened.output(server)).includes('written'), 'the files');
+        const no_limit = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
+        const measured = await opened.runtime.measureDisk?.([server], no_limit);
+        expect(Math.floor((measured?.get(server.server_id)?.bytes ?? 0) / 1024 ** 2)).toBe(5);
+        await opened.remove(server);
+      });
+
       test('that takes more memory than it may is killed', async () => {
         const order = { resources: { cpu: 1_000, memory: 32 } };
         const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
@@ -137,6 +163,29 @@ for (const name of ENGINES) {
       test('starts a limited number of processes', async () => {
         const script = 'n=0; while [ $n -lt 600 ]; do sleep 600 & n=$((n+1)); done; echo all';
         expect(await tell(script, { resources: { cpu: 1_000, memory: 256 } })).toContain("can't fork");
+      });
+
+      test('has its processes counted alone, also if another one has the user of its image', async () => {
+        const script = 'n=0; while [ $n -lt 400 ]; do sleep 600 & n=$((n+1)); done; echo all; sleep 600';
+        const build = await makeImage(opened.directory, script);
+        const order = { build, resources: { cpu: 1_000, memory: 256 } };
+        for (const server of [await opened.run('', order), await opened.run('', order)]) {
+          const written = async () => (await opened.output(server)) + (await opened.output(server, 'std_err'));
+          await waitFor(async () => (await written()) !== '', 'its processes');
+          expect(await written()).toBe('all\n');
+        }
+        await opened.removeAll();
+      });
+
+      // Podman does not tell what of the memory is cached files.
+      test.skipIf(name === 'podman')('has its memory counted without cached files', async () => {
+        const script = 'dd if=/dev/zero of=/file bs=1M count=64; echo written; sleep 600';
+        const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
+        const server = await opened.run('', { build, resources: { cpu: 1_000, memory: 256 } });
+        await waitFor(async () => (await opened.output(server)).includes('written'), 'the file');
+        const used = (await opened.runtime.readUsage?.([server]))?.get(server.server_id);
+        expect(used?.memory_bytes).toBeLessThan(32 * 1_024 ** 2);
+        await opened.remove(server);
       });
 
       test('has its processor time counted', async () => {
@@ -205,8 +254,13 @@ for (const name of ENGINES) {
         expect(await opened.observe(server)).toEqual(seen);
         expect(await opened.runtime.kill([server])).toEqual(new Set());
         expect(await opened.runtime.stop(server)).toBe(false);
-        await expect(opened.runtime.start(await opened.orderOf('exit 0'))).rejects.toThrow('start Docker or Podman');
+        const late = await opened.orderOf('echo late; exec sleep 600');
+        await expect(opened.runtime.start(late)).rejects.toThrow('The server starts as soon as it does.');
         await engine.start();
+        expect(await opened.runtime.start(late)).toMatchObject({ is: 'running' });
+        const waited = { server_id: late.server_id, identity: undefined };
+        await waitFor(async () => (await opened.output(waited)) === 'late\n', 'the output of the server that waited');
+        await opened.remove(waited);
         expect(await opened.observe(server)).toMatchObject({ is: 'running' });
         const written = (await opened.output(server)).length;
         await waitFor(async () => (await opened.output(server)).length > written + 20, 'more output');
@@ -234,6 +288,22 @@ for (const name of ENGINES) {
           await opened.remove(server);
         },
       );
+
+      // Podman's own network is always there.
+      test.skipIf(name === 'podman')('starts, also if two services created a network at once', async () => {
+        const options = { client: engine.client, machine_id: optionsIn(opened.directory).machine_id };
+        const services = [new EngineNetworks(options), new EngineNetworks(options)];
+        await Promise.all(services.map((networks) => networks.ensure({ is_podman: false })));
+        const { machine_id } = options;
+        const ours = async () =>
+          (await leftIn(engine)).filter((one) => one.startsWith('/networks') && one.includes(machine_id));
+        expect((await ours()).length).toBeGreaterThanOrEqual(services.length);
+        const server = await opened.run('echo started; exec sleep 600');
+        await waitFor(async () => (await opened.output(server)) === 'started\n', 'its first line');
+        await opened.remove(server);
+        await opened.removeAll();
+        expect(await ours()).toEqual([]);
+      });
 
       test('continues an unfinished start', async () => {
         const order = await opened.orderOf('echo started; exec sleep 600');
@@ -269,6 +339,32 @@ for (const name of ENGINES) {
         expect(await imagesOf()).toHaveLength(0);
       });
     });
+
+    test('an archive with isolation container runs on the base image, in /server', async () => {
+      const base = join(opened.directory, 'base.tar');
+      await Bun.write(base, await packImage('', 'base:1'));
+      await using muster = await openTestService({
+        ...{ MUSTER_CONTAINERS: 'on', MUSTER_CONTAINER_BASE: base },
+        MUSTER_CONTAINER_ENGINE: `unix://${engine.socket}`,
+      });
+      const game = await makeGame(muster.api, muster.administrator_token);
+      const script = '#!/bin/sh\nid -u; pwd; exit 5';
+      const build = await uploadBuild(muster.api, game, {
+        ...{ kind: 'archive', path: 'a.tar', command: ['./run.sh'], isolation: 'container' },
+        content: await packTar([{ name: 'run.sh', content: script, mode: 0o755 }]),
+      });
+      const servers = serversOf(muster, game);
+      const { id } = (await servers.create(await servers.bodyOf(build))).body.server;
+      expect(await endOf(muster, id)).toMatchObject({ exit_code: 5, failure: null });
+      expect(await servers.linesOf(id)).toEqual([String(IMAGE_USER), '/server']);
+    }, 90_000);
+
+    test('a hostile server can do what docs/isolation.md says, and no more', async () => {
+      const level = LEVELS.find(({ containers }) => containers === name);
+      if (!level) throw new Error('the engine has a level');
+      const outcomes = await probe(level, { with_disk: false, engine_socket: engine.socket });
+      await expectDocumented(level.name, outcomes);
+    }, 180_000);
 
     test('a bundle that asks for privileges runs without them, through a kill of the service, and leaves nothing', async () => {
       await using database = await openExternalDatabase();

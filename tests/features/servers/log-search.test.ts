@@ -10,6 +10,7 @@ import { shareServerLogs } from '../../support/server-logs.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { openSocket } from '../../support/socket.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
 const shared = shareServerLogs(muster);
@@ -186,6 +187,37 @@ describe('the API of logs:', () => {
     // Nothing follows: the poll answers after its hold time, with the same index.
     const polled = await muster.api.ok('GET', `${later}&watch_index=${begun.watch.index}`, { token: game.cloud_token });
     expect(polled).toEqual({ lines: [], watch: begun.watch });
+    await servers.destroy(server_id, '?override_kill_timeout=0');
+  });
+});
+
+describe('a search page by page:', () => {
+  test('goes from the end to the first line, and no line is left out or repeated', async () => {
+    const server_id = await servers.run('seq 1 700 | sed "s/^/found /"; echo other; exec sleep 600');
+    await servers.lines(server_id, 256);
+    const page = async (query: Record<string, string>) =>
+      await muster.api.ok(
+        'GET',
+        `${servers.path}/${server_id}/log-search?${new URLSearchParams({ stream: 'std_out', ...query })}`,
+        { token: game.cloud_token },
+      );
+    await waitFor(async () => (await page({ search_text: 'other' })).lines.length === 1, 'the last line');
+    const texts: string[] = [];
+    const sizes: number[] = [];
+    for (let before_line = '701'; before_line !== '0'; ) {
+      const { lines, from_line, end_line } = await page({ search_text: 'FOUND', before_line });
+      expect(end_line).toBe(701);
+      sizes.push(lines.length);
+      texts.unshift(...lines.map(({ number, text }: { number: number; text: string }) => `${number} ${text}`));
+      before_line = String(from_line);
+    }
+    expect(texts).toEqual(Array.from({ length: 700 }, (_, number) => `${number} found ${number + 1}`));
+    expect(Math.max(...sizes)).toBe(256);
+    expect((await page({ search_text: 'found', search_case_sensitive: 'true', before_line: '0' })).lines).toEqual([]);
+    expect((await page({ search_text: 'Found', search_case_sensitive: 'true' })).lines).toEqual([]);
+    const around = `${servers.path}/${server_id}/log-lines?stream=std_out&first_line=350`;
+    const { lines } = await muster.api.ok('GET', around, { token: game.cloud_token });
+    expect(lines[0]).toMatchObject({ number: 350, text: 'found 351' });
     await servers.destroy(server_id, '?override_kill_timeout=0');
   });
 });

@@ -9,6 +9,34 @@ import { outcomeOf } from '../../support/suite.ts';
 
 const ROOM = 3;
 
+test('a machine without room for a server leaves it to another of its datacenter', async () => {
+  // It has one port, and no memory.
+  const settings = { MUSTER_SERVER_PORTS: '23900-23900', MUSTER_RESOURCES_PERCENT: '10' };
+  await using full = await openTestService(settings);
+  await using other = await openTestService({ MUSTER_SERVER_PORTS: '23901-23999' }, { beside: full });
+  const game = await makeGame(full.api, full.administrator_token);
+  const servers = serversOf(full, game);
+  const build = await uploadShell(full.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
+  const placeOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
+  await cp(placeOf(full), placeOf(other), { recursive: true });
+  const ports = { network: { ports: { game: { protocol: 'udp' }, query: { protocol: 'udp' } } } };
+  const create = async (more: object): Promise<string> =>
+    (await servers.create(await servers.bodyOf(build, more))).body.server.id;
+  const ids = [
+    ...(await Promise.all([1, 2, 3].map(() => create(ports)))),
+    ...(await Promise.all([1, 2, 3].map(() => create({ resources: { cpu: 4_000, memory: 256 } })))),
+  ];
+  const started = await Promise.all(ids.map(servers.started));
+  expect(started.map(({ network }) => network.ports.game?.public_port > 23_900).slice(0, 3)).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  const startedHere = full.events.filter(({ event }) => event === 'server_started');
+  expect(startedHere).toEqual([]);
+  await servers.destroy(ids[0] ?? '');
+});
+
 describe('two machines of one datacenter', () => {
   let one: TestService;
   let other: TestService;
@@ -60,14 +88,17 @@ describe('two machines of one datacenter', () => {
   });
 
   test('end their own servers only, when all servers of one are ended', async () => {
+    // The first machine might take it, so it does not end.
+    const next = await create();
+    // While they end, the next server may start already, so it is not one of these.
+    const ended = startedBy(other);
     await other.service.stopServers();
-    for (const server_id of startedBy(other)) expect(findProcessesOf(server_id)).toEqual([]);
+    for (const server_id of ended) expect(findProcessesOf(server_id)).toEqual([]);
     for (const server_id of startedBy(one)) {
       expect((await servers.get(server_id)).destroyed_at).toBeUndefined();
       expect(findProcessesOf(server_id).length).toBeGreaterThanOrEqual(2);
     }
     // The machine with room takes the next server.
-    const next = await create();
     await servers.started(next);
     expect(startedBy(other)).toContain(next);
   });

@@ -93,19 +93,42 @@ describe('the ports of a server', () => {
     });
   });
 
+  const SERVER = '0197a4a6-6f2c-7000-8000-0123456789ab';
   const RANGE = { protocol: 'udp', routing: 'host', port_range: { min: 7_000, max: 7_010 } } as const;
   const WEB = { protocol: 'http', routing: 'game_guard', internal_port: 80 } as const;
   const GAME = { protocol: 'udp', routing: 'game_guard' } as const;
+  const NONE = new Set<never>();
 
   test('each get a number on the machine, and a range keeps its numbers', () => {
     const ports = { web: WEB, range: RANGE, game: GAME };
-    expect(countPorts(ports)).toBe(2);
-    expect(portsAt('play.example', assignPorts(ports, [26_001, 26_000]))).toEqual({
-      web: { ...WEB, wanted_port: 80, internal_port: 26_001, public_hostname: 'play.example', public_port: 26_001 },
+    expect(countPorts(ports, NONE)).toBe(2);
+    expect(portsAt({ server_id: SERVER, host: 'play.example' }, assignPorts(ports, [26_001, 26_000], NONE))).toEqual({
+      web: {
+        ...WEB,
+        wanted_port: 80,
+        internal_port: 26_001,
+        public_hostname: 'play.example',
+        public_port: 26_001,
+        gateway_name: `${SERVER}-web`,
+      },
       range: { ...RANGE, public_hostname: 'play.example' },
       game: { ...GAME, internal_port: 26_000, public_hostname: 'play.example', public_port: 26_000 },
     });
-    expect(refusalOf(ServiceError, () => assignPorts(ports, [26_001])).code).toBe('SERVERS_NO_PORTS');
+    expect(refusalOf(ServiceError, () => assignPorts(ports, [26_001], NONE)).code).toBe('SERVERS_NO_PORTS');
+  });
+
+  test('that Muster relays get a second number, unless they are routed to the host', () => {
+    const ports = {
+      game: { protocol: 'tcp_tls', routing: 'game_guard' },
+      own: { protocol: 'tcp', routing: 'host' },
+    } as const;
+    const relayed = new Set(['tcp_tls', 'tcp'] as const);
+    expect(countPorts(ports, relayed)).toBe(3);
+    expect(assignPorts(ports, [26_000, 26_001, 26_002], relayed)).toEqual({
+      game: { ...ports.game, internal_port: 26_000, public_port: 26_000, relay_port: 26_001 },
+      own: { ...ports.own, internal_port: 26_002, public_port: 26_002 },
+    });
+    expect(refusalOf(ServiceError, () => assignPorts(ports, [26_000], relayed)).code).toBe('SERVERS_NO_PORTS');
   });
 
   test('are in variables, in every spelling of the reference API', () => {
@@ -133,7 +156,7 @@ describe('the ports of a server', () => {
   });
 });
 
-test("are also in the variables of the reference API's names", () => {
+test("ports: are also in the variables of the reference API's names", () => {
   expect(serviceVariables({ TOKEN: 'a', LOBBY_ID: 'b' })).toEqual({
     SERVICE_TOKEN: 'a',
     RIVET_TOKEN: 'a',
@@ -151,6 +174,7 @@ test('ports: a server with a network of its own listens on those that its develo
       range: { protocol: 'udp', routing: 'host', port_range: { min: 5_000, max: 5_010 } },
     },
     [26_000, 26_001],
+    new Set(),
   );
   expect(portsInside(ports)).toEqual({
     page: { protocol: 'tcp', routing: 'game_guard', internal_port: 80, public_port: 26_000 },

@@ -5,22 +5,22 @@ import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { type Home, makeHome, type Program } from '../../support/program.ts';
 import { serversOf } from '../../support/servers.ts';
+import { findFreePort } from '../../support/service.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const TAKEN = 'this is the game server';
-/** Takes the port of the API at each address as soon as it can, answers there, and prints it. */
-const PORT_TAKER_SOURCE = `
-const port = Number(new URL(process.env.SERVICE_API_ENDPOINT).port);
-const wanted = ['127.0.0.1', '::1'];
+/** Takes ports at each address as soon as it can, answers there, and prints it. */
+const takerOf = (ports: number[]) => `
+const wanted = ${JSON.stringify(ports)}.flatMap((port) => ['127.0.0.1', '::1'].map((hostname) => ({ hostname, port })));
 let tries = 0;
 setInterval(() => {
-  for (const hostname of [...wanted]) {
+  for (const one of [...wanted]) {
     try {
-      Bun.serve({ hostname, port, reusePort: false, fetch: () => new Response('${TAKEN}') });
-      wanted.splice(wanted.indexOf(hostname), 1);
-      console.log('took ' + hostname);
+      Bun.serve({ ...one, reusePort: false, fetch: () => new Response('${TAKEN}') });
+      wanted.splice(wanted.indexOf(one), 1);
+      console.log('took ' + one.hostname + ' ' + one.port);
     } catch {}
   }
   tries += 1;
@@ -48,7 +48,9 @@ describe("a game server that takes the service's own port", () => {
 
   async function startPortTaker(): Promise<string> {
     const servers = serversOf(program, game);
-    const body = await servers.bodyOf(await uploadScript(program.api, game, PORT_TAKER_SOURCE));
+    const body = await servers.bodyOf(
+      await uploadScript(program.api, game, takerOf([Number(new URL(program.url).port)])),
+    );
     const { id } = (await servers.create(body)).body.server;
     await servers.lines(id, 1);
     return id;
@@ -123,5 +125,88 @@ describe("a game server that takes the service's own port", () => {
     await program.stop('SIGTERM');
     expect(home.processes()).toEqual([]);
     expect(await Bun.file(join(home.data_directory, 'port-hold')).exists()).toBe(false);
+  }, 90_000);
+});
+
+describe('a game server that takes the ports for https and http', () => {
+  const [https_port, http_port] = [findFreePort(), findFreePort()];
+  const opened = new AsyncDisposableStack();
+  let home: Home;
+  let program: Program;
+  let game: TestGame;
+  let server_id: string;
+  beforeAll(async () => {
+    const { url } = opened.use(await openExternalDatabase());
+    const ports = { MUSTER_HTTPS_PORT: String(https_port), MUSTER_HTTP_PORT: String(http_port) };
+    const settings = { ...ports, MUSTER_TLS_LOCAL: 'on', MUSTER_DEMO: 'off', DATABASE_URL: url };
+    // Isolation would refuse the ports.
+    home = opened.use(await makeHome({ ...settings, MUSTER_ISOLATION: 'off' }));
+    program = await start();
+    game = await makeGame(program.api, program.administrator_token);
+    const servers = serversOf(program, game);
+    const body = await servers.bodyOf(await uploadScript(program.api, game, takerOf([https_port, http_port])));
+    server_id = (await servers.create(body)).body.server.id;
+    await servers.lines(server_id, 1);
+  }, 90_000);
+  afterAll(() => opened.disposeAsync(), 90_000);
+
+  const output = () => Bun.file(join(home.data_directory, 'servers', server_id, 'std_out')).text();
+  /** Starts it with a public address whose certificate needs no trust. */
+  const start = () => home.start({ settings: { MUSTER_PUBLIC_URL: home.url } });
+  const answersOf = (host: string) =>
+    Promise.all(
+      [`https://${host}:${https_port}`, `http://${host}:${http_port}`].map((url) =>
+        fetch(`${url}/health/live`, { signal: AbortSignal.timeout(2_000), tls: { rejectUnauthorized: false } }).then(
+          (response) => response.text(),
+          () => 'no answer',
+        ),
+      ),
+    );
+  const isRunning = async () => {
+    // The port for http redirects to that for https.
+    for (const host of ['localhost', '127.0.0.1', '[::1]']) {
+      expect(await answersOf(host)).toEqual(['{"status":"ok"}', '{"status":"ok"}']);
+    }
+  };
+  const holdOf = (name: string) => Bun.file(join(home.data_directory, name));
+
+  test.skipIf(!IS_ROOT)(
+    'public ports: while the service is away, the game server gets none',
+    async () => {
+      for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+        await program.stop(signal);
+        const before = (await output()).length;
+        await waitFor(async () => (await output()).slice(before).includes('tried'), 'the game server to try');
+        for (const host of ['127.0.0.1', '[::1]']) expect(await answersOf(host)).toEqual(['no answer', 'no answer']);
+        program = await start();
+        await isRunning();
+      }
+      expect(await output()).not.toContain('took');
+      expect(findProcessesOf(server_id)).not.toEqual([]);
+    },
+    90_000,
+  );
+
+  test('public ports: a game server that has them is ended, and the service starts on its own', async () => {
+    await program.stop('SIGTERM');
+    for (const name of ['https-port-hold', 'http-port-hold']) {
+      if (await holdOf(name).exists()) process.kill((await holdOf(name).json()).process.pid, 'SIGKILL');
+    }
+    for (const port of [https_port, http_port]) {
+      await waitFor(
+        async () => (await output()).includes(`took 127.0.0.1 ${port}`),
+        'the game server to take the port',
+      );
+    }
+    program = await start();
+    await isRunning();
+    expect(program.output()).toContain('"event":"server_took_port"');
+    await serversOf(program, game).gone(server_id);
+  }, 90_000);
+
+  test('public ports: they are free once the service has ended and no game server runs', async () => {
+    await program.stop('SIGTERM');
+    expect(home.processes()).toEqual([]);
+    for (const name of ['https-port-hold', 'http-port-hold']) expect(await holdOf(name).exists()).toBe(false);
   }, 90_000);
 });

@@ -5,6 +5,7 @@ import { makeGame } from '../../support/game.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const NONE: ReadonlySet<number> = new Set();
 const listen = (hostname: string, port: number) => Bun.listen({ hostname, port, socket: { data() {} } });
@@ -45,7 +46,6 @@ describe('free ports of a machine', () => {
 
 describe('a service with few ports', () => {
   const PORTS = 6;
-  const NO_PORTS = 'No port for game servers is free on this machine. Try again.';
   let muster: TestService;
   let foreign: ReturnType<typeof listen>;
   let servers: ReturnType<typeof serversOf>;
@@ -65,39 +65,62 @@ describe('a service with few ports', () => {
   }, 90_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
-  /** Returns the port of a server; undefined if it ended for lack of one. */
-  async function portOf(server_id: string): Promise<number | undefined> {
-    const { network, started_at } = await servers.settled(server_id);
-    return started_at === undefined ? undefined : network.ports.game.public_port;
+  /** Returns the servers of the game that run, with their ports. */
+  async function readGiven(): Promise<{ server_id: string; port: number }[]> {
+    const all = await Promise.all(created.map(servers.get));
+    return all.flatMap(({ id, started_at, destroyed_at, network }) =>
+      started_at === undefined || destroyed_at !== undefined
+        ? []
+        : [{ server_id: id, port: network.ports.game.public_port }],
+    );
   }
-  let given: { server_id: string; port: number | undefined }[];
+  /** Resolves once the machine has placed whatever it can. */
+  const placed = async () => servers.started(await servers.run('exec sleep 600'));
+  let created: string[];
 
-  test('gives each port to one server and none of other programs, and says so when there are no more', async () => {
-    const created = await Promise.all(Array.from({ length: PORTS + 2 }, create));
-    given = await Promise.all(created.map(async (server_id) => ({ server_id, port: await portOf(server_id) })));
+  test('gives each port to one server and none of other programs, and lets the others wait and says why', async () => {
+    created = await Promise.all(Array.from({ length: PORTS + 2 }, create));
+    const given = await waitFor(async () => {
+      const some = await readGiven();
+      return some.length === PORTS - 1 && some;
+    }, 'servers to have all ports');
+    await placed();
     const { min, max } = muster.config.servers.server_ports;
     const free = Array.from({ length: max - min + 1 }, (_, index) => min + index).filter(
       (port) => port !== foreign.port,
     );
-    expect(given.flatMap(({ port }) => port ?? []).sort()).toEqual(free);
-    for (const { server_id, port } of given) {
-      if (port === undefined) {
-        expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure: NO_PORTS });
-        expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${NO_PORTS}`]);
-      } else expect(await servers.lines(server_id, 1)).toEqual([String(port)]);
-    }
+    expect(given.map(({ port }) => port).sort()).toEqual(free);
+    for (const { server_id, port } of given) expect(await servers.lines(server_id, 1)).toEqual([String(port)]);
+    const waiting = await Promise.all(created.map(servers.get)).then((all) =>
+      all.filter(({ started_at }) => started_at === undefined),
+    );
+    expect(waiting.map(({ destroyed_at }) => destroyed_at)).toEqual(waiting.map(() => undefined));
+    expect(waiting).toHaveLength(3);
+    const oldest = muster.events.find((event) => event.event === 'server_waits' && event.reason === 'no_ports');
+    const waiting_id = oldest?.event === 'server_waits' ? oldest.server_id : '';
+    expect(waiting.map(({ id }) => id)).toContain(waiting_id);
+    const [line] = await servers.linesOf(waiting_id, 'std_err');
+    expect(line).toStartWith('[muster] this server waits: each machine of this region has too few free ports');
   });
 
   test('keeps a port for a minute after its server has ended', async () => {
-    const running = given.find(({ port }) => port !== undefined);
-    await servers.destroy(running?.server_id ?? '', '?override_kill_timeout=0');
-    await endOf(muster, running?.server_id ?? '');
-    expect(await portOf(await create())).toBeUndefined();
+    const before = await readGiven();
+    const [ended] = before;
+    await servers.destroy(ended?.server_id ?? '', '?override_kill_timeout=0');
+    await endOf(muster, ended?.server_id ?? '');
+    await placed();
+    expect(await readGiven()).toEqual(before.slice(1));
     // The clock also runs on its own, so half a minute is left for that.
     muster.clock.advance(30_000);
-    expect(await portOf(await create())).toBeUndefined();
+    await placed();
+    expect(await readGiven()).toEqual(before.slice(1));
     muster.clock.advance(30_000);
-    expect(await portOf(await create())).toBe(running?.port);
+    const given = await waitFor(async () => {
+      const some = await readGiven();
+      return some.length === before.length && some;
+    }, 'a server that waits to have the port');
+    expect(given.map(({ port }) => port).sort()).toEqual(before.map(({ port }) => port).sort());
+    expect(given).not.toEqual(before);
   });
 
   test('starts a server without ports even if none is free', async () => {

@@ -24,9 +24,17 @@ const unreachable = (for_ms: number) => ({ is: 'unreachable', since: new Date(NO
 const UNSEEN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 const exited = (exit_code: number) => ({ is: 'ended', exit_code, exit_signal: null }) as const;
 const signalled = (exit_signal: string) => ({ is: 'ended', exit_code: null, exit_signal }) as const;
+const DRAINED = { reason: 'its pod was deleted', is_disturbance: true } as const;
+const WITH_MACHINE = { failure: DRAINED.reason, has_lost_machine: true };
 
-const finish = (end: { exit_code?: number; exit_signal?: string; failure?: string } = {}) =>
-  ({ do: 'finish', exit_code: null, exit_signal: null, failure: null, ...end }) as const;
+interface End {
+  exit_code?: number;
+  exit_signal?: string;
+  failure?: string;
+  has_lost_machine?: boolean;
+}
+const finish = (end: End = {}) =>
+  ({ do: 'finish', exit_code: null, exit_signal: null, failure: null, has_lost_machine: false, ...end }) as const;
 
 describe('servers: the next step', () => {
   const CASES = [
@@ -101,6 +109,42 @@ describe('servers: the next step', () => {
       { ...NOTED, ...OVERDUE },
       { ...UNSEEN_END, reason: 'memory' },
       finish({ exit_signal: 'SIGKILL' }),
+    ],
+    [
+      'ends one that its machine took with it, with the reason',
+      NOTED,
+      { ...UNSEEN_END, ...DRAINED },
+      finish(WITH_MACHINE),
+    ],
+    [
+      'ends one that its machine asked to end, with the reason beside the exit code',
+      NOTED,
+      { ...exited(0), ...DRAINED },
+      finish({ ...WITH_MACHINE, exit_code: 0 }),
+    ],
+    [
+      'takes the end that it requested for no loss of the machine',
+      { ...NOTED, ...ASKED },
+      { ...signalled('SIGTERM'), ...DRAINED },
+      finish({ exit_signal: 'SIGTERM' }),
+    ],
+    [
+      'takes the kill that it requested for no loss of the machine',
+      { ...NOTED, ...OVERDUE },
+      { ...UNSEEN_END, ...DRAINED },
+      finish({ exit_signal: 'SIGKILL' }),
+    ],
+    [
+      'ends one that was lost with its machine while it was ending, with the reason',
+      { ...NOTED, ...ASKED },
+      { ...UNSEEN_END, ...DRAINED },
+      finish(WITH_MACHINE),
+    ],
+    [
+      'keeps the first reason before a loss',
+      { ...NOTED, ...FAILED },
+      { ...exited(0), ...DRAINED },
+      finish({ ...REASON, exit_code: 0 }),
     ],
     ['keeps the first reason', { ...NOTED, ...FAILED }, UNSEEN_END, finish(REASON)],
     [

@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../../../src/platform/database/data
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { openFeed } from '../../../src/platform/watch/feed.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { LONE_MACHINE } from '../../support/lone-machine.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { HOST, openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
@@ -39,15 +40,24 @@ describe('a machine whose runtime answers late', () => {
     logs = createLogs({ database, clock });
     const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
     const feed = opened.use(await openFeed(database, events));
-    const { build } = await orderOf(machine.directory, `trap 'exit 4' TERM; while :; do sleep 0.02; done`);
+    const { build } = await orderOf(machine.directory, `trap 'exit 4' TERM; echo ready; while :; do sleep 0.02; done`);
     const stop = new AbortController();
     const { stopped } = startReconciling(
       {
         ...{ database, clock, events, feed, runtime, logs },
-        builds: { kindOf: async () => build.kind, unpacked: async () => build },
+        builds: { kindOf: async () => build.kind, unpacked: async () => build, isUnpacked: async () => true },
         tokens: await openServiceTokens({ database_address, clock }),
         groupsOf: async () => new Map(),
-        node: { ...NODE, ...PORTS, servers_max: 100, servers_per_group_max: 100 },
+        node: {
+          ...NODE,
+          ...PORTS,
+          servers_max: 100,
+          servers_per_group_max: 100,
+          resources_max: undefined,
+          relayed: new Set(),
+        },
+        relays: { keep: async () => new Set() },
+        machines: LONE_MACHINE,
       },
       stop.signal,
     );
@@ -67,7 +77,7 @@ describe('a machine whose runtime answers late', () => {
       ...{ network_mode: 'bridge', ports: { game: { protocol: 'udp', routing: 'game_guard' } }, cpu: 100, memory: 64 },
       ...{ kill_timeout_ms: MINUTE_MS, created_at: muster.clock.now(), started_at: null, wait_reason: null },
       ...{ identity: null, destroyed_at: null, kill_at: null, ended_at: null },
-      ...{ exit_code: null, exit_signal: null, failure: null },
+      ...{ exit_code: null, exit_signal: null, failure: null, has_lost_machine: false },
     };
     await database.transact((tx) => insertServer(tx, row));
     return server_id;
@@ -87,8 +97,8 @@ describe('a machine whose runtime answers late', () => {
       column,
       30_000,
     );
-  const linesOf = async (server_id: string) =>
-    (await logs.lastLines({ server_id, stream: 'std_err' })).lines.map(({ bytes }) => Buffer.from(bytes).toString());
+  const linesOf = async (server_id: string, stream: 'std_out' | 'std_err' = 'std_err') =>
+    (await logs.lastLines({ server_id, stream })).lines.map(({ bytes }) => Buffer.from(bytes).toString());
   const toldOf = (server_id: string) =>
     emitted.flatMap((event) => ('server_id' in event && event.server_id === server_id ? event.event : []));
   const destroy = (server_id: string) =>
@@ -109,9 +119,10 @@ describe('a machine whose runtime answers late', () => {
     await waitFor(() => toldOf(server_id).length > 0, 'the event of its start');
     expect(toldOf(server_id)).toEqual(['server_started']);
 
+    await waitFor(async () => (await linesOf(server_id, 'std_out')).includes('ready'), 'it to expect signals');
     await destroy(server_id);
     expect(await until(server_id, 'ended_at')).toMatchObject({ exit_code: 4, exit_signal: null, failure: null });
-    expect(findProcessesOf(server_id)).toEqual([]);
+    await waitFor(() => findProcessesOf(server_id).length === 0, 'its processes to be gone');
   }, 90_000);
 
   test('knows the address of a server before its start is recorded, if the runtime has one host', async () => {

@@ -40,7 +40,7 @@ async function openMachine(failure: Error) {
         identity: null,
         destroyed_at: null,
       },
-      ...{ kill_at: null, ended_at: null, exit_code: null, exit_signal: null, failure: null },
+      ...{ kill_at: null, ended_at: null, exit_code: null, exit_signal: null, failure: null, has_lost_machine: false },
     }),
   );
   const read = async () => {

@@ -1,8 +1,21 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { shareRoom, shareStarts, type WaitingNamespace } from '../../../src/features/servers/turns.ts';
+import type { Room } from '../../../src/features/servers/tables.ts';
+import {
+  shareRoom,
+  shareStarts,
+  usedShare,
+  type WaitingNamespace,
+  waitBefore,
+} from '../../../src/features/servers/turns.ts';
 
-const machine = { servers_max: 10, servers_per_group_max: 100, taken_at_once_max: 32 };
+const NO_LIMITS: Room = {
+  ports: Number.POSITIVE_INFINITY,
+  cpu: Number.POSITIVE_INFINITY,
+  memory: Number.POSITIVE_INFINITY,
+};
+const machine = { servers_max: 10, servers_per_group_max: 100, taken_at_once_max: 32, room: NO_LIMITS };
+const NEEDS: Room = { ports: 1, cpu: 1_000, memory: 512 };
 /** A namespace with this many waiting servers, the only one of its group. */
 const run = (namespace_id: string, count: number) =>
   Array.from({ length: count }, () => ({ namespace_id, group_id: `group of ${namespace_id}` }));
@@ -11,6 +24,7 @@ const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespac
   group_id: `group of ${namespace_id}`,
   waiting,
   since: new Date(since),
+  needs: NEEDS,
 });
 
 describe('turns: room goes', () => {
@@ -55,6 +69,28 @@ describe('turns: room goes', () => {
     expect(Object.fromEntries(shareRoom(waiting, full).held)).toEqual({ a: 'group_quota', b: 'group_quota' });
   });
 
+  const LACKS: [string, Partial<Room>, object, object][] = [
+    ['of ports', { ports: 3 }, { a: 2, b: 1 }, {}],
+    ['of processors', { cpu: 1_999 }, { a: 1 }, { b: 'no_resources' }],
+    ['of memory', { memory: 511 }, {}, { a: 'no_resources', b: 'no_resources' }],
+    ['of ports, and none is left', { ports: 0 }, {}, { a: 'no_ports', b: 'no_ports' }],
+  ];
+  test.each(LACKS)('no further than there is enough %s', (_, room, taken, held) => {
+    const turns = shareRoom([wait('a', 5), wait('b', 5, 5)], {
+      ...{ ...machine, room: { ...NO_LIMITS, ...room } },
+      running: [],
+    });
+    expect(Object.fromEntries(turns.taken)).toEqual(taken as never);
+    expect(Object.fromEntries(turns.held)).toEqual(held as never);
+  });
+
+  test('to a namespace with smaller servers beside one whose next server needs more than is left', () => {
+    const large = { ...wait('a', 5), needs: { ...NEEDS, ports: 4 } };
+    const turns = shareRoom([large, wait('b', 5, 5)], { ...machine, room: { ...NO_LIMITS, ports: 3 }, running: [] });
+    expect(Object.fromEntries(turns.taken)).toEqual({ b: 3 });
+    expect(Object.fromEntries(turns.held)).toEqual({ a: 'no_ports' });
+  });
+
   test('never beyond the room, the quota and the waiting servers; and usable room is used', () => {
     const namespace = fc.constantFrom('a', 'b', 'c', 'd', 'e');
     const numbers = fc.record({
@@ -73,7 +109,7 @@ describe('turns: room goes', () => {
           group_id: groupOf(name),
         }));
         const running = running_names.map((name) => ({ namespace_id: name, group_id: groupOf(name) }));
-        const { taken } = shareRoom(waiting, { ...limits, running });
+        const { taken } = shareRoom(waiting, { ...limits, running, room: NO_LIMITS });
         const takenOf = (group: string) =>
           [...taken].reduce((sum, [name, count]) => sum + (groupOf(name) === group ? count : 0), 0);
         const runningOf = (group: string) => running.filter(({ group_id }) => group_id === group).length;
@@ -90,6 +126,26 @@ describe('turns: room goes', () => {
         }
       }),
     );
+  });
+});
+
+describe('a machine beside others takes a server', () => {
+  const ALL: Room = { ports: 100, cpu: 4_000, memory: 8_192 };
+
+  test('sooner, the less of its scarcest room is used', () => {
+    expect(usedShare(ALL, ALL)).toBe(0);
+    expect(usedShare(ALL, { ports: 90, cpu: 1_000, memory: 4_096 })).toBe(0.75);
+    expect(usedShare(ALL, { ports: 0, cpu: 1_000, memory: 4_096 })).toBe(1);
+    expect(usedShare(NO_LIMITS, NO_LIMITS)).toBe(0);
+    const times = [0, 0.1, 0.5, 1, 7].map((used) => waitBefore({ used, is_unpacked: true }));
+    expect(times).toEqual([0, 10, 50, 100, 100]);
+  });
+
+  test('sooner with the build unpacked, unless it is much fuller than one without', () => {
+    const with_build = (used: number) => waitBefore({ used, is_unpacked: true });
+    const without = waitBefore({ used: 0, is_unpacked: false });
+    expect(with_build(0.15)).toBeLessThan(without);
+    expect(with_build(0.25)).toBeGreaterThan(without);
   });
 });
 

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createUploads, type Uploads } from '../../../src/features/uploads/uploads.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { type Database, LOCKS, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
@@ -49,6 +49,8 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
     let removeFolder: Objects['removeFolder'];
     let events: ServiceEvent[];
     let uploads: Uploads;
+    /** Rounds of cleaning that have begun. */
+    let rounds: number;
     let scope: string;
     beforeAll(async () => {
       opened = new AsyncDisposableStack();
@@ -59,12 +61,20 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
     beforeEach(() => {
       scope = crypto.randomUUID();
       events = [];
+      rounds = 0;
       removeFolder = storage.objects.removeFolder;
       uploads = createUploads({
         database,
         clock,
         events: { emit: (event) => void events.push(event) },
-        objects: { ...storage.objects, removeFolder: (folder) => removeFolder(folder) },
+        objects: {
+          ...storage.objects,
+          removeFolder: (folder) => removeFolder(folder),
+          async removeUnfinished(before) {
+            rounds += 1;
+            await storage.objects.removeUnfinished(before);
+          },
+        },
         presigner: createPresigner(key, clock, 'http://here'),
       });
       uploads.setPurpose(KIND, { async inspect() {}, async complete() {} });
@@ -141,6 +151,30 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       await cleanUntil('both abandoned uploads to be removed', () => abandoned() >= 2);
       await send(half);
       await send(half);
+    });
+
+    test('keep their bytes while a backup is made, whose snapshot may name them', async () => {
+      const discarded = await sendAndDiscard();
+      await database.exclusively(LOCKS.backup, async () => {
+        const stop = new AbortController();
+        const cleaning = uploads.startCleaning(stop.signal);
+        await waitFor(() => {
+          cleaning.wake();
+          return rounds >= 2;
+        }, 'one round to end and another to begin');
+        expect(await isGone([discarded])).toBe(false);
+        stop.abort();
+        await cleaning.stopped;
+      });
+      // PostgreSQL releases the lock when it sees the end of the connection, perhaps only after the first round.
+      const stop = new AbortController();
+      const cleaning = uploads.startCleaning(stop.signal);
+      await waitFor(() => {
+        cleaning.wake();
+        return isGone([discarded]);
+      }, 'the bytes to be removed');
+      stop.abort();
+      await cleaning.stopped;
     });
 
     test('are all removed in any number; one whose removal fails is tried again', async () => {

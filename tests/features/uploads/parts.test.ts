@@ -8,6 +8,9 @@ import { makeGame, type TestGame } from '../../support/game.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { completeUpload, completion, type PreparedUpload, prepareScript, sendPart } from '../../support/uploads.ts';
 
+const WHOLE = { is_multipart: false, part_bytes: null };
+const IN_PARTS = { is_multipart: true, part_bytes: null };
+const SPLITTINGS = fc.constantFrom(WHOLE, IN_PARTS, { is_multipart: true, part_bytes: 5 * 1024 ** 2 });
 const file = { upload_id: 'upload', file_number: 3, path: 'map' };
 
 describe('the parts of a file', () => {
@@ -24,7 +27,7 @@ describe('the parts of a file', () => {
     [3 * PART_BYTES, [PART_BYTES, PART_BYTES, PART_BYTES]],
   ];
   test.each(CASES)('of %d bytes, if parts are requested', (content_length, lengths) => {
-    expect(partsOf({ ...file, content_length }, true)).toEqual(
+    expect(partsOf({ ...file, content_length }, IN_PARTS)).toEqual(
       lengths.map((length, part_number) => ({
         ...file,
         part_number,
@@ -36,7 +39,7 @@ describe('the parts of a file', () => {
 
   test('are a single one of any length if none are requested', () => {
     for (const [content_length] of CASES) {
-      expect(partsOf({ ...file, content_length }, false)).toEqual([
+      expect(partsOf({ ...file, content_length }, WHOLE)).toEqual([
         { ...file, part_number: 0, byte_offset: 0, content_length },
       ]);
     }
@@ -44,8 +47,8 @@ describe('the parts of a file', () => {
 
   test('follow each other without a gap, each at an address of its own', () => {
     fc.assert(
-      fc.property(fc.nat({ max: 1_000 * PART_BYTES }), fc.boolean(), (content_length, is_multipart) => {
-        const parts = partsOf({ ...file, content_length }, is_multipart);
+      fc.property(fc.nat({ max: 1_000 * PART_BYTES }), SPLITTINGS, (content_length, splitting) => {
+        const parts = partsOf({ ...file, content_length }, splitting);
         let end = 0;
         for (const { byte_offset, content_length: length } of parts) {
           expect(byte_offset).toBe(end);
@@ -65,18 +68,18 @@ describe('a range of a file', () => {
     ...file,
     content_length,
     receipts,
-    content_type: null,
+    ...{ content_type: null, sha256: null, shared_upload_id: null, shared_file_number: null },
   });
 
   test('is read from the parts that contain it, each byte once and in order', () => {
     const lengths = fc.integer({ min: 1, max: 5 * PART_BYTES });
     fc.assert(
-      fc.property(lengths, fc.nat(), fc.nat(), fc.boolean(), (content_length, one, other, is_multipart) => {
-        const parts = partsOf({ ...file, content_length }, is_multipart);
+      fc.property(lengths, fc.nat(), fc.nat(), SPLITTINGS, (content_length, one, other, splitting) => {
+        const parts = partsOf({ ...file, content_length }, splitting);
         const [start = 0, end = 0] = [one, other].map((at) => at % content_length).toSorted((a, b) => a - b);
         const receipts = parts.map(({ part_number }) => `receipt-${part_number}`);
         let next = start;
-        for (const { key, range } of piecesOf(row(content_length, receipts), is_multipart, { start, end })) {
+        for (const { key, range } of piecesOf(row(content_length, receipts), splitting, { start, end })) {
           const part = parts.find((one) => partKey(one, `receipt-${one.part_number}`) === key);
           if (!part) throw new Error('it is a part of the file');
           const { start: from, end: to } = range ?? { start: 0, end: part.content_length - 1 };
@@ -90,14 +93,17 @@ describe('a range of a file', () => {
   });
 
   test('may be the whole file, also an empty one, which is read without ranges', () => {
-    expect(piecesOf(row(0, ['a']), true)).toEqual([{ key: 'upload/3.0.a' }]);
-    expect(piecesOf(row(PART_BYTES + 1, ['a', 'b']), true)).toEqual([{ key: 'upload/3.0.a' }, { key: 'upload/3.1.b' }]);
+    expect(piecesOf(row(0, ['a']), IN_PARTS)).toEqual([{ key: 'upload/3.0.a' }]);
+    expect(piecesOf(row(PART_BYTES + 1, ['a', 'b']), IN_PARTS)).toEqual([
+      { key: 'upload/3.0.a' },
+      { key: 'upload/3.1.b' },
+    ]);
   });
 
   test('is read from one object if the file was completed before migration 0009', () => {
     const range = { start: 1, end: PART_BYTES };
-    expect(piecesOf(row(2 * PART_BYTES, []), true, range)).toEqual([{ key: 'upload/3', range }]);
-    expect(piecesOf(row(2 * PART_BYTES, []), true)).toEqual([{ key: 'upload/3' }]);
+    expect(piecesOf(row(2 * PART_BYTES, []), IN_PARTS, range)).toEqual([{ key: 'upload/3', range }]);
+    expect(piecesOf(row(2 * PART_BYTES, []), IN_PARTS)).toEqual([{ key: 'upload/3' }]);
   });
 });
 

@@ -93,6 +93,32 @@ if (TEST_S3 !== undefined) {
       for (const { config } of [here, there]) expect(readdirSync(join(config.data_directory, 'objects'))).toEqual([]);
     });
 
+    test('read a build of the other by a link, and unpack it again after its unpacked files were removed', async () => {
+      const build = await uploadShell(here.api, game, 'echo once more');
+      const path = `/games/${game.game_id}/environments/${game.namespace_id}/builds/${build}/file`;
+      const { url, sha256 } = await here.api.ok('GET', path, { token: game.cloud_token });
+      const linked = new URL(url);
+      linked.port = new URL(there.config.public_url).port;
+      const file = await (await fetch(linked)).bytes();
+      expect(new Bun.CryptoHasher('sha256').update(file).digest('hex')).toBe(sha256);
+      rmSync(join(here.config.data_directory, 'builds', build), { recursive: true });
+      const servers = serversOf(here, game);
+      const { body } = await servers.create(await servers.bodyOf(build));
+      await waitFor(async () => (await servers.linesOf(body.server.id)).length > 0, 'a line of the server');
+      expect(await servers.linesOf(body.server.id)).toEqual(['once more']);
+    });
+
+    test('do not share files with a third that has no bucket, which says so at its start', async () => {
+      await using third = await openTestService({}, { beside: here });
+      const [{ event, place_of_database } = {}] = third.events.filter((one) => one.event === 'storage_differs');
+      expect({ event, place_of_database }).toMatchObject({
+        event: 'storage_differs',
+        place_of_database: expect.stringContaining(bucket.parsed.bucket),
+      });
+      const { body } = await third.api.get('/health/ready');
+      expect(body.warnings).toHaveLength(1);
+    });
+
     test('keep nothing of a file that was truncated or has another length', async () => {
       const { requests, upload_id } = await prepareScript(here, game, { content_length: 5 });
       const [request] = requests;

@@ -216,7 +216,7 @@ describe('a version', () => {
   });
 });
 
-test('gets a free name: the day, and the number after those of the day', async () => {
+test('a version without a name: gets a free one: the day, and the number after those of the day', async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   const today = () => muster.clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
   expect(await reserve(muster, game)).toBe(`${today()}-1`);
@@ -228,7 +228,7 @@ test('gets a free name: the day, and the number after those of the day', async (
   expect(await reserve(muster, game)).toBe(`${today()}-1`);
 });
 
-test('gets each name once, from any process, and can then have it', async () => {
+test('a version with a name: gets each name once, from any process, and can then have it', async () => {
   const own = await makeGame(muster.api, muster.administrator_token);
   const other = await makeGame(muster.api, muster.administrator_token);
   await using beside = await openTestService({}, { beside: muster });

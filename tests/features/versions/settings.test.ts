@@ -129,7 +129,7 @@ describe('settings: what a lobby runs', () => {
       arguments: ['general'],
       environment: { SHARED: 'general', ALL: 'general' },
       network_mode: 'host',
-      ports: { all: { protocol: 'https', port: 80, port_range: undefined } },
+      ports: { all: { protocol: 'https', port: 80, port_range: undefined, presence: undefined } },
     });
   });
 
@@ -148,7 +148,7 @@ describe('settings: what a lobby runs', () => {
       arguments: [],
       environment: { SHARED: 'own', ALL: 'general' },
       network_mode: 'bridge',
-      ports: { one: { protocol: 'udp', port: undefined, port_range } },
+      ports: { one: { protocol: 'udp', port: undefined, port_range, presence: undefined } },
     });
   });
 

@@ -63,7 +63,7 @@ describe('outbound over https', () => {
   });
 });
 
-test('does not use proxies of the environment, which would bypass the check of addresses', async () => {
+test('outbound over https: does not use proxies of the environment, which would bypass the check of addresses', async () => {
   await using proxy = await listenAt('127.0.0.4', (socket) => void socket.end(answerText(200)));
   await using plain = await listenAt('127.0.0.2', answerWith(answerText(204)));
   const address = `http://127.0.0.4:${proxy.port}`;

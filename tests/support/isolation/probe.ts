@@ -4,6 +4,7 @@ import { dlopen, ptr, read } from 'bun:ffi';
 import {
   chmodSync,
   closeSync,
+  existsSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,6 +15,8 @@ import {
 import { dirname } from 'node:path';
 
 const { DATA = '', PID_OF_SERVICE = '', OTHER_ID = '', OTHER_PID = '', OTHER_PORT = '', LIMITED_MB = '' } = process.env;
+const { OWN_NETWORK_OF_SERVICE = '', IPC_OF_SERVICE = '', ADDRESS_OF_MACHINE = '', MARK = '' } = process.env;
+const { SOCKET_OF_MACHINE = '' } = process.env;
 const service_pid = Number(PID_OF_SERVICE);
 const other_pid = Number(OTHER_PID);
 const api_port = Number(new URL(process.env.SERVICE_API_ENDPOINT ?? '').port);
@@ -43,6 +46,14 @@ const CALLS = {
   io_uring_setup: [425, 425],
   pidfd_open: [434, 434],
   pidfd_getfd: [438, 438],
+  shmget: [29, 194],
+  shmctl: [31, 195],
+  semget: [64, 190],
+  semctl: [66, 191],
+  msgget: [68, 186],
+  msgctl: [71, 187],
+  mq_open: [240, 180],
+  mq_unlink: [241, 181],
 } as const;
 
 const { symbols: libc } = dlopen('libc.so.6', {
@@ -121,8 +132,44 @@ function run(script: string): void {
   if (exitCode !== 0) throw new Error(`ended with ${exitCode ?? signalCode}`);
 }
 
+/** What a server has that has taken something of its own only. */
+class Own extends Error {}
+
+/** Throws if this server's network is not that of the service, so that its ports are its own. */
+function checkNetwork(): void {
+  if (readlinkSync('/proc/self/ns/net') !== OWN_NETWORK_OF_SERVICE) throw new Own();
+}
+
 function listen(port: number): void {
   Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true);
+  checkNetwork();
+}
+
+async function listenByUdp(port: number): Promise<void> {
+  (await Bun.udpSocket({ hostname: '127.0.0.1', port })).close();
+  checkNetwork();
+}
+
+/** Removes what would outlive this server. Throws if it was in a space of names that only this server has. */
+function removeShared(name: 'shmctl' | 'semctl' | 'msgctl', id: number): void {
+  const IPC_RMID = 0;
+  call(name, id, ...(name === 'semctl' ? [0, IPC_RMID] : [IPC_RMID, 0]));
+  checkIpc();
+}
+
+function checkIpc(): void {
+  if (readlinkSync('/proc/self/ns/ipc') !== IPC_OF_SERVICE) throw new Own();
+}
+
+function makeQueue(): void {
+  call('mq_open', text(MARK), 0o101, 0o600, 0);
+  call('mq_unlink', text(MARK));
+  checkIpc();
+}
+
+/** Connects to a program that listens at a path of the machine's files. */
+async function connectByPath(path: string): Promise<void> {
+  (await Bun.connect({ unix: path, socket: { data() {} } })).end();
 }
 
 /** Logs in to the database as its owner without a password. */
@@ -170,13 +217,15 @@ const own = (pid: number) => ({
 });
 const [service, neighbour] = [own(service_pid), own(other_pid)];
 
-/** Keeps all processors busy. Throws if the kernel slows this server down. */
+/** Keeps all processors busy. Throws if the kernel slows this server down, as far as this server can read it. */
 async function takeProcessorTime(): Promise<void> {
+  const isSlowed = () => existsSync(statistics) && !/^nr_throttled 0$/m.test(readFileSync(statistics, 'utf8'));
+  const statistics = `${groupOf('cpu')}/cpu.stat`;
   const busy = Array.from({ length: 4 }, () => Bun.spawn(['/bin/sh', '-c', 'while :; do :; done']));
   try {
     for (let look = 0; look < 100; look += 1) {
       await Bun.sleep(50);
-      if (!/^nr_throttled 0$/m.test(readFileSync(`${groupOf('cpu')}/cpu.stat`, 'utf8'))) throw new Error('slowed down');
+      if (isSlowed()) throw new Error('slowed down');
     }
   } finally {
     for (const one of busy) one.kill('SIGKILL');
@@ -218,18 +267,17 @@ const ATTEMPTS: Record<string, () => unknown> = {
   "list another server's directory": () => readdirSync(`${other}/work`),
   "read another server's output": () => readBytes(`${other}/std_out`),
   "listen on another server's TCP port": () => listen(Number(OTHER_PORT)),
-  "listen on another server's UDP port": async () =>
-    (await Bun.udpSocket({ hostname: '127.0.0.1', port: Number(OTHER_PORT) })).close(),
+  "listen on another server's UDP port": () => listenByUdp(Number(OTHER_PORT)),
   "read another server's command line": neighbour.cmdline,
   'become root': () => call('setuid', 0),
   'gain rights by a set-user-ID program': () => {
     if (/^NoNewPrivs:\s*1$/m.test(readFileSync('/proc/self/status', 'utf8'))) throw new Error('never');
   },
   'read /etc/shadow': () => readBytes('/etc/shadow'),
-  'write to /tmp': () => writeFileSync(`/tmp/muster-intruder-${process.pid}`, ''),
-  'write to /dev/shm': () => writeFileSync(`/dev/shm/muster-intruder-${process.pid}`, ''),
+  'write to /tmp': () => writeFileSync(`/tmp/${MARK}`, ''),
+  'write to /dev/shm': () => writeFileSync(`/dev/shm/${MARK}`, ''),
   'mount a file system': () => call('mount', text('none'), text('/mnt'), text('tmpfs')),
-  'make a user namespace': () => run('/usr/bin/unshare --user true'),
+  'make a user namespace': () => run('unshare -U true'),
   'enter a namespace': () => call('setns', call('pidfd_open', service_pid, 0), 0x04000000),
   'change its root directory': () => call('chroot', text('/')),
   'open a raw socket': () => call('socket', 2, 3, 1),
@@ -238,6 +286,10 @@ const ATTEMPTS: Record<string, () => unknown> = {
   'load a program into the kernel (bpf)': loadProgram,
   'count events of the processor (perf_event_open)': countEvents,
   "use the kernel's keys": () => call('keyctl', 0, -3, 1),
+  'make memory that outlives it (System V)': () => removeShared('shmctl', call('shmget', 0, 4_096, 0o600)),
+  'make semaphores that outlive it (System V)': () => removeShared('semctl', call('semget', 0, 1, 0o600)),
+  'make a queue that outlives it (System V)': () => removeShared('msgctl', call('msgget', 0, 0o600)),
+  'make a queue that outlives it (mq_open)': makeQueue,
   'use io_uring': () => call('io_uring_setup', 1, ptr(new Uint8Array(120))),
   'handle page faults (userfaultfd)': () => call('userfaultfd', 1),
   'load a kernel module': () => call('finit_module', -1, 0, 0),
@@ -252,21 +304,27 @@ const ATTEMPTS: Record<string, () => unknown> = {
     }
   },
   'take more than its memory': () =>
-    run(`head -c ${Number(LIMITED_MB) + 64}M /dev/zero | tail | wc -c | grep -v '^0$'`),
+    run(`head -c ${(Number(LIMITED_MB) + 64) * 1_024 ** 2} /dev/zero | tail | wc -c | grep -v '^0$'`),
   'take more than its processor time': takeProcessorTime,
   'have more than 512 processes': () => run('i=0; while [ $i -lt 600 ]; do sleep 20 & i=$((i+1)); done'),
-  'fill the disk': () => writeFileSync(`${process.env.HOME}/big`, Buffer.alloc(32 * 1_024 ** 2)),
+  "connect to another program at the machine's address": async () =>
+    (await fetch(ADDRESS_OF_MACHINE, { signal: AbortSignal.timeout(5_000) })).ok,
+  "connect to another program at its unix socket's path": () => connectByPath(SOCKET_OF_MACHINE),
   'connect to the API': async () => (await fetch(`${process.env.SERVICE_API_ENDPOINT}/health/live`)).ok,
 };
 
 const report = (attempt: string, outcome: string) => console.log(`PROBE ${JSON.stringify({ attempt, outcome })}`);
+
+// A machine without a network has no address to try.
+if (ADDRESS_OF_MACHINE === '') delete ATTEMPTS["connect to another program at the machine's address"];
 
 for (const [attempt, work] of Object.entries(ATTEMPTS)) {
   try {
     await work();
     report(attempt, 'possible');
   } catch (error) {
-    report(attempt, `refused: ${error instanceof Error ? error.message : error}`);
+    if (error instanceof Own) report(attempt, 'own');
+    else report(attempt, `refused: ${error instanceof Error ? error.message : error}`);
   }
 }
 console.log('PROBE done');
@@ -278,6 +336,7 @@ setInterval(() => {
     listen(api_port);
     report(IN_RESTART, 'possible');
   } catch (error) {
+    if (error instanceof Own) return report(IN_RESTART, 'own');
     // Taken, by the service or by the process that holds it, or forbidden.
     const code = error instanceof Error && 'code' in error ? error.code : '';
     report(IN_RESTART, `refused: ${code}`);

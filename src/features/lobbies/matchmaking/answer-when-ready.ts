@@ -4,6 +4,7 @@ import { ServiceError } from '../../../platform/errors.ts';
 import type { RequestDeadline } from '../../../platform/http/request-deadline.ts';
 import type { Tokens } from '../../../platform/tokens/tokens.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
+import type { AddressOf } from '../../port-names.ts';
 import * as playersStore from '../players-store.ts';
 import { type JoinAnswer, toJoinAnswer, toPorts } from '../wire.ts';
 import type { Draft } from './receipt-draft.ts';
@@ -16,6 +17,7 @@ export interface AnswerDependencies extends ReadinessDependencies {
   clock: Clock;
   tokens: Tokens;
   datacenters: Datacenters;
+  addressOf: AddressOf;
   /** Called when a player has left a lobby, which may now be empty. */
   onLeft(): void;
 }
@@ -35,7 +37,7 @@ export async function answerWhenReady(
   dependencies: AnswerDependencies,
   { seat, players, deadline, draft }: HeldSeat,
 ): Promise<JoinAnswer> {
-  const { datacenters, tokens, request_timeout_ms: timeout_ms } = dependencies;
+  const { addressOf, datacenters, tokens, request_timeout_ms: timeout_ms } = dependencies;
   draft?.seat(seat);
   try {
     const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, deadline));
@@ -52,7 +54,7 @@ export async function answerWhenReady(
       ...(seat.code === null ? {} : { code: seat.code }),
       region: { region_id: seat.region, display_name: region?.name ?? seat.region },
     };
-    return toJoinAnswer(lobby, toPorts(ports), player_tokens);
+    return toJoinAnswer(lobby, toPorts(ports, addressOf), player_tokens);
   } catch (error) {
     await releaseSeats(dependencies, players);
     throw error;

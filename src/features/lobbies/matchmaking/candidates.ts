@@ -1,6 +1,6 @@
 import { freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
 import type { QueueOrder, Reservation } from './queue-order.ts';
-import type { Considered } from './receipts-wire.ts';
+import type { Candidate } from './receipts-wire.ts';
 import type { FindRequest } from './seat-requests.ts';
 
 /** Maximum number of lobbies in a receipt. */
@@ -12,14 +12,14 @@ export function listCandidates(
   index: LobbyIndex,
   order: QueueOrder | undefined,
   chosen: OpenLobby | undefined,
-): Considered[] {
+): Candidate[] {
   const { version_id, search } = request;
-  const candidates: Considered[] = chosen ? [toCandidate(chosen, undefined)] : [];
+  const candidates: Candidate[] = chosen ? [toCandidate(chosen, undefined)] : [];
   for (const region of search.regions) {
     for (const game_mode of search.game_modes) {
       for (const lobby of index.lobbiesOf({ version_id, game_mode, region })) {
         if (candidates.length === CANDIDATES_MAX) return candidates;
-        if (lobby !== chosen) candidates.push(toCandidate(lobby, reasonAgainst(lobby, request, order)));
+        if (lobby !== chosen) candidates.push(toCandidate(lobby, reasonAgainst(lobby, request, index, order)));
       }
     }
   }
@@ -29,17 +29,19 @@ export function listCandidates(
 function reasonAgainst(
   lobby: OpenLobby,
   request: FindRequest,
+  index: LobbyIndex,
   order: QueueOrder | undefined,
-): NonNullable<Considered['passed_over']> {
+): NonNullable<Candidate['passed_over']> {
   const seats = 1 + (request.others?.length ?? 0);
   if (lobby.is_closed) return 'closed';
   if (lobby.publicity === 'private') return 'private';
   if (freeSeats(lobby, toGroupSize(seats)) < seats) return 'full';
   if (!hasTags(lobby, request.search.tags)) return 'tags';
+  if (index.avoided.has(lobby.lobby_id)) return 'machine';
   return reservationAgainst(request, lobby, order) === 'none' ? 'less_full' : 'awaited';
 }
 
-export function toCandidate(lobby: OpenLobby, passed_over: Considered['passed_over']): Considered {
+export function toCandidate(lobby: OpenLobby, passed_over: Candidate['passed_over']): Candidate {
   const { lobby_id, game_mode, region, player_count } = lobby;
   const candidate = { lobby_id, game_mode_id: game_mode, region_id: region, player_count };
   return passed_over === undefined ? candidate : { ...candidate, passed_over };

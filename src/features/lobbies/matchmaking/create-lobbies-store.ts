@@ -88,13 +88,13 @@ export async function countLobby(
       ) as seat (client, players_max, party, ticket)
     ),
     ${numberPlayers(sql`null`)},
-    admitted as (select * from numbered where players_then <= players_max),
+    admitted as (select * from numbered where players_after <= players_max),
     -- Finds from the queue that are over their limit whatever becomes of the others.
     passed as (
       select ticket from numbered left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client
       ) as coming using (namespace_id, client)
-      where ticket is not null and players_then > players_max
+      where ticket is not null and players_after > players_max
       group by ticket, party
       having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
     ),
@@ -130,7 +130,7 @@ export async function countLobby(
           select namespace_id, client, count(*) as players from admitted where exists (select from counted_lobby)
           group by namespace_id, client
         ) as counted using (namespace_id, client)
-        where players_then > players_max group by party order by party
+        where players_after > players_max group by party order by party
       ) as over_limit
     ) as over_limit`);
   return { changed: row?.is_counted ? changed : undefined, over_limit: row?.over_limit ?? [] };

@@ -230,9 +230,10 @@ function toServiceEnvironment(lobby_id: string, prepared: PreparedLobby): Record
 /** Returns the ports of a lobby's server. A port range belongs to the machine; other ports are for the gateway. */
 function toServerPorts(ports: Record<string, PortSettings>): Record<string, ServerPort> {
   return Object.fromEntries(
-    Object.entries(ports).map(([label, { protocol, port, port_range }]): [string, ServerPort] => {
+    Object.entries(ports).map(([label, { protocol, port, port_range, presence }]): [string, ServerPort] => {
       if (port_range) return [label, { protocol, routing: 'host', port_range }];
-      return [label, { protocol, routing: 'game_guard', ...(port ? { internal_port: port } : {}) }];
+      const more = { ...(port && { internal_port: port }), ...(presence && { presence }) };
+      return [label, { protocol, routing: 'game_guard', ...more }];
     }),
   );
 }

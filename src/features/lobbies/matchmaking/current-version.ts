@@ -22,7 +22,7 @@ export async function atCurrentVersion<Result>(
 ): Promise<{ namespace: NamespaceRow; result: Result }> {
   let row = namespace;
   for (let changes = 0; changes < VERSION_CHANGES_MAX; changes += 1) {
-    const decided = await settle(decide(row));
+    const decided = await toOutcome(decide(row));
     const { version_id } = row;
     row = await requireNamespace(namespaces, row.namespace_id);
     if (row.version_id !== version_id) continue;
@@ -32,7 +32,7 @@ export async function atCurrentVersion<Result>(
   throw new ServiceError('DATABASE_BUSY', {});
 }
 
-async function settle<Result>(work: Promise<Result>): Promise<{ result: Result } | { error: unknown }> {
+async function toOutcome<Result>(work: Promise<Result>): Promise<{ result: Result } | { error: unknown }> {
   try {
     return { result: await work };
   } catch (error) {

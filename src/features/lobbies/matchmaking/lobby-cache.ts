@@ -3,6 +3,7 @@ import type { Database } from '../../../platform/database/database.ts';
 import { type Feed, subscribeAll } from '../../../platform/watch/feed.ts';
 import { readVersions } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
+import type { AvoidedLobbies } from '../avoided-lobbies.ts';
 import * as store from './lobby-cache-store.ts';
 import { LobbyIndex, type OpenLobby } from './lobby-index.ts';
 import { selectQueue } from './queue-store.ts';
@@ -26,10 +27,16 @@ interface WatchedTopic {
   latest: number | 'unknown';
 }
 
+interface LobbyCacheDependencies {
+  database: Database;
+  feed: Feed;
+  avoided: Pick<AvoidedLobbies, 'ids'>;
+}
+
 export type LobbyCache = ReturnType<typeof createLobbyCache>;
 
 /** Creates the cache of lobbies and queues by namespace. Once a namespace is loaded, it reads only what has changed. */
-export function createLobbyCache({ database, feed }: { database: Database; feed: Feed }) {
+export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependencies) {
   const { queries } = database;
   const entries = new LRUCache<string, Entry>({ max: NAMESPACES_MAX, dispose: (entry) => entry.unsubscribe() });
   const loads = new Map<string, Promise<void>>();
@@ -112,6 +119,7 @@ export function createLobbyCache({ database, feed }: { database: Database; feed:
     async read(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<LobbyIndex | undefined> {
       const entry = entries.get(namespace_id);
       if (entry?.lobbies.cached === undefined) return undefined;
+      entry.index.avoided = avoided.ids();
       const is_behind = is_fresh || isBehind(entry.lobbies) || isBehind(entry.queue);
       if (!is_behind || (await refresh(entry, namespace_id))) return entry.index;
       if (entries.peek(namespace_id) === entry) entries.delete(namespace_id);

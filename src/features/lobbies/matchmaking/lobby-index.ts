@@ -53,6 +53,9 @@ export class LobbyIndex {
   /** The finds of the namespace that wait for their turn. */
   queue: readonly QueuedFind[] = [];
 
+  /** Lobbies in which finds give no seats, because their machine is late, was stopped, or is being drained. */
+  avoided: ReadonlySet<string> = new Set();
+
   /** The number of running lobbies. */
   get size(): number {
     return this.#lobbies.size;
@@ -113,7 +116,7 @@ export class LobbyIndex {
       for (const lobby of by_free_seats.get(free)?.values() ?? []) {
         examined += 1;
         if (examined > EXAMINED_MAX) return;
-        if (hasTags(lobby, tags)) yield lobby;
+        if (hasTags(lobby, tags) && !this.avoided.has(lobby.lobby_id)) yield lobby;
       }
     }
   }

@@ -1,5 +1,7 @@
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Feed } from '../../../platform/watch/feed.ts';
+import type { Counters } from '../../counters/counters.ts';
+import type { AvoidedLobbies } from '../avoided-lobbies.ts';
 import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
 import { type CreateDependencies, create } from './create.ts';
 import { type CreateLobbiesDependencies, createPlannedLobbies } from './create-lobbies.ts';
@@ -11,6 +13,8 @@ import { createQueue, type QueueDependencies } from './queue.ts';
 import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import type { RequestContext } from './request-context.ts';
 import { createSeatRounds } from './rounds.ts';
+import type { VerificationTrial } from './trials-wire.ts';
+import { type NamespaceScope, tryVerification } from './try-verification.ts';
 
 /** The dependencies that the matchmaker creates itself. */
 type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createLobbies';
@@ -19,7 +23,9 @@ export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & 
   CreateLobbiesDependencies &
   QueueDependencies &
   ReceiptsDependencies & {
+    counters: Pick<Counters, 'count'>;
     feed: Feed;
+    avoided: AvoidedLobbies;
     seat_timeout_ms: number;
     /** Called after lobbies were created. */
     onCreated(): void;
@@ -27,6 +33,7 @@ export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & 
 
 /** Creates the matchmaker, which gives players seats by find, join and create. */
 export function createMatchmaker(dependencies: MatchmakerDependencies) {
+  const { counters } = dependencies;
   const cache = createLobbyCache(dependencies);
   const createLobbies = async (planned: PlannedLobby[]) => {
     const outcomes = await createPlannedLobbies(dependencies, planned);
@@ -40,9 +47,13 @@ export function createMatchmaker(dependencies: MatchmakerDependencies) {
   return {
     queue,
     receipts,
-    find: (caller: CallerOf<'public'>, body: FindBody, context: RequestContext) => find(parts, caller, body, context),
-    join: (caller: CallerOf<'public'>, body: JoinBody, context: RequestContext) => join(parts, caller, body, context),
+    find: (caller: CallerOf<'public'>, body: FindBody, context: RequestContext) =>
+      counters.count('find', caller.namespace_id, () => find(parts, caller, body, context)),
+    join: (caller: CallerOf<'public'>, body: JoinBody, context: RequestContext) =>
+      counters.count('join', caller.namespace_id, () => join(parts, caller, body, context)),
     create: (caller: CallerOf<'public'>, body: CreateBody, context: RequestContext) =>
-      create(parts, caller, body, context),
+      counters.count('create', caller.namespace_id, () => create(parts, caller, body, context)),
+    tryVerification: (scope: NamespaceScope, trial: VerificationTrial, context: Omit<RequestContext, 'readOrigin'>) =>
+      tryVerification(dependencies, scope, trial, context),
   };
 }

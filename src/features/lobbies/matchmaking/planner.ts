@@ -1,7 +1,7 @@
 import { listCandidates, reservationAgainst, toCandidate } from './candidates.ts';
 import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
 import { QueueOrder } from './queue-order.ts';
-import type { Considered } from './receipts-wire.ts';
+import type { Candidate } from './receipts-wire.ts';
 import type { NewLobby } from './requests.ts';
 import { type FindRequest, type FirstPlayers, type JoinRequest, type SeatRequest, seatsOf } from './seat-requests.ts';
 
@@ -32,17 +32,26 @@ export interface Plan {
   /** Requests to decide again after this round's commit, for example because the seat of an earlier waiter may be free then. */
   postponed: SeatRequest[];
   /** The candidates of each explained request, in order. */
-  candidates: Map<SeatRequest, Considered[]>;
+  candidates: Map<SeatRequest, Candidate[]>;
 }
 
 /**
  * Plans requests one after another, those from the queue first. A find gets a seat in the fullest lobby of its game modes
  * and regions, or else in a lobby that this plan creates, or else in a new lobby. Counts the planned seats as taken in the
- * indexes, so that no later request gets them.
+ * indexes, so that no later request gets them. `seated`: seats that an earlier plan of the same round has given. They are
+ * not committed yet, so their finds are still in the queue.
  */
-export function planSeats(requests: SeatRequest[], indexOf: (namespace_id: string) => LobbyIndex): Plan {
+export function planSeats(
+  requests: SeatRequest[],
+  indexOf: (namespace_id: string) => LobbyIndex,
+  seated: Plan['seats'] = [],
+): Plan {
   const plan: Plan = { seats: [], new_lobbies: [], refusals: [], postponed: [], candidates: new Map() };
   const orderOf = openQueueOrders(indexOf);
+  for (const { request, lobby_id } of seated) {
+    const order = orderOf(request);
+    order?.assign(placeOf(request, order), lobby_id);
+  }
   for (const request of inQueueOrder(requests, orderOf)) {
     const index = indexOf(request.namespace_id);
     if (request.kind === 'join') planJoin(request, index, plan);
@@ -78,7 +87,7 @@ function inQueueOrder(
   return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
 }
 
-/** Returns the place of a request in the queue. Joins come last, because no find waits for the seats that they take. */
+/** Returns the place of a request in the queue. Joins come last: they take seats that no waiting find may get. */
 function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
   return order?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
 }

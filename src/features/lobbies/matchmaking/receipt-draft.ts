@@ -1,5 +1,5 @@
 import type { ReceiptRow } from './receipts-store.ts';
-import type { Considered, Receipt } from './receipts-wire.ts';
+import type { Candidate, Receipt } from './receipts-wire.ts';
 import type { Seat } from './seat.ts';
 
 type Stage = Exclude<keyof Receipt['stages_ms'], 'answered'>;
@@ -15,7 +15,7 @@ export class Draft {
   readonly #stages: Partial<Record<Stage, number>> = {};
   #version_id: string;
   #regions: string[] | undefined;
-  #candidates: Considered[] = [];
+  #candidates: Candidate[] = [];
   #rounds = 0;
   #decisions: Pick<Receipt, 'captcha' | 'verification'> = {};
   #seat: Seat | undefined;
@@ -33,7 +33,7 @@ export class Draft {
   }
 
   /** Records the candidates of a round, in place of those of the previous round. */
-  decide(candidates: Considered[]): void {
+  decide(candidates: Candidate[]): void {
     this.#candidates = candidates;
     this.#rounds += 1;
   }

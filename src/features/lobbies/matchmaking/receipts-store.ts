@@ -1,6 +1,8 @@
-import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm';
 import type { Queries } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
+import { bump } from '../../../platform/watch/versions.ts';
+import { topics } from '../../topics.ts';
 import { receipts } from '../tables.ts';
 
 const LISTED_MAX = 64;
@@ -8,11 +10,14 @@ const DELETED_AT_ONCE_MAX = 5_000;
 
 export type ReceiptRow = typeof receipts.$inferSelect;
 
+/** Writes receipts, and wakes the watchers of their namespaces. */
 export async function insertReceipts(queries: Queries, rows: ReceiptRow[]): Promise<void> {
+  const namespace_ids = [...new Set(rows.map(({ namespace_id }) => namespace_id))];
   // One array per column, so that the text of the statement does not depend on the number of rows. Moments are texts,
   // because Drizzle does not encode dates in arrays.
   const column = (values: string[]) => sql.param(values);
   await queries.execute(sql`
+    with ${bump(namespace_ids.map(topics.receiptsOf))}
     insert into ${receipts} (ray_id, namespace_id, create_ts, receipt)
     select * from unnest(
       ${column(rows.map(({ ray_id }) => ray_id))}::uuid[],
@@ -20,6 +25,7 @@ export async function insertReceipts(queries: Queries, rows: ReceiptRow[]): Prom
       ${column(rows.map(({ create_ts }) => create_ts.toISOString()))}::text[]::timestamptz[],
       ${column(rows.map(({ receipt }) => JSON.stringify(receipt)))}::text[]::jsonb[]
     )
+    where (select count(*) from bumped) > 0
     on conflict do nothing`);
 }
 
@@ -35,16 +41,36 @@ export async function selectReceipt(
   return row;
 }
 
-/** Returns the newest receipts of a namespace that were created before a moment. */
+export interface ReceiptFilter {
+  before?: Date | undefined;
+  /** Only those of refused requests. */
+  is_refused?: boolean | undefined;
+  /** Only those refused with this code. */
+  code?: string | undefined;
+}
+
+/** A list leaves out what was exchanged with other servers, which is far longer than all the rest. */
+const WITHOUT_EXCHANGES = sql`receipt #- '{verification,exchange}' #- '{captcha,exchange}'`.mapWith(receipts.receipt);
+
+/** Returns the newest receipts of a namespace that match a filter, without the exchanges with other servers. */
 export async function selectReceipts(
   queries: Queries,
   namespace_id: string,
-  before: Date | undefined,
+  { before, is_refused = false, code }: ReceiptFilter,
 ): Promise<ReceiptRow[]> {
+  // The index of refused requests has this expression.
+  const refused_with = sql`receipt #>> '{outcome,code}'`;
   return await queries
-    .select()
+    .select({ ...getTableColumns(receipts), receipt: WITHOUT_EXCHANGES })
     .from(receipts)
-    .where(and(eq(receipts.namespace_id, namespace_id), before && lt(receipts.create_ts, before)))
+    .where(
+      and(
+        eq(receipts.namespace_id, namespace_id),
+        before && lt(receipts.create_ts, before),
+        is_refused || code !== undefined ? sql`${refused_with} is not null` : undefined,
+        code === undefined ? undefined : sql`${refused_with} = ${code}`,
+      ),
+    )
     .orderBy(desc(receipts.create_ts), desc(receipts.ray_id))
     .limit(LISTED_MAX);
 }

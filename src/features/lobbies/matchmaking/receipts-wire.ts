@@ -2,11 +2,12 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { oneOf, Timestamp, Uuid } from '../../../platform/http/shapes.ts';
 import { CaptchaDecision } from '../../captcha/wire.ts';
+import { Exchange } from '../../exchange.ts';
 
 /** Reasons why a lobby was passed over. */
-export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'less_full'] as const;
+export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'machine', 'less_full'] as const;
 
-const Considered = Type.Object(
+const Candidate = Type.Object(
   {
     lobby_id: Uuid,
     game_mode_id: Type.String(),
@@ -15,15 +16,15 @@ const Considered = Type.Object(
     passed_over: Type.Optional(
       oneOf('PassedOver', PASSED_OVER, {
         description:
-          'Why the lobby was not chosen; absent for the chosen one. "awaited": it is reserved for finds that came earlier.',
+          'Why the lobby was not chosen; absent for the chosen one. "awaited": it is reserved for finds that came earlier. "machine": its machine is being drained, or does not answer.',
       }),
     ),
   },
   { title: 'ConsideredLobby' },
 );
-export type Considered = Static<typeof Considered>;
+export type Candidate = Static<typeof Candidate>;
 
-const Verdict = Type.Object(
+export const Verdict = Type.Object(
   {
     game_mode_id: Type.String(),
     lobby_id: Type.Optional(
@@ -34,6 +35,7 @@ const Verdict = Type.Object(
     is_accepted: Type.Boolean(),
     status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer.' })),
     failure: Type.Optional(Type.String({ description: 'Why there was no answer, for example "timeout".' })),
+    exchange: Type.Optional(Exchange),
   },
   { title: 'VerificationVerdict', description: 'The result of external verification, if the game mode requires it.' },
 );
@@ -81,7 +83,7 @@ export const Receipt = Type.Object(
       { title: 'ReceiptRequest', description: 'The request, without the address or identity of its client.' },
     ),
     captcha: Type.Optional(CaptchaDecision),
-    considered: Type.Array(Considered, {
+    considered: Type.Array(Candidate, {
       description: 'Up to 16 lobbies that were considered, the chosen one first.',
     }),
     verification: Type.Optional(Verdict),
@@ -100,6 +102,13 @@ export const Receipt = Type.Object(
 );
 export type Receipt = Static<typeof Receipt>;
 
+export const ReceiptsQuery = Type.Object({
+  before_create_ts: Type.Optional(
+    Type.String({ maxLength: 40, description: 'RFC 3339. Returns only those created before.' }),
+  ),
+  is_refused: Type.Optional(Type.Boolean({ description: 'Whether to return only those of refused requests.' })),
+  code: Type.Optional(Type.String({ maxLength: 100, description: 'Returns only those refused with this error code.' })),
+});
 export const ReceiptAnswer = Type.Object({ receipt: Receipt });
 export const ReceiptsAnswer = Type.Object({ receipts: Type.Array(Receipt) });
 

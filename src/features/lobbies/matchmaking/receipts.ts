@@ -4,6 +4,8 @@ import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import { startForgetting, startLoop } from '../../../platform/loop.ts';
+import type { Watchable } from '../../../platform/watch/views.ts';
+import { topics } from '../../topics.ts';
 import { Draft, type ReceiptSubject } from './receipt-draft.ts';
 import * as store from './receipts-store.ts';
 import { type Receipt, toReceipt } from './receipts-wire.ts';
@@ -61,6 +63,13 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     wakeWriting();
   }
 
+  /** The newest 64 receipts of a namespace that match a filter. Watchable. */
+  const list: Watchable<{ namespace_id: string } & store.ReceiptFilter, Receipt[]> = {
+    topics: ({ namespace_id }) => [topics.receiptsOf(namespace_id)],
+    read: async ({ namespace_id, ...filter }) =>
+      (await store.selectReceipts(queries, namespace_id, filter)).map(toReceipt),
+  };
+
   return {
     /** Runs the work of a request and keeps its receipt. `work` gets no draft if no receipt is kept. */
     async keep<Answer>(
@@ -85,10 +94,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
       if (!row) throw new ServiceError('MATCHMAKER_RECEIPT_NOT_FOUND', {});
       return toReceipt(row);
     },
-    /** Returns the newest 64 receipts that were created before a moment. */
-    async list(namespace_id: string, before: Date | undefined): Promise<Receipt[]> {
-      return (await store.selectReceipts(queries, namespace_id, before)).map(toReceipt);
-    },
+    list,
     /** Starts the loops that write new receipts and delete old ones. */
     startKeeping(signal: AbortSignal): { stopped: Promise<void> } {
       const loop = { signal, events };

@@ -24,15 +24,22 @@ interface PendingRequest {
   request: SeatRequest;
   draft: Draft | undefined;
   attempts: number;
-  /** Whether its client was over its limit before, together with other requests or by a count that may be too high. */
+  /** Whether an earlier round found its client over its limit, perhaps only because of other requests of that round. */
   was_over_limit: boolean;
   /** Whether an earlier round could not create its lobby, because the namespace had its maximum of lobbies. */
-  was_too_many: boolean;
+  had_too_many_lobbies: boolean;
   resolve(seat: Seat): void;
   reject(error: unknown): void;
 }
 
 type PendingByPlayer = Map<string, PendingRequest>;
+
+interface PlanOptions {
+  /** Whether the lobbies are read from the database first. */
+  is_fresh: boolean;
+  /** The seats that the round's first plan has given. */
+  seated?: Plan['seats'];
+}
 
 interface RoundsDependencies {
   database: Database;
@@ -122,23 +129,24 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     const seated = new Set(remembered.seats.map(({ request }) => request));
     const others = requests.filter((request) => !seated.has(request));
     if (others.length === 0) return remembered;
-    const fresh = await plan(others, { is_fresh: true });
+    const fresh = await plan(others, { is_fresh: true, seated: remembered.seats });
     const candidates = new Map([...remembered.candidates, ...fresh.candidates]);
     return { ...fresh, seats: [...remembered.seats, ...fresh.seats], candidates };
   }
 
   /** Plans requests with the lobbies of their namespaces. Postpones those whose namespace must be loaded first. */
-  async function plan(requests: SeatRequest[], { is_fresh }: { is_fresh: boolean }): Promise<Plan> {
+  async function plan(requests: SeatRequest[], { is_fresh, seated = [] }: PlanOptions): Promise<Plan> {
     const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
     const read = await Promise.all(namespace_ids.map((namespace_id) => cache.read(namespace_id, { is_fresh })));
     const indexes = new Map(namespace_ids.flatMap((namespace_id, at) => (read[at] ? [[namespace_id, read[at]]] : [])));
     const isRead = ({ namespace_id }: SeatRequest) => indexes.has(namespace_id);
-    const planned = planSeats(requests.filter(isRead), (namespace_id) => indexes.get(namespace_id) ?? new LobbyIndex());
+    const indexOf = (namespace_id: string) => indexes.get(namespace_id) ?? new LobbyIndex();
+    const planned = planSeats(requests.filter(isRead), indexOf, seated);
     const unread = requests.filter((request) => !isRead(request));
     return { ...planned, postponed: [...planned.postponed, ...unread] };
   }
 
-  /** Takes the planned seats in running lobbies. Returns the requests that are not placed because of their client. */
+  /** Takes the planned seats in running lobbies. Returns the requests without a seat whose client is over its limit. */
   async function commitSeats(seats: Plan['seats'], by_player: PendingByPlayer): Promise<SeatRequest[]> {
     if (seats.length === 0) return [];
     const { accepting, over_limit } = await takeSeats(seats, by_player);
@@ -170,7 +178,10 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     return not_placed;
   }
 
-  /** Takes seats exactly if a request needs that, or after another transaction seated players of a client meanwhile. */
+  /**
+   * Takes seats. Counts the players of clients exactly, which is slower, if one of the clients was over its limit before, or
+   * if another transaction has seated players of one of them meanwhile.
+   */
   async function takeSeats(seats: Plan['seats'], by_player: PendingByPlayer): Promise<store.TakenSeats> {
     const now = clock.now();
     const moments = { now, deadline: after(now, seat_timeout_ms) };
@@ -185,13 +196,13 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     return await database.transact((tx) => store.takeSeatsExactly(tx, proposed, moments));
   }
 
-  /** Creates the planned lobbies. Returns the requests that are not placed because of a client. */
+  /** Creates the planned lobbies. Returns the requests of lobbies in which a client was over its limit. */
   async function commitLobbies(planned: PlannedLobby[], by_player: PendingByPlayer): Promise<NotPlaced[]> {
     if (planned.length === 0) return [];
-    return (await createLobbies(planned)).flatMap((outcome) => settleLobby(outcome, by_player));
+    return (await createLobbies(planned)).flatMap((outcome) => applyLobbyOutcome(outcome, by_player));
   }
 
-  function settleLobby(outcome: LobbyOutcome, by_player: PendingByPlayer): NotPlaced[] {
+  function applyLobbyOutcome(outcome: LobbyOutcome, by_player: PendingByPlayer): NotPlaced[] {
     const { planned, over_limit } = outcome;
     const { namespace_id, first_players } = planned;
     const limits = new Map(over_limit.map((one) => [one.party, one]));
@@ -222,8 +233,8 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   /** Retries requests once if there were too many lobbies: another process may have created one with free seats. */
   function refuse(pending: PendingRequest[], error: unknown): void {
     const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
-    const again = is_too_many ? pending.filter(({ was_too_many }) => !was_too_many) : [];
-    for (const one of again) one.was_too_many = true;
+    const again = is_too_many ? pending.filter(({ had_too_many_lobbies }) => !had_too_many_lobbies) : [];
+    for (const one of again) one.had_too_many_lobbies = true;
     retry(again);
     for (const one of pending) if (!again.includes(one)) one.reject(toCreateRefusal(one.request, error));
   }
@@ -253,7 +264,15 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
       if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
-      waiting.push({ request, draft, attempts: 0, was_over_limit: false, was_too_many: false, resolve, reject });
+      waiting.push({
+        request,
+        draft,
+        attempts: 0,
+        was_over_limit: false,
+        had_too_many_lobbies: false,
+        resolve,
+        reject,
+      });
       // Never rejects: each request is answered by its own promise.
       void run();
       return promise;

@@ -76,13 +76,13 @@ const TAKE_SEATS = createStatement<SeatLists>(
       ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, party, ticket)
     ),
     ${numberPlayers(value('position'))},
-    admitted as (select * from numbered where players_then <= players_max),
+    admitted as (select * from numbered where players_after <= players_max),
     -- Finds from the queue that are over their limit even if no other request of their client gets a seat.
     hopeless as (
       select lobby_id, ticket from numbered left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client
       ) as coming using (namespace_id, client)
-      where ticket is not null and is_counted and players_then > players_max
+      where ticket is not null and is_count_exact and players_after > players_max
       group by lobby_id, ticket, party
       having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
     ),
@@ -144,11 +144,11 @@ const TAKE_SEATS = createStatement<SeatLists>(
     select accepting.*, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
         select party,
-          bool_and(is_counted) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
+          bool_and(is_count_exact) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
         from numbered left join (
           select namespace_id, client, count(*) as players from seated group by namespace_id, client
         ) as counted using (namespace_id, client)
-        where players_then > players_max group by party order by party
+        where players_after > players_max group by party order by party
       ) as over_limit
     ) as over_limit
     from (select) as one_row left join accepting on true`,

@@ -1,7 +1,17 @@
 import type { Database } from '../../../platform/database/database.ts';
 import { type Datacenters, UNKNOWN_REGION } from '../../datacenters/datacenters.ts';
-import { type PayloadLobby, refuseUnverified, type Verification } from '../../verification/verification.ts';
-import { type ActionConfig, type GameModeSettings, verificationOf } from '../../versions/versions.ts';
+import {
+  type PayloadLobby,
+  refuseUnverified,
+  type Verdict,
+  type Verification,
+} from '../../verification/verification.ts';
+import {
+  type ActionConfig,
+  type GameModeSettings,
+  type VerificationConfig,
+  verificationOf,
+} from '../../versions/versions.ts';
 import { gameModeId } from '../game-mode-id.ts';
 import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
@@ -28,7 +38,7 @@ export interface VerifyDependencies {
 interface VerifiedRequest {
   namespace_id: string;
   version_id: string;
-  context: RequestContext;
+  context: Pick<RequestContext, 'address' | 'ray_id' | 'deadline' | 'readUserAgent'>;
   draft: Draft | undefined;
 }
 
@@ -83,7 +93,7 @@ export async function verifyCreate(
 }
 
 /** The content of a verification request. */
-interface Question {
+export interface Question {
   kind: 'find' | 'join' | 'create';
   game_mode: string;
   lobby: LobbyRow | undefined;
@@ -93,17 +103,29 @@ interface Question {
 }
 
 async function verify(
-  { datacenters, verification }: VerifyDependencies,
-  { namespace_id, version_id, context, draft }: VerifiedRequest,
+  dependencies: VerifyDependencies,
+  { draft, ...request }: VerifiedRequest,
   action: ActionConfig,
   question: Question,
 ): Promise<void> {
   const config = verificationOf(action);
   if (!config) return;
-  const { body, lobby, ...asked } = question;
-  const { address, ray_id, deadline } = context;
   draft?.reach('checked');
-  const verdict = await verification.ask({
+  const verdict = await ask(dependencies, request, config, question);
+  draft?.note({ verification: { ...placeOf(question), ...verdict } });
+  draft?.reach('verified');
+  refuseUnverified(verdict);
+}
+
+/** Sends a verification request. */
+export async function ask(
+  { datacenters, verification }: Pick<VerifyDependencies, 'datacenters' | 'verification'>,
+  { namespace_id, version_id, context }: Omit<VerifiedRequest, 'draft'>,
+  config: VerificationConfig,
+  { body, lobby, ...asked }: Question,
+): Promise<Verdict> {
+  const { address, ray_id, deadline } = context;
+  return await verification.ask({
     ray_id,
     config,
     signal: deadline.signal,
@@ -118,10 +140,11 @@ async function verify(
       client: { address, user_agent: context.readUserAgent() },
     },
   });
-  const ready_lobby = lobby?.ready_ts ? { lobby_id: lobby.lobby_id } : {};
-  draft?.note({ verification: { game_mode_id: question.game_mode, ...ready_lobby, ...verdict } });
-  draft?.reach('verified');
-  refuseUnverified(verdict);
+}
+
+/** Returns what a receipt says of the place that was verified. */
+export function placeOf({ game_mode, lobby }: Question): { game_mode_id: string; lobby_id?: string } {
+  return { game_mode_id: game_mode, ...(lobby?.ready_ts && { lobby_id: lobby.lobby_id }) };
 }
 
 /** Returns the lobby in which a find would get its seat now. */

@@ -55,7 +55,11 @@ async function explainStop({ servers }: ReadinessDependencies, lobby: LobbyRow):
   const { server_id } = lobby;
   const { exit_code = null, exit_signal = null } = outcome ?? {};
   const metadata = { server_id, exit_code, exit_signal };
-  const reason = `${describeEnd(lobby, outcome)}. See the log of the server. Another request will probably fail in the same way`;
+  const is_of_machine = lobby.stop_reason === 'machine_lost' || lobby.stop_reason === 'machine_drained';
+  const advice = is_of_machine
+    ? 'Another request gets a lobby on another machine'
+    : 'See the log of the server. Another request will probably fail in the same way';
+  const reason = `${describeEnd(lobby, outcome)}. ${advice}`;
   return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason }, { metadata });
 }
 
@@ -83,6 +87,8 @@ async function outcomeOf(servers: Servers, { server_id }: LobbyRow): Promise<Out
 }
 
 function describeEnd({ stop_reason }: LobbyRow, outcome: Outcome | undefined): string {
+  if (stop_reason === 'machine_lost') return 'its machine was lost';
+  if (stop_reason === 'machine_drained') return 'its machine is being drained';
   if (stop_reason === 'not_ready_in_time') return `its server did not call ${READY_CALL} in time`;
   if (outcome?.failure) return 'its server could not be started, or was lost';
   if (outcome?.exit !== undefined) return `its server ${outcome.exit} before it called ${READY_CALL}`;

@@ -1,16 +1,25 @@
-import type { MissingRuntime, Observation, Runtime, ServerHandle } from './runtime.ts';
+import type { Events } from '../../../platform/events.ts';
+import type { Isolation, MissingRuntime, Observation, Runtime, ServerHandle } from './runtime.ts';
+
+/** Lets a runtime start nothing more. Servers that it has continue until they end. */
+export function withoutStarts(runtime: Runtime | MissingRuntime): Runtime[] {
+  return 'kinds' in runtime ? [{ ...runtime, kinds: [] }] : [];
+}
 
 /**
  * Combines runtimes of different kinds of builds into one. It remembers which of them has a server, and after a restart
  * finds it by observing the server.
  */
-export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[]): Runtime {
+export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], events: Events): Runtime {
   const runtimes = opened.filter((one) => 'kinds' in one);
   const missing = opened.flatMap((one) => ('kinds' in one ? [] : one.missing))[0];
   const owners = new Map<string, Runtime>();
   const [first] = runtimes;
   if (!first) throw new Error('there is a runtime to combine');
-  const { host, isolation } = first;
+  const { host } = first;
+  const others = runtimes.find((runtime) => runtime.others)?.others;
+  /** What runtimes failed to tell at the last time. */
+  const failing = new Map<Runtime, Set<string>>(runtimes.map((runtime) => [runtime, new Set()]));
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const observed = new Map<string, Observation>();
@@ -41,13 +50,41 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[]): 
       servers.filter(({ server_id }) => (owners.get(server_id) ?? runtime) === runtime),
     ]);
 
+  /** Asks each of the runtimes about its servers. One that fails does not keep the answers of the others. */
+  async function askAll<Answer>(
+    step: string,
+    servers: readonly ServerHandle[],
+    ask: (runtime: Runtime, some: ServerHandle[]) => Promise<Map<string, Answer>> | undefined,
+  ): Promise<Map<string, Answer>> {
+    const answers = await Promise.all(
+      share(servers).map(async ([runtime, some]) => {
+        try {
+          const answer = [...((await ask(runtime, some)) ?? [])];
+          failing.get(runtime)?.delete(step);
+          return answer;
+        } catch (cause) {
+          if (!failing.get(runtime)?.has(step)) {
+            events.emit({ event: 'runtime_failed', step, kinds: [...runtime.kinds], cause });
+          }
+          failing.get(runtime)?.add(step);
+          return [];
+        }
+      }),
+    );
+    return new Map(answers.flat());
+  }
+
   return {
     // Two runtimes may run one kind: the first starts its servers, and the other one ends those that it has.
     kinds: [...new Set(runtimes.flatMap(({ kinds }) => kinds))],
     kinds_with_own_network: [...new Set(runtimes.flatMap((runtime) => runtime.kinds_with_own_network ?? []))],
+    has_remote_servers: first.has_remote_servers ?? false,
     ...(missing !== undefined && { missing }),
     ...(host !== undefined && { host }),
-    ...(isolation !== undefined && { isolation }),
+    ...(others && { others }),
+    get isolation() {
+      return combineIsolations(runtimes);
+    },
     isolationOf: (kind) => runtimes.find(({ kinds }) => kinds.includes(kind))?.isolation,
     async start(order) {
       const { kind } = order.build;
@@ -79,18 +116,8 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[]): 
     onChange(listener) {
       for (const runtime of runtimes) runtime.onChange(listener);
     },
-    async readUsage(servers) {
-      const used = await Promise.all(
-        share(servers).map(async ([runtime, some]) => [...((await runtime.readUsage?.(some)) ?? [])]),
-      );
-      return new Map(used.flat());
-    },
-    async measureDisk(servers, limit) {
-      const measured = await Promise.all(
-        share(servers).map(async ([runtime, some]) => [...((await runtime.measureDisk?.(some, limit)) ?? [])]),
-      );
-      return new Map(measured.flat());
-    },
+    readUsage: (servers) => askAll('usage', servers, (runtime, some) => runtime.readUsage?.(some)),
+    measureDisk: (servers, limit) => askAll('disk', servers, (runtime, some) => runtime.measureDisk?.(some, limit)),
     async findHolders(servers, port) {
       const holders = await Promise.all(
         share(servers).map(async ([runtime, some]) => [...((await runtime.findHolders?.(some, port)) ?? [])]),
@@ -98,4 +125,22 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[]): 
       return new Set(holders.flat());
     },
   };
+}
+
+const LEVELS = ['off', 'partial', 'full'] as const;
+
+/** Returns the lowest level of those runtimes that start servers, and all that is missing, with the kinds that lack it. */
+function combineIsolations(runtimes: readonly Runtime[]): Isolation | undefined {
+  const kinds = [...new Set(runtimes.flatMap((runtime) => runtime.kinds))];
+  const starting = new Set(kinds.flatMap((kind) => runtimes.find((runtime) => runtime.kinds.includes(kind)) ?? []));
+  const known = [...starting].flatMap((runtime) => (runtime.isolation ? [{ ...runtime.isolation, runtime }] : []));
+  const level = LEVELS.find((one) => known.some((isolation) => isolation.level === one));
+  if (level === undefined) return undefined;
+  if (level === 'off') return { level, missing: [] };
+  const missing = [...new Set(known.flatMap((isolation) => isolation.missing))].map((item) => {
+    const lacking = known.filter((isolation) => isolation.missing.includes(item));
+    if (lacking.length === known.length) return item;
+    return `${item} (${lacking.flatMap(({ runtime }) => runtime.kinds).join(', ')})`;
+  });
+  return { level, missing };
 }

@@ -1,12 +1,20 @@
-import { lstatSync } from 'node:fs';
-import { readdir, readlink, stat } from 'node:fs/promises';
+import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, type Stats } from 'node:fs';
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createPacer } from '../../../platform/pacing.ts';
+import { isErrno } from '../../../platform/processes.ts';
 import type { DiskUse } from './runtime.ts';
 
 const BLOCK_BYTES = 512;
 /** What the kernel adds to the name of an open file that no folder has any more. */
 const DELETED = ' (deleted)';
+/** Folders inside of each other to descend into. Each takes a descriptor meanwhile. */
+const DEPTH_MAX = 256;
+/** Opens a folder only to name it, so it need not be readable. */
+const O_PATH = 0o10000000;
+const FOLDER = constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** The rights of an owner to list a folder and to reach what is in it. */
+const LISTABLE = 0o500;
 
 interface Measured {
   folder: string;
@@ -17,50 +25,113 @@ interface Measured {
 }
 
 /**
- * Measures what a server has on the disk: everything below its folder, and files that it deleted but still has open.
- * Follows no links. Stops early above the limit, so that a server with millions of files takes no longer than one at its
- * limit. Files that disappear meanwhile are left out.
+ * Measures what a server has on the disk: everything below its folder, and files that it deleted but still has open or
+ * mapped. Follows no links. Stops early above the limit, so that a server with millions of files takes no longer than one
+ * at its limit. Files that disappear meanwhile are left out.
  */
 export async function measureDisk({ folder, pids, isInside }: Measured, limit: DiskUse): Promise<DiskUse> {
   const used: DiskUse = { bytes: 0, files: 0 };
   const pace = createPacer();
-  const folders = [folder];
-  for (let path = folders.pop(); path !== undefined; path = folders.pop()) {
-    for (const entry of await readdir(path, { withFileTypes: true }).catch(() => [])) {
-      const at = `${path}/${entry.name}`;
-      used.bytes += blocksOf(at) * BLOCK_BYTES;
-      used.files += 1;
-      if (isAbove(used, limit)) return used;
-      if (entry.isDirectory()) folders.push(at);
+
+  function add({ blocks }: Stats): void {
+    used.bytes += blocks * BLOCK_BYTES;
+    used.files += 1;
+  }
+
+  /**
+   * Counts what is in an open folder. A path that begins at a descriptor is never too long, and a name that is not UTF-8
+   * exists only as bytes.
+   */
+  async function addFolder(descriptor: number, depth: number): Promise<void> {
+    const place = Buffer.from(`/proc/self/fd/${descriptor}/`);
+    for (const name of await readdir(place, { encoding: 'buffer' })) {
+      const path = Buffer.concat([place, name]);
+      const found = lstatSync(path, { throwIfNoEntry: false });
+      if (!found) continue;
+      add(found);
+      if (found.isDirectory()) await descend(path, depth);
+      if (isAbove(used, limit)) return;
       await pace();
     }
   }
+
+  /** Counts what is in a folder. A server that keeps its folders from being counted is above the limit. */
+  async function descend(path: Buffer | string, depth: number): Promise<void> {
+    if (depth === DEPTH_MAX) {
+      used.is_uncountable = true;
+      return;
+    }
+    let descriptor: number | undefined;
+    try {
+      descriptor = openFolder(path);
+      await addFolder(descriptor, depth + 1);
+    } catch (error) {
+      if (isErrno(error, 'EACCES') || isErrno(error, 'EPERM')) used.is_uncountable = true;
+      // Otherwise it was removed or replaced meanwhile, or never made.
+      else if (!isErrno(error, 'ENOENT') && !isErrno(error, 'ENOTDIR')) throw error;
+    } finally {
+      if (descriptor !== undefined) closeSync(descriptor);
+    }
+  }
+
+  await descend(folder, 0);
+  if (isAbove(used, limit)) return used;
   const counted = new Set<string>();
   for (const pid of pids) {
-    const descriptors = `/proc/${pid}/fd`;
-    for (const name of await readdir(descriptors).catch(() => [])) {
-      const file = join(descriptors, name);
-      const link = await readlink(file).catch(() => '');
-      if (!link.endsWith(DELETED) || !isInside(link.slice(0, -DELETED.length))) continue;
+    for (const file of [...(await listDeletedOpen(pid, isInside)), ...(await listDeletedMapped(pid, isInside))]) {
       const found = await stat(file).catch(() => undefined);
-      if (!found || counted.has(`${found.dev}:${found.ino}`)) continue;
+      if (!found || found.nlink > 0 || counted.has(`${found.dev}:${found.ino}`)) continue;
       counted.add(`${found.dev}:${found.ino}`);
-      used.bytes += found.blocks * BLOCK_BYTES;
-      used.files += 1;
+      add(found);
     }
   }
   return used;
 }
 
-/** Returns the allocated blocks of a file. Synchronous: a thread for each file would take ten times as long. */
-function blocksOf(path: string): number {
+/** Opens a folder to list it. A service that is not root gives itself the right, as the owner of what its servers make. */
+function openFolder(path: Buffer | string): number {
+  const named = openSync(path, O_PATH | FOLDER);
   try {
-    return lstatSync(path).blocks;
-  } catch {
-    return 0;
+    const { mode } = fstatSync(named);
+    if ((mode & LISTABLE) !== LISTABLE && process.geteuid?.() !== 0) {
+      chmodSync(`/proc/self/fd/${named}`, (mode & 0o7777) | LISTABLE);
+    }
+    return openSync(`/proc/self/fd/${named}`, constants.O_RDONLY | constants.O_DIRECTORY);
+  } finally {
+    closeSync(named);
   }
 }
 
+type IsInside = Measured['isInside'];
+
+/** Lists the deleted files that a process has open, as the kernel still names them. */
+async function listDeletedOpen(pid: number, isInside: IsInside): Promise<string[]> {
+  const descriptors = `/proc/${pid}/fd`;
+  const found: string[] = [];
+  for (const name of await readdir(descriptors).catch(() => [])) {
+    const file = join(descriptors, name);
+    if (isDeletedInside(await readlink(file).catch(ifTooLong), isInside)) found.push(file);
+  }
+  return found;
+}
+
+/** Lists the deleted files that a process has mapped. The kernel tells only root how large they are. */
+async function listDeletedMapped(pid: number, isInside: IsInside): Promise<string[]> {
+  const maps = await readFile(`/proc/${pid}/maps`, 'utf8').catch(() => '');
+  return maps.split('\n').flatMap((line) => {
+    const start = line.indexOf('/');
+    const [range = ''] = line.split(' ', 1);
+    return start > 0 && isDeletedInside(line.slice(start), isInside) ? [`/proc/${pid}/map_files/${range}`] : [];
+  });
+}
+
+/** Returns whether a path is that of a deleted file of the server. The kernel cannot tell one that is too long: undefined. */
+function isDeletedInside(path: string | undefined, isInside: IsInside): boolean {
+  return path === undefined || (path.endsWith(DELETED) && isInside(path.slice(0, -DELETED.length)));
+}
+
+const ifTooLong = (error: unknown) => (isErrno(error, 'ENAMETOOLONG') ? undefined : '');
+
 export function isAbove(used: DiskUse, limit: DiskUse): boolean {
-  return used.bytes > limit.bytes || used.files > limit.files;
+  return used.is_uncountable === true || used.bytes > limit.bytes || used.files > limit.files;
 }

@@ -42,8 +42,11 @@ export type Observation =
   /** It was never started, or nothing of it is left. */
   | { is: 'absent' }
   | Started
-  /** It has ended. Code and signal are null if the exit status is unknown. `reason`: why the machine ended it. */
-  | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string }
+  /**
+   * It has ended. Code and signal are null if the exit status is unknown. `reason`: why the machine ended it.
+   * `is_disturbance`: the reason is not in the server, such as a lost node of a cluster.
+   */
+  | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string; is_disturbance?: true }
   /** Unknown, because its machine does not answer. */
   | { is: 'unreachable'; since: Date };
 
@@ -84,6 +87,8 @@ export interface DiskUse {
   bytes: number;
   /** Files and folders. */
   files: number;
+  /** Whether a part of it cannot be counted. Then it counts as above every limit. */
+  is_uncountable?: boolean;
 }
 
 /** How well servers are kept from the service's data, from each other, and within their resources. */
@@ -118,6 +123,8 @@ export interface Runtime {
   isolationOf?(kind: BuildKind): Isolation | undefined;
   /** Kinds whose servers have a network of their own, so that each can listen on any port. */
   readonly kinds_with_own_network?: readonly BuildKind[];
+  /** Whether its servers run on other machines, so that this one does not reach them at its own address. */
+  readonly has_remote_servers?: boolean;
   /** Why no runtime of this machine runs the other kinds, and what to do about it. */
   readonly missing?: string;
   /** The name or address at which players reach all of its servers, if it is known before they start. */
@@ -138,6 +145,13 @@ export interface Runtime {
   list(): Promise<ServerHandle[]>;
   /** Sets the listener for when a server may have started or ended. */
   onChange(listener: () => void): void;
+  /** What other machines left in the cluster that this one shares with them. */
+  readonly others?: {
+    /** Returns the ids of the servers of other machines. */
+    list(machine_ids: readonly string[]): Promise<string[]>;
+    /** Kills a server of another machine, if its node answers, and removes it. */
+    remove(server_id: string): Promise<void>;
+  };
   /** Returns what each running server has used. */
   readUsage?(servers: readonly ServerHandle[]): Promise<Map<string, UsageReading>>;
   /** Returns what each server has on the disk. May stop counting above the limit. */

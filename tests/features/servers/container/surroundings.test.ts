@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { IMAGE_USER, makeImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
@@ -50,6 +50,16 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
         's',
       ),
     );
+  });
+
+  test('is in the additional groups of its image, which may open their files', async () => {
+    const user = { uid: IMAGE_USER, gid: IMAGE_USER, additionalGids: [2_001, 2_002] };
+    const build = await makeImage(opened.directory, 'id -G; cat /game/secret', { user });
+    const secret = join(build.directory, 'rootfs/game/secret');
+    await Bun.write(secret, 'of the group\n');
+    await chown(secret, 0, 2_002);
+    await chmod(secret, 0o040);
+    expect(await tell('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
   });
 
   test('sees its own processes, files and network devices only', async () => {

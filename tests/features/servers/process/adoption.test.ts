@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
 import { readIdentity } from '../../../../src/features/servers/runtimes/process/identity.ts';
 import { identifyProcess } from '../../../../src/platform/processes.ts';
 import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
-import { waitFor } from '../../../support/wait.ts';
 
 describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the service', (kind) => {
   let opened: TestRuntime;
@@ -39,13 +40,23 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the serv
   test('ignores an identity of another runtime, and finds the server by its files', async () => {
     const server = await opened.run('exec sleep 600');
     const foreign = { ...server, identity: { container: 'c0ffee' } };
-    // Its environment, which names the server, is empty for a moment while the kernel starts the program.
-    const observed = await waitFor(async () => {
-      const seen = await opened.observe(foreign);
-      return seen.is === 'running' && seen;
-    }, 'the process to be found');
-    expect(observed.identity).toEqual(server.identity);
+    expect(await opened.observe(foreign)).toMatchObject({ is: 'running', identity: server.identity });
     await opened.kill(foreign);
     expect((await opened.observe(server)).is).toBe('ended');
+  });
+
+  // For a moment, while the kernel starts its program, this holds for each server.
+  test('finds a server whose environment does not name it', async () => {
+    const server = await opened.run('exit 2');
+    await opened.endOf(server);
+    const exit = openSync(join(opened.directory, 'servers', server.server_id, 'exit'), 'w');
+    await using nameless = Bun.spawn(['sleep', '600'], { detached: true, stdio: ['ignore', 'ignore', 'ignore', exit] });
+    closeSync(exit);
+    const unrecorded = { ...server, identity: undefined };
+    const seen = await opened.observe(unrecorded);
+    expect(seen).toMatchObject({ is: 'running', identity: { pid: nameless.pid } });
+    nameless.kill();
+    await nameless.exited;
+    expect((await opened.observe(unrecorded)).is).toBe('ended');
   });
 });

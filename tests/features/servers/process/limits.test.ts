@@ -5,6 +5,7 @@ import { openServerFolders } from '../../../../src/features/servers/runtimes/pro
 import { openServerGroups } from '../../../../src/features/servers/runtimes/process/server-groups.ts';
 import type { ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { openCgroups } from '../../../../src/platform/cgroups.ts';
+import { readStat } from '../../../../src/platform/processes.ts';
 import { openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
@@ -51,6 +52,25 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
       await waitFor(() => !read(group, 'cpu.stat').includes('nr_throttled 0\n'), 'the server to be slowed down');
       await opened.remove(server);
     });
+
+    test('processor time: a busy server leaves more of a core to the service than it gets', async () => {
+      const script = `exec taskset 1 sh -c 'echo pinned; while :; do :; done'`;
+      const server = await opened.run(script, { resources: { cpu: 1_000, memory: 64 } });
+      await waitFor(async () => (await opened.output(server)) === 'pinned\n', 'the server to be on one core');
+      // It is in the group of the service, and by its session apart from other programs of this machine.
+      const busy = ['taskset', '1', 'sh', '-c', 'while :; do :; done'];
+      const own = Bun.spawn(busy, { detached: true });
+      const usedOf = async () => (await opened.runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0;
+      const ownUsed = () => readStat(own.pid)?.own_ms ?? 0;
+      const before = { at_ms: performance.now(), server_ms: await usedOf(), own_ms: ownUsed() };
+      await waitFor(() => ownUsed() - before.own_ms > 1_000, 'the other program to be busy');
+      const server_ms = (await usedOf()) - before.server_ms;
+      const core_ms = performance.now() - before.at_ms;
+      own.kill('SIGKILL');
+      // Other tests take a part of what it leaves.
+      expect(server_ms).toBeLessThan((core_ms - server_ms) * 0.75);
+      await opened.remove(server);
+    }, 60_000);
 
     test('processes: a server cannot have more than 512', async () => {
       const order = await orderOf(opened.directory, 'i=0; while [ $i -lt 600 ]; do sleep 600 & i=$((i+1)); done');

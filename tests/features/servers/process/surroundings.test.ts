@@ -15,6 +15,8 @@ import {
 } from '../../../support/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
+const MQ_OPEN = process.arch === 'arm64' ? 180 : 240;
+
 describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
   const has_own_user = kind === PROCESS_RUNTIMES[0] && IS_ROOT;
   let opened: TestRuntime;
@@ -108,6 +110,18 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
     await waitFor(() => existsSync(join(folder, 'work/deep/file')), 'its files');
     await opened.remove(server);
     expect(existsSync(folder)).toBe(false);
+  });
+
+  test('makes no memory, semaphores and queues of the kernel, which would outlive it', async () => {
+    const script = `
+      my %made = (memory => shmget(0, 4096, 0600), semaphores => semget(0, 1, 0600), messages => msgget(0, 0600));
+      for my $kind (sort keys %made) { print "$kind\\n" if defined $made{$kind}; }
+      shmctl($made{memory}, 0, 0); semctl($made{semaphores}, 0, 0, 0); msgctl($made{messages}, 0, 0);
+      my ($queue, $create, $rights) = ("muster-queue-$$\\0", 0101, 0600);
+      print "queue\\n" if syscall(${MQ_OPEN}, $queue, $create, $rights, 0) >= 0;
+      syscall(${MQ_OPEN} + 1, $queue);
+      print "tried\\n"`;
+    expect(await tell(`perl -e '${script}'`)).toBe('tried\n');
   });
 
   test("has a session of its own without a terminal, so keys in the service's terminal do not reach it", async () => {

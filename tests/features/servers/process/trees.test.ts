@@ -64,6 +64,20 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the process tree of a serv
     expect(alive(pids)).toEqual([]);
   });
 
+  test('is killed although the main thread of a process has ended, which the kernel shows as a zombie', async () => {
+    const program = `
+      const { symbols } = require('bun:ffi').dlopen('libc.so.6', { syscall: { args: ['i64', 'i64'], returns: 'i64' } });
+      setTimeout(() => symbols.syscall(${EXIT_OF_THREAD}n, 0n), 100);`;
+    const script = `cat > $HOME/half.js <<'END'
+      ${program}\nEND\nBUN_BE_BUN=1 setsid ${process.execPath} $HOME/half.js & echo $!; wait`;
+    const { server, pids } = await grow(script, 1);
+    const [pid = 0] = pids;
+    await waitFor(() => readFileSync(`/proc/${pid}/status`, 'utf8').includes('\nState:\tZ'), 'its main thread to end');
+    expect(readThreads(pid)).toBeGreaterThan(1);
+    await opened.kill(server);
+    expect(readThreads(pid)).toBeLessThanOrEqual(1);
+  });
+
   test('is killed together with those of others, each whole', async () => {
     const trees = await Promise.all(Array.from({ length: 12 }, () => grow('setsid sleep 600 & echo $! $$; wait', 2)));
     const bystander = await grow('sleep 600 & echo $! $$; wait', 2);
@@ -116,6 +130,18 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the process tree of a serv
     expect((await opened.output(server)).split('\n').sort()).toEqual(['', '1', '2', 'child', 'parent']);
   });
 });
+
+/** The number of the system call by which one thread ends. */
+const EXIT_OF_THREAD = process.arch === 'arm64' ? 93 : 60;
+
+/** Returns how many threads a process has, with its main thread; 0 if there is no such process. */
+function readThreads(pid: number): number {
+  try {
+    return Number(/^Threads:\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+  } catch {
+    return 0;
+  }
+}
 
 /** Limits how many processes each user of a server may have; root is exempt. */
 function limitProcesses(count: number): Disposable {

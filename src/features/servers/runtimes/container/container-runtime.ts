@@ -1,6 +1,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { rm, truncate, writeFile } from 'node:fs/promises';
+import { truncate, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
 import { createPacer, forEachAtOnce } from '../../../../platform/pacing.ts';
 import {
@@ -209,9 +210,12 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
 
   async function removeAll(server_id: string): Promise<void> {
     await removeCgroups(server_id);
-    await rm(folders.of(server_id), { recursive: true, force: true });
+    await removeFolder(folders.of(server_id));
     for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
   }
+
+  const heldByOutput = (server_id: string) =>
+    LOG_STREAMS.reduce((sum, stream) => sum + output_files.heldBytes(folders.output(server_id, stream)), 0);
 
   return {
     kinds: ['docker_image', 'oci_bundle'],
@@ -252,7 +256,11 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
         const upper = await measureDisk({ folder: join(folder, 'upper'), pids, isInside: isOnDisk }, limit);
         // Where no overlay could be mounted, the container has a copy of its image, which counts too.
         const copy = await measureDisk({ folder: join(folder, 'rootfs'), pids: [], isInside: isOnDisk }, limit);
-        measured.set(server_id, { bytes: upper.bytes + copy.bytes, files: upper.files + copy.files });
+        measured.set(server_id, {
+          bytes: upper.bytes + copy.bytes + heldByOutput(server_id),
+          files: upper.files + copy.files,
+          is_uncountable: upper.is_uncountable === true || copy.is_uncountable === true,
+        });
       }
       return measured;
     },

@@ -89,3 +89,12 @@ export const SECCOMP_PROFILE = {
     ...PERSONALITIES.map(whenFirstIs('personality')),
   ],
 };
+
+/**
+ * The same filter as Docker and Podman read it. Some of their releases know no error of a filter's default action, and a
+ * C library falls back from `clone3` only if that does not exist.
+ */
+export const ENGINE_SECCOMP_PROFILE = JSON.stringify({
+  ...SECCOMP_PROFILE,
+  syscalls: [...SECCOMP_PROFILE.syscalls, { names: ['clone3'], action: 'SCMP_ACT_ERRNO', errnoRet: ENOSYS }],
+});

@@ -1,12 +1,15 @@
 import type { ServerPort } from '../../tables.ts';
 import { PROCESSES_MAX } from '../container/container-config.ts';
 import type { ImageProcess } from '../container/image.ts';
+import { ENGINE_SECCOMP_PROFILE } from '../container/seccomp-profile.ts';
 import type { StartOrder } from '../runtime.ts';
 
 const MIB = 1_024 ** 2;
 const CPU_PERIOD_US = 100_000;
 const CPU_QUOTA_MIN_US = 1_000;
 const OPEN_FILES_MAX = 65_536;
+/** Podman limits itself, and so its containers, to this many processes of a user. */
+const USER_PROCESSES_MAX = 32_768;
 /**
  * The engine keeps this much of a server's output until Muster has copied it. Podman has one file, which it empties when
  * it is full. Docker's driver `local` is faster, but repeats lines when it begins a new file.
@@ -34,8 +37,12 @@ export interface EngineContainerPlan {
   has_read_only_root: boolean;
   has_swap_limit: boolean;
   is_podman: boolean;
+  /** The file of the filter of system calls. Podman takes its path, Docker its content. */
+  seccomp_file: string;
   /** The hard limit of this machine, which an engine may not be allowed to exceed. */
   open_files_max: number;
+  /** The hard limit of processes of a user on this machine. */
+  user_processes_max: number;
 }
 
 /** The name of a server's container. */
@@ -65,6 +72,7 @@ export function makeEngineContainer(plan: EngineContainerPlan) {
 
 function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
   const { cpu, memory } = plan.order.resources;
+  const user_processes_max = Math.min(plan.user_processes_max, USER_PROCESSES_MAX);
   const files_max = Math.min(plan.open_files_max, OPEN_FILES_MAX);
   // Files in /tmp and /dev/shm count as memory of the server.
   const half_memory = Math.max(1, Math.floor(memory / 2));
@@ -75,7 +83,7 @@ function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
     Init: true,
     Privileged: false,
     CapDrop: ['ALL'],
-    SecurityOpt: ['no-new-privileges'],
+    SecurityOpt: ['no-new-privileges', `seccomp=${plan.is_podman ? plan.seccomp_file : ENGINE_SECCOMP_PROFILE}`],
     ReadonlyRootfs: plan.has_read_only_root,
     Memory: memory * MIB,
     // With swap a server would take twice its memory.
@@ -85,7 +93,8 @@ function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
     PidsLimit: PROCESSES_MAX,
     Ulimits: [
       { Name: 'nofile', Soft: files_max, Hard: files_max },
-      { Name: 'nproc', Soft: PROCESSES_MAX, Hard: PROCESSES_MAX },
+      // The kernel counts the processes of a user in all containers together, so `PidsLimit` limits a server alone.
+      { Name: 'nproc', Soft: user_processes_max, Hard: user_processes_max },
       { Name: 'core', Soft: 0, Hard: 0 },
     ],
     Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${half_memory}m` },

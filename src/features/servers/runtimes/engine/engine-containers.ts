@@ -1,5 +1,5 @@
-import { Type } from '@sinclair/typebox';
-import type { UsageReading } from '../runtime.ts';
+import { type Static, Type } from '@sinclair/typebox';
+import type { DiskUse, UsageReading } from '../runtime.ts';
 import { type EngineClient, EngineRefusal } from './engine-client.ts';
 import { LABELS, type makeEngineContainer, nameOf } from './engine-container.ts';
 
@@ -22,11 +22,22 @@ const Inspected = Type.Object({
   State: Type.Object({ Running: Type.Boolean(), ExitCode: Type.Integer(), OOMKilled: Type.Boolean() }),
   HostConfig: Type.Object({ Memory: Type.Integer() }),
 });
+const Sized = Type.Object({ SizeRw: Type.Optional(Type.Integer()) });
 const Processes = Type.Object({ Processes: Type.Array(Type.Unknown()) });
+/** Cached files that the kernel drops when memory is needed: by control groups of version 1, and of version 2. */
+const MemoryCounters = Type.Object({
+  total_inactive_file: Type.Optional(Type.Number()),
+  inactive_file: Type.Optional(Type.Number()),
+});
 /** An engine leaves out what it does not know. */
 const Usage = Type.Object({
   cpu_stats: Type.Object({ cpu_usage: Type.Object({ total_usage: Type.Number() }) }),
-  memory_stats: Type.Optional(Type.Object({ usage: Type.Optional(Type.Number()) })),
+  memory_stats: Type.Optional(
+    Type.Object({
+      usage: Type.Optional(Type.Number()),
+      stats: Type.Optional(Type.Union([Type.Null(), MemoryCounters])),
+    }),
+  ),
   networks: Type.Optional(
     Type.Union([
       Type.Null(),
@@ -142,7 +153,9 @@ export class EngineContainers {
       const traffic = Object.values(networks ?? {});
       return {
         cpu_ms: Math.round(cpu_stats.cpu_usage.total_usage / NS_PER_MS),
-        ...(memory_stats?.usage !== undefined && { memory_bytes: memory_stats.usage }),
+        ...(memory_stats?.usage !== undefined && {
+          memory_bytes: withoutCache(memory_stats.usage, memory_stats.stats),
+        }),
         ...(traffic.length > 0 && {
           received_bytes: traffic.reduce((sum, { rx_bytes }) => sum + rx_bytes, 0),
           sent_bytes: traffic.reduce((sum, { tx_bytes }) => sum + tx_bytes, 0),
@@ -154,7 +167,24 @@ export class EngineContainers {
     }
   }
 
+  /** Returns what a container has written over its image; undefined if there is none. Engines count no files. */
+  async readDiskUse(server_id: string): Promise<DiskUse | undefined> {
+    const path = `/containers/${nameOf(server_id)}/json`;
+    try {
+      const { SizeRw: bytes } = await this.client.read(Sized, { method: 'GET', path, query: { size: 'true' } });
+      return bytes === undefined ? undefined : { bytes, files: 0 };
+    } catch (error) {
+      if (error instanceof EngineRefusal) return undefined;
+      throw error;
+    }
+  }
+
   #post(server_id: string, verb: string) {
     return { method: 'POST', path: `/containers/${nameOf(server_id)}/${verb}` } as const;
   }
+}
+
+/** Returns the memory of a container without cached files, as for other servers, if the engine counts them. */
+function withoutCache(usage: number, counters: Static<typeof MemoryCounters> | null | undefined): number {
+  return Math.max(0, usage - (counters?.total_inactive_file ?? counters?.inactive_file ?? 0));
 }

@@ -2,12 +2,15 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LOG_STREAMS, type LogStream } from '../../tables.ts';
+import { ENGINE_SECCOMP_PROFILE } from '../container/seccomp-profile.ts';
 
 /** The files of an engine's containers: one folder for each, which exists before its container. */
 export interface EngineFolders {
   output(server_id: string, stream: LogStream): string;
   /** How far the output has been copied from the engine. */
   positions(server_id: string): string;
+  /** The filter of system calls, for an engine that takes the path of a file. */
+  seccomp(server_id: string): string;
   has(server_id: string): boolean;
   create(server_id: string): void;
   remove(server_id: string): Promise<void>;
@@ -16,8 +19,11 @@ export interface EngineFolders {
   marks: Marks;
 }
 
-/** created: the engine accepted its container. failed: it could not be started, with the reason. killed: we killed it. */
-type Mark = 'created' | 'failed' | 'killed';
+/**
+ * created: the engine accepted its container. waiting: the engine was away when it should start. failed: it could not be
+ * started, with the reason. killed: we killed it.
+ */
+type Mark = 'created' | 'waiting' | 'failed' | 'killed';
 
 interface Marks {
   set(server_id: string, mark: Mark, text?: string): void;
@@ -29,14 +35,17 @@ interface Marks {
 export function openEngineFolders(directory: string): EngineFolders {
   const of = (server_id: string) => join(directory, server_id);
   const output = (server_id: string, stream: LogStream) => join(of(server_id), stream);
+  const seccomp = (server_id: string) => join(of(server_id), 'seccomp.json');
   const markOf = (server_id: string, mark: Mark) => join(of(server_id), mark);
   return {
     output,
+    seccomp,
     positions: (server_id) => join(of(server_id), 'positions'),
     has: (server_id) => existsSync(of(server_id)),
     create(server_id) {
       mkdirSync(of(server_id), { mode: 0o700 });
       for (const stream of LOG_STREAMS) closeSync(openSync(output(server_id, stream), 'w', 0o600));
+      writeFileSync(seccomp(server_id), ENGINE_SECCOMP_PROFILE, { mode: 0o600 });
     },
     remove: (server_id) => rm(of(server_id), { recursive: true, force: true }),
     list: () => readdirSync(directory),

@@ -1,11 +1,13 @@
 import { connect, createServer, type Server } from 'node:net';
 import { type Static, Type } from '@sinclair/typebox';
+import { assert } from '../../../../platform/errors.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';
 
 const LISTEN_POLL_MS = 10;
 const NAME_CHARACTERS = 12;
+const NAME_SUFFIX_CHARACTERS = 8;
 
 const Network = Type.Object({
   Id: Type.String(),
@@ -24,7 +26,12 @@ export interface EngineNetwork {
 /** Podman's own network, because its networks cannot keep containers from each other. */
 const PODMAN_NETWORK = 'bridge';
 
-const networkNameOf = (machine_id: string) => `muster-${machine_id.replaceAll('-', '').slice(0, NAME_CHARACTERS)}`;
+/**
+ * Makes a name that no other network has. Docker looks a network up by its name when a container starts, also if it was
+ * given the id, and refuses if two have the same.
+ */
+const makeNetworkName = (machine_id: string) =>
+  `muster-${machine_id.replaceAll('-', '').slice(0, NAME_CHARACTERS)}-${crypto.randomUUID().slice(0, NAME_SUFFIX_CHARACTERS)}`;
 
 const describe = ({ IPAM }: Static<typeof Network>, name: string): EngineNetwork => ({
   name,
@@ -36,7 +43,7 @@ interface NetworkOptions {
   machine_id: string;
 }
 
-/** The network of this machine's Muster in an engine. One step at a time, because an engine may create a name twice. */
+/** The network of this machine's Muster in an engine. One step at a time, so that one is created and not several. */
 export class EngineNetworks {
   #last_step: Promise<unknown> = Promise.resolve();
 
@@ -75,12 +82,11 @@ export class EngineNetworks {
 
   async #create() {
     const { client, machine_id } = this.options;
-    const Name = networkNameOf(machine_id);
-    const own = { Name, CheckDuplicate: true, Driver: 'bridge', Labels: { [LABELS.machine]: machine_id } };
+    const own = { Name: makeNetworkName(machine_id), Driver: 'bridge', Labels: { [LABELS.machine]: machine_id } };
     const body = { ...own, Options: { 'com.docker.network.bridge.enable_icc': 'false' } };
-    await client.call({ method: 'POST', path: '/networks/create', body, expected: [409] });
+    await client.call({ method: 'POST', path: '/networks/create', body });
     const [network] = await this.#list();
-    if (!network) throw new Error(`the container engine has another network called ${Name}: rename or remove it`);
+    assert(network, 'a network is listed once it is created');
     return network;
   }
 

@@ -1,11 +1,13 @@
+import { ServiceError } from '../../../../platform/errors.ts';
 import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
+import { readUserProcessesMax } from '../../../../platform/processes.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { readImage } from '../container/image.ts';
 import { exitStatusOf } from '../process/exit-status.ts';
 import { assertIsolated } from '../process/isolation.ts';
 import { createOutputFiles } from '../process/output-files.ts';
-import type { Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
+import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
 import { type EngineClient, EngineRefusal, EngineUnreachable } from './engine-client.ts';
 import { makeEngineContainer } from './engine-container.ts';
 import { EngineContainers } from './engine-containers.ts';
@@ -23,6 +25,7 @@ const LAST_OUTPUT_TIMEOUT_MS = 5_000;
 const CALLS_AT_ONCE_MAX = 8;
 const MIB = 1_024 ** 2;
 const SETTING_UP = 'its container is being set up';
+const ENGINE_AWAY = 'the container engine of the machine did not answer';
 /** States of containers that have run, as Docker and Podman name them. */
 const ENDED_STATES = new Set(['exited', 'dead', 'removing', 'stopped']);
 /** States of containers that were never started. */
@@ -64,7 +67,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   const images = openEngineImages(client, machine_id);
   const networks = new EngineNetworks({ client, machine_id });
   const output_files = createOutputFiles();
-  const open_files_max = readDescriptorsMax();
+  const limits = { open_files_max: readDescriptorsMax(), user_processes_max: readUserProcessesMax() };
   const starting = new Map<string, Starting>();
   const following = new Map<string, Following>();
   const ended = new Map<string, Observation>();
@@ -81,6 +84,16 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   });
 
   async function start(order: StartOrder): Promise<Started> {
+    try {
+      return await startOnce(order);
+    } catch (cause) {
+      if (!(cause instanceof EngineUnreachable)) throw cause;
+      if (folders.has(order.server_id)) marks.set(order.server_id, 'waiting');
+      throw new ServiceError('SERVERS_ENGINE_UNAVAILABLE', {}, { cause });
+    }
+  }
+
+  async function startOnce(order: StartOrder): Promise<Started> {
     const { server_id } = order;
     const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
     if (seen?.is === 'running' || seen?.is === 'pending') return seen;
@@ -93,7 +106,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       launched.then(() => false),
       Bun.sleep(START_TIMEOUT_MS).then(() => true),
     ]).catch((cause: unknown) => {
-      marks.set(server_id, 'failed');
+      if (!(cause instanceof EngineUnreachable)) marks.set(server_id, 'failed');
       throw cause;
     });
     if (!is_late) return running(server_id);
@@ -103,7 +116,10 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   }
 
   function recordFailure(server_id: string, cause: unknown): void {
-    if (folders.has(server_id)) marks.set(server_id, 'failed', cause instanceof Error ? cause.message : String(cause));
+    // The reason is for the developer, who must not learn where the engine is.
+    const reason =
+      cause instanceof EngineUnreachable ? ENGINE_AWAY : cause instanceof Error ? cause.message : String(cause);
+    if (folders.has(server_id)) marks.set(server_id, 'failed', reason);
   }
 
   async function launch(order: StartOrder, signal: AbortSignal): Promise<void> {
@@ -117,7 +133,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     const environment = api.replaceAddress(order.environment);
     const body = makeEngineContainer({
       ...{ order: { ...order, environment }, image, image_id, network: network.name, machine_id },
-      ...{ has_read_only_root, has_swap_limit, is_podman, open_files_max },
+      ...{ has_read_only_root, has_swap_limit, is_podman, ...limits },
+      seccomp_file: folders.seccomp(server_id),
     });
     await containers.create(server_id, body, signal);
     const has_started = new AbortController();
@@ -147,6 +164,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     const abort = new AbortController();
     const copying = followOutput({
       files: { std_out: folders.output(server_id, 'std_out'), std_err: folders.output(server_id, 'std_err') },
+      onWritten: (stream, reached) => output_files.noteWritten(folders.output(server_id, stream), reached),
       positions: folders.positions(server_id),
       open: (since_seconds) => containers.openLog(server_id, since_seconds, abort.signal),
     });
@@ -190,7 +208,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   /** Returns the state of a server if it is known without the engine. */
   function observeFiles(server_id: string): Observation | undefined {
     if (starting.has(server_id)) return pending(server_id);
-    if (!folders.has(server_id)) return { is: 'absent' };
+    if (!folders.has(server_id) || marks.read(server_id, 'waiting') !== undefined) return { is: 'absent' };
     const failure = marks.read(server_id, 'failed');
     if (failure === undefined) return ended.get(server_id);
     return { is: 'ended', exit_code: null, exit_signal: null, ...(failure !== '' && { reason: failure }) };
@@ -289,6 +307,15 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     onChange(listener) {
       notify = listener;
     },
+    async measureDisk(servers) {
+      const measured = new Map<string, DiskUse>();
+      const known = servers.filter(({ server_id }) => folders.has(server_id));
+      await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
+        const used = await containers.readDiskUse(server_id).catch(unlessUnreachable);
+        if (used) measured.set(server_id, used);
+      });
+      return measured;
+    },
     async readUsage(servers) {
       const used = new Map<string, UsageReading>();
       const known = servers.filter(({ server_id }) => folders.has(server_id));
@@ -317,7 +344,7 @@ function endOf({
   return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MB` };
 }
 
-/** The use of servers that cannot be reached is not known. */
+/** What servers use is not known while the engine cannot be reached. */
 function unlessUnreachable(error: unknown): undefined {
   if (!(error instanceof EngineUnreachable)) throw error;
 }

@@ -3,13 +3,14 @@ import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { LOG_STREAMS, type LogStream } from '../../tables.ts';
+import type { ReachedSize } from '../process/write-times.ts';
 import { type LogFrame, LogFrames } from './log-frames.ts';
 
 /** How often the positions are recorded while there is output. */
 const RECORD_EVERY_MS = 1_000;
 const MS_PER_SECOND = 1_000;
 
-/** Output from the time on begins at the offset of the file. */
+/** Output that the engine dates with this time or a later one begins at this offset of the file. */
 const Position = Type.Object({ time: Type.Number(), offset: Type.Number() });
 type Position = Static<typeof Position>;
 const Positions = Type.Object({ std_out: Position, std_err: Position });
@@ -21,13 +22,15 @@ export interface FollowedOutput {
   positions: string;
   /** Opens the engine's log from a time on, in whole seconds. */
   open(since_seconds: number): Promise<ReadableStream<Uint8Array>>;
+  /** Is called with the time at which the output reached a size, before the file of the stream does. */
+  onWritten(stream: LogStream, reached: ReachedSize): void;
 }
 
 /**
- * Copies the output of a container from the engine's log to files, until the container ends. Every byte has one place in
- * its file, so that a copy that continues after a restart of the service may write the last ones again.
+ * Copies the output of a container from the engine's log to files, until the container ends. Every byte has a fixed offset
+ * in its file, so a copy that continues after a restart of the service writes the last ones again with no effect.
  */
-export async function followOutput({ files, positions: record, open: openLog }: FollowedOutput): Promise<void> {
+export async function followOutput({ files, positions: record, ...engine }: FollowedOutput): Promise<void> {
   const positions = readPositions(record);
   const handles = {
     std_out: await open(files.std_out, 'r+'),
@@ -47,8 +50,11 @@ export async function followOutput({ files, positions: record, open: openLog }: 
     const since_ms = Math.min(...LOG_STREAMS.map((stream) => positions[stream].time));
     const frames = new LogFrames();
     let recorded_at = performance.now();
-    for await (const chunk of await openLog(Math.floor(since_ms / MS_PER_SECOND))) {
-      for (const frame of frames.push(chunk)) copies[frame.stream].add(frame);
+    for await (const chunk of await engine.open(Math.floor(since_ms / MS_PER_SECOND))) {
+      for (const frame of frames.push(chunk)) {
+        const size = copies[frame.stream].add(frame);
+        if (size !== undefined) engine.onWritten(frame.stream, { size, at_ms: frame.time });
+      }
       for (const stream of LOG_STREAMS) await copies[stream].write();
       if (performance.now() - recorded_at < RECORD_EVERY_MS) continue;
       await recordPositions();
@@ -68,16 +74,16 @@ function readPositions(file: string): Static<typeof Positions> {
 /** Writes one stream of a container to its file. */
 class StreamCopy {
   #waiting: Uint8Array[] = [];
-  /** Where the first of the waiting bytes belongs. */
+  /** The offset of the first waiting byte. */
   #start: number;
-  /** Where the next byte belongs. */
+  /** The offset after the last waiting byte. */
   #end: number;
-  /** Frames before it were copied earlier. */
+  /** The time of the first frame to copy. Earlier frames are in the file already. */
   readonly #from: number;
 
   constructor(
     private readonly file: FileHandle,
-    /** The place of the first frame of the last time. All frames of a time are copied again together. */
+    /** The time of the last frame, and the offset of the first frame with that time: from there a later copy continues. */
     public position: Position,
   ) {
     this.#start = position.offset;
@@ -85,11 +91,13 @@ class StreamCopy {
     this.#from = position.time;
   }
 
-  add({ time, bytes }: LogFrame): void {
-    if (time < this.#from) return;
+  /** Returns the size of the file with this frame; undefined if an earlier copy has it. */
+  add({ time, bytes }: LogFrame): number | undefined {
+    if (time < this.#from) return undefined;
     if (time > this.position.time) this.position = { time, offset: this.#end };
     this.#waiting.push(bytes);
     this.#end += bytes.length;
+    return this.#end;
   }
 
   async write(): Promise<void> {

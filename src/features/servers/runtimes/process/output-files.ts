@@ -3,7 +3,7 @@ import { open, truncate } from 'node:fs/promises';
 import { punchHole } from '../../../../platform/libc.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 import type { OutputPiece, OutputQuery } from '../runtime.ts';
-import { createWriteTimes } from './write-times.ts';
+import { createWriteTimes, type ReachedSize } from './write-times.ts';
 
 const BLOCK_BYTES = 4_096;
 /** Space is freed once at least this much before the resume point is allocated. */
@@ -14,6 +14,13 @@ const STAT_BLOCK_BYTES = 512;
 export interface OutputFiles {
   /** Reads a piece of a file. One that does not exist is empty. */
   read(file: string, query: OutputQuery): Promise<OutputPiece>;
+  /** Records when the original of a file that is a copy reached a size. Then its lines have these times. */
+  noteWritten(file: string, reached: ReachedSize): void;
+  /**
+   * Returns the bytes on the disk of a file that was read, beside its unread output: allocated in advance by the server
+   * (fallocate(2)), or read and not freed.
+   */
+  heldBytes(file: string): number;
   /** Forgets a file that is removed. */
   forget(file: string): void;
 }
@@ -26,6 +33,8 @@ export function createOutputFiles(): OutputFiles {
   /** Files whose last piece skipped output: they hold more than can be freed exactly without delaying others. */
   const flooded = new Set<string>();
   const write_times = createWriteTimes();
+  /** Where the last piece of each file began. */
+  const read_from = new Map<string, number>();
 
   async function read(file: string, { from: recorded = '0', ...limits }: OutputQuery): Promise<OutputPiece> {
     const stats = statSync(file, { throwIfNoEntry: false });
@@ -34,6 +43,7 @@ export function createOutputFiles(): OutputFiles {
     // A server may truncate its file, for example with `> /dev/stdout` in a script.
     const from = size < Number(recorded) ? 0 : Number(recorded);
     write_times.note(file, from, stats);
+    read_from.set(file, from);
     if (flooded.delete(file)) {
       await discard(file, from);
       return pieceAt(from, { skipped_bytes: size - from });
@@ -50,7 +60,14 @@ export function createOutputFiles(): OutputFiles {
 
   return {
     read,
+    noteWritten: write_times.noteCopied,
+    heldBytes(file) {
+      const from = read_from.get(file);
+      const stats = from === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
+      return stats && from !== undefined ? Math.max(0, stats.blocks * STAT_BLOCK_BYTES - (stats.size - from)) : 0;
+    },
     forget(file) {
+      read_from.delete(file);
       flooded.delete(file);
       write_times.forget(file);
     },

@@ -1,14 +1,17 @@
 import { existsSync, mkdirSync } from 'node:fs';
-import { chown, mkdir, rm } from 'node:fs/promises';
+import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openCgroups } from '../../../../platform/cgroups.ts';
+import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { createPacer } from '../../../../platform/pacing.ts';
 import {
   identifyProcess,
   isRunning,
+  listProcesses,
   type ProcessIdentity,
   readChildren,
   readOpenFiles,
+  sessionOf,
   signalProcess,
 } from '../../../../platform/processes.ts';
 import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
@@ -89,11 +92,24 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     }
     // If the service was killed between starting a server and recording it, traces identify the server.
     for (const [server_id, tree] of await readTrees(unrecorded)) {
-      const leader = tree.find(({ pid, session }) => session === pid);
-      const process = leader && identifyProcess(leader.pid);
+      const leader = tree.find(({ pid, session }) => session === pid)?.pid ?? findShim(server_id);
+      const process = leader === undefined ? undefined : identifyProcess(leader);
       observed.set(server_id, process ? runningAs(process) : endOf(server_id));
     }
     return observed;
+  }
+
+  /**
+   * Returns the first process of a server that wrote no exit status, by its open file for the status: while the kernel
+   * starts its program, its environment, which names the server, cannot be read.
+   */
+  function findShim(server_id: string): number | undefined {
+    const { exit_code, exit_signal } = readExitStatus(folders.exit(server_id));
+    if (exit_code !== null || exit_signal !== null) return undefined;
+    const exit = join(server_id, 'exit');
+    return listProcesses().find(
+      (pid) => sessionOf(pid) === pid && readOpenFiles(pid).some((file) => file.endsWith(exit)),
+    );
   }
 
   async function start(order: StartOrder): Promise<Started> {
@@ -119,6 +135,9 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     const exit = join(server_id, 'exit');
     return !children || children.some((pid) => !readOpenFiles(pid).some((file) => file.endsWith(exit)));
   }
+
+  const heldByOutput = (server_id: string) =>
+    LOG_STREAMS.reduce((sum, stream) => sum + output_files.heldBytes(folders.output(server_id, stream)), 0);
 
   return {
     kinds: ['archive', 'javascript'],
@@ -153,7 +172,8 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       for (const [server_id, tree] of await readTrees(servers.map(locate))) {
         const folder = folders.work(server_id);
         const isInside = (path: string) => path.startsWith(`${folder}/`);
-        measured.set(server_id, await measureDisk({ folder, pids: tree.map(({ pid }) => pid), isInside }, limit));
+        const used = await measureDisk({ folder, pids: tree.map(({ pid }) => pid), isInside }, limit);
+        measured.set(server_id, { ...used, bytes: used.bytes + heldByOutput(server_id) });
       }
       return measured;
     },
@@ -168,7 +188,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     },
     async remove(server_id) {
       await groups.remove(server_id);
-      await rm(folders.of(server_id), { recursive: true, force: true });
+      await removeFolder(folders.of(server_id));
       users.release(server_id);
       for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
     },

@@ -9,12 +9,24 @@ const FILES_AT_ONCE_MAX = 64;
 const QUIET_AFTER_MS = 1_000;
 /** Sizes to keep of a file. Beyond that, the newest replaces the one before. */
 const SIZES_MAX = 256;
+/** Sizes to keep of a copy, whose writer may be far ahead of the readings. */
+const SIZES_OF_COPY_MAX = 16_384;
+/** Lines of a copy that were written within this time have the time of the last one. */
+const COPY_MERGE_MS = 25;
 
 type FileState = Pick<Stats, 'size' | 'mtimeMs'>;
 
+/** A size that a file had, and when it reached it. */
+export interface ReachedSize {
+  size: number;
+  at_ms: number;
+}
+
 interface Growth {
   /** The sizes that the file had, ascending, and when it reached them. */
-  sizes: { size: number; at_ms: number }[];
+  sizes: ReachedSize[];
+  /** Whether the file is a copy, so that its sizes come from its writer. */
+  is_copy: boolean;
   grew_at: number;
   read_at: number;
 }
@@ -23,6 +35,8 @@ interface Growth {
 export interface WriteTimes {
   /** Records the state of a file that is being read from a position. */
   note(file: string, from: number, state: FileState): void;
+  /** Records when the original of a file that is a copy reached a size. Sizes that are known already have no effect. */
+  noteCopied(file: string, reached: ReachedSize): void;
   /** Returns when the parts of a piece were written: `length` bytes from `start`. */
   partsOf(file: string, piece: { start: number; length: number }): WrittenPart[];
   forget(file: string): void;
@@ -53,14 +67,30 @@ export function createWriteTimes(): WriteTimes {
     timer = undefined;
   }
 
+  function growthOf(file: string): Growth {
+    const growth = files.get(file) ?? { sizes: [], is_copy: false, grew_at: Number.NEGATIVE_INFINITY, read_at: 0 };
+    files.set(file, growth);
+    return growth;
+  }
+
   return {
     note(file, from, state) {
-      const growth = files.get(file) ?? { sizes: [], grew_at: Number.NEGATIVE_INFINITY, read_at: 0 };
-      files.set(file, growth);
+      const growth = growthOf(file);
       growth.read_at = performance.now();
-      if (recordSize(growth, state) && !timer) timer = setInterval(observeGrowing, OBSERVE_EVERY_MS).unref();
+      if (!growth.is_copy && recordSize(growth, state) && !timer)
+        timer = setInterval(observeGrowing, OBSERVE_EVERY_MS).unref();
       const first_unread = growth.sizes.findIndex(({ size }) => size > from);
       growth.sizes.splice(0, first_unread < 0 ? growth.sizes.length - 1 : first_unread);
+    },
+    noteCopied(file, { size, at_ms }) {
+      const growth = growthOf(file);
+      if (!growth.is_copy) Object.assign(growth, { is_copy: true, sizes: [] });
+      const last = growth.sizes.at(-1);
+      if (last && size <= last.size) return;
+      const before = growth.sizes.at(-2);
+      const is_merged = last && before && at_ms - before.at_ms < COPY_MERGE_MS;
+      if (is_merged || growth.sizes.length === SIZES_OF_COPY_MAX) growth.sizes.pop();
+      growth.sizes.push({ size, at_ms: Math.min(Math.max(at_ms, last?.at_ms ?? 0), Date.now()) });
     },
     partsOf(file, { start, length }) {
       const now = Date.now();

@@ -1,0 +1,188 @@
+// Measures the gateway: `bun bench/gateway.ts`. Requests and WebSockets of a game server, directly, through Muster and
+// through nginx, by turns; what idle WebSockets cost; and what a game that sends 100 MB a second does to the API.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeGame, uploadScript } from '../tests/support/game.ts';
+import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
+import { serversOf } from '../tests/support/servers.ts';
+import { findFreePort } from '../tests/support/service.ts';
+import { residentBytes } from './gateway/memory.ts';
+import { atLeast, atMost, type Goal, middleOf, printGoals, printTable, show, within } from './report.ts';
+import { runBench } from './run.ts';
+import { percentile, type Samples } from './samples.ts';
+
+const TURNS = 3;
+const SECONDS = 4;
+const CONNECTIONS = 64;
+const IDLE_SOCKETS = 5_000;
+const PROBES = 600;
+const PROBE_EVERY_MS = 10;
+
+type Kind = 'http' | 'socket';
+interface Way {
+  name: string;
+  url: string;
+  host: string;
+}
+interface Result {
+  a_second: number;
+  p50_ms: number;
+  p99_ms: number;
+}
+
+await runBench(async (opened) => {
+  const home = opened.use(await makeHome({ MUSTER_LIMITS: 'off', MUSTER_DEMO: 'off' }));
+  const program = await home.start({ command: commandOf('source') });
+  const server = await startServer(program);
+  const direct: Way = { name: 'direct', url: `http://127.0.0.1:${server.port}`, host: '127.0.0.1' };
+  const ours: Way = { name: 'Muster', url: home.url, host: `${server.name}.servers.localhost` };
+  const nginx = await openNginx(opened, server.port);
+  const ways = nginx ? [direct, ours, nginx] : [direct, ours];
+  if (!nginx) console.log('nginx is not installed, so there is no peer.');
+
+  const goals: Goal[] = [];
+  for (const kind of ['http', 'socket'] as const) {
+    const [of_direct, of_ours, of_nginx] = await measureWays(kind, ways, CONNECTIONS);
+    const [one_direct, one_ours] = await measureWays(kind, [direct, ours], 1);
+    if (!of_direct || !of_ours || !one_direct || !one_ours) continue;
+    const what = kind === 'http' ? 'requests/s' : 'frames/s of WebSockets';
+    goals.push(atLeast(`${what} of direct`, kind === 'http' ? 0.5 : 0.7, of_ours.a_second / of_direct.a_second));
+    if (of_nginx) goals.push(atLeast(`${what} of nginx`, 0.8, of_ours.a_second / of_nginx.a_second));
+    goals.push(within(`${what}: added p50 of one client`, 0.3, one_ours.p50_ms - one_direct.p50_ms));
+  }
+  goals.push(await measureIdle(program, ours));
+  goals.push(await measureFlood(program, ours));
+  printGoals(goals);
+});
+
+/** Measures ways by turns. Returns the median turn of each. */
+async function measureWays(kind: Kind, ways: Way[], connections: number): Promise<Result[]> {
+  const all: Result[][] = ways.map(() => []);
+  for (let turn = 0; turn < TURNS; turn += 1) {
+    for (const [index, { url, host }] of ways.entries()) {
+      const args = [join(import.meta.dir, 'gateway/load.ts'), kind, url, host, String(connections), String(SECONDS)];
+      all[index]?.push(JSON.parse(await Bun.$`${process.execPath} ${args}`.text()));
+    }
+  }
+  const results = all.map((turns) => ({
+    a_second: middleOf(turns.map(({ a_second }) => a_second)),
+    p50_ms: middleOf(turns.map(({ p50_ms }) => p50_ms)),
+    p99_ms: middleOf(turns.map(({ p99_ms }) => p99_ms)),
+  }));
+  const rows = results.map(({ a_second, p50_ms, p99_ms }, index) => [
+    ...[ways[index]?.name ?? '', show.perSecond(a_second), show.ratio(a_second / (results[0]?.a_second ?? 1))],
+    ...[p50_ms.toFixed(2), p99_ms.toFixed(2)],
+  ]);
+  printTable(`${kind}, ${connections} at once`, [['', 'a second', 'of direct', 'p50 ms', 'p99 ms'], ...rows]);
+  return results;
+}
+
+/** Opens many WebSockets through the gateway, which stay silent. */
+async function measureIdle({ pid }: Program, { url, host }: Way): Promise<Goal> {
+  const before = residentBytes(pid);
+  const sockets: WebSocket[] = [];
+  for (let index = 0; index < IDLE_SOCKETS; index += 1) sockets.push(await openSocket(url, host));
+  await Bun.sleep(2_000);
+  const each = (residentBytes(pid) - before) / IDLE_SOCKETS;
+  for (const socket of sockets) socket.close();
+  const figure = `${show.kilobytes(each)} KB`;
+  return {
+    what: `memory of each of ${IDLE_SOCKETS} idle WebSockets`,
+    limit: '<= 20.0 KB',
+    figure,
+    is_met: each <= 20 * 1_024,
+  };
+}
+
+/** Compares the API's times while a game sends 100 MB a second with its times before. */
+async function measureFlood({ api }: Program, { url, host }: Way): Promise<Goal> {
+  const probe = async (name: string): Promise<Samples> => {
+    const samples: Samples = { name, milliseconds: [] };
+    const started = performance.now();
+    const requests = Array.from({ length: PROBES }, async (_, index) => {
+      const due = started + index * PROBE_EVERY_MS;
+      await Bun.sleep(Math.max(due - performance.now(), 0));
+      await api.ok('GET', '/health/ready', {});
+      samples.milliseconds.push(performance.now() - due);
+    });
+    await Promise.all(requests);
+    return samples;
+  };
+  await probe('warm-up');
+  const calm = await probe('no game');
+  const socket = await openSocket(url, host);
+  let bytes = 0;
+  socket.addEventListener('message', ({ data }) => {
+    bytes += (data as ArrayBuffer).byteLength;
+  });
+  socket.send('flood');
+  await Bun.sleep(1_000);
+  bytes = 0;
+  const flooded = await probe('100 MB/s');
+  const rate = bytes / ((PROBES * PROBE_EVERY_MS) / 1_000);
+  socket.close();
+  console.log(`\nThe game sent ${(rate / 1_000_000).toFixed(0)} MB/s meanwhile.`);
+  return atMost('p99 of the API while a game sends 100 MB/s', 2, percentile(flooded, 0.99) / percentile(calm, 0.99));
+}
+
+async function openSocket(url: string, host: string): Promise<WebSocket> {
+  const socket = new WebSocket(url.replace('http', 'ws'), { headers: { host } } as unknown as string[]);
+  socket.binaryType = 'arraybuffer';
+  await new Promise((resolve, reject) => {
+    socket.addEventListener('open', resolve);
+    socket.addEventListener('error', reject);
+  });
+  return socket;
+}
+
+async function startServer(program: Program) {
+  const game = await makeGame(program.api, program.administrator_token);
+  const servers = serversOf(program, game);
+  const source = await Bun.file(join(import.meta.dir, 'gateway/server.ts')).text();
+  const build = await uploadScript(program.api, game, new Bun.Transpiler({ loader: 'ts' }).transformSync(source));
+  const resources = { cpu: 2_000, memory: 512 };
+  const ports = { web: { protocol: 'http' } };
+  const body = await servers.bodyOf(build, { resources, network: { ports } });
+  const server_id: string = (await servers.create(body)).body.server.id;
+  await servers.lines(server_id, 1);
+  return { name: `${server_id}-web`, port: (await servers.get(server_id)).network.ports.web.public_port as number };
+}
+
+/** Starts nginx in front of the game server; undefined if it is not installed. */
+async function openNginx(opened: AsyncDisposableStack, to_port: number): Promise<Way | undefined> {
+  const nginx = Bun.which('nginx') ?? Bun.which('/usr/sbin/nginx');
+  if (nginx === null) return undefined;
+  const directory = await mkdtemp(join(tmpdir(), 'muster-bench-nginx-'));
+  const port = findFreePort();
+  await writeFile(
+    join(directory, 'nginx.conf'),
+    `daemon off; worker_processes 1; pid ${directory}/pid; error_log ${directory}/log;
+events { worker_connections 8192; }
+http {
+  access_log off; client_body_temp_path ${directory}/body; proxy_temp_path ${directory}/proxy;
+  fastcgi_temp_path ${directory}/1; uwsgi_temp_path ${directory}/2; scgi_temp_path ${directory}/3;
+  keepalive_requests 100000000;
+  map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
+  upstream game { server 127.0.0.1:${to_port}; keepalive 128; keepalive_requests 100000000; }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://game; proxy_http_version 1.1; proxy_set_header Host $host;
+      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
+      proxy_set_header X-Forwarded-For $remote_addr; proxy_buffering off;
+    }
+  }
+}`,
+  );
+  const process = Bun.spawn([nginx, '-p', directory, '-c', join(directory, 'nginx.conf')], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  opened.defer(async () => {
+    process.kill();
+    await process.exited;
+    await rm(directory, { recursive: true, force: true });
+  });
+  await Bun.sleep(500);
+  return { name: 'nginx', url: `http://127.0.0.1:${port}`, host: 'game.example.com' };
+}

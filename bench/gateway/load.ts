@@ -1,0 +1,66 @@
+// The load of the bench, in a process of its own: `bun load.ts http|socket URL HOST CONNECTIONS SECONDS`. Each connection
+// has one request or frame under way. Prints answers a second and quantiles of their times in milliseconds.
+export {};
+
+const [kind, url = '', host = '', connections_text, seconds_text] = process.argv.slice(2);
+const connections = Number(connections_text);
+const seconds = Number(seconds_text);
+const BODY_END = 'game server';
+const WARM_UP_S = 1;
+
+const times: number[] = [];
+let counts = false;
+const note = (milliseconds: number) => {
+  if (counts) times.push(milliseconds);
+};
+
+async function openHttp(): Promise<void> {
+  const { hostname, port, pathname } = new URL(url);
+  const request = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+  let sent_at = 0;
+  let text = '';
+  const send = (socket: Bun.Socket) => {
+    sent_at = performance.now();
+    socket.write(request);
+  };
+  await Bun.connect({
+    hostname,
+    port: Number(port),
+    socket: {
+      open: send,
+      data(socket, bytes) {
+        text += bytes.toString('latin1');
+        if (!text.includes(BODY_END)) return;
+        text = '';
+        note(performance.now() - sent_at);
+        send(socket);
+      },
+      error() {},
+    },
+  });
+}
+
+async function openSocket(): Promise<void> {
+  const socket = new WebSocket(url.replace('http', 'ws'), { headers: { host } } as unknown as string[]);
+  let sent_at = 0;
+  const send = () => {
+    sent_at = performance.now();
+    socket.send('a frame of sixty-four bytes, as a game sends its state, many times');
+  };
+  socket.addEventListener('message', () => {
+    note(performance.now() - sent_at);
+    send();
+  });
+  await new Promise((resolve) => socket.addEventListener('open', resolve));
+  send();
+}
+
+await Promise.all(Array.from({ length: connections }, kind === 'http' ? openHttp : openSocket));
+await Bun.sleep(WARM_UP_S * 1_000);
+counts = true;
+await Bun.sleep(seconds * 1_000);
+counts = false;
+times.sort((one, other) => one - other);
+const quantile = (part: number) => times[Math.floor(times.length * part)] ?? Number.NaN;
+console.log(JSON.stringify({ a_second: times.length / seconds, p50_ms: quantile(0.5), p99_ms: quantile(0.99) }));
+process.exit(0);

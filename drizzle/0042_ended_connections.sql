@@ -1,0 +1,1 @@
+ALTER TABLE "gateway_connections" ADD COLUMN "is_ended" boolean DEFAULT false NOT NULL;

@@ -1,0 +1,1 @@
+CREATE INDEX "receipts_refused" ON "receipts" USING btree ("namespace_id","create_ts","ray_id") WHERE receipt #>> '{outcome,code}' is not null;

@@ -1,0 +1,1 @@
+CREATE INDEX "group_join_requests_by_age" ON "group_join_requests" USING btree ("ts");

@@ -1,0 +1,138 @@
+import { EXIT, Failure } from './failure.ts';
+import { pause } from './pause.ts';
+
+/** Attempts of a read. Its first failures may be temporary. */
+const ATTEMPTS_MAX = 4;
+const PAUSE_FIRST_MS = 250;
+const PAUSE_MAX_MS = 8_000;
+/** A read is not repeated if the service asks for a longer pause. */
+const RETRY_AFTER_MAX_MS = 30_000;
+/** Longer than the service holds a long poll. */
+const TIMEOUT_MS = 100_000;
+/** Enough for a restart of the service, and for a part on a slow line. */
+const UPLOAD = { attempts_max: 7, timeout_ms: 600_000 };
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface Call {
+  query?: Record<string, string | undefined>;
+  body?: unknown;
+  signal?: AbortSignal | undefined;
+  /** How often a GET is sent if it fails in a way that may pass. */
+  attempts_max?: number | undefined;
+}
+
+interface Request {
+  method: Method;
+  headers?: Record<string, string>;
+  body?: string | Blob;
+  signal?: AbortSignal | undefined;
+  timeout_ms: number;
+  /** How often it is sent if it fails in a way that may pass. */
+  attempts_max: number;
+}
+
+/** The answer to a request, read to its end. */
+interface Answer {
+  response: Response;
+  text: string;
+}
+
+/** Calls the API of a service. Repeats a GET and a part of an upload that gets no whole answer, a 429 or a 503. Throws Failure. */
+export class ApiCaller {
+  constructor(
+    readonly url: string,
+    readonly token: string | undefined,
+  ) {}
+
+  get<Body>(path: string, call: Call = {}): Promise<Body> {
+    return this.call<Body>('GET', path, call);
+  }
+
+  async call<Body>(method: Method, path: string, call: Call = {}): Promise<Body> {
+    const text = await this.callForText(method, path, call);
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw new Failure(
+        `${this.url} did not answer as Muster does. Is the address right (--url, or "muster use"), and does another program use the port?`,
+      );
+    }
+  }
+
+  /** Returns the body of an answer as it is. */
+  async callForText(method: Method, path: string, call: Call = {}): Promise<string> {
+    const { query = {}, body, signal, attempts_max = ATTEMPTS_MAX } = call;
+    const url = new URL(this.url + path);
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+    return await this.#request(url, {
+      method,
+      ...(this.token !== undefined && { headers: { authorization: `Bearer ${this.token}` } }),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...{ signal, timeout_ms: TIMEOUT_MS, attempts_max: method === 'GET' ? attempts_max : 1 },
+    });
+  }
+
+  /** Sends a part of a file to its signed address. A part that arrives twice counts once. */
+  async sendPart(address: string, body: Blob): Promise<void> {
+    await this.#request(new URL(address), { method: 'PUT', body, ...UPLOAD });
+  }
+
+  async #request(url: URL, request: Request): Promise<string> {
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await this.#send(url, request);
+      if (!(answer instanceof Error) && answer.response.ok) return answer.text;
+      const pause_ms = pauseAfter(answer, attempt);
+      const may_pass = answer instanceof Error || [429, 503].includes(answer.response.status);
+      if (!may_pass || attempt === request.attempts_max || pause_ms > RETRY_AFTER_MAX_MS) throw this.#failureOf(answer);
+      await pause(pause_ms, request.signal);
+    }
+  }
+
+  async #send(url: URL, { signal, timeout_ms, attempts_max: _, ...request }: Request): Promise<Answer | Error> {
+    const deadline = AbortSignal.timeout(timeout_ms);
+    try {
+      const response = await fetch(url, {
+        ...request,
+        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+      });
+      return { response, text: await response.text() };
+    } catch (cause) {
+      if (signal?.aborted) throw cause;
+      return cause instanceof Error ? cause : new Error(String(cause));
+    }
+  }
+
+  #failureOf(answer: Answer | Error): Failure {
+    if (answer instanceof Error) {
+      const is_late = answer.name === 'TimeoutError';
+      const reason = is_late ? 'did not answer in time' : `cannot be reached (${answer.message})`;
+      const advice = 'Is the service running, and is the address right (--url, or "muster use")?';
+      return new Failure(`${this.url} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.refused);
+    }
+    const { response, text } = answer;
+    const { code = `HTTP_${response.status}`, message = text.slice(0, 300), ray_id, metadata } = parse(text);
+    const exit_code = exitCodeOf(response.status, code);
+    const advice = exit_code === EXIT.not_logged_in ? ` Log in: muster login ${this.url}` : '';
+    return new Failure(`${message}${advice}`, exit_code, { code, ray_id, metadata });
+  }
+}
+
+function pauseAfter(answer: Answer | Error, attempt: number): number {
+  const asked = answer instanceof Error ? 0 : Number(answer.response.headers.get('retry-after')) * 1_000;
+  return Math.max(asked || 0, Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** (attempt - 1)));
+}
+
+function parse(text: string): { code?: string; message?: string; ray_id?: string; metadata?: unknown } {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+function exitCodeOf(status: number, code: string): number {
+  if (status === 401) return EXIT.not_logged_in;
+  if (status === 404) return EXIT.not_found;
+  return code === 'API_REQUEST_TIMEOUT' ? EXIT.timed_out : EXIT.refused;
+}

@@ -1,0 +1,173 @@
+import { ApiCaller } from '../api-caller.ts';
+import { connectTo, type Protocols, type Seat } from '../bots/seat.ts';
+import { countFault, countRefusal, createTally, percentile, type Tally } from '../bots/tally.ts';
+import { readDuration } from '../durations.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { findSeat } from '../find.ts';
+import { paths } from '../paths.ts';
+import { pause } from '../pause.ts';
+import { type Place, Session, type SharedOptions } from '../session.ts';
+
+interface BotsOptions extends SharedOptions {
+  for: string;
+  mode?: string;
+}
+
+const BOTS_MAX = 1_000;
+const STAY_MS = { min: 1_000, max: 8_000 };
+const PAUSE_AFTER_REFUSAL_MS = 1_000;
+const CHECK_EACH_MS = 1_000;
+/** Limits of one address, by the errors of finds that they refuse, and how to raise them. */
+const LIMITS: Record<string, string> = {
+  API_RATE_LIMIT: 'start the service with MUSTER_LIMITS_SCALE=100, as "muster dev" does',
+  MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE:
+    "raise the namespace's max_players_per_client, in the settings of the hub (muster open)",
+};
+/** Errors of requests that did not get to the matchmaker, which keeps a receipt of all others. */
+const WITHOUT_RECEIPT = /^(API_|HTTP_|no answer)/;
+/** The protocol of a port that names none. */
+const PROTOCOL_DEFAULT = 'https';
+
+/**
+ * Lets bots play in a namespace for a time: each finds a seat, opens a WebSocket to its game server, stays, leaves, and begins
+ * again. Fails if something happened that must not happen to any player, or if the limits of one address refused bots.
+ */
+export async function bots(wanted: string, options: BotsOptions): Promise<void> {
+  const count = Number(wanted);
+  if (!Number.isInteger(count) || count < 1 || count > BOTS_MAX) {
+    throw new Failure(`"${wanted}" is not a number of bots: write 1 to ${BOTS_MAX}.`, EXIT.wrong_use);
+  }
+  const duration_ms = readDuration(options.for, '--for');
+  const session = await Session.open(options);
+  const place = await session.place();
+  const { game, namespace } = place;
+  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
+  const { token } = await session.api.call<{ token: string }>('POST', path);
+  const player = new ApiCaller(session.api.url, token);
+  const mode = options.mode ?? (await firstMode(player));
+
+  const tally = createTally();
+  const ending = AbortSignal.timeout(duration_ms);
+  session.output.say(`${count} bots play "${mode}" in ${game.name_id} ${namespace.name_id} for ${options.for}.`);
+  const protocols = await readProtocols(session, place, mode);
+  const playing = Array.from({ length: count }, () => play({ player, mode, protocols, tally, ending }));
+  await Promise.all([...playing, checkLobbies(session, { place, tally, ending })]);
+  show(session, tally);
+  if (tally.faults.size > 0) throw new Failure(`Faults: ${[...tally.faults.keys()].join(', ')}.`);
+  const limits = Object.keys(LIMITS).filter((code) => tally.refused.has(code));
+  if (limits.length > 0) {
+    const advice = limits.map((code) => LIMITS[code]).join('; ');
+    throw new Failure(
+      `All bots come from one address, and its limits refused some of them. Players of many addresses are not concerned. For more bots: ${advice}.`,
+    );
+  }
+}
+
+async function firstMode(player: ApiCaller): Promise<string> {
+  const { game_modes } = await player.get<{ game_modes: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
+  const [first] = game_modes;
+  if (!first) throw new Failure('The live version has no game mode. Deploy one: muster deploy', EXIT.not_found);
+  return first.game_mode_id;
+}
+
+/** Returns the protocols of a game mode's ports in the live version. */
+async function readProtocols(session: Session, { game, namespace }: Place, mode: string): Promise<Protocols> {
+  type Docker = { ports?: Record<string, { protocol?: string }> };
+  const path = `/cloud/games/${game.game_id}/versions/${namespace.version_id}`;
+  const { version } = await session.api.get<{
+    version: { config: { matchmaker?: { docker?: Docker; game_modes?: Record<string, { docker?: Docker }> } } };
+  }>(path);
+  const { docker, game_modes } = version.config.matchmaker ?? {};
+  const { ports = {} } = game_modes?.[mode]?.docker ?? docker ?? {};
+  return new Map(Object.entries(ports).map(([label, { protocol = PROTOCOL_DEFAULT }]) => [label, protocol]));
+}
+
+interface Play {
+  player: ApiCaller;
+  mode: string;
+  protocols: Protocols;
+  tally: Tally;
+  ending: AbortSignal;
+}
+
+/** Plays as one bot until the end. */
+async function play({ player, mode, protocols, tally, ending }: Play): Promise<void> {
+  while (!ending.aborted) {
+    const seat = await find({ player, mode, tally, ending });
+    if (!seat) {
+      await pause(PAUSE_AFTER_REFUSAL_MS, ending);
+      continue;
+    }
+    try {
+      const connection = await connectTo(seat, { protocols, signal: ending });
+      if (connection) tally.connected += 1;
+      else tally.without_port += 1;
+      const stay_ms = STAY_MS.min + Math.random() * (STAY_MS.max - STAY_MS.min);
+      await Promise.race([pause(stay_ms, ending), connection?.closed ?? pause(stay_ms, ending)]);
+      connection?.close();
+    } catch (error) {
+      if (!ending.aborted)
+        countFault(tally, `a seat without a connection (${error instanceof Error ? error.message : error})`);
+    }
+  }
+}
+
+/** Returns a seat; undefined if the find was refused. */
+async function find({ player, mode, tally, ending }: Omit<Play, 'protocols'>): Promise<Seat | undefined> {
+  const started = performance.now();
+  try {
+    const seat = await findSeat<Seat>(player, { body: { game_modes: [mode] }, signal: ending });
+    tally.find_ms.push(performance.now() - started);
+    return seat;
+  } catch (error) {
+    if (ending.aborted) return undefined;
+    if (!(error instanceof Failure)) throw error;
+    const { code = 'no answer', ray_id } = error.refusal ?? {};
+    countRefusal(tally, code, ray_id);
+    if (/^(no answer|HTTP_5|API_INTERNAL)/.test(code)) countFault(tally, `a find without an answer (${error.message})`);
+    return undefined;
+  }
+}
+
+/** Counts lobbies that have more players than any request may seat. */
+async function checkLobbies(
+  session: Session,
+  { place, tally, ending }: { place: Place; tally: Tally; ending: AbortSignal },
+): Promise<void> {
+  while (!ending.aborted) {
+    const { lobbies } = await session.api.get<{
+      lobbies: { lobby_id: string; total_player_count: number; max_players_direct: number }[];
+    }>(paths.live(place));
+    for (const { lobby_id, total_player_count, max_players_direct } of lobbies) {
+      if (total_player_count > max_players_direct) countFault(tally, `an over-filled lobby (${lobby_id})`);
+    }
+    await pause(CHECK_EACH_MS, ending);
+  }
+}
+
+function show(session: Session, tally: Tally): void {
+  const { find_ms, connected, without_port } = tally;
+  const [p50, p95] = [0.5, 0.95].map((share) => Math.round(percentile(find_ms, share) ?? 0));
+  const refusals = [...tally.refused].map(([code, one]) => ({ code, ...one }));
+  const faults = [...tally.faults].map(([what, count]) => ({ what, count }));
+  const answer = {
+    seats: find_ms.length,
+    find_p50_ms: p50,
+    find_p95_ms: p95,
+    connected,
+    without_port,
+    refusals,
+    faults,
+  };
+  session.show(answer, (output) => {
+    output.line(`seats      ${find_ms.length}, found in ${p50} ms (p50), ${p95} ms (p95)`);
+    output.line(
+      `connected  ${connected}${without_port > 0 ? `; ${without_port} lobbies have no port for WebSockets` : ''}`,
+    );
+    for (const { code, count, ray_id } of refusals) {
+      const advice = ray_id === undefined || WITHOUT_RECEIPT.test(code) ? '' : `: muster why ${ray_id}`;
+      output.line(`refused    ${count} × ${code}${advice}`);
+    }
+    for (const { what, count } of faults) output.line(`fault      ${count} × ${what}`);
+  });
+}

@@ -1,0 +1,107 @@
+import { readDuration } from '../durations.ts';
+import { environment } from '../environment.ts';
+import { goOnInBackground } from '../project/background.ts';
+import { ensureGame, findPlace } from '../project/games.ts';
+import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
+import { type Project, readProject } from '../project/project-file.ts';
+import { checkVersion } from '../project/version-check.ts';
+import { createVersion, prepareVersion, previewVersion, reserveName, switchTo } from '../project/versions.ts';
+import { type Place, Session, type SharedOptions } from '../session.ts';
+import { readVersion } from './versions.ts';
+
+interface DeployOptions extends SharedOptions {
+  message?: string;
+  dryRun?: boolean;
+  check: boolean;
+  region: Record<string, string>;
+  version?: string;
+  wait?: string | true;
+  detach?: boolean;
+}
+
+/** A version to put a namespace on. */
+interface Candidate {
+  version_id: string;
+  display_name: string;
+  /** Whether it has lobbies, one of which can be tried. */
+  has_lobbies: boolean;
+  /** The ids of what was uploaded for it. */
+  uploaded: { image_id?: string | undefined; site_id?: string | undefined };
+}
+
+const WAIT_DEFAULT = '1h';
+
+/**
+ * Deploys the game of this folder: uploads the server and the site if they changed, creates a version, tries it with a lobby
+ * of its own, and puts the namespace on it. With `--version`, takes an existing version.
+ */
+export async function deploy(namespace: string | undefined, options: DeployOptions): Promise<void> {
+  const { wait = false } = options;
+  const wait_ms = wait === false ? undefined : readDuration(wait === true ? WAIT_DEFAULT : wait, '--wait');
+  const project = options.version === undefined ? readProject(process.cwd()) : undefined;
+  const game = options.game ?? environment.game ?? project?.game;
+  const session = await Session.open({ ...options, ...(game && { game }), ...(namespace && { namespace }) });
+  const { say } = session.output;
+  for (const note of project?.notes ?? []) say(note);
+  if (project && options.dryRun) return await preview(session, project, options);
+
+  const started = performance.now();
+  const place = project ? await ensureGame(session) : await session.place();
+  const candidate = project
+    ? await uploadVersion(session, place, project, options)
+    : await chooseVersion(session, place, options.version ?? '');
+  const { version_id, display_name, has_lobbies, uploaded } = candidate;
+  const answer = { version_id, namespace: place.namespace.name_id, game: place.game.name_id, ...uploaded };
+  const is_checked = options.check && has_lobbies;
+  if (options.detach && is_checked) {
+    const detached = await goOnInBackground(session, place, version_id);
+    return session.show({ ...answer, detached }, () => {
+      say(
+        `${display_name} is uploaded. Process ${detached.pid} tries it and switches; its words go to ${detached.log}`,
+      );
+      say('Which version is live: muster status');
+    });
+  }
+  if (is_checked) say(await checkVersion(session, place, version_id));
+  await switchTo(session, place, version_id);
+
+  const old_lobbies = await countOldLobbies(session, place, version_id);
+  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  session.show({ ...answer, old_lobbies }, (output) => {
+    output.line(`${answer.game} ${answer.namespace}: ${liveBefore(place)} → ${display_name} (${seconds} s)`);
+    output.say(`${describeOldLobbies(old_lobbies)} To undo: muster rollback`);
+  });
+  if (wait_ms !== undefined) await waitForOldLobbies(session, place, { version_id, within_ms: wait_ms });
+}
+
+/** Uploads what changed in this folder, and creates a version of it. */
+async function uploadVersion(
+  session: Session,
+  place: Place,
+  project: Project,
+  { region, message }: DeployOptions,
+): Promise<Candidate> {
+  const { config, ...uploaded } = await prepareVersion(session, place, project, region);
+  const display_name = message ?? (await reserveName(session, place));
+  const version_id = await createVersion(session, place, { display_name, config });
+  return { version_id, display_name, has_lobbies: config.matchmaker !== undefined, uploaded };
+}
+
+async function chooseVersion(session: Session, { game }: Place, name: string): Promise<Candidate> {
+  const { version_id, display_name, config } = await readVersion(session, game, name);
+  return { version_id, display_name, has_lobbies: 'matchmaker' in config, uploaded: {} };
+}
+
+/** Returns the name of the version that the namespace had when the command began. */
+function liveBefore({ game, namespace }: Place): string {
+  return game.versions.find(({ version_id }) => version_id === namespace.version_id)?.display_name ?? '-';
+}
+
+/** Says what the deploy would do. Changes nothing, neither here nor on the service. */
+async function preview(session: Session, project: Project, options: DeployOptions): Promise<void> {
+  const place = await findPlace(session);
+  if (!place) session.output.say(`game     ${session.game_name} would be new`);
+  await previewVersion(session, place, project, options.region);
+  const answer = { dry_run: true, game: session.game_name, namespace: place?.namespace.name_id };
+  session.show(answer, ({ say }) => say('Nothing was changed (--dry-run).'));
+}

@@ -1,0 +1,114 @@
+import { once } from 'node:events';
+import { connect } from 'node:tls';
+import type { ApiCaller } from '../api-caller.ts';
+import { checkAddresses } from '../doctor/addresses.ts';
+import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
+import { checkNamespaceLimits, describeRefused } from '../doctor/limits.ts';
+import { Failure } from '../failure.ts';
+import { Session, type SharedOptions } from '../session.ts';
+import { openTunnel } from '../tunnel.ts';
+
+/** With a larger difference between the clocks, tokens and signed addresses fail. */
+const CLOCK_SKEW_MAX_MS = 30_000;
+const CERTIFICATE_DAYS_MIN = 14;
+const DAY_MS = 86_400_000;
+
+interface Readiness {
+  warnings?: string[];
+  isolation?: { level: string; missing: string[] };
+  refused?: { limit: string; count: number }[];
+}
+
+/**
+ * Checks a service from here: its database, disk, clock, certificate, addresses and isolation, the limits that were hit, and
+ * your token.
+ */
+export async function doctor(options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  const { api } = session;
+  const findings = [
+    ...(await checkReadiness(api)),
+    ...(await checkClock(api)),
+    ...(await checkCertificate(api)),
+    ...(await checkToken(api)),
+    ...(await checkAddresses(session)),
+    ...(await checkNamespaceLimits(session)),
+  ];
+  session.show({ url: api.url, findings }, (output) => {
+    for (const { what, advice } of findings) {
+      output.line(what);
+      output.line(`  → ${advice}`);
+    }
+    if (findings.length === 0) output.line(`${api.url} has no problems.`);
+  });
+  if (findings.length > 0) throw new Failure(`Problems: ${findings.length}.`);
+}
+
+async function checkReadiness(api: ApiCaller): Promise<Finding[]> {
+  try {
+    const { warnings = [], isolation, refused = [] } = await api.get<Readiness>('/health/ready');
+    const weak = isolation !== undefined && isolation.level !== 'full';
+    return [
+      ...warnings.map((what) => ({ what, advice: 'See the log of the service.' })),
+      ...(weak
+        ? [
+            {
+              what: `Game servers are not fully isolated (${isolation.level}, without ${isolation.missing.join(', ') || 'anything'}).`,
+              advice: 'Run servers of strangers only where the level is full; docs/isolation.md says what that needs.',
+            },
+          ]
+        : []),
+      ...describeRefused(refused),
+    ];
+  } catch (error) {
+    if (!(error instanceof Failure && error.refusal)) throw error;
+    return [{ what: error.message, advice: 'Correct what it names; the service becomes ready by itself.' }];
+  }
+}
+
+async function checkClock({ url }: ApiCaller): Promise<Finding[]> {
+  const before = Date.now();
+  const { headers } = await fetch(`${url}/health/live`, { signal: AbortSignal.timeout(CONNECT_WITHIN_MS) });
+  const skew_ms = new Date(headers.get('date') ?? before).getTime() - (before + Date.now()) / 2;
+  if (Math.abs(skew_ms) <= CLOCK_SKEW_MAX_MS) return [];
+  const seconds = Math.round(Math.abs(skew_ms) / 1_000);
+  const which = skew_ms > 0 ? 'ahead of' : 'behind';
+  return [{ what: `The clock of the service is ${seconds} s ${which} yours.`, advice: 'Set both by NTP.' }];
+}
+
+async function checkCertificate({ url }: ApiCaller): Promise<Finding[]> {
+  const address = new URL(url);
+  if (address.protocol !== 'https:') return [];
+  const expires = await readExpiry(address);
+  const days = Math.floor((expires.getTime() - Date.now()) / DAY_MS);
+  if (days >= CERTIFICATE_DAYS_MIN) return [];
+  const advice = 'Renew it; with MUSTER_ACME_HOSTS, the log says why that fails (certificate_not_issued).';
+  return [{ what: `The certificate of ${address.hostname} expires in ${days} days.`, advice }];
+}
+
+async function readExpiry(address: URL): Promise<Date> {
+  const signal = AbortSignal.timeout(CONNECT_WITHIN_MS);
+  try {
+    const tunnel = await openTunnel(address, signal);
+    const socket = connect({ socket: tunnel, servername: address.hostname });
+    await once(socket, 'secureConnect', { signal });
+    const { valid_to } = socket.getPeerCertificate();
+    socket.destroy();
+    return new Date(valid_to);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error;
+    throw new Failure(`No TLS connection to ${address.host}: ${reason}.`);
+  }
+}
+
+async function checkToken(api: ApiCaller): Promise<Finding[]> {
+  const advice = `Log in: muster login ${api.url}`;
+  if (api.token === undefined) return [{ what: 'You are not logged in.', advice }];
+  try {
+    await api.get('/cloud/auth/inspect');
+    return [];
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return [{ what: error.message, advice }];
+  }
+}

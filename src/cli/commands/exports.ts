@@ -1,0 +1,35 @@
+import { readDuration } from '../durations.ts';
+import { paths } from '../paths.ts';
+import { pick } from '../pick.ts';
+import { Session, type SharedOptions } from '../session.ts';
+import { readAllServers } from './servers.ts';
+
+interface HistoryOptions extends SharedOptions {
+  since: string;
+}
+
+interface LogOptions extends SharedOptions {
+  errors?: boolean;
+}
+
+/** Writes a link to the history of a game's lobbies, as CSV. */
+export async function exportLobbies(options: HistoryOptions): Promise<void> {
+  const query_end = Date.now();
+  const body = { query_start: query_end - readDuration(options.since, '--since'), query_end };
+  const session = await Session.open(options);
+  const { game_id } = await session.game();
+  const path = `/cloud/games/${game_id}/matchmaker/lobbies/export-history`;
+  const answer = await session.api.call<{ url: string }>('POST', path, { body });
+  session.show(answer, (output) => output.line(answer.url));
+}
+
+/** Writes a link to the whole log of a server. */
+export async function exportLog(given: string, options: LogOptions): Promise<void> {
+  const session = await Session.open(options);
+  const place = await session.place();
+  const { id } = pick((await readAllServers(session, place)).servers, given, (server) => server.id, 'server');
+  const body = { stream: options.errors ? 'std_err' : 'std_out' };
+  const path = `${paths.servers(place)}/${id}/logs/export`;
+  const answer = await session.api.call<{ url: string }>('POST', path, { body });
+  session.show(answer, (output) => output.line(answer.url));
+}

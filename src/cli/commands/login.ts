@@ -1,0 +1,107 @@
+import { ApiCaller } from '../api-caller.ts';
+import { environment } from '../environment.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { readLocalToken } from '../local-service.ts';
+import { readProfiles, writeProfiles, writeToken } from '../profiles.ts';
+import { parseServiceUrl, readTokenOption, Session, type SharedOptions } from '../session.ts';
+import { terminal } from '../terminal.ts';
+
+interface DeviceLink {
+  device_link_token: string;
+  device_link_url: string;
+  /** Missing in answers of older services. */
+  short_url?: string;
+  code: string;
+}
+
+/** How long a person may take to complete the link. */
+const LINK_WITHIN_MS = 15 * 60_000;
+
+/**
+ * Logs in to a service: with the given token, with the administrator's token of this machine's service, or by a link that
+ * a person opens.
+ */
+export async function login(given_url: string | undefined, options: SharedOptions): Promise<void> {
+  const { current, profiles } = readProfiles();
+  const profile = profiles[current];
+  if (given_url !== undefined && options.url !== undefined && given_url !== options.url) {
+    throw new Failure(`Name one service: ${given_url} or ${options.url}.`, EXIT.wrong_use);
+  }
+  const url = parseServiceUrl(given_url ?? options.url ?? environment.url ?? profile?.url ?? environment.local_url);
+  const given = await readTokenOption(options);
+  const token = given ?? (url === environment.local_url ? readLocalToken() : undefined) ?? (await linkToken(url));
+  await new ApiCaller(url, token).get('/cloud/auth/inspect');
+  writeToken(url, token);
+  // The profile's game and namespace are of its own service.
+  writeProfiles({ current, profiles: { ...profiles, [current]: profile?.url === url ? profile : { url } } });
+  terminal.say(`Logged in to ${url}.`);
+  if (options.json) terminal.json({ url, profile: current });
+}
+
+/** Forgets the token for a service. */
+export async function logout(options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  const { url } = session.api;
+  writeToken(url, undefined);
+  session.show({ url }, ({ say }) => say(`Logged out of ${url}.`));
+}
+
+/** Shows the service and the token's caller, and the current profile if it is of that service. */
+export async function whoami(options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  if (session.api.token === undefined) {
+    throw new Failure(
+      `You are not logged in to ${session.api.url}. Log in: muster login ${session.api.url}`,
+      EXIT.not_logged_in,
+    );
+  }
+  const { agent } = await session.api.get<{ agent: Record<string, object> }>('/cloud/auth/inspect');
+  const { current, profiles } = readProfiles();
+  const { url } = session.api;
+  const own = profiles[current]?.url === url ? { profile: current, ...profiles[current] } : {};
+  const answer = { url, agent, ...own };
+  session.show(answer, (output) => {
+    const [kind = 'unknown', caller = {}] = Object.entries(agent)[0] ?? [];
+    output.line(`${url} as ${kind} ${Object.values(caller).join(' ')}`);
+  });
+}
+
+/** Chooses a profile: the service, game and namespace of commands without options. Creates or changes it by options. */
+export async function use(name: string, { url, game, namespace, json = false }: SharedOptions): Promise<void> {
+  const { profiles } = readProfiles();
+  const before = profiles[name];
+  const chosen = url ?? before?.url ?? (URL.canParse(name) ? name : undefined);
+  if (chosen === undefined) {
+    const known = Object.keys(profiles).join(', ') || 'none';
+    throw new Failure(`There is no profile "${name}" (there are: ${known}). Create it with --url.`, EXIT.not_found);
+  }
+  const address = parseServiceUrl(chosen);
+  const profile = { ...before, url: address, ...(game && { game }), ...(namespace && { namespace }) };
+  writeProfiles({ current: name, profiles: { ...profiles, [name]: profile } });
+  if (json) terminal.json({ profile: name, ...profile });
+  else terminal.say(`Using ${name}: ${profile.url}${profile.game ? `, game ${profile.game}` : ''}.`);
+}
+
+/** Shows a link, and returns the token once a person has completed it. */
+async function linkToken(url: string): Promise<string> {
+  if (!process.stdin.isTTY) {
+    const advice = `pass one by "muster login ${url} --token -", or set MUSTER_TOKEN`;
+    throw new Failure(`Without a terminal, a login needs a token: ${advice}.`, EXIT.wrong_use);
+  }
+  const api = new ApiCaller(url, undefined);
+  const { device_link_token, device_link_url, short_url, code } = await api.call<DeviceLink>(
+    'POST',
+    '/cloud/devices/links',
+  );
+  terminal.say(
+    `Open this link in a browser, check that it shows the code ${code}, and choose a game:\n\n  ${short_url ?? device_link_url}\n`,
+  );
+  const deadline = performance.now() + LINK_WITHIN_MS;
+  for (let index: string | undefined; performance.now() < deadline; ) {
+    const query = { device_link_token, watch_index: index };
+    const link = await api.get<{ cloud_token?: string; watch: { index: string } }>('/cloud/devices/links', { query });
+    if (link.cloud_token) return link.cloud_token;
+    index = link.watch.index;
+  }
+  throw new Failure('The link was not completed in time. Run the command again.', EXIT.timed_out);
+}

@@ -1,0 +1,126 @@
+import { parseDuration } from '../durations.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { followServerLogs, readServerLogs } from '../namespace-log.ts';
+import { paths } from '../paths.ts';
+import { pick } from '../pick.ts';
+import { followLog, LAST_LINES_MAX, type LogLine, readLog, STREAMS } from '../server-log.ts';
+import { type Place, Session, type SharedOptions } from '../session.ts';
+import { shortId } from '../terminal.ts';
+import { readAllServers, readNewestServers, type Server } from './servers.ts';
+
+interface LogsOptions extends SharedOptions {
+  follow?: boolean;
+  grep?: string;
+  since?: string;
+  server?: string;
+  lobby?: string;
+  all?: boolean;
+}
+
+interface Wanted {
+  grep: string | undefined;
+  since: Date | undefined;
+}
+
+/** Shows the log of a server, by default of the newest, also if it has ended; with `--all`, of all servers. */
+export async function logs(given: string | undefined, options: LogsOptions): Promise<void> {
+  const { server, lobby, all = false, follow = false, grep } = options;
+  if ([given, server, lobby, all || undefined].filter((one) => one !== undefined).length > 1) {
+    throw new Failure('Name one server or lobby, or write --all.', EXIT.wrong_use);
+  }
+  const wanted = { grep, since: options.since === undefined ? undefined : readSince(options.since) };
+  const session = await Session.open(options);
+  const place = await session.place();
+  if (all) return follow ? await followAll(session, place, wanted) : await showAll(session, place, wanted);
+  const chosen = await findServer(session, place, { given, server, lobby });
+  session.output.say(`Server ${chosen.id}, lobby ${chosen.tags.lobby_id ?? '-'}`);
+  const path = `${paths.servers(place)}/${chosen.id}`;
+  if (follow) await followOne(session, { path, server_id: chosen.id, ...wanted });
+  else await showOne(session, { path, ...wanted });
+}
+
+/** Shows what a server has written. */
+async function showOne(session: Session, log: Wanted & { path: string }): Promise<void> {
+  const lines = await readLog(session.api, log);
+  for (const line of lines) show(session, line);
+  const is_cut = STREAMS.some((one) => lines.filter(({ stream }) => stream === one).length >= LAST_LINES_MAX);
+  if (is_cut && log.since === undefined) {
+    session.output.say(`These are the last ${LAST_LINES_MAX} lines. For older ones: --since 1d`);
+  }
+}
+
+/** Shows all lines of a server until it has ended. Throws Failure if it crashed. */
+async function followOne(
+  session: Session,
+  { server_id, since = new Date(0), ...log }: Wanted & { path: string; server_id: string },
+): Promise<void> {
+  const end = await followLog(session.api, { ...log, since, onLine: (line) => show(session, line) });
+  session.output.say(end.summary);
+  if (end.has_crashed) throw new Failure(`The server crashed. For more: muster servers show ${server_id}`);
+}
+
+async function showAll(session: Session, place: Place, wanted: Wanted): Promise<void> {
+  for (const { server_id, ...line } of await readServerLogs({ session, place, ...wanted })) {
+    show(session, line, server_id);
+  }
+}
+
+/** Shows the lines of all servers that run and that start later, until ctrl-C. */
+async function followAll(session: Session, place: Place, wanted: Wanted): Promise<void> {
+  const { say } = session.output;
+  await followServerLogs({
+    ...{ session, place, ...wanted, with_running: true },
+    signal: new AbortController().signal,
+    onLine: ({ server_id, ...line }) => show(session, line, server_id),
+    onEnd: ({ server_id, summary, has_crashed }) => say(`${nameOf(server_id)} ${has_crashed ? '✗ ' : ''}${summary}`),
+    onSkipped: (server_id, reason) => say(`The log of ${server_id} is not followed: ${reason}`),
+  });
+}
+
+async function findServer(
+  session: Session,
+  place: Place,
+  { given, server, lobby }: { given: string | undefined; server: string | undefined; lobby: string | undefined },
+): Promise<Server> {
+  const [newest] = await readNewestServers(session, place);
+  if (!newest) throw new Failure('No server has run here yet. A find starts one.', EXIT.not_found);
+  if ([given, server, lobby].every((one) => one === undefined)) return newest;
+  const { servers } = await readAllServers(session, place);
+  const ofLobbies = servers.filter(({ tags }) => tags.lobby_id !== undefined);
+  const lobbyOf = ({ tags }: Server) => tags.lobby_id ?? '';
+  if (lobby !== undefined) return pick(ofLobbies, lobby, lobbyOf, 'lobby');
+  if (server !== undefined) return pick(servers, server, ({ id }) => id, 'server');
+  const text = (given ?? '').toLowerCase();
+  const is_lobby = ofLobbies.some((one) => lobbyOf(one).startsWith(text) || lobbyOf(one).endsWith(text));
+  return is_lobby ? pick(ofLobbies, text, lobbyOf, 'lobby') : pick(servers, text, ({ id }) => id, 'server or lobby');
+}
+
+/** Shows a line, and of several servers which one wrote it. */
+function show(session: Session, { ts, stream, text }: LogLine, server_id?: string): void {
+  if (session.is_json) session.output.json({ ts, stream, line: text, ...(server_id && { server_id }) });
+  else session.output.line(describeLine({ ts, stream, text }, server_id));
+}
+
+/** Returns a line with its time, and with the name of its server if one is given. */
+export function describeLine({ ts, stream, text }: LogLine, server_id?: string): string {
+  const name = server_id === undefined ? '' : `${nameOf(server_id)} `;
+  return `${ts.slice(11, 23)} ${name}${stream === 'std_err' ? '! ' : '  '}${text}`;
+}
+
+/** Returns the end of a server's id, which is enough beside a line. */
+export function nameOf(server_id: string): string {
+  return shortId(server_id).slice(-4);
+}
+
+/** Reads `10m` as ten minutes ago, and any other text as a moment. */
+function readSince(text: string): Date {
+  const ago_ms = parseDuration(text);
+  const moment = ago_ms === undefined ? new Date(text) : new Date(Date.now() - ago_ms);
+  if (Number.isNaN(moment.getTime())) {
+    throw new Failure(
+      `--since is "${text}": write 30s, 10m, 2h, 1d or a moment like 2026-11-23T12:00:00Z.`,
+      EXIT.wrong_use,
+    );
+  }
+  return moment;
+}

@@ -1,0 +1,39 @@
+import { paths } from '../paths.ts';
+import { Session, type SharedOptions } from '../session.ts';
+import { ago, shortId } from '../terminal.ts';
+
+interface Player {
+  player_id: string;
+  create_ts: string;
+  connect_ts?: string;
+}
+
+const LOBBIES_AT_ONCE = 8;
+
+/** Lists the players with a seat in a running lobby of a namespace. */
+export async function listPlayers(options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  const place = await session.place();
+  const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string }[] }>(paths.live(place));
+  const players: (Player & { lobby_id: string })[] = [];
+  const waiting = lobbies.map(({ lobby_id }) => lobby_id);
+  const readAll = async () => {
+    for (let lobby_id = waiting.shift(); lobby_id !== undefined; lobby_id = waiting.shift()) {
+      const of_lobby = lobby_id;
+      const { lobby } = await session.api.get<{ lobby: { players: Player[] } }>(paths.lobbyDetails(place, lobby_id));
+      players.push(...lobby.players.map((player) => ({ ...player, lobby_id: of_lobby })));
+    }
+  };
+  await Promise.all(Array.from({ length: LOBBIES_AT_ONCE }, readAll));
+  players.sort((one, other) => one.create_ts.localeCompare(other.create_ts));
+  session.show({ players }, (output) => {
+    if (players.length === 0) return output.say('No player has a seat here.');
+    output.table(
+      ['PLAYER', 'LOBBY', 'STATE', 'AGE'],
+      players.map(({ player_id, lobby_id, connect_ts, create_ts }) => [
+        ...[shortId(player_id), shortId(lobby_id)],
+        ...[connect_ts === undefined ? 'reserved' : 'connected', ago(connect_ts ?? create_ts)],
+      ]),
+    );
+  });
+}

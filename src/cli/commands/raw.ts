@@ -1,0 +1,60 @@
+import type { Method } from '../api-caller.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { Session, type SharedOptions } from '../session.ts';
+
+const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] satisfies Method[];
+
+interface RawOptions extends SharedOptions {
+  data?: string;
+}
+
+/** Sends any request of the API, and writes its answer: JSON on one line, any other text as it is. */
+export async function callApi(method: string, path: string, options: RawOptions): Promise<void> {
+  const session = await Session.open(options);
+  const upper = method.toUpperCase();
+  if (!METHODS.includes(upper)) throw new Failure(`"${method}" is not one of ${METHODS.join(', ')}.`, EXIT.wrong_use);
+  const body =
+    options.data === undefined ? undefined : readJson(options.data === '-' ? await Bun.stdin.text() : options.data);
+  writeBody(session, await session.api.callForText(upper as Method, rooted(path), { body }));
+}
+
+function writeBody({ is_json, output }: Session, text: string): void {
+  const value = parseJson(text);
+  if (value !== undefined) output.json(value);
+  else if (is_json) output.json({ text });
+  else if (text !== '') for (const line of text.trimEnd().split('\n')) output.line(line);
+}
+
+/** Writes the body of a path now, and again after every change, one a line. */
+export async function watchPath(path: string, options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  for (let index: string | undefined; ; ) {
+    const answer = await session.api.get<{ watch?: { index: string } }>(rooted(path), {
+      query: { watch_index: index },
+    });
+    if (!answer.watch) throw new Failure(`${path} cannot be watched: its answer has no "watch".`, EXIT.wrong_use);
+    if (answer.watch.index !== index) session.output.json(answer);
+    ({ index } = answer.watch);
+  }
+}
+
+function rooted(path: string): string {
+  return path.startsWith('/') ? path : `/${path}`;
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Failure(`--data is not JSON: ${error instanceof Error ? error.message : error}.`, EXIT.wrong_use);
+  }
+}
+
+/** Returns the value of a JSON text; undefined for any other text. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

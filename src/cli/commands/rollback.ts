@@ -1,0 +1,21 @@
+import { EXIT, Failure } from '../failure.ts';
+import { countOldLobbies, describeOldLobbies } from '../project/old-lobbies.ts';
+import { Session, type SharedOptions } from '../session.ts';
+
+/** Puts a namespace back on the version that was live before. */
+export async function rollback(given: string | undefined, options: SharedOptions): Promise<void> {
+  const session = await Session.open({ ...options, ...(given && { namespace: given }) });
+  const { game, namespace } = await session.place();
+  const { namespace_id, name_id, version_id: current } = namespace;
+  const path = `/cloud/games/${game.game_id}/namespaces/${namespace_id}`;
+  const { versions } = await session.api.get<{ versions: { version_id: string }[] }>(`${path}/version-history`);
+  const before = versions.find(({ version_id }) => version_id !== current)?.version_id;
+  if (before === undefined) throw new Failure(`The namespace "${name_id}" has had no other version.`, EXIT.not_found);
+  await session.api.call('PUT', `${path}/version`, { body: { version_id: before } });
+  const nameOf = (id: string) => game.versions.find(({ version_id }) => version_id === id)?.display_name ?? id;
+  const old_lobbies = await countOldLobbies(session, { game, namespace }, before);
+  session.show({ namespace: name_id, version_id: before, old_lobbies }, (output) => {
+    output.line(`${game.name_id} ${name_id}: ${nameOf(current)} → ${nameOf(before)}`);
+    output.say(describeOldLobbies(old_lobbies));
+  });
+}

@@ -1,0 +1,110 @@
+import { paths } from '../paths.ts';
+import { pick } from '../pick.ts';
+import { type Place, Session, type SharedOptions } from '../session.ts';
+import { ago, shortId } from '../terminal.ts';
+
+export interface Server {
+  id: string;
+  created_at: number;
+  started_at?: number;
+  destroyed_at?: number;
+  tags: Record<string, string>;
+  network: { ports: Record<string, { protocol: string; public_hostname?: string; public_port?: number }> };
+}
+
+interface ServersOptions extends SharedOptions {
+  all?: boolean;
+}
+
+/** How many pages of servers are read, also of those that have ended. */
+const PAGES_MAX = 32;
+
+/** Returns the servers of a namespace that run or start, newest first. */
+export async function readServers(session: Session, place: Place): Promise<Server[]> {
+  return await readPage(session, place, {});
+}
+
+/** Returns the newest servers of a namespace, also those that have ended, and all that run. The newest is first. */
+export async function readNewestServers(session: Session, place: Place): Promise<Server[]> {
+  const newest = await readPage(session, place, { include_destroyed: 'true' });
+  return join(newest, await readServers(session, place));
+}
+
+/**
+ * Returns the servers of a namespace, also those that have ended, newest first; if there are too many of them, only the
+ * newest and those that run.
+ */
+export async function readAllServers(
+  session: Session,
+  place: Place,
+): Promise<{ servers: Server[]; is_complete: boolean }> {
+  const found: Server[] = [];
+  let is_complete = false;
+  for (let page = 0; page < PAGES_MAX && !is_complete; page += 1) {
+    const servers = await readPage(session, place, { include_destroyed: 'true', cursor: found.at(-1)?.id });
+    found.push(...servers);
+    is_complete = servers.length === 0;
+  }
+  return { servers: join(found, await readServers(session, place)), is_complete };
+}
+
+async function readPage({ api }: Session, place: Place, query: Record<string, string | undefined>): Promise<Server[]> {
+  return (await api.get<{ servers: Server[] }>(paths.servers(place), { query })).servers;
+}
+
+/** Returns the servers of two lists, each once. */
+function join(some: Server[], others: Server[]): Server[] {
+  const known = new Set(some.map(({ id }) => id));
+  return [...some, ...others.filter(({ id }) => !known.has(id))];
+}
+
+/** Lists the servers of a namespace. */
+export async function listServers(options: ServersOptions): Promise<void> {
+  const session = await Session.open(options);
+  const place = await session.place();
+  const { servers, is_complete } = options.all
+    ? await readAllServers(session, place)
+    : { servers: await readServers(session, place), is_complete: true };
+  if (!is_complete) session.output.say(`Only the newest are shown, and those that run: ${servers.length} servers.`);
+  session.show({ servers }, (output) => {
+    if (servers.length === 0) return output.say(options.all ? 'No server has run here.' : 'No server is running.');
+    output.table(
+      ['SERVER', 'STATE', 'LOBBY', 'PORTS', 'AGE'],
+      servers.map((server) => [
+        ...[shortId(server.id), stateOf(server), shortId(server.tags.lobby_id ?? '-'), portsOf(server)],
+        ago(server.created_at),
+      ]),
+    );
+  });
+}
+
+/** Shows a server, and how it ended if it has. */
+export async function showServer(given: string, options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  const place = await session.place();
+  const server = pick((await readAllServers(session, place)).servers, given, ({ id }) => id, 'server');
+  const end = server.destroyed_at && (await session.api.get<object>(`${paths.servers(place)}/${server.id}/end`));
+  const answer = { server, ...(end && { end }) };
+  session.show(answer, (output) => output.record(answer));
+}
+
+/** Ends a server. */
+export async function stopServer(given: string, options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  const place = await session.place();
+  const server = pick(await readServers(session, place), given, ({ id }) => id, 'server');
+  await session.api.call('DELETE', `${paths.servers(place)}/${server.id}`);
+  session.show({ server_id: server.id }, ({ say }) => say(`The server ${server.id} is ending.`));
+}
+
+function stateOf({ started_at, destroyed_at }: Server): string {
+  if (destroyed_at !== undefined) return 'ended';
+  return started_at === undefined ? 'starting' : 'running';
+}
+
+function portsOf({ network }: Server): string {
+  const ports = Object.entries(network.ports).map(
+    ([label, { protocol, public_port }]) => `${label}:${public_port ?? '?'}/${protocol}`,
+  );
+  return ports.join(' ') || '-';
+}

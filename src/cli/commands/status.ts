@@ -1,0 +1,33 @@
+import { paths } from '../paths.ts';
+import { Session, type SharedOptions } from '../session.ts';
+import { ago } from '../terminal.ts';
+import { readServers } from './servers.ts';
+
+interface Health {
+  status?: string;
+  isolation?: { level: string };
+  warnings?: string[];
+}
+
+/** Shows what runs in a namespace, which version is live, and the warnings of the service. */
+export async function status(options: SharedOptions): Promise<void> {
+  const session = await Session.open(options);
+  const place = await session.place();
+  const { game, namespace } = place;
+  const [live, servers, health] = await Promise.all([
+    session.api.get<{ lobbies: { total_player_count: number }[] }>(paths.live(place)),
+    readServers(session, place),
+    session.api.get<Health>('/health/ready'),
+  ]);
+  const version = game.versions.find(({ version_id }) => version_id === namespace.version_id);
+  const players = live.lobbies.reduce((sum, { total_player_count }) => sum + total_player_count, 0);
+  const counts = { players, lobbies: live.lobbies.length, servers: servers.length };
+  session.show({ game: game.name_id, namespace: namespace.name_id, version, ...counts, health }, (output) => {
+    output.table(
+      ['GAME', 'NAMESPACE', 'VERSION', 'PLAYERS', 'LOBBIES', 'SERVERS'],
+      [[game.name_id, namespace.name_id, version?.display_name ?? '-', ...Object.values(counts).map(String)]],
+    );
+    if (version) output.say(`The version is ${ago(version.create_ts)} old.`);
+    for (const warning of health.warnings ?? []) output.say(warning);
+  });
+}

@@ -1,0 +1,107 @@
+import tab from '@bomb.sh/tab/commander';
+import type { Command } from 'commander';
+import { paths } from './paths.ts';
+import { Session, type SharedOptions } from './session.ts';
+
+/** The shell waits this long at a press of the tab key. */
+const VALUES_WITHIN_MS = 300;
+const VALUES_MAX = 100;
+
+type Value = [value: string, description: string];
+
+/** Commands whose argument is read from the service. */
+const LIVE: Record<string, (session: Session) => Promise<Value[]>> = {
+  'lobbies show': listLobbies,
+  'lobbies close': listLobbies,
+  'lobbies delete': listLobbies,
+  'servers show': listServers,
+  'servers stop': listServers,
+  'exports log': listServers,
+  logs: listServers,
+  deploy: listNamespaces,
+  rollback: listNamespaces,
+  'versions show': listVersions,
+  'versions diff': listVersions,
+};
+
+/** Options whose value is read from the service, by their names without dashes. */
+const LIVE_OPTIONS: Record<string, (session: Session) => Promise<Value[]>> = {
+  game: listGames,
+  namespace: listNamespaces,
+  lobby: listLobbies,
+  server: listServers,
+  version: listVersions,
+};
+
+/** Writes suggestions for the last, unfinished word of a command line, in the form that the shell's script reads. */
+export async function suggest(program: Command, words: string[]): Promise<void> {
+  // The library adds its own command of this name.
+  const commands = program.commands as Command[];
+  const own = commands.findIndex((command) => command.name() === 'complete');
+  if (own !== -1) commands.splice(own, 1);
+  const root = tab(program);
+  const [, option = ''] = /^--(.+)$/.exec(words.at(-2) ?? '') ?? [];
+  const readOption = LIVE_OPTIONS[option];
+  const [name, readArgument] = Object.entries(LIVE).find(([one]) => words.join(' ').startsWith(`${one} `)) ?? [];
+  const read = readOption ?? readArgument;
+  const values = read ? await readInTime(read, readSharedOptions(words)) : [];
+  const handler = (complete: (value: string, description: string) => void) => {
+    for (const [value, description] of values) complete(value, description);
+  };
+  if (readOption) {
+    for (const command of root.commands.values()) {
+      const known = command.options.get(option);
+      // The library takes options for switches unless they have values to suggest.
+      if (known) Object.assign(known, { handler, isBoolean: false });
+    }
+  } else if (name !== undefined) {
+    for (const argument of root.commands.get(name)?.arguments.values() ?? []) argument.handler = handler;
+  }
+  root.parse(words);
+}
+
+/** Returns the options of a command line that name the service, the game and the namespace. */
+function readSharedOptions(words: string[]): SharedOptions {
+  const names = ['url', 'token', 'game', 'namespace'] as const;
+  const given = names.flatMap((name): [string, string][] => {
+    const value = words[words.indexOf(`--${name}`) + 1];
+    return words.includes(`--${name}`) && value !== undefined && value !== '' && value !== '-' ? [[name, value]] : [];
+  });
+  return Object.fromEntries(given);
+}
+
+/** Returns values of the service; none if it refuses the caller, or does not answer in time. */
+async function readInTime(read: (session: Session) => Promise<Value[]>, options: SharedOptions): Promise<Value[]> {
+  const late = Bun.sleep(VALUES_WITHIN_MS).then((): Value[] => []);
+  const values = Session.open(options)
+    .then(read)
+    .catch((): Value[] => []);
+  return (await Promise.race([values, late])).slice(0, VALUES_MAX);
+}
+
+async function listLobbies(session: Session): Promise<Value[]> {
+  const path = paths.live(await session.place());
+  const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string; lobby_group_name_id: string }[] }>(path);
+  return lobbies.map(({ lobby_id, lobby_group_name_id }) => [lobby_id, lobby_group_name_id]);
+}
+
+async function listServers(session: Session): Promise<Value[]> {
+  const path = paths.servers(await session.place());
+  const { servers } = await session.api.get<{ servers: { id: string; tags: Record<string, string> }[] }>(path);
+  return servers.map(({ id, tags }) => [id, tags.lobby_id === undefined ? 'server' : `lobby ${tags.lobby_id}`]);
+}
+
+async function listNamespaces(session: Session): Promise<Value[]> {
+  const { namespaces } = await session.game();
+  return namespaces.map(({ name_id, display_name }) => [name_id, display_name]);
+}
+
+async function listVersions(session: Session): Promise<Value[]> {
+  const { versions } = await session.game();
+  return versions.map(({ display_name, version_id }) => [display_name, version_id]);
+}
+
+async function listGames({ api }: Session): Promise<Value[]> {
+  const { games } = await api.get<{ games: { name_id: string; display_name: string }[] }>('/cloud/games');
+  return games.map(({ name_id, display_name }) => [name_id, display_name]);
+}

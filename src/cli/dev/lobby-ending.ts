@@ -1,0 +1,99 @@
+import { Failure } from '../failure.ts';
+import { paths } from '../paths.ts';
+import { pause } from '../pause.ts';
+import type { Place, Session } from '../session.ts';
+import { counted } from '../terminal.ts';
+
+/** How long players can read that their lobby is closed before it ends. */
+const NOTICE_MS = 2_000;
+/** Errors of a lobby that has ended meanwhile. */
+const HAS_ENDED = /^MATCHMAKER_LOBBY_(NOT_FOUND|STOPPED)$/;
+
+interface LiveLobby {
+  lobby_id: string;
+  is_outdated: boolean;
+  total_player_count: number;
+}
+
+/** How many lobbies end now, and how many later. */
+export interface EndingLobbies {
+  /** How many ended at once, because they had no players. */
+  ended_count: number;
+  /** How many were closed, and end once their players could read it. */
+  closed_count: number;
+}
+
+interface LobbyEndingOptions {
+  /** Ends the wait for players, and leaves their lobbies to the end of the service. */
+  signal: AbortSignal;
+  /** This many lobbies that were closed have ended. */
+  onEnded: (count: number) => void;
+  onError: (error: unknown) => void;
+}
+
+/**
+ * Ends lobbies of a namespace. Lobbies with players are closed first: a client that watches its lobby sees `is_closed`, and
+ * then the error of its end.
+ */
+export class LobbyEnding {
+  readonly #closed = new Set<string>();
+  readonly #waits = new Set<Promise<void>>();
+
+  constructor(
+    private readonly session: Session,
+    private readonly place: Place,
+    private readonly options: LobbyEndingOptions,
+  ) {}
+
+  async end(isWanted: (lobby: LiveLobby) => boolean): Promise<EndingLobbies> {
+    const { lobbies } = await this.session.api.get<{ lobbies: LiveLobby[] }>(paths.live(this.place));
+    const wanted = lobbies.filter((lobby) => isWanted(lobby) && !this.#closed.has(lobby.lobby_id));
+    const played = wanted.filter(({ total_player_count }) => total_player_count > 0);
+    const empty = wanted.filter((lobby) => !played.includes(lobby));
+    for (const { lobby_id } of played) this.#closed.add(lobby_id);
+    await Promise.all([...empty.map((lobby) => this.#remove(lobby)), ...played.map((lobby) => this.#close(lobby))]);
+    if (played.length > 0) {
+      const wait = this.#endLater(played)
+        .catch(this.options.onError)
+        .finally(() => void this.#waits.delete(wait));
+      this.#waits.add(wait);
+    }
+    return { ended_count: empty.length, closed_count: played.length };
+  }
+
+  /** Resolves once no lobby is about to end. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#waits);
+  }
+
+  async #close({ lobby_id }: LiveLobby): Promise<void> {
+    try {
+      const body = { is_closed: true };
+      await this.session.api.call('PUT', `${paths.lobby(this.place, lobby_id)}/closed`, { body });
+    } catch (error) {
+      if (!(error instanceof Failure) || !HAS_ENDED.test(error.refusal?.code ?? '')) throw error;
+    }
+  }
+
+  async #remove({ lobby_id }: LiveLobby): Promise<void> {
+    await this.session.api.call('DELETE', paths.lobby(this.place, lobby_id));
+  }
+
+  async #endLater(lobbies: LiveLobby[]): Promise<void> {
+    const { signal, onEnded } = this.options;
+    await pause(NOTICE_MS, signal);
+    if (signal.aborted) return;
+    await Promise.all(lobbies.map((lobby) => this.#remove(lobby)));
+    for (const { lobby_id } of lobbies) this.#closed.delete(lobby_id);
+    onEnded(lobbies.length);
+  }
+}
+
+/** Returns words about lobbies that end, such as `2 lobbies ended, 1 is closed and ends in 2 s`. */
+export function describeEnding({ ended_count, closed_count }: EndingLobbies): string {
+  const count = (lobbies: number) => counted(lobbies, 'lobby', 'lobbies');
+  const ended = ended_count > 0 || closed_count === 0 ? [`${count(ended_count)} ended`] : [];
+  const be = closed_count === 1 ? 'is closed and ends' : 'are closed and end';
+  const closed = closed_count > 0 ? [`${count(closed_count)} with players ${be} in ${NOTICE_MS / 1_000} s`] : [];
+  return [...ended, ...closed].join(', ');
+}

@@ -1,0 +1,55 @@
+import { Failure } from '../failure.ts';
+import type { Place, Session } from '../session.ts';
+import type { Finding } from './finding.ts';
+
+/** Refusals of the matchmaker because of a limit, and what an operator can do. */
+const ADVICE: Record<string, string> = {
+  MATCHMAKER_TOO_MANY_LOBBIES: "Raise the namespace's lobby_count_max, or let finds wait with wait_ms.",
+  MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: "Raise the namespace's max_players_per_client, if these are people.",
+  MATCHMAKER_QUEUE_FULL: 'More finds wait than lobbies can start: raise lobby_count_max, or add a machine.',
+  MATCHMAKER_LOBBY_NOT_READY: 'Lobbies get ready too late: see muster logs, and what the server does at its start.',
+  SERVERS_NO_PORTS: 'Widen MUSTER_SERVER_PORTS, or add a machine.',
+};
+
+/** Returns a finding for the rate limits that have refused requests within the last hour. */
+export function describeRefused(refused: { limit: string; count: number }[]): Finding[] {
+  if (refused.length === 0) return [];
+  const limits = refused.map(({ limit, count }) => `${limit} ${count}`).join(', ');
+  return [
+    {
+      what: `Rate limits refused requests within the last hour: ${limits}.`,
+      advice:
+        'If many players share an address, raise MUSTER_LIMITS_SCALE; behind a proxy, name it in MUSTER_TRUSTED_PROXIES. Otherwise let the client wait for Retry-After.',
+    },
+  ];
+}
+
+/** Returns the limits that players of the session's namespace have hit within the last hour; none without a namespace. */
+export async function checkNamespaceLimits(session: Session): Promise<Finding[]> {
+  const place = await placeOf(session);
+  if (!place) return [];
+  const { game, namespace } = place;
+  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/counters`;
+  const { steps } = await session.api.get<{ steps: { refused: Record<string, number> }[] }>(path, {
+    query: { window: 'hour' },
+  });
+  const counts = new Map<string, number>();
+  for (const { refused } of steps) {
+    for (const [code, count] of Object.entries(refused)) counts.set(code, (counts.get(code) ?? 0) + count);
+  }
+  return [...counts].flatMap(([code, count]) => {
+    const advice = ADVICE[code];
+    const what = `${game.name_id} ${namespace.name_id}: ${count} requests of players ended with ${code} within the last hour.`;
+    return advice === undefined ? [] : [{ what, advice }];
+  });
+}
+
+/** Returns the namespace that the options mean; undefined if they mean none that the caller can see. */
+export async function placeOf(session: Session): Promise<Place | undefined> {
+  try {
+    return await session.place();
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,16 @@
+import { EXIT, Failure } from './failure.ts';
+
+const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Reads `30s`, `10m`, `2h` or `1d` as milliseconds; undefined for any other text. */
+export function parseDuration(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? [];
+  return count === undefined ? undefined : Number(count) * (UNITS_MS[unit] ?? 0);
+}
+
+/** Reads the duration of an option. Throws Failure. */
+export function readDuration(text: string, option: string): number {
+  const duration_ms = parseDuration(text);
+  if (duration_ms === undefined) throw new Failure(`${option} is "${text}": write 30s, 10m, 2h or 1d.`, EXIT.wrong_use);
+  return duration_ms;
+}

@@ -1,0 +1,42 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { detectPreview, PREVIEW_SERVER_PORTS } from './dev/preview.ts';
+
+const PORT_DEFAULT = '8080';
+
+/** The environment of commands that talk to a service; only this file of theirs reads it. */
+export const environment = {
+  url: read('MUSTER_URL'),
+  token: read('MUSTER_TOKEN'),
+  game: read('MUSTER_GAME'),
+  namespace: read('MUSTER_NAMESPACE'),
+  /** The address of the service that `muster serve` starts here. */
+  local_url: `http://127.0.0.1:${read('MUSTER_PORT') ?? PORT_DEFAULT}`,
+  /** The preview whose machine this is, if it is one. */
+  preview: detectPreview(read),
+  /** The ports of the game servers of a service that a command starts in a preview. */
+  preview_server_ports: read('MUSTER_SERVER_PORTS') ?? PREVIEW_SERVER_PORTS,
+  /** The data directory of that service. */
+  data_directory: read('MUSTER_DATA') ?? join(process.cwd(), 'muster-data'),
+  /** Returns the environment of a service that a command starts: this one, with defaults for missing variables. */
+  forService: (defaults: Record<string, string>): NodeJS.ProcessEnv => ({ ...defaults, ...process.env }),
+  /** Where this machine's service may have its data directory. */
+  data_directories: [read('MUSTER_DATA'), join(process.cwd(), 'muster-data'), '/var/lib/muster'].filter(
+    (directory) => directory !== undefined,
+  ),
+  /** The directory of this user's configuration (XDG Base Directory Specification). */
+  config_directory: join(read('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'muster'),
+};
+
+// Programs that commands start, such as docker or a browser, do not get the token. Bun.spawn gives them this only if asked.
+delete process.env.MUSTER_TOKEN;
+
+/** Returns a variable; undefined also for an empty one. */
+function read(name: string): string | undefined {
+  return process.env[name] || undefined;
+}
+
+/** Returns the environment of a program that a command starts: this one, with variables that replace its own. */
+export function environmentWith(variables: Record<string, string> = {}): Record<string, string | undefined> {
+  return { ...process.env, ...variables };
+}

@@ -1,0 +1,17 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { environment } from './environment.ts';
+
+/** Returns the administrator's token of this machine's service, if this user may read it. */
+export function readLocalToken(): string | undefined {
+  for (const directory of environment.data_directories) {
+    const file = join(directory, 'administrator-token');
+    if (!existsSync(file)) continue;
+    try {
+      return readFileSync(file, 'utf8').trim();
+    } catch {
+      // Only another user may read it.
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,94 @@
+import { readNewestServers, type Server } from './commands/servers.ts';
+import { Failure } from './failure.ts';
+import { paths } from './paths.ts';
+import { followLog, type LogLine, readLog, type ServerEnd } from './server-log.ts';
+import type { Place, Session } from './session.ts';
+
+/** Each followed server holds three long polls. */
+const FOLLOWED_MAX = 30;
+const READ_MAX = 30;
+const READ_AT_ONCE = 4;
+const PAUSE_AFTER_FAILURE_MS = 1_000;
+
+/** A line of one of the servers of a namespace. */
+export interface NamespaceLine extends LogLine {
+  server_id: string;
+}
+
+interface LogsToRead {
+  session: Session;
+  place: Place;
+  grep?: string | undefined;
+  since?: Date | undefined;
+}
+
+interface LogsToFollow extends LogsToRead {
+  /** Whether servers that run at the beginning are followed too, not only those that start later. */
+  with_running: boolean;
+  signal: AbortSignal;
+  onLine: (line: NamespaceLine) => void;
+  onEnd: (end: ServerEnd & { server_id: string }) => void;
+  /** A server is not followed, with the reason. */
+  onSkipped: (server_id: string, reason: string) => void;
+}
+
+/** Reads the lines of the servers of a namespace that run, then of the newest that have ended, in the order of time. */
+export async function readServerLogs({ session, place, ...wanted }: LogsToRead): Promise<NamespaceLine[]> {
+  const servers = await readNewestServers(session, place);
+  const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;
+  const waiting = [...servers.filter(isRunning), ...servers.filter((server) => !isRunning(server))].slice(0, READ_MAX);
+  const lines: NamespaceLine[] = [];
+  const readAll = async () => {
+    for (let server = waiting.shift(); server; server = waiting.shift()) {
+      const { id: server_id } = server;
+      const read = await readLog(session.api, { ...wanted, path: `${paths.servers(place)}/${server_id}` });
+      lines.push(...read.map((line) => ({ ...line, server_id })));
+    }
+  };
+  await Promise.all(Array.from({ length: READ_AT_ONCE }, readAll));
+  return lines.toSorted((one, other) => one.ts.localeCompare(other.ts));
+}
+
+/** Follows every server that starts in a namespace, until the signal is aborted. */
+export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
+  const { session, place, grep, with_running, signal, onLine, onEnd, onSkipped } = wanted;
+  const known = await readNewestServers(session, place);
+  const isPassedOver = ({ destroyed_at }: Server) => !with_running || destroyed_at !== undefined;
+  const seen = new Set(known.filter(isPassedOver).map(({ id }) => id));
+  // A server that starts later is shown from its first line.
+  const since = wanted.since ?? new Date(0);
+  const following = new Set<Promise<void>>();
+
+  async function follow(server_id: string): Promise<void> {
+    try {
+      const path = `${paths.servers(place)}/${server_id}`;
+      const onOwnLine = (line: LogLine) => onLine({ ...line, server_id });
+      onEnd({ ...(await followLog(session.api, { path, grep, since, signal, onLine: onOwnLine })), server_id });
+    } catch (error) {
+      if (!signal.aborted) onSkipped(server_id, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  for (let index: string | undefined; !signal.aborted; ) {
+    try {
+      // The index changes whenever a server is created or ends.
+      const query = { count: '0', watch_index: index };
+      const { watch } = await session.api.get<{ watch: { index: string } }>(paths.serverRows(place), { query, signal });
+      ({ index } = watch);
+      const fresh = (await readNewestServers(session, place)).filter(({ id }) => !seen.has(id));
+      for (const { id } of fresh) {
+        seen.add(id);
+        if (following.size >= FOLLOWED_MAX) {
+          onSkipped(id, `${FOLLOWED_MAX} others are followed already`);
+          continue;
+        }
+        const followed = follow(id).finally(() => void following.delete(followed));
+        following.add(followed);
+      }
+    } catch (error) {
+      if (!(error instanceof Failure)) break;
+      await Bun.sleep(PAUSE_AFTER_FAILURE_MS);
+    }
+  }
+  await Promise.all(following);
+}

@@ -1,0 +1,255 @@
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { EXIT, Failure } from './failure.ts';
+import { terminal } from './terminal.ts';
+
+/** The headings of the groups of commands, in the order of the help. */
+export const GROUPS = { daily: 'Daily:', looking: 'Looking:', access: 'Access:', raw: 'Everything else:' };
+
+/**
+ * Runs a command that talks to a service. Returns the exit code. `others` are the other commands of the executable, which
+ * are suggested for a misspelt one too.
+ */
+export async function runClient(args: string[], others: readonly string[]): Promise<number> {
+  const program = createProgram(others);
+  try {
+    const [name, separator, ...words] = args;
+    if (name === 'complete' && separator === '--') {
+      await (await import('./completion.ts')).suggest(program, words);
+      return 0;
+    }
+    await program.parseAsync(nameList(program, args), { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.wrong_use;
+    if (!(error instanceof Failure)) throw error;
+    report(error);
+    return error.exit_code;
+  }
+}
+
+/** Without a command of its own, a group lists: `muster lobbies --json` is `muster lobbies list --json`. */
+function nameList(program: Command, args: string[]): string[] {
+  const [name = '', next] = args;
+  const group = program.commands.find((command) => command.name() === name);
+  const can_list = group?.commands.some((command) => command.name() === 'list');
+  const is_list = next === undefined || (next.startsWith('-') && !['-h', '--help'].includes(next));
+  return can_list && is_list ? [name, 'list', ...args.slice(1)] : args;
+}
+
+function report({ message, refusal }: Failure): void {
+  terminal.say(message);
+  if (refusal) terminal.say(`(${refusal.code}${refusal.ray_id === undefined ? '' : `, ray ${refusal.ray_id}`})`);
+}
+
+/** The tree of commands. The code of each is loaded when it runs. */
+export function createProgram(others: readonly string[] = []): Command {
+  const program = new Command('muster')
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureHelp({ showGlobalOptions: true });
+  for (const name of others) program.command(name);
+  const at = (parent: Command, usage: string, text: string) => withOptions(parent.command(usage).description(text));
+
+  program.commandsGroup(GROUPS.daily);
+  program
+    .command('init')
+    .description('writes muster.yaml for the game in this folder, or takes a configuration of Rivet')
+    .option('--from <file>', 'the configuration to read, such as rivet.toml')
+    .option(
+      '--region <theirs=here>',
+      'a region of that configuration and its name here; may be repeated',
+      collectPair,
+      {},
+    )
+    .option('--json', 'write what it found as JSON')
+    .action(async (options) => (await import('./commands/init.ts')).init(options));
+  program
+    .command('dev')
+    .description('runs the game of this folder on this machine, and applies each change of its files')
+    .option('--no-open', 'open no browser')
+    .option('--json', 'write each event as a line of JSON')
+    .action(async (options) => (await import('./commands/dev.ts')).dev(options));
+  at(program, 'deploy [namespace]', 'uploads the game of this folder, tries it, and puts a namespace on it')
+    .option('--message <text>', 'the name of the version')
+    .option('--dry-run', 'say what would be done, and change nothing')
+    .option('--region <theirs=here>', 'a region of a Rivet configuration and its name here', collectPair, {})
+    .option('--no-check', 'do not try a lobby of the new version first')
+    .addOption(
+      new Option(
+        '--version <name>',
+        'take an existing version, by name or id, such as one that staging has tried',
+      ).conflicts(['message', 'dryRun', 'region']),
+    )
+    .option('--wait [time]', 'wait until all lobbies of other versions have ended, by default for at most 1h')
+    .addOption(
+      new Option('--detach', 'check and switch in the background, once everything is uploaded').conflicts([
+        'wait',
+        'dryRun',
+      ]),
+    )
+    .action(async (namespace, options) => (await import('./commands/deploy.ts')).deploy(namespace, options));
+  at(program, 'rollback [namespace]', 'puts a namespace back on its previous version').action(
+    async (namespace, options) => (await import('./commands/rollback.ts')).rollback(namespace, options),
+  );
+  at(program, 'status', 'shows what runs in a namespace, and which version is live').action(async (options) =>
+    (await import('./commands/status.ts')).status(options),
+  );
+  at(program, 'logs [server]', 'shows the log of a server or lobby, by default of the newest, also if it has ended')
+    .option('-f, --follow', 'from its first line until the server has ended; fail if it crashed')
+    .option('--server <id>', 'of a server')
+    .option('--lobby <id>', 'of the server of a lobby')
+    .option('--all', 'of all servers; with --follow, also of those that start later')
+    .option('--grep <text>', 'only lines that contain a text')
+    .option('--since <time>', 'only lines since 30s, 10m, 2h, 1d or a moment')
+    .action(async (server, options) => (await import('./commands/logs.ts')).logs(server, options));
+  at(program, 'why <ray>', 'explains what the matchmaker decided about a request').action(async (ray, options) =>
+    (await import('./commands/why.ts')).why(ray, options),
+  );
+
+  program.commandsGroup(GROUPS.looking);
+  at(program, 'open', 'opens the hub in a browser, logged in, at the namespace').action(async (options) =>
+    (await import('./commands/open.ts')).open(options),
+  );
+  const config = program
+    .command('config')
+    .description('the configuration of the game in this folder: check, show, schema');
+  config
+    .command('check')
+    .description('checks muster.yaml, and that the files it names exist')
+    .option('--json', 'write JSON')
+    .action(async (options) => (await import('./commands/config.ts')).checkConfig(options));
+  config
+    .command('show')
+    .description('shows the configuration as a deploy takes it')
+    .option('--json', 'write JSON')
+    .action(async (options) => (await import('./commands/config.ts')).showConfig(options));
+  config
+    .command('schema')
+    .description('writes the JSON schema of muster.yaml, for editors')
+    .option('--json', 'write it as one line')
+    .action(async (options) => (await import('./commands/config.ts')).showSchema(options));
+
+  const lobbies = program.command('lobbies').description('running lobbies: list, watch, show, close, delete');
+  at(lobbies, 'list', 'lists the running lobbies').action(async (options) =>
+    (await import('./commands/lobbies.ts')).listLobbies(options),
+  );
+  at(lobbies, 'watch', 'shows the newest running lobbies, and every change of them at once')
+    .option('--count <number>', 'how many, 200 at most; by default 50, or what fits in the terminal')
+    .action(async (options) => (await import('./commands/watch-lobbies.ts')).watchLobbies(options));
+  at(lobbies, 'show <lobby>', 'shows a lobby and its server').action(async (lobby, options) =>
+    (await import('./commands/lobbies.ts')).showLobby(lobby, options),
+  );
+  at(lobbies, 'close <lobby>', 'closes a lobby to finds; its players stay')
+    .option('--undo', 'open it again')
+    .action(async (lobby, options) => (await import('./commands/lobbies.ts')).closeLobby(lobby, options));
+  at(lobbies, 'delete <lobby>', 'ends a lobby and its server').action(async (lobby, options) =>
+    (await import('./commands/lobbies.ts')).deleteLobby(lobby, options),
+  );
+  at(program, 'players', 'lists the players with a seat in a running lobby').action(async (options) =>
+    (await import('./commands/players.ts')).listPlayers(options),
+  );
+  const servers = program.command('servers').description('game servers: list, show, stop');
+  at(servers, 'list', 'lists the servers, newest first')
+    .option('--all', 'also those that have ended')
+    .action(async (options) => (await import('./commands/servers.ts')).listServers(options));
+  at(servers, 'show <server>', 'shows a server, and how it ended').action(async (server, options) =>
+    (await import('./commands/servers.ts')).showServer(server, options),
+  );
+  at(servers, 'stop <server>', 'ends a server').action(async (server, options) =>
+    (await import('./commands/servers.ts')).stopServer(server, options),
+  );
+  const versions = program.command('versions').description('versions of a game: list, show, diff');
+  at(versions, 'list', 'lists the versions of a game, and where each is live').action(async (options) =>
+    (await import('./commands/versions.ts')).listVersions(options),
+  );
+  at(versions, 'show <version>', 'shows the configuration of a version, by name or id').action(
+    async (version, options) => (await import('./commands/versions.ts')).showVersion(version, options),
+  );
+  at(versions, 'diff <from> <to>', 'shows what differs between two versions').action(async (from, to, options) =>
+    (await import('./commands/versions.ts')).compareVersions(from, to, options),
+  );
+  at(program, 'builds', 'lists the builds of a game, newest first').action(async (options) =>
+    (await import('./commands/lists.ts')).listBuilds(options),
+  );
+  at(program, 'namespaces', 'lists the namespaces of a game').action(async (options) =>
+    (await import('./commands/lists.ts')).listNamespaces(options),
+  );
+  at(program, 'regions', 'lists the regions of a game').action(async (options) =>
+    (await import('./commands/lists.ts')).listRegions(options),
+  );
+
+  const exported = program.command('exports').description('links to download: lobbies, log');
+  at(exported, 'lobbies', 'writes a link to the history of the lobbies of a game, as CSV')
+    .option('--since <time>', 'how far it goes back: 12h, 30d', '7d')
+    .action(async (options) => (await import('./commands/exports.ts')).exportLobbies(options));
+  at(exported, 'log <server>', 'writes a link to the whole log of a server')
+    .option('--errors', 'what it wrote to stderr, instead of stdout')
+    .action(async (server, options) => (await import('./commands/exports.ts')).exportLog(server, options));
+  at(program, 'bots <count>', 'lets bots find seats, connect, stay and leave; fails if a player could not play')
+    .option('--for <time>', 'how long they play: 30s, 10m', '30s')
+    .option('--mode <name>', 'the game mode; by default the first')
+    .action(async (count, options) => (await import('./commands/bots.ts')).bots(count, options));
+  at(program, 'machines [machine]', 'lists the machines of a service, or shows or drains one; for administrators')
+    .option('--drain [time]', 'give it no new servers, and end its lobbies when they are empty, or all after a time')
+    .addOption(new Option('--undo', 'let it take servers again').conflicts(['drain', 'wait']))
+    .option('--wait [time]', 'wait until it has no server, by default for at most 1h')
+    .action(async (machine, options) => (await import('./commands/machines.ts')).machines(machine, options));
+  at(program, 'doctor', 'checks a service: database, disk, clock, addresses, isolation, limits, your token').action(
+    async (options) => (await import('./commands/doctor.ts')).doctor(options),
+  );
+
+  program.commandsGroup(GROUPS.access);
+  at(program, 'login [url]', 'logs in to a service, by a link or by a token').action(async (url, options) =>
+    (await import('./commands/login.ts')).login(url, options),
+  );
+  at(program, 'logout', 'forgets the token for a service').action(async (options) =>
+    (await import('./commands/login.ts')).logout(options),
+  );
+  at(program, 'whoami', 'shows the service and the caller').action(async (options) =>
+    (await import('./commands/login.ts')).whoami(options),
+  );
+  const tokens = program.command('tokens').description('tokens: create, inspect, revoke');
+  const kinds = new Argument('<kind>', 'for clients, for tools that deploy, or for a back end');
+  at(tokens, 'create', 'creates a token of a game, and writes it to stdout')
+    .addArgument(kinds.choices(['public', 'cloud', 'service']))
+    .action(async (kind, options) => (await import('./commands/tokens.ts')).createToken(kind, options));
+  at(tokens, 'inspect', 'shows whose token you use').action(async (options) =>
+    (await import('./commands/tokens.ts')).inspectToken(options),
+  );
+  at(tokens, 'revoke', 'revokes all cloud and service tokens of a game')
+    .option('--yes', 'confirm it')
+    .action(async (options) => (await import('./commands/tokens.ts')).revokeTokens(options));
+  at(program, 'use <profile>', 'chooses a service, a game and a namespace for the next commands').action(
+    async (profile, options) => (await import('./commands/login.ts')).use(profile, options),
+  );
+
+  program.commandsGroup(GROUPS.raw);
+  at(program, 'api <method> <path>', 'sends any request of the API')
+    .option('-d, --data <json>', 'the body; - reads it from standard input')
+    .action(async (method, path, options) => (await import('./commands/raw.ts')).callApi(method, path, options));
+  at(program, 'watch <path>', 'writes what a path answers now and after every change, one a line').action(
+    async (path, options) => (await import('./commands/raw.ts')).watchPath(path, options),
+  );
+  program
+    .command('complete')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish', 'powershell']))
+    .description('prints the script that lets your shell complete commands and ids')
+    .action(async (shell) => (await import('./commands/complete.ts')).complete(shell));
+  return program;
+}
+
+/** Collects the values of an option like `--region lnd-fra=frankfurt`. */
+function collectPair(text: string, before: Record<string, string>): Record<string, string> {
+  const [, theirs, here] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  if (theirs === undefined || here === undefined) throw new InvalidArgumentError('Write NAME=NAME_HERE.');
+  return { ...before, [theirs]: here };
+}
+
+function withOptions(command: Command): Command {
+  return command
+    .option('--url <address>', 'the service (MUSTER_URL); by default that of the profile, or of this machine')
+    .option('--token <token>', 'the token (MUSTER_TOKEN); - reads it from standard input')
+    .option('--game <name>', 'the game, by name or id (MUSTER_GAME)')
+    .option('--namespace <name>', 'the namespace, by name or id (MUSTER_NAMESPACE); by default prod')
+    .option('--json', 'write JSON: one object, or one a line');
+}

@@ -1,0 +1,43 @@
+import { SingleBar } from 'cli-progress';
+
+/** How far an upload is, on stderr; nothing without a terminal. Disposing removes it. */
+export interface ProgressBar extends Disposable {
+  add(bytes: number): void;
+}
+
+interface BarContent {
+  label: string;
+  done_bytes: number;
+  total_bytes: number;
+}
+
+const WIDTH = 24;
+
+export function openProgressBar({ label, done_bytes, total_bytes }: BarContent): ProgressBar {
+  const bar = new SingleBar({
+    stream: process.stderr,
+    format: `${label} {bar} {percentage} %  {done} of ${showBytes(total_bytes)}`,
+    barsize: WIDTH,
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+    clearOnComplete: true,
+    // These leave the terminal's settings alone, which a killed command could not restore.
+    hideCursor: null,
+    linewrap: true,
+    gracefulExit: false,
+  });
+  let done = done_bytes;
+  bar.start(Math.max(total_bytes, 1), done, { done: showBytes(done) });
+  return {
+    add(bytes) {
+      done += bytes;
+      bar.update(done, { done: showBytes(done) });
+    },
+    [Symbol.dispose]: () => bar.stop(),
+  };
+}
+
+/** Returns a number of bytes as `46.1 MB` or `3.4 kB`. */
+export function showBytes(bytes: number): string {
+  return bytes < 100_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}

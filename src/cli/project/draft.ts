@@ -1,0 +1,128 @@
+import { basename, join } from 'node:path';
+import { exploreFolder, exposedPort, type FoundServer } from './folder.ts';
+import { findOldConfig, type OldConfig, OtherProgram, readOldConfig } from './old-config.ts';
+import { fitRegions } from './regions.ts';
+
+/** The content of muster.yaml, as far as the files of a folder tell. */
+export interface Draft {
+  content: {
+    game: string;
+    build?: FoundServer['build'] & { args?: Record<string, string> };
+    site?: string;
+    matchmaker?: Record<string, unknown>;
+    cdn?: Record<string, unknown>;
+  };
+  /** The configuration of Rivet that it was read from, if there is one. */
+  file: string | undefined;
+  /** A summary of the content. */
+  understood: string;
+  /** What the developer should know, a sentence for each. */
+  notes: string[];
+  /** The key of a configuration that names the server and no ports. */
+  lacks_ports: string | undefined;
+}
+
+interface DraftOptions {
+  /** The configuration of Rivet to read, instead of the one of the folder. */
+  from?: string | undefined;
+}
+
+const MAX_PLAYERS = 8;
+
+/** Drafts muster.yaml of a folder: from a configuration of Rivet if there is one, otherwise from the files. */
+export function draftProject(directory: string, { from }: DraftOptions = {}): Draft {
+  const file = from === undefined ? findOldConfig(directory) : join(directory, from);
+  if (file === undefined) return draftFromFiles(directory);
+  try {
+    return draftFromOld(directory, readOldConfig(file));
+  } catch (error) {
+    if (!(error instanceof OtherProgram) || from !== undefined) throw error;
+    const draft = draftFromFiles(directory);
+    return { ...draft, notes: [error.message, ...draft.notes] };
+  }
+}
+
+function draftFromFiles(directory: string): Draft {
+  const { game, servers, site, notes } = exploreFolder(directory);
+  const [server, ...others] = servers;
+  const content: Draft['content'] = {
+    game,
+    ...(server && { build: server.build }),
+    ...(site !== undefined && { site }),
+    ...(server && { matchmaker: matchmakerOf(server.port) }),
+  };
+  const understood = [server && `${server.what} (${pathOf(server.build)})`, site && `site ${site}`];
+  return {
+    ...{ content, file: undefined, understood: understood.filter(Boolean).join(', '), lacks_ports: undefined },
+    notes: [...notes, ...others.map(({ what, build }) => `Not used: ${what} (${pathOf(build)})`)],
+  };
+}
+
+function draftFromOld(directory: string, old: OldConfig): Draft {
+  const folder = exploreFolder(directory);
+  const { dockerfile, build_args, site, config, notes, lacks_ports, file } = old;
+  const [server] = folder.servers;
+  const build =
+    dockerfile === undefined
+      ? config.matchmaker && server?.build
+      : { dockerfile, ...(build_args && Object.keys(build_args).length > 0 && { args: build_args }) };
+  const matchmaker =
+    lacks_ports === undefined
+      ? config.matchmaker
+      : matchmakerOf(exposedPort(join(directory, dockerfile ?? 'Dockerfile')));
+  const content: Draft['content'] = {
+    game: folder.game,
+    ...(build && { build }),
+    ...(site !== undefined && { site }),
+    ...(matchmaker && { matchmaker }),
+    ...(config.cdn && { cdn: config.cdn }),
+  };
+  return { content, file, understood: describe(content), notes, lacks_ports };
+}
+
+/** Returns a draft with only the regions that a service has, and a note about the others. */
+export function fitDraft(draft: Draft, regions: Parameters<typeof fitRegions>[1]): Draft {
+  const { matchmaker, ...others } = draft.content;
+  if (!matchmaker) return draft;
+  const { config, foreign } = fitRegions({ matchmaker }, regions);
+  const note = `regions are left out, so lobbies start in all: ${foreign.join(', ')}; keep one with --region NAME=HERE`;
+  return {
+    ...draft,
+    content: { ...others, ...config },
+    notes: foreign.length > 0 ? [...draft.notes, note] : draft.notes,
+  };
+}
+
+function matchmakerOf(port: FoundServer['port']) {
+  return { max_players: MAX_PLAYERS, docker: { ports: { game: port } } };
+}
+
+function pathOf({ path, command, dockerfile }: FoundServer['build']): string {
+  if (dockerfile !== undefined) return dockerfile;
+  return command === undefined ? (path ?? '') : join(path ?? '', command[0] ?? '');
+}
+
+/** Returns a summary such as `2 game modes, port game 7777/udp, site public`. */
+function describe({ build, site, matchmaker }: Draft['content']): string {
+  type Ports = Record<string, { port?: number; port_range?: { min: number; max: number }; protocol?: string }>;
+  const { game_modes = {}, docker } = (matchmaker ?? {}) as {
+    game_modes?: Record<string, { docker?: { ports?: Ports } }>;
+    docker?: { ports?: Ports };
+  };
+  const names = Object.keys(game_modes);
+  const ports = Object.assign(
+    {},
+    docker?.ports,
+    ...Object.values(game_modes).map((mode) => mode.docker?.ports),
+  ) as Ports;
+  const shown = Object.entries(ports).map(([label, { port, port_range, protocol = 'https' }]) => {
+    const number = port_range ? `${port_range.min}–${port_range.max}` : port;
+    return `port ${label} ${number}/${protocol}`;
+  });
+  return [
+    ...(names.length > 0 ? [`${names.length} game mode${names.length > 1 ? 's' : ''}`] : []),
+    ...shown,
+    ...(build ? [`server ${pathOf(build)}`] : []),
+    ...(site === undefined ? [] : [`site ${site === '.' ? basename(process.cwd()) : site}`]),
+  ].join(', ');
+}

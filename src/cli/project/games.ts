@@ -1,0 +1,46 @@
+import { Failure } from '../failure.ts';
+import type { Place, Session } from '../session.ts';
+
+interface Listed {
+  games: { game_id: string; name_id: string; display_name: string }[];
+  groups: { group_id: string }[];
+}
+
+/** Returns the game and namespace of a session; undefined if the game is missing. */
+export async function findPlace(session: Session): Promise<Place | undefined> {
+  const missing = missingGame(session, await list(session));
+  return missing === undefined ? await session.place() : undefined;
+}
+
+/** Returns the game and namespace of a session. Creates a missing game, in the caller's group. */
+export async function ensureGame(session: Session): Promise<Place> {
+  const listed = await list(session);
+  const display_name = missingGame(session, listed);
+  if (display_name !== undefined) {
+    const developer_group_id = listed.groups[0]?.group_id ?? (await createGroup(session));
+    // Another deploy may create it at the same time.
+    const body = { display_name, developer_group_id, if_missing: true };
+    await session.api.call('POST', '/cloud/games', { body });
+    session.output.say(`game     ${display_name} is new`);
+  }
+  return await session.place();
+}
+
+const list = ({ api }: Session) => api.get<Listed>('/cloud/games');
+
+/** Returns the name of the session's game if that game is missing. */
+function missingGame({ game_name }: Session, { games }: Listed): string | undefined {
+  const is_there = games.some(
+    ({ game_id, name_id, display_name }) =>
+      game_name === undefined || [game_id, name_id, display_name].includes(game_name),
+  );
+  return is_there ? undefined : game_name;
+}
+
+async function createGroup(session: Session): Promise<string> {
+  const body = { display_name: 'My studio' };
+  const { group_id } = await session.api.call<{ group_id?: string }>('POST', '/group/groups', { body });
+  if (group_id === undefined) throw new Failure('The service created no group for the game.');
+  // Another deploy may have created one at the same time; both use the oldest.
+  return (await list(session)).groups[0]?.group_id ?? group_id;
+}

@@ -1,0 +1,69 @@
+import { EXIT, Failure } from '../failure.ts';
+import { paths } from '../paths.ts';
+import type { Place, Session } from '../session.ts';
+import { counted } from '../terminal.ts';
+
+/** The running lobbies of a namespace that are not of its live version. */
+interface OldLobbies {
+  lobbies: number;
+  players: number;
+}
+
+interface LobbySummary {
+  summary: { versions: Record<string, OldLobbies> };
+  watch: { index: string };
+}
+
+/** Counts the running lobbies of a namespace that are not of a version. */
+export async function countOldLobbies(session: Session, place: Place, version_id: string): Promise<OldLobbies> {
+  return count(await readSummary(session, place), version_id);
+}
+
+/** Returns a sentence about the lobbies that a switch of the version left. */
+export function describeOldLobbies({ lobbies, players }: OldLobbies): string {
+  if (lobbies === 0) return 'No lobby runs on another version.';
+  const what = `${counted(lobbies, 'lobby', 'lobbies')}, ${counted(players, 'player', 'players')}`;
+  return `On other versions until they end: ${what}.`;
+}
+
+/** Waits until no lobby of a namespace is of another version than this one. Throws Failure after a time. */
+export async function waitForOldLobbies(
+  session: Session,
+  place: Place,
+  { version_id, within_ms }: { version_id: string; within_ms: number },
+): Promise<void> {
+  const deadline = AbortSignal.timeout(within_ms);
+  let left: OldLobbies | undefined;
+  try {
+    for (let index: string | undefined; left?.lobbies !== 0; ) {
+      const body = await readSummary(session, place, { index, signal: deadline });
+      const now = count(body, version_id);
+      if (left && now.lobbies !== left.lobbies) session.output.say(describeOldLobbies(now));
+      left = now;
+      ({ index } = body.watch);
+    }
+  } catch (error) {
+    if (!deadline.aborted) throw error;
+    const what = left ? describeOldLobbies(left) : 'The other versions may have lobbies.';
+    throw new Failure(`${what} The new version is live; the wait for their end took too long.`, EXIT.timed_out);
+  }
+}
+
+interface SummaryToRead {
+  /** Waits for a change after it. */
+  index?: string | undefined;
+  signal?: AbortSignal;
+}
+
+async function readSummary({ api }: Session, place: Place, { index, signal }: SummaryToRead = {}) {
+  const query = { count: '0', watch_index: index };
+  return await api.get<LobbySummary>(paths.lobbyRows(place), { query, signal });
+}
+
+function count({ summary }: LobbySummary, version_id: string): OldLobbies {
+  const others = Object.entries(summary.versions).filter(([id]) => id !== version_id);
+  return {
+    lobbies: others.reduce((sum, [, { lobbies }]) => sum + lobbies, 0),
+    players: others.reduce((sum, [, { players }]) => sum + players, 0),
+  };
+}

@@ -1,0 +1,84 @@
+import { readFileSync, statSync } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
+import { pack } from 'tar-stream';
+import { EXIT, Failure } from '../failure.ts';
+import { listFiles } from './files.ts';
+import { packImage } from './image.ts';
+import type { Build } from './project-file.ts';
+import { readScript } from './script.ts';
+
+/** A server as it is uploaded. */
+export interface ServerPackage {
+  kind: 'javascript' | 'archive' | 'docker_image';
+  file_name: string;
+  /** Returns what is uploaded. An image is written to a file, which is deleted on disposal. */
+  open(): Promise<PackageContent>;
+  /** Files that were left out because they usually hold secrets. */
+  secrets: string[];
+  /** Of a script: the files that it was made of. */
+  sources?: string[];
+  command: string[] | undefined;
+  isolation?: Build['isolation'];
+  /** Equal for equal files, so that nothing is sent twice. */
+  digest: string;
+}
+
+export interface PackageContent extends AsyncDisposable {
+  blob: Blob;
+}
+
+/** Packs a server: a script with what it imports, a directory as a compressed tar, a Dockerfile as its image. */
+export async function packServer(build: Build): Promise<ServerPackage> {
+  const { path, command, dockerfile, isolation } = build;
+  if (dockerfile !== undefined) return await packImage({ ...build, dockerfile });
+  const facts = statSync(path, { throwIfNoEntry: false });
+  if (!facts) throw new Failure(`There is no ${path}: correct build.path in muster.yaml.`, EXIT.not_found);
+  if (facts.isFile()) {
+    if (isolation)
+      throw new Failure('build.path is one script, which has no isolation: name a directory.', EXIT.wrong_use);
+    const { content, file_name, sources } = await readScript(path);
+    return {
+      kind: 'javascript',
+      file_name,
+      sources,
+      open: async () => inMemory(content),
+      secrets: [],
+      command: undefined,
+      digest: digestOf(content, []),
+    };
+  }
+  if (!command)
+    throw new Failure('build.path is a directory: say in build.command which program of it to run.', EXIT.wrong_use);
+  const { files, secrets } = listFiles(path);
+  if (files.length === 0) throw new Failure(`${path} has no files: correct build.path in muster.yaml.`, EXIT.wrong_use);
+  const tar = pack();
+  const packed = buffer(tar);
+  for (const { path: name, file, is_executable } of files) {
+    // A program that was exported on Windows is not executable.
+    const runs = is_executable || name === command[0]?.replace(/^\.\//, '');
+    tar.entry({ name, mode: runs ? 0o755 : 0o644, mtime: new Date(0) }, readFileSync(file));
+  }
+  tar.finalize();
+  const bytes = await packed;
+  const digest = digestOf(bytes, isolation === 'container' ? { command, isolation } : command);
+  const content = await Bun.zstdCompress(bytes);
+  const open = async () => inMemory(content);
+  return {
+    kind: 'archive',
+    file_name: 'server.tar.zst',
+    open,
+    secrets,
+    command,
+    digest,
+    ...(isolation && { isolation }),
+  };
+}
+
+function inMemory(content: Uint8Array): PackageContent {
+  return { blob: new Blob([new Uint8Array(content)]), [Symbol.asyncDispose]: async () => {} };
+}
+
+/** `how`: how the content is run. */
+function digestOf(content: Uint8Array, how: object): string {
+  return new Bun.CryptoHasher('sha256').update(JSON.stringify(how)).update(content).digest('hex');
+}

@@ -1,0 +1,71 @@
+import type { ApiCaller } from '../api-caller.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { openProgressBar } from '../progress-bar.ts';
+import type { Session } from '../session.ts';
+
+/** A part of a file, and where to put it. */
+export interface UploadPart {
+  path: string;
+  url: string;
+  byte_offset: number;
+  content_length: number;
+}
+
+interface Transfer {
+  /** Shown in front of the progress bar. */
+  label: string;
+  /** The parts that are missing. */
+  parts: UploadPart[];
+  /** Of all parts, also those that have arrived. */
+  total_bytes: number;
+  contentOf: (path: string) => Blob;
+}
+
+const PARTS_AT_ONCE = 4;
+/** Errors that mean that another deploy of the same files completes the upload, or has completed it. */
+const BY_ANOTHER = ['UPLOAD_BUSY', 'UPLOAD_INVALID'];
+const BUSY_ATTEMPTS_MAX = 60;
+const BUSY_PAUSE_MS = 1_000;
+
+/** Returns the parts of an upload that have not arrived. */
+export async function findMissing(api: ApiCaller, game_id: string, upload_id: string): Promise<UploadPart[]> {
+  const path = `/cloud/games/${game_id}/uploads/${upload_id}/requests`;
+  return (await api.get<{ presigned_requests: UploadPart[] }>(path)).presigned_requests;
+}
+
+/** Sends parts, several at a time. Ends early if another deploy of the same files completes the upload meanwhile. */
+export async function sendParts({ api }: Session, { label, parts, total_bytes, contentOf }: Transfer): Promise<void> {
+  const missing_bytes = parts.reduce((sum, { content_length }) => sum + content_length, 0);
+  using bar = openProgressBar({ label, done_bytes: total_bytes - missing_bytes, total_bytes });
+  const waiting = [...parts];
+  const sendAll = async () => {
+    for (let part = waiting.shift(); part; part = waiting.shift()) {
+      const { path, url, byte_offset, content_length } = part;
+      await api.sendPart(url, contentOf(path).slice(byte_offset, byte_offset + content_length));
+      bar.add(content_length);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: PARTS_AT_ONCE }, sendAll));
+  } catch (error) {
+    waiting.length = 0;
+    if (!(error instanceof Failure)) throw error;
+    if (BY_ANOTHER.includes(error.refusal?.code ?? '')) return;
+    const advice = 'Run the command again: it sends only what is missing.';
+    throw new Failure(`The upload was interrupted. ${error.message} ${advice}`, error.exit_code, error.refusal);
+  }
+}
+
+/** Completes an upload. Waits while another deploy of the same files completes it. */
+export async function completeUpload(complete: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await complete();
+      return;
+    } catch (error) {
+      if (!(error instanceof Failure) || error.refusal?.code !== 'UPLOAD_BUSY') throw error;
+      if (attempt === BUSY_ATTEMPTS_MAX) throw new Failure(error.message, EXIT.timed_out, error.refusal);
+    }
+    await Bun.sleep(BUSY_PAUSE_MS);
+  }
+}

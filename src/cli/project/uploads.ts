@@ -1,0 +1,219 @@
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { EXIT, Failure } from '../failure.ts';
+import { showBytes } from '../progress-bar.ts';
+import type { Place, Session } from '../session.ts';
+import { type DeployedFiles, listFiles, type ProjectFile } from './files.ts';
+import { packServer, type ServerPackage } from './package.ts';
+import type { Build } from './project-file.ts';
+import { completeUpload, findMissing, sendParts, type UploadPart } from './transfer.ts';
+
+/** The tag with the digest of a build's files. */
+const DIGEST_TAG = 'muster-digest';
+/** The tag with the digest of the bytes that are sent: an interrupted upload goes on only with equal ones. */
+const CONTENT_TAG = 'muster-content';
+const SITE_DIGEST_LENGTH = 32;
+/** An interrupted upload sends whole parts again. */
+const PART_BYTES = 8 * 1024 ** 2;
+const SECRETS_SAID_MAX = 5;
+
+/** A build that the service has, or that was not sent to the end. */
+interface KnownBuild {
+  build_id: string;
+  upload_id: string;
+  display_name: string;
+  complete: boolean;
+  tags: Record<string, string>;
+}
+
+/** Returns the build with the files of a package, if the service has one. */
+export async function findBuild(
+  session: Session,
+  place: Place,
+  server: ServerPackage,
+): Promise<KnownBuild | undefined> {
+  return (await listBuilds(session, place, server)).find(({ complete }) => complete);
+}
+
+/** Returns the builds with the files of a package, also those that were not sent to the end. */
+async function listBuilds({ api }: Session, { game }: Place, { digest }: ServerPackage): Promise<KnownBuild[]> {
+  const { builds } = await api.get<{ builds: KnownBuild[] }>(`/cloud/games/${game.game_id}/builds`);
+  return builds.filter(({ tags }) => tags[DIGEST_TAG] === digest);
+}
+
+/** A site that the service has. */
+interface KnownSite {
+  site_id: string;
+  upload_id: string;
+  display_name: string;
+  complete: boolean;
+}
+
+/** Returns the site with these files, if the service has one. */
+export async function findSite(session: Session, place: Place, files: ProjectFile[]): Promise<KnownSite | undefined> {
+  return (await listSites(session, place, digestSite(digestFiles(files)))).find(({ complete }) => complete);
+}
+
+/** Returns the sites with the files of a digest, also those that were not sent to the end. */
+async function listSites({ api }: Session, place: Place, digest: string): Promise<KnownSite[]> {
+  const { sites } = await api.get<{ sites: KnownSite[] }>(sitesOf(place));
+  return sites.filter(({ display_name }) => display_name.endsWith(digest));
+}
+
+/** Returns the files of a site. Throws a Failure if there are none. */
+export function listSite(directory: string): DeployedFiles {
+  const listed = listFiles(directory);
+  if (listed.files.length === 0) throw new Failure(`The site ${directory} has no files.`, EXIT.wrong_use);
+  return listed;
+}
+
+/** Uploads a server unless the same files are there, or what is missing of it. Returns the id of the build. */
+export async function sendBuild(session: Session, place: Place, build: Build): Promise<string> {
+  const { api, output } = session;
+  const server = await packServer(build);
+  sayParts(session, build, server);
+  const listed = await listBuilds(session, place, server);
+  const known = listed.find(({ complete }) => complete);
+  if (known) {
+    output.say(`build    the same as ${known.display_name}: not sent again`);
+    return known.build_id;
+  }
+  await using content = await server.open();
+  const { blob } = content;
+  const content_digest = await digestContent(blob);
+  const unfinished = listed.find(({ tags }) => tags[CONTENT_TAG] === content_digest);
+  const { build_id, parts } = unfinished
+    ? { ...unfinished, parts: await findMissing(api, place.game.game_id, unfinished.upload_id) }
+    : await prepareBuild(session, place, { server, blob, content_digest });
+  const transfer = { label: `build    ${server.file_name}`, parts, total_bytes: blob.size };
+  await sendParts(session, { ...transfer, contentOf: () => blob });
+  // An unfinished build may have been begun for another namespace, in which only its upload can be completed.
+  const path = unfinished ? `/cloud/uploads/${unfinished.upload_id}` : `${buildsOf(place)}/${build_id}`;
+  await completeUpload(() => api.call('POST', `${path}/complete`));
+  output.say(`build    ${server.file_name}, ${sizeOf(blob.size, parts)}`);
+  return build_id;
+}
+
+interface PackedBuild {
+  server: ServerPackage;
+  blob: Blob;
+  content_digest: string;
+}
+
+/** Prepares a build, with the tags by which an interrupted upload is found. */
+async function prepareBuild({ api }: Session, place: Place, { server, blob, content_digest }: PackedBuild) {
+  const { kind, command, isolation, file_name, digest } = server;
+  const path = buildsOf(place);
+  const name = `${file_name} ${new Date().toISOString().slice(0, 19)}`;
+  const image_file = { path: file_name, content_length: blob.size };
+  const how = { multipart_upload: true, part_length: PART_BYTES };
+  const body = { name, kind, image_file, ...how, ...(command && { command }), ...(isolation && { isolation }) };
+  const prepared = await api.call<{ build: string; image_presigned_requests: UploadPart[] }>(
+    'POST',
+    `${path}/prepare`,
+    { body },
+  );
+  const tags = { [DIGEST_TAG]: digest, [CONTENT_TAG]: content_digest };
+  await api.call('PATCH', `${path}/${prepared.build}/tags`, { body: { tags } });
+  return { build_id: prepared.build, parts: prepared.image_presigned_requests };
+}
+
+/** Uploads a site unless the same files are there, or what is missing of it. Returns its id. */
+export async function sendSite(session: Session, place: Place, directory: string): Promise<string> {
+  const { api, output } = session;
+  const { files: listed_files, secrets } = listSite(directory);
+  saySecrets(session, secrets);
+  const files = digestFiles(listed_files);
+  const digest = digestSite(files);
+  const listed = await listSites(session, place, digest);
+  const known = listed.find(({ complete }) => complete);
+  if (known) {
+    output.say('site     the same as before: not sent again');
+    return known.site_id;
+  }
+  const [unfinished] = listed;
+  const { site_id, upload_id, parts } = unfinished
+    ? { ...unfinished, parts: await findMissing(api, place.game.game_id, unfinished.upload_id) }
+    : await prepareSite(session, place, { files, digest });
+  const places = new Map(files.map(({ path, file }) => [path, file]));
+  const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const contentOf = (path: string) => Bun.file(places.get(path) ?? '');
+  await sendParts(session, { label: 'site    ', parts, total_bytes, contentOf });
+  await completeUpload(() => api.call('POST', `/cloud/uploads/${upload_id}/complete`));
+  const new_count = new Set(parts.map(({ path }) => path)).size;
+  output.say(
+    `site     ${files.length} ${files.length === 1 ? 'file' : 'files'}, ${new_count} new, ${sizeOf(total_bytes, parts)}`,
+  );
+  return site_id;
+}
+
+async function prepareSite(
+  { api }: Session,
+  place: Place,
+  { files, digest }: { files: SiteFile[]; digest: string },
+): Promise<{ site_id: string; upload_id: string; parts: UploadPart[] }> {
+  const body = {
+    display_name: `${new Date().toISOString().slice(0, 19)} ${digest}`,
+    files: files.map(({ path, bytes, sha256 }) => ({ path, content_length: bytes, sha256 })),
+  };
+  const { site_id, upload_id, presigned_requests } = await api.call<{
+    site_id: string;
+    upload_id: string;
+    presigned_requests: UploadPart[];
+  }>('POST', sitesOf(place), { body });
+  return { site_id, upload_id, parts: presigned_requests };
+}
+
+/** Says how much an upload has, and how much of it was sent if some was there. */
+function sizeOf(total_bytes: number, sent: UploadPart[]): string {
+  const sent_bytes = sent.reduce((sum, { content_length }) => sum + content_length, 0);
+  const rest = sent_bytes < total_bytes ? ` (${showBytes(sent_bytes)} of it sent now, the rest was there)` : '';
+  return `${showBytes(total_bytes)}${rest}`;
+}
+
+async function digestContent(content: Blob): Promise<string> {
+  const hasher = new Bun.CryptoHasher('sha256');
+  for await (const chunk of content.stream()) hasher.update(chunk);
+  return hasher.digest('hex');
+}
+
+/** A file of a site, with the digest of its content. */
+type SiteFile = ProjectFile & { sha256: string };
+
+function digestFiles(files: ProjectFile[]): SiteFile[] {
+  return files.map((one) => ({
+    ...one,
+    sha256: new Bun.CryptoHasher('sha256').update(readFileSync(one.file)).digest('hex'),
+  }));
+}
+
+/** Returns a digest of a site's files. The site's name ends with it. */
+function digestSite(files: SiteFile[]): string {
+  const hasher = new Bun.CryptoHasher('sha256');
+  for (const { path, bytes, sha256 } of files) hasher.update(`${JSON.stringify(path)} ${bytes} ${sha256}\n`);
+  return hasher.digest('hex').slice(0, SITE_DIGEST_LENGTH);
+}
+
+/** Says what a script imports, and which files of a directory were left out. */
+export function sayParts(session: Session, { path }: Build, { secrets, sources = [] }: ServerPackage): void {
+  const [, ...imported] = sources;
+  const what = imported.length === 1 ? 'a file' : `${imported.length} files`;
+  if (imported.length > 0) session.output.say(`bundle   ${basename(path)} and ${what} that it imports`);
+  saySecrets(session, secrets);
+}
+
+/** Says which files were left out because they usually hold secrets. */
+export function saySecrets({ output }: Session, secrets: string[]): void {
+  if (secrets.length === 0) return;
+  const names = secrets.slice(0, SECRETS_SAID_MAX).join(', ');
+  const more = secrets.length > SECRETS_SAID_MAX ? `, and ${secrets.length - SECRETS_SAID_MAX} more` : '';
+  output.say(`secrets  left out: ${names}${more} (a line like "!.env" in .musterignore deploys a file)`);
+}
+
+function buildsOf({ game, namespace }: Place): string {
+  return `/games/${game.game_id}/environments/${namespace.namespace_id}/builds`;
+}
+
+function sitesOf({ game }: Place): string {
+  return `/cloud/games/${game.game_id}/cdn/sites`;
+}

@@ -1,0 +1,131 @@
+import { ApiCaller } from '../api-caller.ts';
+import { Failure } from '../failure.ts';
+import { findSeat } from '../find.ts';
+import { paths } from '../paths.ts';
+import type { Place, Session } from '../session.ts';
+import { switchTo } from './versions.ts';
+
+/** The namespace in which a version is tried before it goes live in another. */
+const CHECK_NAMESPACE = 'deploy-check';
+const LOG_LINES = 40;
+const ATTEMPTS_MAX = 10;
+/** Limit of the random pause after another deploy disturbed an attempt. It doubles with each attempt. */
+const PAUSE_MAX_MS = { first: 1_000, last: 16_000 };
+/** Errors of a game mode that wants more than a find with a token, so that they tell nothing about the server. */
+const NOT_CHECKED = /^(CAPTCHA_|VERIFICATION_|MATCHMAKER_(VERIFICATION_|FIND_DISABLED|IDENTITY_REQUIRED))/;
+/** Errors of a lobby whose server did not get ready. */
+const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
+
+/**
+ * Tries a version: one lobby of it must get ready. Returns a sentence about it. Throws a Failure with the last lines of the
+ * server's log if it does not.
+ */
+export async function checkVersion(session: Session, place: Place, version_id: string): Promise<string> {
+  const namespace = await checkNamespace(session, place);
+  const trial = { ...place, namespace };
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+    await switchTo(session, trial, version_id);
+    const outcome = await tryLobby(session, trial);
+    // Another deploy may have put its version there meanwhile, so that the lobby was of that version.
+    if (!(await isOn(session, trial, version_id))) {
+      await Bun.sleep(Math.random() * Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** attempt));
+      continue;
+    }
+    // Otherwise the version's idle lobbies would be kept warm there for ever.
+    await switchTo(session, trial, emptyVersionOf(place.game));
+    if (outcome.is === 'failed') throw outcome.failure;
+    return outcome.words;
+  }
+  throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
+}
+
+async function isOn({ api }: Session, { game, namespace }: Place, version_id: string): Promise<boolean> {
+  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}`;
+  return (await api.get<{ namespace: { version_id: string } }>(path)).namespace.version_id === version_id;
+}
+
+/** Returns the version that a game has from its beginning, which has no game mode. */
+function emptyVersionOf({ versions }: Place['game']): string {
+  const [first] = versions.toSorted((one, other) => one.create_ts.localeCompare(other.create_ts));
+  if (!first) throw new Failure('The game has no version.');
+  return first.version_id;
+}
+
+type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; failure: Failure };
+
+/** Finds a lobby of the namespace's version, in the first game mode that takes a find, and ends it. */
+async function tryLobby(session: Session, place: Place): Promise<Outcome> {
+  const path = `/cloud/games/${place.game.game_id}/namespaces/${place.namespace.namespace_id}`;
+  const { token } = await session.api.call<{ token: string }>('POST', `${path}/tokens/public`);
+  const player = new ApiCaller(session.api.url, token);
+  const { game_modes = [] } = await player.get<{ game_modes?: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
+  let outcome: Outcome = { is: 'not_checked', words: 'check    not possible, because the version has no game mode' };
+  for (const { game_mode_id } of game_modes) {
+    outcome = await tryGameMode(session, { place, player, game_mode_id });
+    if (outcome.is !== 'not_checked') break;
+  }
+  return outcome;
+}
+
+interface Trial {
+  place: Place;
+  player: ApiCaller;
+  game_mode_id: string;
+}
+
+async function tryGameMode(session: Session, { place, player, game_mode_id }: Trial): Promise<Outcome> {
+  const started = performance.now();
+  try {
+    const body = { game_modes: [game_mode_id] };
+    const { lobby } = await findSeat<{ lobby: { lobby_id: string } }>(player, { body });
+    const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+    await session.api.call('DELETE', paths.lobby(place, lobby.lobby_id));
+    return { is: 'ready', words: `check    a lobby of it was ready after ${seconds} s, and ended again` };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const { message, exit_code, refusal } = error;
+    const code = refusal?.code ?? '';
+    if (NOT_CHECKED.test(code)) {
+      return { is: 'not_checked', words: `check    not possible, because a find needs more than a token (${code})` };
+    }
+    if (!NOT_READY.test(code)) {
+      const words = `The new version could not be tried, so nothing was switched: ${message}`;
+      const advice = 'To switch without a try: muster deploy --no-check';
+      return { is: 'failed', failure: new Failure(`${words} ${advice}`, exit_code, refusal) };
+    }
+    const what = 'A lobby of the new version did not get ready, so nothing was switched';
+    return { is: 'failed', failure: new Failure(`${what} (${message}). Its log:\n${await lastLines(session, place)}`) };
+  }
+}
+
+async function checkNamespace(session: Session, { game }: Place): Promise<Place['namespace']> {
+  const known = game.namespaces.find(({ name_id }) => name_id === CHECK_NAMESPACE);
+  if (known) return known;
+  const version_id = emptyVersionOf(game);
+  const body = { name_id: CHECK_NAMESPACE, display_name: 'Checks of deploys', version_id };
+  const path = `/cloud/games/${game.game_id}/namespaces`;
+  try {
+    const { namespace_id } = await session.api.call<{ namespace_id: string }>('POST', path, { body });
+    return { namespace_id, name_id: CHECK_NAMESPACE, display_name: body.display_name, version_id, create_ts: '' };
+  } catch (error) {
+    // Another deploy may have created it since the game was read.
+    const { namespaces } = await session.game();
+    const created = namespaces.find(({ name_id }) => name_id === CHECK_NAMESPACE);
+    if (created) return created;
+    throw error;
+  }
+}
+
+async function lastLines(session: Session, place: Place): Promise<string> {
+  const query = { include_destroyed: 'true' };
+  const { servers } = await session.api.get<{ servers: { id: string }[] }>(paths.servers(place), { query });
+  const [newest] = servers;
+  if (!newest) return '(no server was started)';
+  const all: { ts: string; text: string }[] = [];
+  for (const stream of ['std_out', 'std_err']) {
+    const path = `${paths.servers(place)}/${newest.id}/log-lines`;
+    all.push(...(await session.api.get<{ lines: { ts: string; text: string }[] }>(path, { query: { stream } })).lines);
+  }
+  const last = all.toSorted((one, other) => one.ts.localeCompare(other.ts)).slice(-LOG_LINES);
+  return last.map(({ text }) => `  ${text}`).join('\n');
+}

@@ -1,0 +1,129 @@
+import { ApiCaller } from './api-caller.ts';
+import { environment } from './environment.ts';
+import { EXIT, Failure } from './failure.ts';
+import { readLocalToken } from './local-service.ts';
+import { readProfiles, readToken } from './profiles.ts';
+import { readGameName } from './project/project-file.ts';
+import { type Output, terminal } from './terminal.ts';
+
+/** Options of every command that talks to a service. */
+export interface SharedOptions {
+  url?: string;
+  token?: string;
+  game?: string;
+  namespace?: string;
+  json?: boolean;
+}
+
+/** A game as the API lists it, as far as commands use it. */
+export interface Game {
+  game_id: string;
+  name_id: string;
+  display_name: string;
+  namespaces: { namespace_id: string; name_id: string; display_name: string; version_id: string; create_ts: string }[];
+  versions: { version_id: string; display_name: string; create_ts: string }[];
+  available_regions: { region_id: string; region_name_id: string; region_display_name: string }[];
+}
+
+/** A namespace, with its game. */
+export interface Place {
+  game: Game;
+  namespace: Game['namespaces'][number];
+}
+
+const NAMESPACE_DEFAULT = 'prod';
+
+/** Returns the game with an id or name id, else the games with a display name, which is not unique. */
+function matching<Listed extends Pick<Game, 'game_id' | 'name_id' | 'display_name'>>(
+  games: Listed[],
+  wanted: string,
+): Listed[] {
+  const exact = games.find(({ game_id, name_id }) => game_id === wanted || name_id === wanted);
+  return exact ? [exact] : games.filter(({ display_name }) => display_name === wanted);
+}
+
+/** What a command works with: the service, the caller's token, and where its output goes. */
+export class Session {
+  readonly api: ApiCaller;
+  readonly output: Output = terminal;
+  readonly is_json: boolean;
+  readonly #game: string | undefined;
+  readonly #namespace: string | undefined;
+
+  private constructor(api: ApiCaller, { game, namespace, json = false }: SharedOptions) {
+    this.api = api;
+    this.is_json = json;
+    this.#game = game;
+    this.#namespace = namespace;
+  }
+
+  /**
+   * Opens a session from options, the environment, the current profile, or the service of this machine, in this order. The
+   * game may also come from the muster.yaml of the current directory, before the profile's.
+   */
+  static async open(options: SharedOptions): Promise<Session> {
+    const { current, profiles } = readProfiles();
+    const profile = profiles[current];
+    const url = parseServiceUrl(options.url ?? environment.url ?? profile?.url ?? environment.local_url);
+    const given = await readTokenOption(options);
+    const local = url === environment.local_url ? readLocalToken() : undefined;
+    // The profile names a game and a namespace of its own service only.
+    const own = profile?.url === url ? profile : undefined;
+    return new Session(new ApiCaller(url, given ?? environment.token ?? readToken(url) ?? local), {
+      ...options,
+      game: options.game ?? environment.game ?? readGameName(process.cwd()) ?? own?.game,
+      namespace: options.namespace ?? environment.namespace ?? own?.namespace,
+    });
+  }
+
+  /** The name or id of the game, if one was given. */
+  get game_name(): string | undefined {
+    return this.#game;
+  }
+
+  /** Returns the given game; without one, the only game of the caller. */
+  async game(): Promise<Game> {
+    const { games } = await this.api.get<{ games: Pick<Game, 'game_id' | 'name_id' | 'display_name'>[] }>(
+      '/cloud/games',
+    );
+    const names = games.map(({ name_id }) => name_id).join(', ');
+    const wanted = this.#game;
+    const [first, ...others] = wanted === undefined ? games : matching(games, wanted);
+    if (!first && wanted !== undefined)
+      throw new Failure(`There is no game "${wanted}"; there are: ${names}.`, EXIT.not_found);
+    if (!first) throw new Failure('You have no game yet.', EXIT.not_found);
+    if (others.length > 0) throw new Failure(`Say which game, with --game: ${names}.`, EXIT.wrong_use);
+    return (await this.api.get<{ game: Game }>(`/cloud/games/${first.game_id}`)).game;
+  }
+
+  /** Returns the given game and namespace, `prod` by default. */
+  async place(): Promise<Place> {
+    const game = await this.game();
+    const wanted = this.#namespace ?? NAMESPACE_DEFAULT;
+    const namespace = game.namespaces.find((one) => [one.namespace_id, one.name_id].includes(wanted));
+    if (!namespace) {
+      const names = game.namespaces.map(({ name_id }) => name_id).join(', ');
+      throw new Failure(`The game "${game.name_id}" has no namespace "${wanted}"; it has: ${names}.`, EXIT.not_found);
+    }
+    return { game, namespace };
+  }
+
+  /** Writes an answer as JSON with `--json`, otherwise by `show`. */
+  show(answer: unknown, show: (output: Output) => void): void {
+    if (this.is_json) this.output.json(answer);
+    else show(this.output);
+  }
+}
+
+/** Returns the address of a service without its last slash. Throws Failure. */
+export function parseServiceUrl(text: string): string {
+  if (!URL.canParse(text)) {
+    throw new Failure(`"${text}" is not an address such as https://play.example.com.`, EXIT.wrong_use);
+  }
+  return text.replace(/\/$/, '');
+}
+
+/** Returns the token of `--token`, which `-` reads from standard input. */
+export async function readTokenOption({ token }: SharedOptions): Promise<string | undefined> {
+  return token === '-' ? (await Bun.stdin.text()).trim() : token;
+}

@@ -1,0 +1,67 @@
+/** Where commands write: data to stdout, messages to stderr. */
+export interface Output {
+  /** Writes data as one line of JSON. */
+  json(value: unknown): void;
+  /** Writes data as indented JSON, for people. */
+  record(value: unknown): void;
+  /** Writes a line of data. */
+  line(text: string): void;
+  /** Writes rows below their headings, with columns as wide as their cells. */
+  table(headings: string[], rows: string[][]): void;
+  /** Writes a message of one or more lines. */
+  say(text: string): void;
+}
+
+const COLUMN_GAP = '  ';
+/** Control characters, which a terminal obeys instead of showing, except the tab; and those that reorder what follows. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it removes
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Returns a text as one line without control characters, because names and logs come from strangers. */
+export function printable(text: string): string {
+  return text.replace(CONTROL, '\ufffd');
+}
+
+/** Returns a value as JSON that a terminal shows as it is. Its only control characters are the newlines of an indentation. */
+function toJson(value: unknown, indentation = 0): string {
+  const toEscape = (sign: string) => (sign === '\n' ? sign : `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return JSON.stringify(value, null, indentation).replace(CONTROL, toEscape);
+}
+
+export const terminal: Output = {
+  json: (value) => console.log(toJson(value)),
+  record: (value) => console.log(toJson(value, 2)),
+  line: (text) => console.log(printable(text)),
+  table(headings, rows) {
+    const lines = [headings, ...rows].map((row) => row.map(printable));
+    const widths = headings.map((_, column) => Math.max(...lines.map((row) => Bun.stringWidth(row[column] ?? ''))));
+    for (const row of lines) {
+      const cells = row.map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell)));
+      console.log(cells.join(COLUMN_GAP).trimEnd());
+    }
+  },
+  // console.error writes in red.
+  say: (text) => void process.stderr.write(`${text.split('\n').map(printable).join('\n')}\n`),
+};
+
+/** Returns how long ago a moment was, in its largest unit: `3m`. */
+export function ago(moment: string | number, now = Date.now()): string {
+  const seconds = Math.max(0, Math.round((now - new Date(moment).getTime()) / 1_000));
+  const units: [size: number, name: string][] = [
+    [86_400, 'd'],
+    [3_600, 'h'],
+    [60, 'm'],
+  ];
+  const [size, name] = units.find(([one]) => seconds >= one) ?? [1, 's'];
+  return `${Math.floor(seconds / size)}${name}`;
+}
+
+/** Returns a number with its noun: `1 lobby`, `2 lobbies`. */
+export function counted(count: number, one: string, several: string): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
+/** Returns the end of an id, which is enough to recognise it. */
+export function shortId(id: string): string {
+  return id.slice(-12);
+}

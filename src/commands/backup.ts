@@ -1,0 +1,169 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { type Config, forgetSecrets, readConfig } from '../config.ts';
+import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
+import { HELD_UPLOADS, type HeldUpload, selectHeldObjects } from '../features/uploads/held-objects.ts';
+import { type Archive, writeArchive } from '../platform/backup/archive-writer.ts';
+import { dataFileEntry, objectEntry, tableEntry } from '../platform/backup/entries.ts';
+import { HEADER_ENTRY, writeHeader } from '../platform/backup/header.ts';
+import { type Database, LOCKS } from '../platform/database/database.ts';
+import { readSnapshot, type Snapshot, type TableShape } from '../platform/database/table-copies.ts';
+import { StartError } from '../platform/errors.ts';
+import { createDiskObjects } from '../platform/objects/disk.ts';
+import type { Objects } from '../platform/objects/objects.ts';
+import { openS3Objects } from '../platform/objects/s3.ts';
+import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
+import { hideFromOthers } from '../platform/own-memory.ts';
+import { isErrno } from '../platform/processes.ts';
+import { VERSION } from '../platform/version.ts';
+import { openOwnDatabase } from './own-database.ts';
+import { megabytes, openProgress, type Progress } from './progress.ts';
+import { runStoppable } from './stoppable.ts';
+
+/** Rows are collected into pieces of this size, because an entry of a tar begins with its length. */
+const PIECE_BYTES = 4 * 1024 ** 2;
+/** The next start creates a new epoch, so that watchers do not compare versions from before and after a restore. */
+const NOT_BACKED_UP = new Set(['epochs']);
+
+/** What a backup is made from. */
+interface Source extends AsyncDisposable {
+  database: Database;
+  objects: Objects;
+  data_directory: string;
+}
+
+interface Target {
+  archive: Archive;
+  /** Shows what is being done. */
+  say(what: string): void;
+}
+
+/**
+ * Writes the database, the uploaded files and the keys of this machine's service to one file, whether the service runs or
+ * not. The file has the database of one moment, and all files that it names.
+ */
+export async function backup([file = '']: string[]): Promise<number> {
+  const config = readConfig();
+  forgetSecrets();
+  hideFromOthers();
+  const path = resolve(file);
+  return await runStoppable('The backup was not made', async (signal) => {
+    using progress = openProgress();
+    await using source = await openSource(config);
+    // Only one backup at a time, during which the service removes no uploaded files.
+    await source.database.exclusively(LOCKS.backup, () => writeBackup(source, { path, signal, progress }));
+    console.log(`The backup is ${path} (${megabytes((await stat(path)).size)}). It contains secret keys.`);
+  });
+}
+
+async function openSource(config: Config): Promise<Source> {
+  const { data_directory, s3 } = config;
+  await using opened = new AsyncDisposableStack();
+  const database = await openOwnDatabase(config, opened);
+  const objects = s3 ? await openS3Objects(s3) : createDiskObjects(join(data_directory, 'objects'));
+  const everything = opened.move();
+  return { database, objects, data_directory, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+}
+
+async function writeBackup(
+  source: Source,
+  { path, signal, progress }: { path: string; signal: AbortSignal; progress: Progress },
+): Promise<void> {
+  let written = 0;
+  let what = '';
+  const say = (now: string) => {
+    what = now;
+    progress.show(`${what} … ${megabytes(written)}`);
+  };
+  const onWritten = (bytes: number) => {
+    written += bytes;
+    say(what);
+  };
+  await writeArchive(path, { signal, onWritten, onChecking: () => say('Checking the backup') }, async (archive) => {
+    const target = { archive, say };
+    const uploads = await readSnapshot(source.database, (snapshot) => addDatabase(target, source, snapshot));
+    await addDataFiles(target, source);
+    await addObjects(target, source, uploads);
+  });
+}
+
+/** Adds the tables. Returns the uploads of that moment. */
+async function addDatabase(
+  { archive, say }: Target,
+  { data_directory }: Source,
+  snapshot: Snapshot,
+): Promise<HeldUpload[]> {
+  const { migrations } = snapshot;
+  if (migrations.length === 0) {
+    throw new StartError('The database has no data of Muster yet: start "muster serve" first.');
+  }
+  const tables = snapshot.tables.filter(({ name }) => !NOT_BACKED_UP.has(name));
+  const node_id = (await readIfThere(join(data_directory, 'node-id')))?.toString().trim();
+  const create_ts = new Date().toISOString();
+  const header = writeHeader({ version: VERSION, create_ts, migrations, tables, ...(node_id && { node_id }) });
+  await archive.add(HEADER_ENTRY, [header], header.length);
+  for (const table of tables) {
+    say(`Copying the table ${table.name}`);
+    await addTable(archive, snapshot, table);
+  }
+  return await snapshot.read<HeldUpload>(HELD_UPLOADS);
+}
+
+async function addTable(archive: Archive, snapshot: Snapshot, table: TableShape): Promise<void> {
+  let pieces = 0;
+  let rows: Uint8Array[] = [];
+  let bytes = 0;
+  const addPiece = async () => {
+    pieces += 1;
+    await archive.add(tableEntry(table.name, pieces), [Buffer.concat(rows)], bytes);
+    rows = [];
+    bytes = 0;
+  };
+  for await (const row of snapshot.copyOut(table)) {
+    rows.push(row);
+    bytes += row.length;
+    if (bytes >= PIECE_BYTES) await addPiece();
+  }
+  if (bytes > 0) await addPiece();
+}
+
+async function addDataFiles({ archive }: Target, { data_directory }: Source): Promise<void> {
+  for (const name of AUTHORITY_FILES) {
+    const content = await readIfThere(join(data_directory, name));
+    if (content) await archive.add(dataFileEntry(name), [content], content.length);
+  }
+}
+
+/** Adds the files of the uploads, and the mark by which a service recognises its storage. */
+async function addObjects({ archive, say }: Target, source: Source, uploads: HeldUpload[]): Promise<void> {
+  const { database, objects } = source;
+  const addAll = async (keys: { key: string; length: number }[], stored: Map<string, number>) => {
+    for (const { key, length } of keys) {
+      if (stored.get(key) !== length) throw missing(key);
+      await archive.add(objectEntry(key), await objects.read(key), length);
+    }
+  };
+  const marks = await objects.list(MARKS_FOLDER);
+  await addAll(
+    [...marks].map(([key, length]) => ({ key, length })),
+    marks,
+  );
+  for (const [index, upload] of uploads.entries()) {
+    say(`Copying the files of upload ${index + 1} of ${uploads.length}`);
+    const held = await selectHeldObjects(database.queries, upload);
+    await addAll(held, await objects.list(upload.upload_id));
+  }
+}
+
+function missing(key: string): StartError {
+  return new StartError(
+    `The uploaded file ${key} is missing in the storage, or has another size: run this on the machine of the uploaded files, with the settings of "muster serve".`,
+  );
+}
+
+async function readIfThere(path: string): Promise<Buffer | undefined> {
+  return await readFile(path).catch((error: unknown) => {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  });
+}

@@ -1,0 +1,156 @@
+import { readFileSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { type Config, forgetSecrets, readConfig } from '../config.ts';
+import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
+import { setAllResting } from '../features/machines/store.ts';
+import { type ArchiveEntry, readArchive } from '../platform/backup/archive-reader.ts';
+import { parseEntryName } from '../platform/backup/entries.ts';
+import { type BackupHeader, readHeader } from '../platform/backup/header.ts';
+import { type DataDirectory, openDataDirectory } from '../platform/data-directory.ts';
+import { openConfiguredDatabase } from '../platform/database/connect.ts';
+import { type Database, LOCKS } from '../platform/database/database.ts';
+import { assertKnown, migrateAsFarAs } from '../platform/database/migrate.ts';
+import { assertFillable, type CopyIn, fillDatabase } from '../platform/database/table-copies.ts';
+import { createDiskSpace } from '../platform/disk-space.ts';
+import { assert, StartError } from '../platform/errors.ts';
+import { createLog } from '../platform/events.ts';
+import { createDiskObjects } from '../platform/objects/disk.ts';
+import type { Objects } from '../platform/objects/objects.ts';
+import { openS3Objects } from '../platform/objects/s3.ts';
+import { hideFromOthers } from '../platform/own-memory.ts';
+import { isErrno } from '../platform/processes.ts';
+import { openProgress, percent } from './progress.ts';
+import { runStoppable } from './stoppable.ts';
+
+/** A backup that was found to be complete. */
+interface Backup {
+  header: BackupHeader;
+  /** Calls `take` for each entry, until it returns "stop". */
+  read(what: string, take: (entry: ArchiveEntry) => Promise<'stop' | undefined>): Promise<void>;
+}
+
+/**
+ * Restores a backup to a data directory and a database without data. Checks the whole backup first. The database is filled
+ * last, in one transaction: before that, a restore that was stopped or killed can be repeated.
+ */
+export async function restore([file = '']: string[]): Promise<number> {
+  const config = readConfig();
+  forgetSecrets();
+  hideFromOthers();
+  return await runStoppable('The backup was not restored', async (signal) => {
+    const backup = await openBackup(resolve(file), signal);
+    const { header } = backup;
+    using data = openDataDirectory(config.data_directory, header.node_id);
+    await using database = await openConfiguredDatabase(config, data, createLog(config.log));
+    await database.exclusively(LOCKS.backup, async () => {
+      await assertFillable(database, header.migrations);
+      await restoreFiles(backup, { data, objects: await openObjects(config, data) });
+      await migrateAsFarAs(database, header);
+      await restoreDatabase(backup, database);
+      await setAllResting(database.queries);
+    });
+    if (header.node_id !== undefined && header.node_id !== data.node_id) console.error(otherMachine(header.node_id));
+    console.log(`The backup of ${header.create_ts} is restored: start "muster serve" with these settings.`);
+  });
+}
+
+/** Reads a whole backup. Throws StartError if it is damaged, or was made by a newer release. */
+async function openBackup(path: string, signal: AbortSignal): Promise<Backup> {
+  const size = await sizeOf(path);
+  const read = async (what: string, take: (entry: ArchiveEntry) => Promise<'stop' | undefined>) => {
+    using progress = openProgress();
+    let bytes = 0;
+    const onRead = (count: number) => {
+      bytes += count;
+      progress.show(`${what} … ${percent(bytes, size)}`);
+    };
+    await readArchive(path, { signal, onRead }, take);
+  };
+  let header: BackupHeader | undefined;
+  await read('Checking the backup', async (entry) => {
+    if (header) return undefined;
+    header = await readHeader(path, entry);
+    assertKnown(header);
+    return undefined;
+  });
+  assert(header, 'a complete backup has a header');
+  return { header, read };
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return await stat(path).then(
+    ({ size }) => size,
+    (cause: unknown) => {
+      if (isErrno(cause, 'ENOENT')) throw new StartError(`There is no file ${path}.`, { cause });
+      throw cause;
+    },
+  );
+}
+
+async function openObjects({ s3, disk_reserve_bytes }: Config, data: DataDirectory): Promise<Objects> {
+  if (s3) return await openS3Objects(s3);
+  const events = { emit() {} };
+  const space = createDiskSpace({ directory: data.path, reserve_bytes: disk_reserve_bytes, events });
+  return createDiskObjects(data.folder('objects'), space);
+}
+
+/** Restores uploaded files and files of the data directory. Keeps equal ones that are there already. */
+async function restoreFiles(backup: Backup, { data, objects }: { data: DataDirectory; objects: Objects }) {
+  let folder: { name: string; stored: Map<string, number> } | undefined;
+  const storedIn = async (name: string) => {
+    if (folder?.name !== name) folder = { name, stored: await objects.list(name) };
+    return folder.stored;
+  };
+  await backup.read('Restoring the files', async ({ name, size, content }) => {
+    const entry = parseEntryName(name);
+    if (entry?.kind === 'data_file') await restoreDataFile(data, entry.name, content);
+    if (entry?.kind !== 'object') return undefined;
+    const { key } = entry;
+    const stored_size = (await storedIn(key.slice(0, key.lastIndexOf('/')))).get(key);
+    if (stored_size === undefined) await objects.put(key, content, size);
+    else if (stored_size !== size) throw taken(`The uploaded file ${key}`);
+    return undefined;
+  });
+}
+
+async function restoreDataFile(data: DataDirectory, name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+  assert(AUTHORITY_FILES.includes(name), 'a backup has only files of the data directory that it may write');
+  const text = Buffer.concat(await Array.fromAsync(content)).toString();
+  const existing = readIfThere(join(data.path, name));
+  if (existing === undefined) data.writeSecret(name, text);
+  else if (existing !== text) throw taken(join(data.path, name));
+}
+
+function taken(what: string): StartError {
+  return new StartError(
+    `${what} exists and differs from the backup, and a restore never overwrites data: restore to an empty data directory and storage.`,
+  );
+}
+
+async function restoreDatabase({ header, read }: Backup, database: Database): Promise<void> {
+  const shapes = new Map(header.tables.map((table) => [table.name, table]));
+  const restoreRows = (copyIn: CopyIn) =>
+    read('Restoring the database', async ({ name, content }) => {
+      const entry = parseEntryName(name);
+      if (entry?.kind !== 'table') return entry === undefined ? undefined : 'stop';
+      const shape = shapes.get(entry.table);
+      assert(shape, 'the header of a backup has all of its tables');
+      await copyIn(shape, content);
+      return undefined;
+    });
+  await fillDatabase(database, header.migrations, restoreRows);
+}
+
+function otherMachine(node_id: string): string {
+  return `This data directory belongs to another machine than the backup's (${node_id}). Servers of that machine end 10 minutes after the first start: see "Lost machines" in docs/operating.md.`;
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}

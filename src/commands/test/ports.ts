@@ -1,0 +1,54 @@
+import { StartError } from '../../platform/errors.ts';
+
+/** Throwaway services use ports below those of servers by default, and below those of outgoing connections. */
+const FIRST_PORT = 10_000;
+const BLOCK_SIZE = 500;
+const BLOCKS = 32;
+const LOOPBACK = '127.0.0.1';
+
+/** A block of ports that no other throwaway service of this machine uses. */
+export interface PortBlock extends Disposable {
+  service_port: number;
+  clock_port: number;
+  /** The range of the other ports. */
+  server_ports: string;
+}
+
+/**
+ * Claims a block of ports until it is disposed of or this process ends. A claim is an abstract unix socket: the kernel gives
+ * its name to one process of a network namespace, and ports are unique in the same. Throws StartError if all are claimed.
+ */
+export function claimPorts(): PortBlock {
+  for (let block = 0; block < BLOCKS; block += 1) {
+    const claim = attempt(() => Bun.listen({ unix: `\0muster-test-${block}`, socket }));
+    if (!claim) continue;
+    const first = FIRST_PORT + block * BLOCK_SIZE;
+    const own = [...Array(BLOCK_SIZE).keys()].map((offset) => first + offset).filter(isFree);
+    const [service_port, clock_port] = own;
+    if (service_port !== undefined && clock_port !== undefined && clock_port < first + BLOCK_SIZE - 1) {
+      const server_ports = `${clock_port + 1}-${first + BLOCK_SIZE - 1}`;
+      return { service_port, clock_port, server_ports, [Symbol.dispose]: () => void claim.stop(true) };
+    }
+    claim.stop(true);
+  }
+  const last = FIRST_PORT + BLOCKS * BLOCK_SIZE - 1;
+  throw new StartError(
+    `All ports for test services (${FIRST_PORT} to ${last}) are in use: wait until one of the at most ${BLOCKS} test runs has ended.`,
+  );
+}
+
+const socket = { data() {} };
+
+function isFree(port: number): boolean {
+  const listener = attempt(() => Bun.listen({ hostname: LOOPBACK, port, socket }));
+  listener?.stop(true);
+  return listener !== undefined;
+}
+
+function attempt<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,186 @@
+import { constants } from 'node:os';
+import type { Subprocess } from 'bun';
+import { environmentWith } from '../../cli/environment.ts';
+import { ownCommand } from '../../cli/own-command.ts';
+import { isErrno } from '../../platform/processes.ts';
+import { SERVICE_COMMAND } from '../commands.ts';
+import { listenForStop, type StopSignal } from '../stop-signals.ts';
+import { createDataDirectory, removeFiles } from './directories.ts';
+import type { TestVariables } from './service.ts';
+
+const USAGE = `Usage: muster test [--deploy] -- COMMAND [ARGUMENT...]
+
+Runs a command, such as "bun test", with a Muster of its own: a throwaway service with an empty game, without rate limits.
+Ends with the command's exit code, and leaves nothing.
+
+  --deploy  deploy the game of this folder (muster.yaml) first
+
+The command gets these variables:
+
+  MUSTER_URL         the address of the service
+  MUSTER_TOKEN       the administrator's token
+  MUSTER_GAME        the id of the game
+  MUSTER_NAMESPACE   the id of its namespace prod
+  MUSTER_TEST_CLOCK  an address that moves the clock of the service: POST {"advance_ms": 60000}
+
+From the environment, the service takes MUSTER_ settings of rules and times, such as MUSTER_SEAT_TIMEOUT_MS, and ignores those
+of addresses, data and databases.`;
+
+/** Exit codes of shells. */
+const [NOT_EXECUTED, NOT_FOUND, OF_SIGNALS] = [126, 127, 128];
+const WRONG_USE = 2;
+const GAME_NAME_DEFAULT = 'test';
+/** Longer than a service takes to end servers that do not end when asked. */
+const ENDS_WITHIN_MS = 60_000;
+
+/** Runs a command with a throwaway service. Returns the exit code of the command; 128 and its number for a signal. */
+export async function test(args: string[]): Promise<number> {
+  const order = readArguments(args);
+  if (order === 'help') {
+    console.log(USAGE);
+    return 0;
+  }
+  if (!order) {
+    console.error(`Say what to run, for example: muster test -- bun test\n\n${USAGE}`);
+    return WRONG_USE;
+  }
+  const killing = new AbortController();
+  const stopped = listenForStop(() => killing.abort()).then((signal) => ({ signal }));
+  await using throwaway = await startThrowaway(await gameName());
+  const ready = await Promise.race([throwaway.ready, stopped]);
+  if (ready === undefined) return 1;
+  if ('signal' in ready) return codeOfSignal(ready.signal);
+
+  const env = environmentWith({ ...ready });
+  for (const command of commandsOf(order, ready)) {
+    const exit_code = await run(command, { env, stopped, signal: killing.signal });
+    if (exit_code !== 0) return exit_code;
+  }
+  return 0;
+}
+
+interface Order {
+  command: string[];
+  is_deployed: boolean;
+}
+
+function readArguments(args: string[]): Order | 'help' | undefined {
+  const first = args.findIndex((arg) => !arg.startsWith('-') || arg === '--');
+  const options = first < 0 ? args : args.slice(0, first);
+  if (options.some((option) => option === '--help' || option === '-h')) return 'help';
+  const command = first < 0 ? [] : args.slice(args[first] === '--' ? first + 1 : first);
+  if (command.length === 0 || options.some((option) => option !== '--deploy')) return undefined;
+  return { command, is_deployed: options.length > 0 };
+}
+
+interface Command {
+  command: string[];
+  stdio: ['inherit' | 'ignore', 'inherit' | 2, 'inherit'];
+}
+
+/** Returns the commands of an order: the deploy, whose output goes to stderr, then the order's own. */
+function commandsOf({ command, is_deployed }: Order, { MUSTER_GAME }: TestVariables): Command[] {
+  const deploying = [...ownCommand(), 'deploy', '--no-check', '--game', MUSTER_GAME];
+  return [
+    ...(is_deployed ? [{ command: deploying, stdio: ['ignore', 2, 'inherit'] } satisfies Command] : []),
+    { command, stdio: ['inherit', 'inherit', 'inherit'] },
+  ];
+}
+
+/** Returns the name of this folder's game, so that a `muster deploy` in the tests uses the game that they have. */
+async function gameName(): Promise<string> {
+  const { readProject } = await import('../../cli/project/project-file.ts');
+  try {
+    return readProject(process.cwd()).game;
+  } catch {
+    // The folder has no configuration, or a wrong one, which a deploy refuses.
+    return GAME_NAME_DEFAULT;
+  }
+}
+
+interface Running {
+  env: Record<string, string | undefined>;
+  /** Resolves when the run should end. */
+  stopped: Promise<{ signal: StopSignal }>;
+  /** Kills the command. */
+  signal: AbortSignal;
+}
+
+/** Runs a command to its end. Returns the exit code that a shell reports, or that of the signal that ends the run. */
+async function run({ command, stdio }: Command, { env, stopped, signal }: Running): Promise<number> {
+  let running: Subprocess;
+  try {
+    running = Bun.spawn(command, { env, stdio, signal, killSignal: 'SIGKILL' });
+  } catch (error) {
+    const is_missing = isErrno(error, 'ENOENT');
+    console.error(`"${command[0]}" ${is_missing ? 'was not found' : `cannot be run: ${error}`}.`);
+    return is_missing ? NOT_FOUND : NOT_EXECUTED;
+  }
+  const stop = await Promise.race([stopped, running.exited]);
+  if (typeof stop === 'number') return running.exitCode ?? codeOfSignal(running.signalCode ?? 'SIGKILL');
+  passOn(stop.signal, running);
+  await running.exited;
+  return codeOfSignal(stop.signal);
+}
+
+/** Passes a signal on to a command. Ctrl-C in a terminal reaches the command without that. */
+function passOn(signal: StopSignal, running: Subprocess): void {
+  if (signal === 'SIGINT' && process.stdin.isTTY) return;
+  running.kill(signal);
+}
+
+function codeOfSignal(signal: NodeJS.Signals | number): number {
+  return OF_SIGNALS + (typeof signal === 'number' ? signal : constants.signals[signal]);
+}
+
+interface Throwaway extends AsyncDisposable {
+  /** Undefined if the service does not start; its error is on stderr. */
+  ready: Promise<TestVariables | undefined>;
+}
+
+/**
+ * Starts a throwaway service as a process of its own, in its own session: a ctrl-C in the terminal does not reach it, and it
+ * cleans up if this process is killed. Disposing ends it, and cleans up if the service was killed.
+ */
+async function startThrowaway(game_name: string): Promise<Throwaway> {
+  const directory = await createDataDirectory();
+  const spawn = () =>
+    Bun.spawn([...ownCommand(), SERVICE_COMMAND, directory, game_name], {
+      ...{ stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', detached: true },
+    });
+  const service = spawn();
+  return {
+    ready: readLine(service.stdout).then((line) =>
+      line === undefined ? undefined : (JSON.parse(line) as TestVariables),
+    ),
+    async [Symbol.asyncDispose]() {
+      if (!(await end(service))) {
+        console.error('The service ended before the tests. Ending its game servers and its database.');
+        // Like a start after a crash, this finds what still runs.
+        await end(spawn());
+      }
+      await removeFiles(directory);
+    },
+  };
+}
+
+/** Ends a service. Returns whether it has cleaned up. */
+async function end(service: Subprocess<'pipe', 'pipe', 'inherit'>): Promise<boolean> {
+  service.stdin.end();
+  const timer = setTimeout(() => service.kill('SIGKILL'), ENDS_WITHIN_MS);
+  await service.exited;
+  clearTimeout(timer);
+  return service.exitCode !== null;
+}
+
+/** Returns the first line of a stream; undefined if it ends before. */
+async function readLine(stream: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const bytes of stream) {
+    text += decoder.decode(bytes, { stream: true });
+    const [line, ...others] = text.split('\n');
+    if (others.length > 0) return line;
+  }
+  return undefined;
+}

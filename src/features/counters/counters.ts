@@ -1,0 +1,168 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import { type Database, LOCKS } from '../../platform/database/database.ts';
+import { transactInTurn } from '../../platform/database/turn.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import { startForgetting, startLoop } from '../../platform/loop.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
+import { topics } from '../topics.ts';
+import { bySteps, emptyCounts, merge, percentileOf, startOfStep } from './rules.ts';
+import * as store from './store.ts';
+import type { Counts, Kind, MinuteCounterRow } from './tables.ts';
+import { type CountedMinute, createTally, MINUTE_MS } from './tally.ts';
+
+const LOOP = 'counters';
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** Minutes are kept for this long, then as parts of their hours. */
+const MINUTES_KEPT_FOR_MS = DAY_MS;
+const HOURS_KEPT_FOR_MS = 7 * DAY_MS;
+/** How long after the end of a minute it is stored: the clocks of processes differ. */
+const STORED_AFTER_MS = 500;
+/** Players and lobbies are counted for all processes by the first one, so that each minute has one number. */
+const COUNTED_BY_ANY = '00000000-0000-0000-0000-000000000000';
+
+/** The times that can be read, and the steps that each has. */
+export const WINDOWS = {
+  hour: { length_ms: HOUR_MS, step_ms: MINUTE_MS },
+  day: { length_ms: DAY_MS, step_ms: 5 * MINUTE_MS },
+  week: { length_ms: 7 * DAY_MS, step_ms: HOUR_MS },
+} as const;
+export type Window = keyof typeof WINDOWS;
+
+/** The number of players with a seat, and of lobbies, of a namespace. */
+export interface Presence {
+  namespace_id: string;
+  players: number;
+  lobbies: number;
+}
+
+/** Counts of a namespace in one interval, with the median and the 95th percentile of its finds. */
+export interface CountedStep {
+  start_ts: Date;
+  counts: Counts;
+  find_p50_ms: number | undefined;
+  find_p95_ms: number | undefined;
+}
+
+export interface CountersDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  /** Returns the namespaces with lobbies. */
+  countLobbies(): Promise<Presence[]>;
+}
+
+export type Counters = ReturnType<typeof createCounters>;
+
+/**
+ * Creates the counters of namespaces. Requests for seats are counted in memory; each minute is stored once it is over, in
+ * one statement for all namespaces, so no request waits for that and a crash loses a minute at most.
+ */
+export function createCounters({ database, clock, events, countLobbies }: CountersDependencies) {
+  const { queries } = database;
+  const process_id = crypto.randomUUID();
+  const tally = createTally(() => clock.now().getTime());
+
+  /** Stores the minutes that are over, and how many players and lobbies there are now. */
+  async function storeMinutes(): Promise<void> {
+    const minutes = tally.take({ is_last: false });
+    try {
+      await store.insertMinutes(database, [...minutes.map(toRow), ...(await readPresence())]);
+    } catch (error) {
+      tally.giveBack(minutes);
+      throw error;
+    }
+  }
+
+  /** Stores all minutes, also the current one, when the service stops. Without a database they are lost. */
+  async function storeLast(): Promise<void> {
+    try {
+      await store.insertMinutes(database, tally.take({ is_last: true }).map(toRow));
+    } catch (cause) {
+      events.emit({ event: 'loop_failed', loop: LOOP, failures: 1, cause });
+    }
+  }
+
+  function toRow({ namespace_id, start_ts, counts }: CountedMinute): MinuteCounterRow {
+    return { namespace_id, start_ts, counted_by: process_id, ...counts };
+  }
+
+  async function readPresence(): Promise<MinuteCounterRow[]> {
+    const start_ts = startOfStep(clock.now(), MINUTE_MS);
+    const present = await countLobbies();
+    return present.map(({ namespace_id, players, lobbies }) => ({
+      ...{ namespace_id, start_ts, counted_by: COUNTED_BY_ANY },
+      ...{ ...emptyCounts(), players, lobbies },
+    }));
+  }
+
+  /** Moves a batch of old minutes into their hours, and deletes old hours. Returns how many rows; more may remain. */
+  async function moveOld(): Promise<number> {
+    const now = clock.now();
+    const moved = await transactInTurn(database, LOCKS.counters, async (tx) => {
+      const minutes = await store.takeMinutesBefore(tx, startOfStep(after(now, -MINUTES_KEPT_FOR_MS), HOUR_MS));
+      const by_namespace = Map.groupBy(minutes, ({ namespace_id }) => namespace_id);
+      const hours = [...by_namespace].flatMap(([namespace_id, rows]) =>
+        bySteps(rows, HOUR_MS).map(({ start_ts, counts }) => ({ namespace_id, start_ts, ...counts })),
+      );
+      const keyOf = (row: { namespace_id: string; start_ts: Date }) => `${row.namespace_id} ${row.start_ts.getTime()}`;
+      const known = new Map<string, Counts>((await store.selectSameHours(tx, hours)).map((row) => [keyOf(row), row]));
+      await store.upsertHours(
+        tx,
+        hours.map((hour) => ({ ...hour, ...merge(hour, known.get(keyOf(hour)) ?? emptyCounts()) })),
+      );
+      return minutes.length + (await store.deleteHoursBefore(tx, after(now, -HOURS_KEPT_FOR_MS)));
+    });
+    return moved ?? 0;
+  }
+
+  /** What a namespace counted, in steps. Watchable. */
+  const counted: Watchable<{ namespace_id: string; window: Window }, CountedStep[]> = {
+    topics: ({ namespace_id }) => [topics.countersOf(namespace_id)],
+    async read({ namespace_id, window }) {
+      const { length_ms, step_ms } = WINDOWS[window];
+      const from = startOfStep(after(clock.now(), -length_ms), step_ms);
+      const [hours, minutes] = await Promise.all([
+        length_ms > MINUTES_KEPT_FOR_MS ? store.selectHours(queries, namespace_id, from) : [],
+        store.selectMinutes(queries, namespace_id, from),
+      ]);
+      return bySteps([...hours, ...minutes], step_ms).map((step) => ({
+        ...step,
+        find_p50_ms: percentileOf(step.counts.find_times, 0.5),
+        find_p95_ms: percentileOf(step.counts.find_times, 0.95),
+      }));
+    },
+  };
+
+  return {
+    counted,
+    /** Runs a request for a seat, and counts how it ended. */
+    async count<Answer>(kind: Kind, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {
+      const started = performance.now();
+      try {
+        const answer = await work();
+        tally.seat(namespace_id, kind, performance.now() - started);
+        return answer;
+      } catch (error) {
+        tally.refuse(namespace_id, error instanceof ServiceError ? error.code : 'ERROR');
+        throw error;
+      }
+    },
+    /** Starts the loops that store minutes, and move old ones into their hours. */
+    startKeeping(signal: AbortSignal): { stopped: Promise<void> } {
+      const storing = startLoop({
+        name: LOOP,
+        every_ms: () => MINUTE_MS - (clock.now().getTime() % MINUTE_MS) + STORED_AFTER_MS,
+        signal,
+        events,
+        async step() {
+          await storeMinutes();
+          return 0;
+        },
+      });
+      const moving = startForgetting({ name: 'old-counters', signal, events, forget: moveOld });
+      return { stopped: Promise.all([storing.stopped, moving.stopped]).then(storeLast) };
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import { watched } from '../../platform/http/route.ts';
+import { watchState } from '../../platform/watch/views.ts';
+import { type Counters, WINDOWS } from './counters.ts';
+import { CountersAnswer, CountersQuery, toStep } from './wire.ts';
+
+export function counterRoutes(counters: Counters) {
+  return [
+    watched(
+      '/cloud/games/:game_id/namespaces/:namespace_id/counters',
+      {
+        operation: 'getCounters',
+        summary:
+          'Returns how many players, lobbies, finds and refusals a namespace had over the last hour, day or week, and how long finds took.',
+        allow: ['identity', 'cloud', 'share'],
+        access: 'read',
+        query: CountersQuery,
+        response: CountersAnswer,
+        errors: ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'],
+      },
+      ({ params: { namespace_id }, query: { window = 'day' } }) =>
+        watchState(counters.counted, { namespace_id, window }, (steps) => ({
+          step_ms: WINDOWS[window].step_ms,
+          steps: steps.map(toStep),
+        })),
+    ),
+  ];
+}

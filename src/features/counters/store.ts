@@ -1,0 +1,88 @@
+import { and, asc, eq, gte, lt, sql } from 'drizzle-orm';
+import type { Database, Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type CounterRow, type HourCounterRow, hourCounters, type MinuteCounterRow, minuteCounters } from './tables.ts';
+
+const ROWS_AT_ONCE_MAX = 1_000;
+
+/** Inserts rows of minutes, and wakes the watchers of their namespaces. A repeated row changes nothing. */
+export async function insertMinutes({ transact }: Pick<Database, 'transact'>, rows: MinuteCounterRow[]): Promise<void> {
+  for (let first = 0; first < rows.length; first += ROWS_AT_ONCE_MAX) {
+    const batch = rows.slice(first, first + ROWS_AT_ONCE_MAX);
+    await transact(async (tx) => {
+      await touch(tx, [...new Set(batch.map(({ namespace_id }) => topics.countersOf(namespace_id)))]);
+      // The text of the statement does not depend on the number of rows.
+      await tx.execute(sql`
+        insert into ${minuteCounters} select * from jsonb_populate_recordset(null::${minuteCounters}, ${JSON.stringify(batch)}::jsonb)
+        on conflict do nothing`);
+    });
+  }
+}
+
+/** Returns what a namespace counted from a moment on, oldest first, without the process. */
+export async function selectMinutes(queries: Queries, namespace_id: string, from: Date): Promise<CounterRow[]> {
+  const { start_ts, players, lobbies, seated, refused, find_times } = minuteCounters;
+  return await queries
+    .select({ start_ts, players, lobbies, seated, refused, find_times })
+    .from(minuteCounters)
+    .where(and(eq(minuteCounters.namespace_id, namespace_id), gte(start_ts, from)))
+    .orderBy(asc(start_ts));
+}
+
+export async function selectHours(queries: Queries, namespace_id: string, from: Date): Promise<CounterRow[]> {
+  const { start_ts, players, lobbies, seated, refused, find_times } = hourCounters;
+  return await queries
+    .select({ start_ts, players, lobbies, seated, refused, find_times })
+    .from(hourCounters)
+    .where(and(eq(hourCounters.namespace_id, namespace_id), gte(start_ts, from)))
+    .orderBy(asc(start_ts));
+}
+
+/** Deletes a batch of minutes before a moment, and returns them. */
+export async function takeMinutesBefore(tx: Tx, moment: Date): Promise<MinuteCounterRow[]> {
+  const old = sql`array(
+    select ctid from ${minuteCounters} where ${lt(minuteCounters.start_ts, moment)}
+    order by start_ts limit ${ROWS_AT_ONCE_MAX}
+  )`;
+  return await tx.delete(minuteCounters).where(sql`ctid = any(${old})`).returning();
+}
+
+/** Returns the hours that are in the table already, of those with a namespace and a start, and maybe others. */
+export async function selectSameHours(
+  tx: Tx,
+  hours: Pick<HourCounterRow, 'namespace_id' | 'start_ts'>[],
+): Promise<HourCounterRow[]> {
+  const distinct = (values: string[]) => sql.param([...new Set(values)]);
+  const namespace_ids = distinct(hours.map(({ namespace_id }) => namespace_id));
+  const starts = distinct(hours.map(({ start_ts }) => start_ts.toISOString()));
+  return await tx
+    .select()
+    .from(hourCounters)
+    .where(
+      and(
+        sql`${hourCounters.namespace_id} = any(${namespace_ids}::uuid[])`,
+        sql`${hourCounters.start_ts} = any(${starts}::text[]::timestamptz[])`,
+      ),
+    );
+}
+
+export async function upsertHours(tx: Tx, rows: HourCounterRow[]): Promise<void> {
+  await tx.execute(sql`
+    insert into ${hourCounters} select * from jsonb_populate_recordset(null::${hourCounters}, ${JSON.stringify(rows)}::jsonb)
+    on conflict (namespace_id, start_ts) do update set
+      players = excluded.players, lobbies = excluded.lobbies, seated = excluded.seated, refused = excluded.refused,
+      find_times = excluded.find_times`);
+}
+
+/** Deletes a batch of hours before a moment. Returns how many; more may remain. */
+export async function deleteHoursBefore(tx: Tx, moment: Date): Promise<number> {
+  const old = sql`array(
+    select ctid from ${hourCounters} where ${lt(hourCounters.start_ts, moment)} order by start_ts limit ${ROWS_AT_ONCE_MAX}
+  )`;
+  const deleted = await tx
+    .delete(hourCounters)
+    .where(sql`ctid = any(${old})`)
+    .returning({ start_ts: hourCounters.start_ts });
+  return deleted.length;
+}

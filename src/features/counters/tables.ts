@@ -1,0 +1,52 @@
+import { index, integer, jsonb, pgTable, primaryKey, timestamp, uuid } from 'drizzle-orm/pg-core';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/** The ways to ask for a seat. */
+export const KINDS = ['find', 'join', 'create'] as const;
+export type Kind = (typeof KINDS)[number];
+
+const counts = {
+  /** The highest numbers of players with a seat, and of lobbies. */
+  players: integer().notNull(),
+  lobbies: integer().notNull(),
+  /** Requests that got a seat, or several for a party. */
+  seated: jsonb().$type<Record<Kind, number>>().notNull(),
+  /** Refused requests by the code of their error. */
+  refused: jsonb().$type<Record<string, number>>().notNull(),
+  /** How many finds that got a seat took so long, by the number of their bucket. */
+  find_times: jsonb().$type<Record<string, number>>().notNull(),
+};
+
+/** What happened in namespaces in each minute of the last day. A minute without anything has no row. */
+export const minuteCounters = pgTable(
+  'minute_counters',
+  {
+    namespace_id: uuid().notNull(),
+    start_ts: moment().notNull(),
+    /** The process that counted; for players and lobbies, the first process that counted them. */
+    counted_by: uuid().notNull(),
+    ...counts,
+  },
+  (table) => [
+    primaryKey({ columns: [table.namespace_id, table.start_ts, table.counted_by] }),
+    index('minute_counters_by_age').on(table.start_ts),
+  ],
+);
+
+/** The same for each hour, from when its minutes are deleted. */
+export const hourCounters = pgTable(
+  'hour_counters',
+  { namespace_id: uuid().notNull(), start_ts: moment().notNull(), ...counts },
+  (table) => [
+    primaryKey({ columns: [table.namespace_id, table.start_ts] }),
+    index('hour_counters_by_age').on(table.start_ts),
+  ],
+);
+
+export type MinuteCounterRow = typeof minuteCounters.$inferSelect;
+export type HourCounterRow = typeof hourCounters.$inferSelect;
+/** A row of either table. */
+export type CounterRow = Omit<HourCounterRow, 'namespace_id'>;
+/** What happened in a namespace within some time. */
+export type Counts = Omit<CounterRow, 'start_ts'>;

@@ -1,0 +1,74 @@
+import { bucketOf, emptyCounts, startOfStep } from './rules.ts';
+import type { Counts, Kind } from './tables.ts';
+
+export const MINUTE_MS = 60_000;
+/** Maximum number of namespaces to count in a minute. Further ones are not counted. */
+const NAMESPACES_MAX = 20_000;
+
+/** What a namespace has counted in a minute. */
+export interface CountedMinute {
+  namespace_id: string;
+  start_ts: Date;
+  counts: Counts;
+}
+
+export type Tally = ReturnType<typeof createTally>;
+
+/** Counts requests for seats in memory, by namespace and minute. Counting is on the path of every find. */
+export function createTally(now: () => number) {
+  let minute = startOfStep(new Date(now()), MINUTE_MS).getTime();
+  let current = new Map<string, Counts>();
+  let complete: CountedMinute[] = [];
+
+  function close(): void {
+    const start_ts = new Date(minute);
+    for (const [namespace_id, counts] of current) complete.push({ namespace_id, start_ts, counts });
+    current = new Map();
+  }
+
+  /** Moves on to another minute. Returns when it began. */
+  function moveOn(): void {
+    const moment = now();
+    if (moment >= minute && moment < minute + MINUTE_MS) return;
+    close();
+    minute = startOfStep(new Date(moment), MINUTE_MS).getTime();
+  }
+
+  function countsOf(namespace_id: string): Counts | undefined {
+    moveOn();
+    const known = current.get(namespace_id);
+    if (known || current.size >= NAMESPACES_MAX) return known;
+    const counts = emptyCounts();
+    current.set(namespace_id, counts);
+    return counts;
+  }
+
+  return {
+    /** Counts a request that got its seats. */
+    seat(namespace_id: string, kind: Kind, duration_ms: number): void {
+      const counts = countsOf(namespace_id);
+      if (!counts) return;
+      counts.seated[kind] += 1;
+      if (kind !== 'find') return;
+      const bucket = bucketOf(duration_ms);
+      counts.find_times[bucket] = (counts.find_times[bucket] ?? 0) + 1;
+    },
+    /** Counts a refused request by the code of its error. */
+    refuse(namespace_id: string, code: string): void {
+      const counts = countsOf(namespace_id);
+      if (counts) counts.refused[code] = (counts.refused[code] ?? 0) + 1;
+    },
+    /** Returns the minutes that are over and were not taken yet. With `is_last`, also the one that is not over. */
+    take({ is_last }: { is_last: boolean }): CountedMinute[] {
+      if (is_last) close();
+      else moveOn();
+      const taken = complete;
+      complete = [];
+      return taken;
+    },
+    /** Gives back minutes that could not be stored. */
+    giveBack(minutes: CountedMinute[]): void {
+      complete = [...minutes, ...complete].slice(0, NAMESPACES_MAX);
+    },
+  };
+}

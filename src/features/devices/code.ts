@@ -1,0 +1,15 @@
+/** Letters and digits that are not taken for one another. */
+const SIGNS = '23456789ABCDEFGHJKMNPQRSTVWXYZ';
+const HALF_LENGTH = 4;
+
+/** Returns the code of a link, which its tool and its page both show: a person compares them before completing it. */
+export function codeOf(device_link_id: string): string {
+  const digest = new Bun.CryptoHasher('sha256').update(device_link_id).digest();
+  const signs = [...digest].map((byte) => SIGNS[byte % SIGNS.length]);
+  return `${signs.slice(0, HALF_LENGTH).join('')}-${signs.slice(HALF_LENGTH, 2 * HALF_LENGTH).join('')}`;
+}
+
+/** Returns when a link was created, from its id: the first 48 bits of a UUID of version 7 (RFC 9562). */
+export function timeOf(device_link_id: string): Date {
+  return new Date(Number.parseInt(device_link_id.replaceAll('-', '').slice(0, 12), 16));
+}

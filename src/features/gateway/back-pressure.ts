@@ -1,0 +1,78 @@
+/** Unsent bytes above which the source is paused. What Bun has read by then, half a megabyte at most, comes too. */
+const UNSENT_BYTES_MAX = 64 * 1024;
+/** Intervals between looks at a target that was full: short while it accepts something. */
+const LOOK_AFTER_MS = { min: 2, max: 256 };
+
+interface BackPressureOptions {
+  /** The WebSocket that is read. */
+  source: { pause(): unknown; resume(): unknown };
+  /** Returns the bytes that the target has not accepted. */
+  unsentBytes(): number;
+  /** How long the target may accept nothing. */
+  stuck_max_ms: number;
+  /** Called once, after that time. */
+  onStuck(): void;
+}
+
+/**
+ * Pauses a WebSocket while the one that gets its frames does not accept them, so that a slow reader slows its writer down.
+ * Looks at the target by itself, because Bun does not say when its own WebSockets accept more.
+ */
+export class BackPressure {
+  readonly #options: BackPressureOptions;
+  #timer: Timer | undefined;
+  #look_after_ms = LOOK_AFTER_MS.min;
+  #unsent_bytes = 0;
+  #accepted_at = 0;
+
+  constructor(options: BackPressureOptions) {
+    this.#options = options;
+  }
+
+  /** Pauses the source if too many bytes are unsent. To be called after each frame. */
+  check(): void {
+    if (this.#timer) return;
+    const unsent_bytes = this.#options.unsentBytes();
+    if (unsent_bytes <= UNSENT_BYTES_MAX) return;
+    this.#options.source.pause();
+    this.#unsent_bytes = unsent_bytes;
+    this.#accepted_at = performance.now();
+    this.#lookSoon(LOOK_AFTER_MS.min);
+  }
+
+  /** Resumes the source if the target has accepted enough. */
+  look(): void {
+    if (!this.#timer) return;
+    clearTimeout(this.#timer);
+    const { source, unsentBytes, stuck_max_ms, onStuck } = this.#options;
+    const unsent_bytes = unsentBytes();
+    if (unsent_bytes <= UNSENT_BYTES_MAX) {
+      this.#timer = undefined;
+      source.resume();
+      return;
+    }
+    const now = performance.now();
+    const has_accepted = unsent_bytes < this.#unsent_bytes;
+    this.#unsent_bytes = unsent_bytes;
+    if (has_accepted) this.#accepted_at = now;
+    if (now - this.#accepted_at >= stuck_max_ms) {
+      this.stop();
+      onStuck();
+      return;
+    }
+    this.#lookSoon(has_accepted ? LOOK_AFTER_MS.min : Math.min(this.#look_after_ms * 2, LOOK_AFTER_MS.max));
+  }
+
+  /** Lets the source be read to its end. */
+  stop(): void {
+    if (!this.#timer) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#options.source.resume();
+  }
+
+  #lookSoon(after_ms: number): void {
+    this.#look_after_ms = after_ms;
+    this.#timer = setTimeout(() => this.look(), after_ms);
+  }
+}

@@ -1,0 +1,50 @@
+import type { Events } from '../../platform/events.ts';
+import { type Loop, startLoop } from '../../platform/loop.ts';
+import { type Feed, subscribeAll } from '../../platform/watch/feed.ts';
+import type { Lobbies } from '../lobbies/lobbies.ts';
+import { topics } from '../topics.ts';
+import type { Presence } from './presence.ts';
+import type { SocketRelays } from './socket-relays.ts';
+
+const RECHECK_EVERY_MS = 5_000;
+/** Connections that one query asks for. */
+const CONNECTIONS_READ_MAX = 1_000;
+
+export interface ConnectionCheckDependencies {
+  events: Events;
+  subscribe: Feed['subscribe'];
+  lobbies: Pick<Lobbies, 'kickedAmong'>;
+  presence: Pick<Presence, 'replacedAmong'>;
+  /** This machine. */
+  node_id: string;
+}
+
+/** Starts the loop that closes the connections of players who were kicked, or who have connected by another machine. */
+export function startCheckingConnections(
+  { events, subscribe, lobbies, presence, node_id }: ConnectionCheckDependencies,
+  sockets: Pick<SocketRelays, 'connections' | 'stop'>,
+  signal: AbortSignal,
+): Loop {
+  const loop = startLoop({
+    ...{ name: 'gateway-checks', every_ms: RECHECK_EVERY_MS, signal, events },
+    async step() {
+      const connections = sockets.connections();
+      let closed = 0;
+      for (let first = 0; first < connections.length; first += CONNECTIONS_READ_MAX) {
+        const some = connections.slice(first, first + CONNECTIONS_READ_MAX);
+        const kicked = new Set(await lobbies.kickedAmong(some.map(({ player_id }) => player_id)));
+        const replaced = await presence.replacedAmong(some);
+        for (const connection of some) {
+          const is_kicked = kicked.has(connection.player_id);
+          if (!is_kicked && !replaced.has(connection)) continue;
+          sockets.stop(connection, is_kicked ? 'kicked' : 'replaced');
+          closed += 1;
+        }
+      }
+      return closed;
+    },
+  });
+  const unsubscribe = subscribeAll({ subscribe }, [topics.kicks(), topics.replacedOf(node_id)], loop.wake);
+  signal.addEventListener('abort', unsubscribe, { once: true });
+  return loop;
+}

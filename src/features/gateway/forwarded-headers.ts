@@ -1,0 +1,107 @@
+import { HOP_BY_HOP } from '../../platform/http/hop-by-hop.ts';
+
+/** Claims about the client, which only the gateway may make, and the secret of the operator's proxy. */
+const REPLACED = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'muster-player-id',
+  'muster-proxy-secret',
+];
+/** Each of the two WebSockets has its own. */
+const OF_HANDSHAKE = [
+  'sec-websocket-extensions',
+  'sec-websocket-key',
+  'sec-websocket-protocol',
+  'sec-websocket-version',
+];
+/** Credentials of pages of the API's origin, which game servers must not get from paths of that origin. */
+const CREDENTIALS = ['authorization', 'cookie'];
+
+/** Headers of an answer that act on other hosts than the server's own. */
+const OF_OTHER_HOSTS = ['clear-site-data'];
+/** Headers of an answer that act on its whole origin, which is that of the API for paths. */
+const OF_ORIGIN = [
+  'accept-ch',
+  'alt-svc',
+  'critical-ch',
+  'nel',
+  'origin-agent-cluster',
+  'public-key-pins',
+  'report-to',
+  'reporting-endpoints',
+  'service-worker-allowed',
+  'set-cookie',
+  'strict-transport-security',
+  'www-authenticate',
+];
+
+/** The client of a request, which the headers describe to the server. */
+export interface Client {
+  /** The address of the client, or of the last proxy that is not trusted. */
+  address: string;
+  /** The host that the client asked for, with its port. */
+  host: string;
+  proto: 'http' | 'https';
+}
+
+/** Returns the headers of a request for the server behind the gateway. */
+export function toServerHeaders(received: Headers, client: Client, { is_by_path }: { is_by_path: boolean }): Headers {
+  const headers = new Headers(received);
+  removeHopByHop(headers);
+  for (const name of [...REPLACED, ...OF_HANDSHAKE, ...(is_by_path ? CREDENTIALS : [])]) headers.delete(name);
+  const { address, host, proto } = client;
+  headers.set('host', host);
+  headers.set('x-forwarded-for', address);
+  headers.set('x-forwarded-host', host);
+  headers.set('x-forwarded-proto', proto);
+  headers.set('forwarded', `for=${quoteNode(address)};host="${host}";proto=${proto}`);
+  // Bun accepts a length that is repeated, and refuses lengths that differ.
+  const [length, ...repeated] = headers.get('content-length')?.split(',') ?? [];
+  if (length !== undefined && repeated.length > 0) headers.set('content-length', length);
+  // Without this header, fetch would ask for compressed answers, which the client may not understand.
+  if (!headers.has('accept-encoding')) headers.set('accept-encoding', 'identity');
+  return headers;
+}
+
+/** Returns the headers of a server's answer for the client. */
+export function toClientHeaders(received: Headers, { is_by_path }: { is_by_path: boolean }): Headers {
+  const headers = new Headers(received);
+  removeHopByHop(headers);
+  for (const name of [...OF_OTHER_HOSTS, ...(is_by_path ? OF_ORIGIN : [])]) headers.delete(name);
+  limitCookies(headers);
+  if (is_by_path) {
+    // A page of a game must not act as a page of the API's origin.
+    headers.set('content-security-policy', 'sandbox allow-scripts allow-forms allow-popups allow-pointer-lock');
+    headers.set('x-content-type-options', 'nosniff');
+  }
+  return headers;
+}
+
+/** Limits cookies to the host of the server. With a domain, they would reach other games and the API. */
+function limitCookies(headers: Headers): void {
+  const cookies = headers.getSetCookie();
+  if (cookies.length === 0) return;
+  headers.delete('set-cookie');
+  for (const cookie of cookies) headers.append('set-cookie', cookie.replace(/;\s*domain\s*(=[^;]*)?(?=;|$)/gi, ''));
+}
+
+function removeHopByHop(headers: Headers): void {
+  const listed = headers.get('connection')?.split(',') ?? [];
+  for (const name of [...HOP_BY_HOP, ...listed.map((one) => one.trim().toLowerCase())]) {
+    if (isToken(name)) headers.delete(name);
+  }
+}
+
+/** Returns whether a text may be the name of a header; Headers throws for others. */
+function isToken(name: string): boolean {
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(name);
+}
+
+/** Returns an address as a node of Forwarded (RFC 7239, 6). */
+function quoteNode(address: string): string {
+  return address.includes(':') ? `"[${address}]"` : address;
+}

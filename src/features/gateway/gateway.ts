@@ -1,0 +1,140 @@
+import { ServiceError } from '../../platform/errors.ts';
+import type { GatewayRequest } from '../../platform/http/gateway.ts';
+import type { Visit } from '../../platform/http/site.ts';
+import type { UpgradingServer } from '../../platform/http/upgrades.ts';
+import { inOneMinute } from '../../platform/limits/limit.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import { parseName } from '../port-names.ts';
+import type { ReachableServer, Servers } from '../servers/servers.ts';
+import { toErrorPage } from './error-page.ts';
+import type { Client } from './forwarded-headers.ts';
+import { relayRequest } from './http-relay.ts';
+import { type NamedRequest, type PassedRequest, readHostName, readPathName } from './named-requests.ts';
+import type { Presence } from './presence.ts';
+import { CONNECTIONS, Quotas, scaleLimits } from './quota.ts';
+import { createSocketRelays } from './socket-relays.ts';
+import { createTargets } from './targets.ts';
+import type { Traffic } from './traffic.ts';
+
+/** Limits of each server and address, which many players may share; counted in this process, which does the work. */
+const REQUESTS = inOneMinute('gateway', 12_000, { counted: 'here' });
+const SOCKETS = inOneMinute('gateway-sockets', 1_200, { counted: 'here' });
+/** Requests in progress at a server. All players of a school may load the pages of a game at once. */
+const IN_PROGRESS = { open_max: 1_024, open_of_address_max: 256, opened_per_second_max: 1_000 };
+/** Scanners guess names, and each guess reads the database. */
+const UNKNOWN_NAMES = inOneMinute('gateway-unknown', 600, { by: 'address', counted: 'here' });
+/** How long an answer, such as a stream of events, may be silent: the maximum of Bun. */
+const SILENT_MAX_S = 255;
+/** How long a client waits that has exchanged too many bytes in a minute. */
+const RETRY_AFTER_MS = 60_000;
+const LOOPBACK = '127.0.0.1';
+
+export interface GatewayDependencies {
+  servers: Pick<Servers, 'reach'>;
+  subscribe: Feed['subscribe'];
+  presence: Pick<Presence, 'admit' | 'replacedAmong'>;
+  traffic: Traffic;
+  limits: { is_on: boolean; scale: number };
+  /** Requests in progress at all servers. */
+  requests_max: number;
+  node_id: string;
+  /** Whether servers of this machine run on others. Otherwise its loopback address reaches them. */
+  has_remote_servers: boolean;
+  servers_domain: string;
+}
+
+type Running = Extract<ReachableServer, { is: 'running' }>;
+
+/** Creates the gateway: requests whose host or path names a port of a game server are answered by that server. */
+export function createGateway(dependencies: GatewayDependencies) {
+  const {
+    servers,
+    subscribe,
+    presence,
+    traffic: traffics,
+    limits,
+    requests_max,
+    node_id,
+    has_remote_servers,
+    servers_domain,
+  } = dependencies;
+  const targets = createTargets({ servers, subscribe });
+  const sockets = createSocketRelays({ presence });
+  const open_sockets = new Quotas(scaleLimits(CONNECTIONS, limits), { taken: 0, max: Number.POSITIVE_INFINITY });
+  const in_progress = new Quotas(scaleLimits(IN_PROGRESS, limits), { taken: 0, max: requests_max });
+
+  /** Answers a request for a game server: finds the server, counts the request, and passes it on. */
+  async function respond(named: NamedRequest, visit: Visit, listener: UpgradingServer | null): Promise<Response> {
+    try {
+      const port = parseName(named.name);
+      const server = port && (await targets.find(port.server_id));
+      if (!port || !server) return await refuseUnknown(named, visit);
+      if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id: port.server_id });
+      if (server.is === 'ended')
+        throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id: port.server_id, how: server.how });
+      const { server_id, label } = port;
+      const traffic = traffics.of(server_id).of(visit.address);
+      if (traffic.is_over) throw new ServiceError('GATEWAY_TOO_MANY_BYTES', {}, { retry_after_ms: RETRY_AFTER_MS });
+      const http_port = httpPortOf(server, label);
+      const is_socket = visit.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
+      await visit.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
+      const onEnd = (is_socket ? open_sockets : in_progress).take(server_id, visit.address);
+      const passed = { ...named, ...http_port, server_id, client: clientOf(visit), traffic, onEnd };
+      if (!is_socket) listener?.timeout(visit.request, SILENT_MAX_S);
+      return await (is_socket ? sockets.open(passed, visit.request, listener) : pass(passed, visit)).catch(
+        (error: unknown) => {
+          onEnd();
+          // The server may have ended just now.
+          targets.forget(server_id);
+          throw error;
+        },
+      );
+    } catch (error) {
+      if (error instanceof ServiceError && wantsPage(visit.request)) return toErrorPage(error);
+      throw error;
+    }
+  }
+
+  async function refuseUnknown({ name }: NamedRequest, visit: Visit): Promise<never> {
+    await visit.countAddress(UNKNOWN_NAMES);
+    throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name });
+  }
+
+  /** Returns a port of a server. Throws GATEWAY_NAME_NOT_FOUND for one without http. */
+  function httpPortOf(server: Running, label: string): Pick<PassedRequest, 'address' | 'has_presence'> {
+    const [, port] = Object.entries(server.ports).find(([name]) => name === label) ?? [];
+    const is_http = port?.routing === 'game_guard' && (port.protocol === 'http' || port.protocol === 'https');
+    if (!is_http || port.public_port === undefined) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: label });
+    const host = server.node_id === node_id && !has_remote_servers ? LOOPBACK : (port.public_hostname ?? LOOPBACK);
+    const address = `${host.includes(':') ? `[${host}]` : host}:${port.public_port}`;
+    return { address, has_presence: port.presence === 'gateway' };
+  }
+
+  async function pass({ address, target, has_presence, ...passed }: PassedRequest, visit: Visit) {
+    if (has_presence) throw new ServiceError('GATEWAY_SOCKET_REQUIRED', {});
+    const { request } = visit;
+    const url = `http://${address}${target}`;
+    return await relayRequest({ ...passed, request, url, onBodySent: () => visit.noteBodyRead() });
+  }
+
+  function toRequest(named: NamedRequest | undefined): GatewayRequest | undefined {
+    return named && { respond: (visit, listener) => respond(named, visit, listener) };
+  }
+
+  return {
+    sockets,
+    findByHost: ({ url }: Request): GatewayRequest | undefined => toRequest(readHostName(url, servers_domain)),
+    findByPath: ({ url }: Request): GatewayRequest | undefined => toRequest(readPathName(url)),
+    stop: (): void => sockets.stopAll(),
+    [Symbol.dispose]: (): void => targets[Symbol.dispose](),
+  };
+}
+
+function clientOf({ request, address, is_https }: Visit): Client {
+  return { address, host: new URL(request.url).host, proto: is_https ? 'https' : 'http' };
+}
+
+/** Returns whether a browser shows the answer. */
+function wantsPage({ headers }: Request): boolean {
+  return headers.get('accept')?.includes('text/html') ?? false;
+}

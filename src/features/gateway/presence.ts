@@ -1,0 +1,142 @@
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import { type Loop, startLoop } from '../../platform/loop.ts';
+import type { Lobbies } from '../lobbies/lobbies.ts';
+import type { Machines } from '../machines/machines.ts';
+import * as store from './store.ts';
+
+/** How long a player who lost the connection may come back with the same token. */
+const RECONNECT_WITHIN_MS = 30_000;
+const EVERY_MS = 5_000;
+/** Fewer than the connections to the database. */
+const REPORTED_AT_ONCE = 4;
+
+export interface PresenceDependencies {
+  database: Database;
+  events: Events;
+  lobbies: Pick<Lobbies, 'connectOn' | 'leave'>;
+  machines: Pick<Machines, 'lost'>;
+  /** This machine. */
+  node_id: string;
+}
+
+/** The connection of a player who was admitted to a server. */
+export interface AdmittedPlayer extends store.Connection {
+  /** Reports that the connection is over. Keeps the seat for a while if it was lost, or the service stops. */
+  end(how: { was_lost: boolean }): void;
+}
+
+interface Departure extends store.Connection {
+  reconnect_within_ms: number;
+}
+
+export type Presence = ReturnType<typeof createPresence>;
+
+/** Creates the reports of players who connect and disconnect at ports whose game server does not report them. */
+export function createPresence({ database, events, lobbies, machines, node_id }: PresenceDependencies) {
+  const { queries } = database;
+  /** Connections of this process that are not reported as over. */
+  const own = new Set<string>();
+  /** Ended connections that are not reported yet. */
+  let departures: Departure[] = [];
+  let reporting: Pick<Loop, 'wake'> | undefined;
+
+  /** Reports an ended connection, unless another connection of the player has replaced it. Repeating it is harmless. */
+  async function reportOne(departure: Departure): Promise<void> {
+    if (await store.endConnection(queries, departure)) {
+      await lobbies.leave(departure.player_id, departure.reconnect_within_ms);
+      await store.deleteConnection(queries, departure);
+    }
+    departures = departures.filter((one) => one !== departure);
+    own.delete(departure.connection_id);
+  }
+
+  async function report(): Promise<number> {
+    const ended = departures;
+    for (let first = 0; first < ended.length; first += REPORTED_AT_ONCE) {
+      await Promise.all(ended.slice(first, first + REPORTED_AT_ONCE).map(reportOne));
+    }
+    return ended.length;
+  }
+
+  /** Returns the connections that earlier processes of these machines left. */
+  async function findLeft(node_ids: string[]): Promise<store.Connection[]> {
+    const left: store.Connection[] = [];
+    for (let last: string | undefined; ; ) {
+      const read = await store.selectConnectionsOf(queries, node_ids, last);
+      // Players may have come back to this process already.
+      left.push(...read.filter(({ connection_id }) => !own.has(connection_id)));
+      if (read.length < store.CONNECTIONS_READ_MAX) return left;
+      last = read.at(-1)?.player_id;
+    }
+  }
+
+  return {
+    /**
+     * Admits the player with a token to the lobby on a server: records that the player has connected. A player whose
+     * connection through the gateway still counts may come again, and the new connection replaces the old one.
+     */
+    async admit(server_id: string, token: string): Promise<AdmittedPlayer> {
+      const connection_id = crypto.randomUUID();
+      own.add(connection_id);
+      let taken: store.Connection | undefined;
+      try {
+        const player_id = await lobbies.connectOn(server_id, token, {
+          // Before the player counts as connected, so that a crash leaves no player connected for ever.
+          async mayReplace(player_id) {
+            taken = { player_id, connection_id };
+            return (await store.takeConnection(database, node_id, taken)) === 'replacing';
+          },
+        });
+        return {
+          player_id,
+          connection_id,
+          end({ was_lost }) {
+            departures.push({ player_id, connection_id, reconnect_within_ms: was_lost ? RECONNECT_WITHIN_MS : 0 });
+            reporting?.wake();
+          },
+        };
+      } catch (error) {
+        const is_refused = error instanceof ServiceError && error.status < 500;
+        if (taken && !is_refused) {
+          // The player may be connected.
+          departures.push({ ...taken, reconnect_within_ms: RECONNECT_WITHIN_MS });
+          reporting?.wake();
+          throw error;
+        }
+        own.delete(connection_id);
+        if (taken) await store.deleteConnection(queries, taken);
+        throw error;
+      }
+    },
+    /** Returns those of these connections that count no more, because the players have connected again. */
+    async replacedAmong<One extends store.Connection>(connections: readonly One[]): Promise<ReadonlySet<One>> {
+      const counting = await store.selectCounting(queries, connections);
+      return new Set(connections.filter(({ connection_id }) => !counting.has(connection_id)));
+    },
+    /**
+     * Starts the loop that reports ended connections; first those that an earlier process of this machine left. Each machine
+     * also reports those that lost machines left.
+     */
+    startReporting(signal: AbortSignal): Loop {
+      let has_recovered = false;
+      const loop = startLoop({
+        ...{ name: 'gateway-presence', every_ms: EVERY_MS, signal, events },
+        async step() {
+          const unreported = has_recovered ? machines.lost() : [node_id, ...machines.lost()];
+          const left = unreported.length > 0 ? await findLeft(unreported) : [];
+          const known = new Set(departures.map(({ connection_id }) => connection_id));
+          const added = left.filter(({ connection_id }) => !known.has(connection_id));
+          departures.unshift(...added.map((one) => ({ ...one, reconnect_within_ms: RECONNECT_WITHIN_MS })));
+          has_recovered = true;
+          return await report();
+        },
+      });
+      reporting = loop;
+      return loop;
+    },
+    /** Reports the connections that ended last, when the service stops. */
+    settle: (): Promise<number> => report(),
+  };
+}

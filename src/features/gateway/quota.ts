@@ -1,0 +1,110 @@
+import { LRUCache } from 'lru-cache';
+import { ServiceError } from '../../platform/errors.ts';
+import { networkOf } from '../../platform/networks.ts';
+
+/** Networks whose new connections of the last second are counted. */
+const NETWORKS_MAX = 10_000;
+const SECOND_MS = 1_000;
+const SERVERS_MAX = 10_000;
+
+/** Limits of a server's connections. A school or a tournament shares an address. */
+export const CONNECTIONS: QuotaLimits = { open_max: 10_000, open_of_address_max: 256, opened_per_second_max: 50 };
+
+export interface QuotaLimits {
+  /** Open at one time, of all clients. */
+  open_max: number;
+  /** Open at one time, of one address (IPv6: one /64). */
+  open_of_address_max: number;
+  /** Opened within a second by one address. */
+  opened_per_second_max: number;
+}
+
+/** Returns limits whose numbers for an address are multiplied as the settings say. */
+export function scaleLimits(limits: QuotaLimits, { is_on, scale }: { is_on: boolean; scale: number }): QuotaLimits {
+  const factor = is_on ? scale : Number.POSITIVE_INFINITY;
+  return {
+    ...limits,
+    open_of_address_max: limits.open_of_address_max * factor,
+    opened_per_second_max: limits.opened_per_second_max * factor,
+  };
+}
+
+/** Slots that several quotas share. */
+export interface Slots {
+  taken: number;
+  readonly max: number;
+}
+
+/** The part of shared slots that the clients of one server may take, so that those of others find some. */
+const SERVER_SHARE = 1 / 2;
+
+/** Returns limits for a quota that shares slots with others. */
+export function shareSlots(limits: QuotaLimits, { max }: Slots): QuotaLimits {
+  return { ...limits, open_max: Math.min(limits.open_max, Math.ceil(max * SERVER_SHARE)) };
+}
+
+/** Counts the connections or flows of one server. */
+export class Quota {
+  readonly #limits: QuotaLimits;
+  readonly #slots: Slots;
+  readonly #open = new Map<string, number>();
+  readonly #opened = new LRUCache<string, { count: number }>({ max: NETWORKS_MAX, ttl: SECOND_MS });
+  #total = 0;
+
+  constructor(limits: QuotaLimits, slots: Slots) {
+    this.#limits = limits;
+    this.#slots = slots;
+  }
+
+  /** Takes a slot for an address. Returns the function that frees it, once or more often; undefined at a limit. */
+  take(address: string): (() => void) | undefined {
+    const { open_max, open_of_address_max, opened_per_second_max } = this.#limits;
+    const network = networkOf(address);
+    const open = this.#open.get(network) ?? 0;
+    if (this.#slots.taken >= this.#slots.max || this.#total >= open_max || open >= open_of_address_max) {
+      return undefined;
+    }
+    const opened = this.#opened.get(network) ?? { count: 0 };
+    if (opened.count >= opened_per_second_max) return undefined;
+    // The second begins with its first connection.
+    if (opened.count === 0) this.#opened.set(network, opened);
+    opened.count += 1;
+    this.#open.set(network, open + 1);
+    this.#total += 1;
+    this.#slots.taken += 1;
+    let is_free = false;
+    return () => {
+      if (!is_free) this.#free(network);
+      is_free = true;
+    };
+  }
+
+  #free(network: string): void {
+    const left = (this.#open.get(network) ?? 1) - 1;
+    if (left > 0) this.#open.set(network, left);
+    else this.#open.delete(network);
+    this.#total -= 1;
+    this.#slots.taken -= 1;
+  }
+}
+
+/** Counts what is open at each server. */
+export class Quotas {
+  readonly #limits: QuotaLimits;
+  readonly #slots: Slots;
+  readonly #of_servers = new LRUCache<string, Quota>({ max: SERVERS_MAX });
+
+  constructor(limits: QuotaLimits, slots: Slots) {
+    this.#limits = limits;
+    this.#slots = slots;
+  }
+
+  /** Takes a slot at a server. Returns the function that frees it. Throws GATEWAY_TOO_MANY_CONNECTIONS at a limit. */
+  take(server_id: string, address: string): () => void {
+    const quota = this.#of_servers.get(server_id) ?? new Quota(this.#limits, this.#slots);
+    this.#of_servers.set(server_id, quota);
+    const free = quota.take(address);
+    if (!free) throw new ServiceError('GATEWAY_TOO_MANY_CONNECTIONS', {}, { retry_after_ms: SECOND_MS });
+    return free;
+  }
+}

@@ -1,0 +1,70 @@
+import type { Events } from '../../platform/events.ts';
+import { type Loop, startLoop } from '../../platform/loop.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import type { Lobbies } from '../lobbies/lobbies.ts';
+import type { Servers } from '../servers/servers.ts';
+import { topics } from '../topics.ts';
+
+/** Intervals while a server starts, else while one waits for a machine, else. */
+const EVERY_MS_WHILE = { starting: 50, waiting: 250, none: 5_000 };
+const PROBE_WITHIN_MS = 1_000;
+const LOOPBACK = '127.0.0.1';
+
+export interface ReadinessDependencies {
+  events: Events;
+  subscribe: Feed['subscribe'];
+  lobbies: Pick<Lobbies, 'unreadyOn' | 'ready'>;
+  servers: Pick<Servers, 'withPresence'>;
+  node_id: string;
+  datacenter_id: string;
+  /** Whether servers of this machine run on others. Otherwise its loopback address reaches them. */
+  has_remote_servers: boolean;
+}
+
+/**
+ * Starts the loop that reports lobbies ready whose game server does not: as soon as the server answers at a port with
+ * `presence: gateway`.
+ */
+export function startReportingReady(dependencies: ReadinessDependencies, signal: AbortSignal): Loop {
+  const { events, subscribe, lobbies, servers, node_id, datacenter_id, has_remote_servers } = dependencies;
+  let awaited: keyof typeof EVERY_MS_WHILE = 'none';
+  const loop = startLoop({
+    name: 'gateway-readiness',
+    every_ms: () => EVERY_MS_WHILE[awaited],
+    ...{ signal, events },
+    async step() {
+      const running = await servers.withPresence({ node_id, datacenter_id });
+      const unready = running.length === 0 ? [] : await lobbies.unreadyOn(running.map(({ server_id }) => server_id));
+      const places = new Map(
+        running.flatMap(({ server_id, port, host }) => {
+          const at = has_remote_servers ? host : LOOPBACK;
+          const place = at?.includes(':') ? `[${at}]` : at;
+          return port && place ? [[server_id, `${place}:${port}`] as const] : [];
+        }),
+      );
+      const is_starting = unready.some(({ server_id }) => places.has(server_id));
+      awaited = is_starting ? 'starting' : unready.length > 0 ? 'waiting' : 'none';
+      await Promise.all(
+        unready.map(async ({ lobby_id, server_id }) => {
+          if (await answers(places.get(server_id))) await lobbies.ready({ lobby_id });
+        }),
+      );
+      return 0;
+    },
+  });
+  const unsubscribe = subscribe(topics.work(datacenter_id), loop.wake);
+  signal.addEventListener('abort', unsubscribe, { once: true });
+  return loop;
+}
+
+/** Returns whether a server answers http at a place. The proxy of a container accepts any connection. */
+async function answers(place: string | undefined): Promise<boolean> {
+  if (place === undefined) return false;
+  try {
+    const probe = { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(PROBE_WITHIN_MS) } as const;
+    await (await fetch(`http://${place}/`, probe)).body?.cancel();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,11 @@
+import type { AddressedPort } from '../../port-names.ts';
+
+/**
+ * Returns the names of a relayed port, the preferred first: of the machine, then of the server. The names of all servers may
+ * lead to one machine, so only the first is always right. Names below localhost are for browsers only.
+ */
+export function relayNames({ public_hostname, gateway_name }: AddressedPort, servers_domain: string): string[] {
+  const is_local = servers_domain === 'localhost' || servers_domain.endsWith('.localhost');
+  const own = public_hostname === undefined ? [] : [public_hostname];
+  return gateway_name === undefined || is_local ? own : [...own, `${gateway_name}.${servers_domain}`];
+}

@@ -1,0 +1,89 @@
+import type { Socket, SocketHandler } from 'bun';
+import type { KeyPair } from '../../../platform/http/tls-port.ts';
+import type { Quota } from '../quota.ts';
+import type { ServerTraffic } from '../traffic.ts';
+import { Connection, type Endpoint, SILENCE } from './connection.ts';
+import { encodeProxyHeader, type ProxyProtocol } from './proxy-header.ts';
+
+const SILENCE_CHECKED_EVERY_MS = 5_000;
+
+export interface TcpRelayOptions {
+  /** Where clients connect. */
+  listen: Endpoint;
+  target: Endpoint;
+  quota: Quota;
+  traffic: ServerTraffic;
+  /** Returns the certificate for new connections; undefined while there is none. A relay without this function has no TLS. */
+  readCertificate?: (() => KeyPair | undefined) | undefined;
+  /** The form in which the server gets the addresses of clients. */
+  proxy_protocol?: ProxyProtocol | undefined;
+  silence?: typeof SILENCE;
+}
+
+/** A public port that leads to a port of a server. */
+export interface Relay {
+  /** Returns how many connections or clients are open. */
+  count(): number;
+  /** Accepts nothing more, and closes what is open. */
+  close(): void;
+}
+
+type ClientSocket = Socket<Connection | undefined>;
+
+/**
+ * Opens a TCP port whose connections lead to a server. With TLS, a renewed certificate is for new connections, and cuts none.
+ * Throws an error with the code EADDRINUSE if the port is taken.
+ */
+export function openTcpRelay(options: TcpRelayOptions): Relay {
+  const { listen, target, quota, traffic: of_server, readCertificate, proxy_protocol, silence = SILENCE } = options;
+  const connections = new Set<Connection>();
+
+  function accept(client: ClientSocket): void {
+    const key_pair = readCertificate?.();
+    const free = readCertificate && !key_pair ? undefined : quota.take(client.remoteAddress);
+    if (!free) return void client.terminate();
+    const traffic = of_server.of(client.remoteAddress);
+    const noteClosed = traffic.open('connections');
+    const onEnd = () => {
+      connections.delete(connection);
+      noteClosed();
+      free();
+    };
+    const header = proxy_protocol && encodeProxyHeader(proxy_protocol, client);
+    const connection = new Connection(client, { target, header, traffic, onEnd });
+    connections.add(connection);
+    if (key_pair) {
+      connection.startTls(key_pair);
+    } else {
+      client.data = connection;
+      void connection.connect();
+    }
+  }
+
+  // With TLS, these handlers see encrypted bytes and have no `data`: the upgraded socket has handlers of its own.
+  const socket: SocketHandler<Connection | undefined> = {
+    open: accept,
+    data: ({ data }, bytes) => data?.receive(bytes),
+    drain: ({ data }) => data?.drainClient(),
+    end: ({ data }) => data?.endClient(),
+    close: ({ data }) => data?.closeClient(),
+    error: ({ data }) => data?.cut(),
+  };
+  const listener = Bun.listen({ ...listen, exclusive: true, allowHalfOpen: true, data: undefined, socket });
+  const checking = setInterval(
+    () => {
+      const now = performance.now();
+      for (const connection of [...connections]) connection.closeIfSilent(now, silence);
+    },
+    Math.min(SILENCE_CHECKED_EVERY_MS, ...Object.values(silence)),
+  );
+
+  return {
+    count: () => connections.size,
+    close() {
+      clearInterval(checking);
+      listener.stop();
+      for (const connection of [...connections]) connection.cut();
+    },
+  };
+}

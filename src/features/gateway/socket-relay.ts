@@ -1,0 +1,162 @@
+import type { ServerWebSocket } from 'bun';
+import { ServiceError } from '../../platform/errors.ts';
+import type { SocketHandler } from '../../platform/socket/socket-handlers.ts';
+import { BackPressure } from './back-pressure.ts';
+import type { ClientTraffic } from './traffic.ts';
+
+/** How long a server may take to accept a WebSocket. */
+const OPEN_WITHIN_MS = 10_000;
+/** How long a side may read nothing of what waits for it. */
+const STUCK_MAX_MS = 60_000;
+/** Codes with which an endpoint may close a socket (RFC 6455, 7.4); the others only describe lost connections. */
+const CODES = { normal: 1_000, going_away: 1_001, lost: 1_006, too_much: 1_008, too_slow: 1_013, server_gone: 1_012 };
+const isSendable = (code: number) =>
+  (code >= 3_000 && code < 5_000) || (code >= 1_000 && code < 1_015 && ![1_004, 1_005, 1_006].includes(code));
+
+export interface ServerSocketOptions {
+  server_id: string;
+  url: string;
+  headers: Headers;
+  protocols: string[];
+}
+
+/** Opens a WebSocket to a server. Throws GATEWAY_SOCKET_REFUSED, also for a server that does not answer in time. */
+export async function openServerSocket(options: ServerSocketOptions): Promise<Bun.WebSocket> {
+  const { server_id, url, headers, protocols } = options;
+  // A short frame could become a long one, and decompressing takes the time of all others.
+  const compression = { perMessageDeflate: false };
+  const socket_options: Bun.WebSocketOptions = { headers: Object.fromEntries(headers), protocols, ...compression };
+  // The DOM's types lack what Bun adds.
+  const socket = new WebSocket(url, socket_options as unknown as string[]) as unknown as Bun.WebSocket;
+  socket.binaryType = 'arraybuffer';
+  const opened = Promise.withResolvers<void>();
+  const timer = setTimeout(() => opened.reject(new Error('no answer in time')), OPEN_WITHIN_MS);
+  socket.addEventListener('open', () => opened.resolve());
+  socket.addEventListener('error', () => opened.reject(new Error('refused')));
+  socket.addEventListener('close', () => opened.reject(new Error('closed')));
+  try {
+    await opened.promise;
+    return socket;
+  } catch {
+    socket.close();
+    throw new ServiceError('GATEWAY_SOCKET_REFUSED', { server_id });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface SocketRelayOptions {
+  traffic: ClientTraffic;
+  /** How long a side may read nothing of what waits for it. */
+  stuck_max_ms?: number;
+  /** Called once, when the client's side has closed. `was_lost`: the client did not close its connection. */
+  onEnd(how: { was_lost: boolean }): void;
+}
+
+/** Passes frames between a client and a server until one of them closes. A side that reads slowly slows the other down. */
+export class SocketRelay implements SocketHandler {
+  readonly #server: Bun.WebSocket;
+  readonly #options: SocketRelayOptions;
+  #client: ServerWebSocket<SocketHandler> | undefined;
+  #to_client: BackPressure | undefined;
+  #to_server: BackPressure | undefined;
+  /** Frames of the server that came before the client's side was open. */
+  #early: (string | ArrayBuffer)[] = [];
+  #closed: { code: number; reason: string } | undefined;
+  #is_over = false;
+
+  /** `server` is open. */
+  constructor(server: Bun.WebSocket, options: SocketRelayOptions) {
+    this.#server = server;
+    this.#options = options;
+    // Only what Bun has read already comes before the client's side is open.
+    server.pause();
+    server.addEventListener('message', ({ data }) => this.#passToClient(data));
+    server.addEventListener('close', ({ code, reason }) => {
+      const is_lost = !isSendable(code);
+      this.#closed ??= is_lost ? { code: CODES.server_gone, reason: 'the game server has gone' } : { code, reason };
+      this.#client?.close(this.#closed.code, this.#closed.reason);
+    });
+  }
+
+  open(client: ServerWebSocket<SocketHandler>): void {
+    const server = this.#server;
+    const { stuck_max_ms = STUCK_MAX_MS } = this.#options;
+    this.#client = client;
+    this.#to_client = new BackPressure({
+      ...{ source: server, unsentBytes: () => client.getBufferedAmount(), stuck_max_ms },
+      onStuck: () => client.terminate(),
+    });
+    this.#to_server = new BackPressure({
+      ...{ source: client, unsentBytes: () => server.bufferedAmount, stuck_max_ms },
+      onStuck: () => this.#leaveServer(),
+    });
+    for (const frame of this.#early) client.send(frame);
+    this.#early = [];
+    if (this.#closed) return void client.close(this.#closed.code, this.#closed.reason);
+    server.resume();
+    this.#to_client.check();
+  }
+
+  message(data: string | Uint8Array): void {
+    if (this.#server.readyState !== WebSocket.OPEN) return;
+    if (!this.#options.traffic.receive(lengthOf(data))) {
+      this.#refuseMore();
+      return;
+    }
+    this.#server.send(data);
+    this.#to_server?.check();
+  }
+
+  drain(): void {
+    this.#to_client?.look();
+  }
+
+  close(code: number, reason: string): void {
+    if (this.#is_over) return;
+    this.#is_over = true;
+    this.#client = undefined;
+    this.#early = [];
+    this.#to_client?.stop();
+    this.#to_server?.stop();
+    // Its answer to the close must be read.
+    this.#server.resume();
+    if (isSendable(code)) this.#server.close(code, reason);
+    else this.#server.close(CODES.going_away, 'the client has gone');
+    this.#options.onEnd({ was_lost: code === CODES.lost });
+  }
+
+  /** Closes both sides; the client's as soon as it is open. */
+  stop(code: number, reason: string): void {
+    this.#closed ??= { code, reason };
+    if (this.#client) this.#client.close(code, reason);
+    else this.#server.close(code, reason);
+  }
+
+  /** Closes the client's side, and drops what the server has not read. */
+  #leaveServer(): void {
+    this.stop(CODES.too_slow, 'the game server does not read');
+    this.#server.terminate();
+  }
+
+  #refuseMore(): void {
+    this.stop(CODES.too_much, 'too many bytes in a minute');
+  }
+
+  #passToClient(frame: string | ArrayBuffer): void {
+    if (this.#is_over) return;
+    if (!this.#options.traffic.send(lengthOf(frame))) {
+      this.#refuseMore();
+    } else if (this.#client) {
+      this.#client.send(frame);
+      this.#to_client?.check();
+    } else {
+      this.#early.push(frame);
+    }
+  }
+}
+
+/** Returns the bytes of a frame. Those of a text are not counted one by one: it has at least as many as characters. */
+function lengthOf(frame: string | ArrayBuffer | Uint8Array): number {
+  return typeof frame === 'string' ? frame.length : frame.byteLength;
+}

@@ -1,0 +1,160 @@
+import { ServiceError } from '../../platform/errors.ts';
+import { noteEnd, noteSocket } from '../../platform/http/connections-in-use.ts';
+import type { UpgradingServer } from '../../platform/http/upgrades.ts';
+import { toServerHeaders } from './forwarded-headers.ts';
+import type { PassedRequest } from './named-requests.ts';
+import { type Handshake, takePlayerToken } from './player-tokens.ts';
+import type { AdmittedPlayer, Presence } from './presence.ts';
+import { openServerSocket, SocketRelay } from './socket-relay.ts';
+
+/** Codes with which sockets are closed (RFC 6455, 7.4). */
+const CLOSE = {
+  /** The service restarts; clients connect again. */
+  restarting: 1_012,
+  /** The client has gone before its socket was open. */
+  lost: 1_006,
+} as const;
+/** Codes and reasons with which the connection of a player is closed before the player leaves. */
+const STOP = {
+  /** The player has connected again, by another socket. */
+  replaced: { code: 4_409, reason: 'the player has connected again' },
+  /** A developer has taken the player's seat. */
+  kicked: { code: 4_403, reason: 'the player was kicked' },
+} as const;
+type StopReason = keyof typeof STOP;
+/** The id of the player, for servers whose players the gateway reports. */
+const PLAYER_HEADER = 'muster-player-id';
+
+/** The connection of a player whom the gateway reports, from the admission to its end. */
+interface PlayerConnection extends AdmittedPlayer {
+  /** Undefined until the server has accepted the WebSocket. */
+  relay: SocketRelay | undefined;
+  /** Why the connection is to be closed. */
+  stopped: StopReason | undefined;
+}
+
+/** Whom a WebSocket connects. */
+interface Opened extends Pick<PassedRequest, 'traffic' | 'onEnd'> {
+  /** Undefined if the gateway does not report players. */
+  player: PlayerConnection | undefined;
+}
+
+export type SocketRelays = ReturnType<typeof createSocketRelays>;
+
+/** Creates the WebSockets that are open through the gateway. */
+export function createSocketRelays({ presence }: { presence: Pick<Presence, 'admit' | 'replacedAmong'> }) {
+  const relays = new Set<SocketRelay>();
+  /** The connections of players whom the gateway reports, by player. A player has several only until all but one are closed. */
+  const of_players = new Map<string, PlayerConnection[]>();
+  let is_stopping = false;
+
+  /** Opens a WebSocket: admits its player if the gateway reports players, opens the server's side, then the client's. */
+  async function open(passed: PassedRequest, request: Request, listener: UpgradingServer | null): Promise<Response> {
+    if (!listener || is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
+    const { server_id, address, client, is_by_path, has_presence } = passed;
+    const handshake = readHandshake(passed, request);
+    const player = has_presence ? await admit(server_id, handshake) : undefined;
+    if (player) await stopReplaced(player);
+    const headers = toServerHeaders(request.headers, client, { is_by_path });
+    if (player) {
+      headers.delete('authorization');
+      headers.set(PLAYER_HEADER, player.player_id);
+    }
+    const { target, protocols } = handshake;
+    const url = `ws://${address}${target}`;
+    const socket = await openServerSocket({ server_id, url, headers, protocols }).catch((error: unknown) => {
+      if (player) forget(player, { was_lost: true });
+      throw error;
+    });
+    const relay = add(socket, { ...passed, player });
+    noteSocket(relay, request, listener);
+    const protocol = socket.protocol || handshake.token_protocol;
+    const accepted = {
+      data: relay,
+      ...(protocol !== undefined && { headers: { 'sec-websocket-protocol': protocol } }),
+    };
+    if (!listener.upgrade(request, accepted)) {
+      relay.close(CLOSE.lost, '');
+      throw new ServiceError('GATEWAY_SOCKET_REFUSED', { server_id });
+    }
+    // The connection is a WebSocket now, so no client receives this.
+    return new Response();
+  }
+
+  async function admit(server_id: string, { token }: Handshake): Promise<PlayerConnection> {
+    if (token === undefined) throw new ServiceError('GATEWAY_TOKEN_REQUIRED', {});
+    const admitted = await presence.admit(server_id, token);
+    const player: PlayerConnection = { ...admitted, relay: undefined, stopped: undefined };
+    of_players.set(player.player_id, [...(of_players.get(player.player_id) ?? []), player]);
+    return player;
+  }
+
+  /**
+   * Stops all connections of a player to this process but the one that counts, which the database decides. A connection
+   * is in the list before the database is read, so one that replaces it later finds it there, or wakes the checks.
+   */
+  async function stopReplaced(player: PlayerConnection): Promise<void> {
+    try {
+      const connections = of_players.get(player.player_id) ?? [];
+      for (const replaced of await presence.replacedAmong(connections)) stop(replaced, 'replaced');
+    } catch (error) {
+      forget(player, { was_lost: true });
+      throw error;
+    }
+  }
+
+  function stop(connection: PlayerConnection, reason: StopReason): void {
+    connection.stopped ??= reason;
+    const { code, reason: text } = STOP[connection.stopped];
+    connection.relay?.stop(code, text);
+  }
+
+  /** Reports the end of a player's connection. */
+  function forget(player: PlayerConnection, how: { was_lost: boolean }): void {
+    const others = of_players.get(player.player_id)?.filter((one) => one !== player) ?? [];
+    if (others.length > 0) of_players.set(player.player_id, others);
+    else of_players.delete(player.player_id);
+    player.end(how);
+  }
+
+  function add(socket: Bun.WebSocket, { traffic, player, onEnd: free }: Opened): SocketRelay {
+    const noteClosed = traffic.open('sockets');
+    const onEnd = ({ was_lost }: { was_lost: boolean }) => {
+      noteEnd(relay);
+      noteClosed();
+      free();
+      relays.delete(relay);
+      if (player) forget(player, { was_lost: was_lost || is_stopping });
+    };
+    const relay = new SocketRelay(socket, { traffic, onEnd });
+    relays.add(relay);
+    if (player) {
+      player.relay = relay;
+      if (player.stopped) stop(player, player.stopped);
+    }
+    return relay;
+  }
+
+  return {
+    open,
+    /** Returns the connections of players whom the gateway reports. */
+    connections: (): PlayerConnection[] => [...of_players.values()].flat(),
+    /** Closes the connection of a player, also one that is being opened. */
+    stop,
+    /** Returns how many are open. */
+    count: (): number => relays.size,
+    /** Closes all WebSockets, whose players may connect again. */
+    stopAll(): void {
+      is_stopping = true;
+      for (const relay of [...relays]) relay.stop(CLOSE.restarting, 'the service restarts');
+    },
+  };
+}
+
+/** Reads a handshake. Takes the player's token out of it if the gateway reports the players. */
+function readHandshake({ target, has_presence }: PassedRequest, { headers }: Request): Handshake {
+  const list = headers.get('sec-websocket-protocol') ?? '';
+  const protocols = list === '' ? [] : list.split(',').map((one) => one.trim());
+  if (has_presence) return takePlayerToken({ target, protocols }, headers);
+  return { target, protocols, token: undefined, token_protocol: undefined };
+}

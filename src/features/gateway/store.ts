@@ -1,0 +1,100 @@
+import { and, eq, gt, inArray, sql } from 'drizzle-orm';
+import type { Database, Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { gatewayConnections } from './tables.ts';
+
+/** A connection of a player through the gateway. */
+export interface Connection {
+  player_id: string;
+  connection_id: string;
+}
+
+/** Connections that are read at a time. */
+export const CONNECTIONS_READ_MAX = 1_000;
+
+/**
+ * Records the connection of a player, before the player counts as connected. It replaces an earlier one, which then counts
+ * no more, unless that one is being reported as over. Notifies the machine whose connection is replaced, if it is another.
+ */
+export async function takeConnection(
+  database: Pick<Database, 'queries' | 'transact'>,
+  node_id: string,
+  connection: Connection,
+): Promise<'first' | 'replacing' | 'refused'> {
+  const row = { ...connection, node_id };
+  const [first] = await database.queries
+    .insert(gatewayConnections)
+    .values(row)
+    .onConflictDoNothing()
+    .returning({ player_id: gatewayConnections.player_id });
+  return first ? 'first' : await database.transact((tx) => replaceConnection(tx, row));
+}
+
+async function replaceConnection(
+  tx: Tx,
+  { player_id, connection_id, node_id }: typeof gatewayConnections.$inferInsert,
+): Promise<'first' | 'replacing' | 'refused'> {
+  const [before] = await tx
+    .select({ node_id: gatewayConnections.node_id })
+    .from(gatewayConnections)
+    .where(eq(gatewayConnections.player_id, player_id))
+    .for('update');
+  const [taken] = await tx
+    .insert(gatewayConnections)
+    .values({ player_id, connection_id, node_id })
+    .onConflictDoUpdate({
+      target: gatewayConnections.player_id,
+      set: { connection_id, node_id },
+      setWhere: eq(gatewayConnections.is_ended, false),
+    })
+    .returning({ has_replaced: sql<boolean>`xmax <> 0` });
+  if (!taken) return 'refused';
+  // No transaction that holds the topic waits for a connection, so this one may lock it last.
+  if (before && before.node_id !== node_id) await touch(tx, [topics.replacedOf(before.node_id)]);
+  return taken.has_replaced ? 'replacing' : 'first';
+}
+
+/** Returns the ids of those connections that count. The others are over, or another connection has replaced them. */
+export async function selectCounting(queries: Queries, connections: readonly Connection[]): Promise<Set<string>> {
+  const player_ids = [...new Set(connections.map(({ player_id }) => player_id))];
+  const rows = await queries
+    .select({ connection_id: gatewayConnections.connection_id })
+    .from(gatewayConnections)
+    .where(and(inArray(gatewayConnections.player_id, player_ids), eq(gatewayConnections.is_ended, false)));
+  return new Set(rows.map(({ connection_id }) => connection_id));
+}
+
+/** Marks a connection as over. Returns false if it counts no more, because another has replaced it. */
+export async function endConnection(queries: Queries, connection: Connection): Promise<boolean> {
+  const ended = await queries
+    .update(gatewayConnections)
+    .set({ is_ended: true })
+    .where(isConnection(connection))
+    .returning({ player_id: gatewayConnections.player_id });
+  return ended.length > 0;
+}
+
+/** Deletes a connection, unless another has replaced it. */
+export async function deleteConnection(queries: Queries, connection: Connection): Promise<void> {
+  await queries.delete(gatewayConnections).where(isConnection(connection));
+}
+
+/** Returns connections of machines, in the order of their players, after one player. */
+export async function selectConnectionsOf(
+  queries: Queries,
+  node_ids: string[],
+  after_player_id: string | undefined,
+): Promise<Connection[]> {
+  const is_after = after_player_id === undefined ? undefined : gt(gatewayConnections.player_id, after_player_id);
+  return await queries
+    .select({ player_id: gatewayConnections.player_id, connection_id: gatewayConnections.connection_id })
+    .from(gatewayConnections)
+    .where(and(inArray(gatewayConnections.node_id, node_ids), is_after))
+    .orderBy(gatewayConnections.player_id)
+    .limit(CONNECTIONS_READ_MAX);
+}
+
+function isConnection({ player_id, connection_id }: Connection) {
+  return and(eq(gatewayConnections.player_id, player_id), eq(gatewayConnections.connection_id, connection_id));
+}

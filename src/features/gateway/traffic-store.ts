@@ -1,0 +1,52 @@
+import { and, eq, gt, inArray, sql } from 'drizzle-orm';
+import type { Queries } from '../../platform/database/database.ts';
+import { gatewayTraffic, type TrafficCounts } from './tables.ts';
+
+const MACHINES_MAX = 1_000;
+const SUMS = ['requests', 'sockets', 'connections', 'open', 'received_bytes', 'sent_bytes'] as const;
+
+/** Adds what a machine has counted to its sums, by server. */
+export async function addTraffic(
+  queries: Queries,
+  node_id: string,
+  counted: ReadonlyMap<string, TrafficCounts>,
+): Promise<void> {
+  const rows = [...counted].map(([server_id, counts]) => ({ server_id, ...counts }));
+  const added = SUMS.map((name) => {
+    const column = sql.identifier(name);
+    return sql`${column} = ${gatewayTraffic}.${column} + excluded.${column}`;
+  });
+  await queries.execute(sql`
+    insert into ${gatewayTraffic}
+      (server_id, node_id, requests, sockets, connections, open, received_bytes, sent_bytes, answers)
+    select server_id, ${node_id}::uuid, requests, sockets, connections, open, received_bytes, sent_bytes, answers
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as counted (
+      server_id uuid, requests bigint, sockets bigint, connections bigint, open integer,
+      received_bytes bigint, sent_bytes bigint, answers bigint[]
+    )
+    where exists (select from servers where servers.server_id = counted.server_id)
+    order by server_id
+    on conflict (server_id, node_id) do update set ${sql.join(added, sql`, `)},
+      answers = array(
+        select one + other from unnest(${gatewayTraffic}.answers, excluded.answers) with ordinality as pair (one, other, place)
+        order by place
+      )`);
+}
+
+/** Records that machines have no open connections. */
+export async function clearOpen(queries: Queries, node_ids: string[]): Promise<void> {
+  await queries
+    .update(gatewayTraffic)
+    .set({ open: 0 })
+    .where(and(inArray(gatewayTraffic.node_id, node_ids), gt(gatewayTraffic.open, 0)));
+}
+
+/** Returns the traffic of a server, by machine. */
+export async function selectTraffic(queries: Queries, server_id: string): Promise<TrafficCounts[]> {
+  return await queries
+    .select()
+    .from(gatewayTraffic)
+    .where(eq(gatewayTraffic.server_id, server_id))
+    .orderBy(gatewayTraffic.node_id)
+    .limit(MACHINES_MAX);
+}

@@ -1,0 +1,99 @@
+import { assert, ServiceError } from '../../platform/errors.ts';
+import { readBearer } from '../../platform/http/authentication.ts';
+import { route } from '../../platform/http/route.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import type { Hub } from './hub.ts';
+import { HubLink, HubToken, LogInBody } from './wire.ts';
+
+/**
+ * Routes for the session of a browser. Those that read or set its cookie answer only pages of the service's own origins:
+ * CORS refuses foreign origins, and a request without an origin does not come from a page.
+ */
+export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) {
+  // Browsers send cookies to all ports of a host, and a developer's machine may run several services.
+  const name = `muster_hub_${new URL(public_url).port || 'default'}`;
+
+  function cookieOf(request: Request, value: string, maxAge: number): string {
+    // Depends on the page's address, because a service on one's own machine may answer both http and https.
+    const secure = originOf(request).startsWith('https:');
+    return new Bun.Cookie(name, value, { maxAge, httpOnly: true, path: '/', secure, sameSite: 'strict' }).toString();
+  }
+  function readCookie(request: Request): string | undefined {
+    originOf(request);
+    return new Bun.CookieMap(request.headers.get('cookie') ?? '').get(name) ?? undefined;
+  }
+
+  return [
+    route(
+      'POST',
+      '/hub/links',
+      {
+        operation: 'createHubLink',
+        summary: "Creates a link that opens the hub, logged in as the token's bearer. It works once, within an hour.",
+        allow: ['identity', 'cloud'],
+        body: Empty,
+        response: HubLink,
+        errors: ['GAME_NOT_FOUND', 'IDENTITY_NOT_FOUND'],
+      },
+      async ({ request }) => {
+        const token = readBearer(request.headers);
+        assert(token !== undefined, 'an authenticated caller has sent a token');
+        return await hub.createLink(token);
+      },
+    ),
+    route(
+      'POST',
+      '/hub/session',
+      {
+        operation: 'createHubSession',
+        summary: 'Logs a browser in with the code of a link: sets the cookie of its session. For pages of the hub.',
+        allow: 'anyone',
+        body: LogInBody,
+        response: Empty,
+        errors: ['API_MISSING_HEADER', 'HUB_LINK_INVALID'],
+      },
+      async ({ request, body }) => {
+        originOf(request);
+        const { secret, lifetime_ms } = await hub.logIn(body.code);
+        const cookie = cookieOf(request, secret, Math.floor(lifetime_ms / 1_000));
+        return Response.json({}, { headers: { 'set-cookie': cookie } });
+      },
+    ),
+    route(
+      'POST',
+      '/hub/session/token',
+      {
+        operation: 'createHubToken',
+        summary: "Returns a token for the bearer of the session in the browser's cookie. For pages of the hub.",
+        allow: 'anyone',
+        body: Empty,
+        response: HubToken,
+        errors: ['API_MISSING_HEADER', 'HUB_NOT_LOGGED_IN'],
+      },
+      async ({ request }) => await hub.issueToken(readCookie(request)),
+    ),
+    route(
+      'DELETE',
+      '/hub/session',
+      {
+        operation: 'revokeHubSession',
+        summary: "Ends the session in the browser's cookie, and removes the cookie. For pages of the hub.",
+        allow: 'anyone',
+        response: Empty,
+        errors: ['API_MISSING_HEADER'],
+      },
+      async ({ request }) => {
+        const secret = readCookie(request);
+        if (secret !== undefined) await hub.logOut(secret);
+        return Response.json({}, { headers: { 'set-cookie': cookieOf(request, '', 0) } });
+      },
+    ),
+  ];
+}
+
+/** Returns the origin of the page that sent a request. Throws API_MISSING_HEADER. */
+function originOf({ headers }: Request): string {
+  const origin = headers.get('origin');
+  if (origin === null) throw new ServiceError('API_MISSING_HEADER', { header: 'Origin' });
+  return origin;
+}

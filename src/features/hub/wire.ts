@@ -1,0 +1,15 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Timestamp } from '../../platform/http/shapes.ts';
+
+export const HubLink = Type.Object({
+  url: Type.String({ description: 'The page that opens logged in. It works once.' }),
+  expire_ts: Timestamp,
+});
+export type HubLink = Static<typeof HubLink>;
+
+export const LogInBody = Type.Object({
+  code: Type.String({ maxLength: 128, description: 'The text after `#login=` in the URL of a link.' }),
+});
+
+export const HubToken = Type.Object({ token: Type.String(), expire_ts: Timestamp });
+export type HubToken = Static<typeof HubToken>;

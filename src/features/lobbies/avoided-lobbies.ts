@@ -1,0 +1,27 @@
+import type { Database } from '../../platform/database/database.ts';
+import type { Machines } from '../machines/machines.ts';
+import { selectOnMachines } from './store.ts';
+
+interface AvoidedLobbiesDependencies {
+  database: Database;
+  machines: Pick<Machines, 'avoided'>;
+}
+
+export type AvoidedLobbies = ReturnType<typeof createAvoidedLobbies>;
+
+/**
+ * Creates the list of lobbies in which finds give no seats, because their machine is late, was stopped, or is being drained.
+ * It is read again while there is such a machine; otherwise it is empty and costs nothing.
+ */
+export function createAvoidedLobbies({ database, machines }: AvoidedLobbiesDependencies) {
+  let ids: ReadonlySet<string> = new Set();
+  return {
+    ids: () => ids,
+    /** Reads the list again. */
+    async refresh(): Promise<void> {
+      const node_ids = [...machines.avoided()];
+      const on_them = node_ids.length > 0 ? await selectOnMachines(database.queries, node_ids) : [];
+      ids = new Set(on_them.map(({ lobby_id }) => lobby_id));
+    },
+  };
+}

@@ -1,0 +1,15 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { oneOf } from '../../../platform/http/shapes.ts';
+import { CreateBody, JoinBody } from '../wire.ts';
+import { Verdict } from './receipts-wire.ts';
+
+const { game_mode, tags, max_players, players, lobby_config, verification_data } = CreateBody.properties;
+
+export const VerificationTrial = Type.Object({
+  ...{ game_mode, tags, max_players, players, lobby_config, verification_data },
+  kind: oneOf('VerifiedKind', ['find', 'join', 'create']),
+  lobby_id: JoinBody.properties.lobby_id,
+});
+export type VerificationTrial = Static<typeof VerificationTrial>;
+
+export const VerificationTrialAnswer = Type.Object({ verification: Verdict });

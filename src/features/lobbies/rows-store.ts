@@ -1,0 +1,77 @@
+import { sql } from 'drizzle-orm';
+import type { Queries } from '../../platform/database/database.ts';
+import { createStatement } from '../../platform/database/statement.ts';
+import { CHANGED_STEP, type LobbyRow, lobbies, players } from './tables.ts';
+
+/** Maximum number of lobbies that one statement reads. */
+const PAGE_MAX = 1_000;
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
+
+/** A lobby as lists keep it. */
+export type ListedRow = Pick<
+  LobbyRow,
+  'lobby_id' | 'server_id' | 'version_id' | 'game_mode' | 'region' | 'is_closed' | 'publicity' | 'player_count'
+> &
+  Pick<LobbyRow, 'max_players_normal' | 'max_players_direct' | 'max_players_party'> & {
+    /** Unix milliseconds. */
+    create_ts: number;
+    is_ready: boolean;
+  };
+
+const COLUMNS = sql`lobby_id, server_id, version_id, game_mode, region, is_closed, publicity, player_count,
+  max_players_normal, max_players_direct, max_players_party,
+  (extract(epoch from create_ts) * 1000)::float8 as create_ts, ready_ts is not null as is_ready`;
+
+const RUNNING = createStatement<{ namespace_id: string; after: string }>(
+  (value) => sql`
+    select ${COLUMNS} from ${lobbies}
+    where namespace_id = ${value('namespace_id')}::uuid and stop_ts is null and lobby_id > ${value('after')}::uuid
+    order by lobby_id limit ${sql.raw(String(PAGE_MAX))}`,
+);
+
+/** Returns all running lobbies of a namespace. */
+export async function selectListed(queries: Queries, namespace_id: string): Promise<ListedRow[]> {
+  const listed: ListedRow[] = [];
+  for (;;) {
+    const after = listed.at(-1)?.lobby_id ?? BEFORE_ALL;
+    const page = await queries.execute<ListedRow & Record<string, unknown>>(RUNNING({ namespace_id, after }));
+    listed.push(...page);
+    if (page.length < PAGE_MAX) return listed;
+  }
+}
+
+const CHANGED = createStatement<{ namespace_id: string; step: number; version: number }>(
+  (value) => sql`
+    select ${COLUMNS}, stop_ts is not null as is_stopped from ${lobbies}
+    where namespace_id = ${value('namespace_id')}::uuid and changed_step >= ${value('step')}::bigint
+      and changed > ${value('version')}::bigint
+    order by changed limit ${sql.raw(String(PAGE_MAX + 1))}`,
+);
+
+/** Returns the lobbies that changed after a version of a namespace's list, stopped ones too; undefined if they are many. */
+export async function selectListedSince(
+  queries: Queries,
+  namespace_id: string,
+  version: number,
+): Promise<(ListedRow & { is_stopped: boolean })[] | undefined> {
+  const step = Math.floor(version / CHANGED_STEP);
+  const rows = await queries.execute<ListedRow & { is_stopped: boolean } & Record<string, unknown>>(
+    CHANGED({ namespace_id, step, version }),
+  );
+  return rows.length > PAGE_MAX ? undefined : [...rows];
+}
+
+const CONNECTED = createStatement<{ lobby_ids: string[] }>(
+  (value) => sql`
+    select lobby_id, count(*)::int as connected from ${players}
+    where lobby_id = any(${value('lobby_ids')}::uuid[]) and lobby_id is not null and remove_ts is null
+      and connect_ts is not null
+    group by lobby_id`,
+);
+
+/** Returns how many players of lobbies are connected. Lobbies without any are missing. */
+export async function selectConnected(queries: Queries, lobby_ids: string[]): Promise<Map<string, number>> {
+  if (lobby_ids.length === 0) return new Map();
+  const rows = await queries.execute<{ lobby_id: string; connected: number }>(CONNECTED({ lobby_ids }));
+  return new Map(rows.map(({ lobby_id, connected }) => [lobby_id, connected]));
+}

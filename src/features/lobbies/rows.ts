@@ -1,0 +1,92 @@
+import { LRUCache } from 'lru-cache';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import { readSnapshot } from '../../platform/database/snapshot.ts';
+import { toRow } from '../../platform/watch/rows.ts';
+import { readVersions } from '../../platform/watch/versions.ts';
+import type { RowsState, WatchableRows } from '../../platform/watch/views.ts';
+import { topics } from '../topics.ts';
+import { LobbyList, type Window } from './lobby-list.ts';
+import * as store from './rows-store.ts';
+import { toLobbyRow } from './rows-wire.ts';
+
+/** Maximum number of namespaces whose lobbies are kept in memory. Those of others are read as a whole each time. */
+const NAMESPACES_MAX = 64;
+
+/** The running lobbies of a namespace as of a version of its list. */
+interface KeptLobbies {
+  version: number | undefined;
+  list: LobbyList;
+  /** The last read in the order of their requests. Reads run one after another, so that versions never fall. */
+  last_read: Promise<unknown>;
+}
+
+type Key = Window & { namespace_id: string };
+
+/**
+ * Creates the list of a namespace's running lobbies, of which a watcher sees a window. The lobbies stay in memory: a change
+ * reads only the lobbies that changed, and the connected players of the window. Watchable.
+ */
+export function createLobbyRows({ database }: { database: Database }): WatchableRows<Key> {
+  const kept = new LRUCache<string, KeptLobbies>({ max: NAMESPACES_MAX });
+
+  async function refresh(
+    tx: Tx,
+    lobbies: KeptLobbies,
+    { namespace_id, version }: { namespace_id: string; version: number },
+  ) {
+    const { list } = lobbies;
+    if (lobbies.version === version) return;
+    // A version that fell is that of a restored database.
+    const is_ahead = lobbies.version === undefined || lobbies.version > version;
+    const changed = is_ahead ? undefined : await store.selectListedSince(tx, namespace_id, lobbies.version ?? 0);
+    if (changed) {
+      for (const { is_stopped, ...lobby } of changed) {
+        if (is_stopped) list.delete(lobby.lobby_id);
+        else list.set(lobby);
+      }
+    } else {
+      lobbies.version = undefined;
+      const all = await store.selectListed(tx, namespace_id);
+      list.clear();
+      for (const lobby of all) list.set(lobby);
+    }
+    lobbies.version = version;
+  }
+
+  async function readWindow(lobbies: KeptLobbies, { namespace_id, ...window }: Key): Promise<RowsState> {
+    const [list, connects] = topicsOf(namespace_id);
+    return await readSnapshot(database, async (tx) => {
+      const versions = await readVersions(tx, [list, connects]);
+      await refresh(tx, lobbies, { namespace_id, version: versions.get(list) ?? 0 });
+      const { matching, lobbies: seen } = lobbies.list.select(window);
+      const connected = await store.selectConnected(
+        tx,
+        seen.map(({ lobby_id }) => lobby_id),
+      );
+      return {
+        versions,
+        head: { row_id: 'lobby_id', matching, summary: lobbies.list.summary() },
+        rows: seen.map((lobby) => toRow(lobby.lobby_id, toLobbyRow(lobby, connected.get(lobby.lobby_id) ?? 0))),
+      };
+    });
+  }
+
+  return {
+    topics: ({ namespace_id }) => [...topicsOf(namespace_id)],
+    async read(key) {
+      const lobbies = kept.get(key.namespace_id) ?? {
+        version: undefined,
+        list: new LobbyList(),
+        last_read: Promise.resolve(),
+      };
+      kept.set(key.namespace_id, lobbies);
+      const reading = lobbies.last_read.catch(() => {}).then(() => readWindow(lobbies, key));
+      lobbies.last_read = reading;
+      return await reading;
+    },
+  };
+}
+
+function topicsOf(namespace_id: string): [list: string, connects: string] {
+  return [topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id)];
+}

@@ -1,0 +1,191 @@
+import type { Database, Tx } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { type Loop, startForgetting, startLoop } from '../../platform/loop.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import { topics } from '../topics.ts';
+import { registerOwn } from './registration.ts';
+import { beatEvery, Judgement } from './rules.ts';
+import * as store from './store.ts';
+import type { SeenMachine } from './tables.ts';
+
+/** The statement of a beat gets at least this time, however short the interval is. */
+const BEAT_WITHIN_MIN_MS = 1_000;
+/** Shortest pause between two beats. */
+const PAUSE_MIN_MS = 20;
+/** Time after which a machine that was stopped or lost is no longer listed. */
+const KEPT_FOR_MS = 30 * 24 * 3_600_000;
+
+/** The machine of this process. */
+export interface OwnMachine {
+  node_id: string;
+  datacenter_id: string;
+  name: string;
+  place: string;
+  data_directory: string;
+}
+
+export interface LeaseDependencies {
+  database: Database;
+  events: Events;
+  feed: Feed;
+  own: OwnMachine;
+  /** How long the beat of this machine may stay the same until the others give it up. */
+  lost_after_ms: number;
+  /** How long this machine may rest after its process was stopped, until the others give it up. */
+  rest_ms: number;
+  /** Records the end of all servers of a machine that is given up. Returns how many. */
+  endServersOf(tx: Tx, node_id: string): Promise<number>;
+}
+
+/** The machines as this process saw them last. */
+interface View {
+  machines: readonly SeenMachine[];
+  late: ReadonlySet<string>;
+}
+
+/** Work that the last beat found. */
+interface Findings {
+  /** The holder that this process was. */
+  holder: string;
+  /** Whether this machine was given up. */
+  is_given_up: boolean;
+  /** Other machines that are to be given up. */
+  lost: readonly SeenMachine[];
+}
+
+export type Lease = ReturnType<typeof createLease>;
+
+/**
+ * Creates the lease of this machine: it raises a beat in the database, gives up other machines whose beat stays the same,
+ * and says whether this machine may take work. Each start, and each return after it was given up, has a new holder.
+ */
+export function createLease(dependencies: LeaseDependencies) {
+  const { database, events, feed, own, lost_after_ms, rest_ms, endServersOf } = dependencies;
+  const { node_id } = own;
+  const beat_ms = beatEvery(lost_after_ms);
+  const judgement = new Judgement(2 * beat_ms);
+  // Not a connection of the pool: a beat must not wait for other work.
+  const connection = database.openDedicatedConnection({ query_ms: Math.max(beat_ms, BEAT_WITHIN_MIN_MS) });
+  const givenUpListeners: (() => Promise<void>)[] = [];
+  let holder = crypto.randomUUID();
+  let view: View = { machines: [], late: new Set() };
+  let findings: Findings = { holder, is_given_up: false, lost: [] };
+  let next_in_ms = beat_ms;
+  let is_replaced = false;
+  let takes_servers = true;
+
+  /** Raises this machine's beat and judges the others. Without the database, none is judged. */
+  async function beat(): Promise<number> {
+    const asked_ms = performance.now();
+    const asked_as = holder;
+    let seen: Awaited<ReturnType<typeof store.raiseBeat>>;
+    try {
+      seen = await store.raiseBeat(connection, { node_id, holder: asked_as });
+    } catch (cause) {
+      judgement.startAnew();
+      findings = { holder: asked_as, is_given_up: false, lost: [] };
+      next_in_ms = beat_ms;
+      events.emit({ event: 'beat_failed', cause });
+      return 0;
+    }
+    const { machines, is_raised } = seen;
+    const others = machines.filter((machine) => machine.node_id !== node_id);
+    const verdict = judgement.judge(others, { asked_ms, answered_ms: performance.now() });
+    next_in_ms = Math.max(Math.min(beat_ms, verdict.next_in_ms), PAUSE_MIN_MS);
+    view = { machines, late: verdict.late };
+    // Only a holder judges others.
+    findings = { holder: asked_as, is_given_up: !is_raised, lost: is_raised ? verdict.lost : [] };
+    if (!is_raised || verdict.lost.length > 0) acting?.wake();
+    return 0;
+  }
+
+  /** Acts on what the last beat found. No beat waits for this, or a transaction that takes long would make this machine late. */
+  async function act(): Promise<number> {
+    const { holder: found_by, is_given_up, lost } = findings;
+    // This machine has come back since.
+    if (found_by !== holder) return 0;
+    if (is_given_up) await comeBack(view.machines.find((machine) => machine.node_id === node_id));
+    for (const machine of lost) await giveUp(machine);
+    return 0;
+  }
+
+  async function giveUp(machine: SeenMachine): Promise<void> {
+    const ended = await database.transact(async (tx) =>
+      (await store.giveUp(tx, machine)) ? await endServersOf(tx, machine.node_id) : undefined,
+    );
+    if (ended === undefined) return;
+    const { name: host, lost_after_ms: for_ms } = machine;
+    events.emit({ event: 'machine_lost', node_id: machine.node_id, host, for_ms, servers: ended });
+  }
+
+  /** Ends what is left of the servers that were given up with this machine, then lets it take work with a new holder. */
+  async function comeBack(row: SeenMachine | undefined): Promise<void> {
+    // Another holder at the same place is an older state: the database was restored to a time before this start.
+    const is_replaced_now = row?.state === 'up' && row.place !== own.place;
+    if (is_replaced_now && !is_replaced) events.emit({ event: 'machine_replaced', node_id, host: row.name });
+    is_replaced = is_replaced_now;
+    if (is_replaced) return;
+    for (const endServers of givenUpListeners) await endServers();
+    const registration = { ...own, holder: crypto.randomUUID(), lost_after_ms };
+    const is_back = await database.transact((tx) => store.registerMachine(tx, registration, null));
+    if (is_back) {
+      // Not before: until then, a beat of the new holder would find it given up too.
+      holder = registration.holder;
+      events.emit({ event: 'machine_returned', node_id });
+    }
+    beating?.wake();
+  }
+
+  let beating: Loop | undefined;
+  let acting: Loop | undefined;
+  return {
+    /** Makes this process the holder of its machine. Throws StartError if another process may be. */
+    async register(signal: AbortSignal | undefined): Promise<void> {
+      const { data_directory } = own;
+      await registerOwn({ ...own, holder, lost_after_ms }, { database, events, data_directory, signal });
+    },
+    /** Starts to raise the beat and to judge the others. */
+    startWork(signal: AbortSignal): Loop[] {
+      judgement.startAnew();
+      const every = { signal, events };
+      acting = startLoop({ ...every, name: 'lost-machines', every_ms: lost_after_ms, step: act });
+      beating = startLoop({ ...every, name: 'machines', every_ms: () => next_in_ms, step: beat });
+      const unsubscribe = feed.subscribe(topics.machines(), beating.wake);
+      const old = startForgetting({
+        name: 'old-machines',
+        signal,
+        events,
+        forget: () => store.deleteGone(database.queries, KEPT_FOR_MS),
+      });
+      return [{ ...beating, stopped: beating.stopped.then(unsubscribe) }, acting, old];
+    },
+    /** Records that this process stops. If servers run on, the machine rests until it is given up. */
+    async stop({ has_servers }: { has_servers: boolean }): Promise<void> {
+      const end = has_servers
+        ? ({ state: 'resting', lost_after_ms: rest_ms } as const)
+        : ({ state: 'stopped', lost_after_ms } as const);
+      await database.transact((tx) => store.setStopped(tx, { node_id, holder }, end));
+    },
+    /**
+     * Locks this machine's row until the transaction ends. Returns whether it takes servers; undefined if this process may do
+     * no work for it.
+     */
+    async lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined> {
+      const held = await store.lockHeld(tx, { node_id, holder });
+      return held && { takes_servers: takes_servers && !held.is_draining };
+    },
+    /** Stops this machine from taking servers until its next start. Resolves once servers that are being taken are taken. */
+    async stopTaking(): Promise<void> {
+      takes_servers = false;
+      await database.transact((tx) => store.awaitTaking(tx, node_id));
+    },
+    /** Whether another process holds this machine: a copy of its data directory was started. */
+    isReplaced: () => is_replaced,
+    /** The machines as this process saw them last. */
+    view: () => view,
+    /** Adds a function that ends what is left of this machine's servers after it was given up, before it takes work again. */
+    onGivenUp(endServers: () => Promise<void>): void {
+      givenUpListeners.push(endServers);
+    },
+  };
+}

@@ -1,0 +1,131 @@
+import type { Tx } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
+import { createLease, type LeaseDependencies } from './lease.ts';
+import * as store from './store.ts';
+import type { SeenMachine } from './tables.ts';
+import type { Load, Machine } from './wire.ts';
+
+export type { Load } from './wire.ts';
+
+const NO_LOAD: Load = { servers: 0, lobbies: 0, players: 0 };
+
+export interface MachinesDependencies extends LeaseDependencies {
+  /** Returns what runs on each machine. Machines without servers may be missing. */
+  loads(): Promise<Map<string, Load>>;
+  /** Throws IDENTITY_NOT_ADMIN unless the caller is an administrator. */
+  requireAdministrator(caller: CallerOf<'identity'>): Promise<void>;
+}
+
+/** A machine that is being drained. */
+interface Draining {
+  node_id: string;
+  is_over: boolean;
+}
+
+export type Machines = ReturnType<typeof createMachines>;
+
+/** Creates the use cases of machines: list them, tell which take work, and drain one. */
+export function createMachines(dependencies: MachinesDependencies) {
+  const { database, own, loads, requireAdministrator } = dependencies;
+  const { queries } = database;
+  const lease = createLease(dependencies);
+  const { lockHeld, isReplaced, onGivenUp, view } = lease;
+
+  const isSeenDraining = ({ drain_ts }: SeenMachine) => drain_ts !== null;
+
+  async function list(): Promise<Machine[]> {
+    const [machines, by_machine] = await Promise.all([store.selectMachines(queries), loads()]);
+    const { late } = view();
+    return machines.map((machine) => ({
+      ...machine,
+      state: machine.state === 'up' && late.has(machine.node_id) ? 'late' : machine.state,
+      load: by_machine.get(machine.node_id) ?? NO_LOAD,
+    }));
+  }
+
+  async function get(node_id: string): Promise<Machine> {
+    const machine = (await list()).find((one) => one.node_id === node_id);
+    if (!machine) throw new ServiceError('MACHINE_NOT_FOUND', {});
+    return machine;
+  }
+
+  async function setDrain(node_id: string, drain: { deadline_ms: number | undefined } | null): Promise<Machine> {
+    const is_known = await database.transact((tx) => store.setDrain(tx, node_id, drain));
+    if (!is_known) throw new ServiceError('MACHINE_NOT_FOUND', {});
+    return await get(node_id);
+  }
+
+  return {
+    lockHeld,
+    isReplaced,
+    onGivenUp,
+    register: lease.register,
+    stop: lease.stop,
+    stopTaking: lease.stopTaking,
+    startWork: lease.startWork,
+    /**
+     * Returns the machines on which no player should get a seat now: their beat is overdue, their process was stopped, or they
+     * are being drained.
+     */
+    avoided(): ReadonlySet<string> {
+      const { machines, late } = view();
+      const avoided = machines.filter((one) => one.state !== 'up' || isSeenDraining(one)).map(({ node_id }) => node_id);
+      return new Set([...avoided, ...late]);
+    },
+    /** Returns the machines that were given up. */
+    lost: (): string[] =>
+      view()
+        .machines.filter(({ state }) => state === 'lost')
+        .map(({ node_id }) => node_id),
+    /** Returns the machines that were given up a while ago and did not come back. */
+    abandoned: (): string[] =>
+      view()
+        .machines.filter(({ is_abandoned }) => is_abandoned)
+        .map(({ node_id }) => node_id),
+    /** Returns the machines that are being drained. */
+    draining: (): Draining[] =>
+      view()
+        .machines.filter(isSeenDraining)
+        .map(({ node_id, is_drain_over }) => ({ node_id, is_over: is_drain_over })),
+    /** Returns whether all machines of this datacenter that could take servers are being drained. */
+    areAllDraining(): boolean {
+      const here = view().machines.filter(
+        ({ datacenter_id, state }) => datacenter_id === own.datacenter_id && state === 'up',
+      );
+      return here.length > 0 && here.every(isSeenDraining);
+    },
+    /** Returns whether another machine of this datacenter takes servers, as it was seen last. */
+    isAnyOtherSeenTaking: (): boolean =>
+      view().machines.some(
+        (one) =>
+          one.node_id !== own.node_id &&
+          one.datacenter_id === own.datacenter_id &&
+          one.state === 'up' &&
+          !isSeenDraining(one) &&
+          !view().late.has(one.node_id),
+      ),
+    /** Returns whether another machine of this datacenter takes servers. */
+    isAnyOtherTaking: (tx: Tx): Promise<boolean> => store.isAnyOtherTaking(tx, own),
+    /** Lists the machines, for administrators. */
+    async list(caller: CallerOf<'identity'>): Promise<Machine[]> {
+      await requireAdministrator(caller);
+      return await list();
+    },
+    /** Returns a machine, for administrators. */
+    async get(caller: CallerOf<'identity'>, node_id: string): Promise<Machine> {
+      await requireAdministrator(caller);
+      return await get(node_id);
+    },
+    /** Begins to drain a machine, or changes the deadline at which its last lobbies end. */
+    async drain(caller: CallerOf<'identity'>, node_id: string, deadline_ms: number | undefined): Promise<Machine> {
+      await requireAdministrator(caller);
+      return await setDrain(node_id, { deadline_ms });
+    },
+    /** Lets a machine take new servers again. */
+    async endDrain(caller: CallerOf<'identity'>, node_id: string): Promise<Machine> {
+      await requireAdministrator(caller);
+      return await setDrain(node_id, null);
+    },
+  };
+}

@@ -1,0 +1,223 @@
+import { and, asc, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type MachineRow, type MachineState, machines, type SeenMachine } from './tables.ts';
+
+// A transaction locks the row of a machine before any topic, and the topics before all other rows.
+
+const MACHINES_MAX = 10_000;
+
+/** A machine, and the process that is its holder or is to become it. */
+export interface Holding {
+  node_id: string;
+  holder: string;
+}
+
+export type Registration = Pick<
+  MachineRow,
+  'node_id' | 'datacenter_id' | 'name' | 'place' | 'holder' | 'lost_after_ms'
+>;
+
+/**
+ * Makes a process the holder of its machine. Returns false if another process may be the holder: the machine is up, in another
+ * place, and its beat is recent and not `unchanged_beat`, which the caller saw stay the same.
+ */
+export async function registerMachine(
+  tx: Tx,
+  { node_id, datacenter_id, name, place, holder, lost_after_ms }: Registration,
+  unchanged_beat: number | null,
+): Promise<boolean> {
+  const rows = await tx.execute(sql`
+    insert into ${machines} as machine
+      (node_id, datacenter_id, name, place, holder, beat, beat_ts, state, state_ts, lost_after_ms)
+    values (${node_id}::uuid, ${datacenter_id}::uuid, ${name}, ${place}, ${holder}::uuid, 1, now(), 'up', now(), ${lost_after_ms})
+    on conflict (node_id) do update set
+      datacenter_id = excluded.datacenter_id, name = excluded.name, place = excluded.place, holder = excluded.holder,
+      beat = machine.beat + 1, beat_ts = now(), state = 'up', state_ts = now(), lost_after_ms = excluded.lost_after_ms
+    where machine.state <> 'up' or machine.place = excluded.place or machine.beat = ${unchanged_beat}::bigint
+      or machine.beat_ts < now() - machine.lost_after_ms * interval '1 ms'
+    returning node_id`);
+  if (rows.length > 0) await touch(tx, [topics.machines()]);
+  return rows.length > 0;
+}
+
+const COLUMNS = sql`node_id, datacenter_id, name, place, holder, beat::float8 as beat, state, lost_after_ms,
+  (extract(epoch from beat_ts) * 1000)::float8 as beat_ts, (extract(epoch from state_ts) * 1000)::float8 as state_ts,
+  (extract(epoch from drain_ts) * 1000)::float8 as drain_ts,
+  (extract(epoch from drain_deadline_ts) * 1000)::float8 as drain_deadline_ts,
+  coalesce(drain_deadline_ts <= now(), false) as is_drain_over,
+  state = 'lost' and state_ts <= now() - interval '10 minutes' as is_abandoned`;
+
+type ReadMachine = Record<string, unknown> &
+  Omit<SeenMachine, 'beat_ts' | 'state_ts' | 'drain_ts' | 'drain_deadline_ts'> & {
+    beat_ts: number;
+    state_ts: number;
+    drain_ts: number | null;
+    drain_deadline_ts: number | null;
+  };
+
+function toMachine({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: ReadMachine): SeenMachine {
+  const orNull = (moment: number | null) => (moment === null ? null : new Date(moment));
+  return {
+    ...row,
+    beat_ts: new Date(beat_ts),
+    state_ts: new Date(state_ts),
+    drain_ts: orNull(drain_ts),
+    drain_deadline_ts: orNull(drain_deadline_ts),
+  };
+}
+
+/** Raises the beat of a machine if the process is its holder and it is up. Returns all machines as they were before. */
+export async function raiseBeat(
+  connection: DedicatedConnection,
+  { node_id, holder }: Holding,
+): Promise<{ is_raised: boolean; machines: SeenMachine[] }> {
+  const rows = await connection.execute<ReadMachine & { is_raised: boolean }>(sql`
+    with raised as (
+      update ${machines} set beat = beat + 1, beat_ts = now()
+      where node_id = ${node_id}::uuid and holder = ${holder}::uuid and state = 'up'
+      returning node_id
+    )
+    select ${COLUMNS}, (select count(*) from raised) > 0 as is_raised
+    from ${machines} order by node_id limit ${MACHINES_MAX}`);
+  return { is_raised: rows[0]?.is_raised ?? false, machines: rows.map(({ is_raised: _, ...row }) => toMachine(row)) };
+}
+
+/** Returns all machines. */
+export async function selectMachines(queries: Queries): Promise<SeenMachine[]> {
+  const rows = await queries.execute<ReadMachine>(sql`
+    select ${COLUMNS} from ${machines} order by node_id limit ${MACHINES_MAX}`);
+  return rows.map(toMachine);
+}
+
+export async function selectMachine(queries: Queries, node_id: string): Promise<MachineRow | undefined> {
+  const [row] = await queries.select().from(machines).where(eq(machines.node_id, node_id));
+  return row;
+}
+
+/** Gives a machine up unless its holder or its beat has changed since it was judged. Returns whether it was given up. */
+export async function giveUp(tx: Tx, { node_id, holder, beat }: Holding & { beat: number }): Promise<boolean> {
+  const rows = await tx
+    .select({ node_id: machines.node_id })
+    .from(machines)
+    .where(
+      and(
+        eq(machines.node_id, node_id),
+        eq(machines.holder, holder),
+        eq(machines.beat, beat),
+        inArray(machines.state, ['up', 'resting']),
+      ),
+    )
+    // Waits for transactions that take work for the machine, see `lockHeld`.
+    .for('update');
+  if (rows.length === 0) return false;
+  await tx.update(machines).set({ state: 'lost', state_ts: sql`now()` }).where(eq(machines.node_id, node_id));
+  await touch(tx, [topics.machines()]);
+  return true;
+}
+
+/** Records that the process of a machine was stopped. */
+export async function setStopped(
+  tx: Tx,
+  { node_id, holder }: Holding,
+  { state, lost_after_ms }: { state: Extract<MachineState, 'resting' | 'stopped'>; lost_after_ms: number },
+): Promise<void> {
+  const rows = await tx
+    .update(machines)
+    .set({ state, state_ts: sql`now()`, beat: sql`${machines.beat} + 1`, lost_after_ms })
+    .where(and(eq(machines.node_id, node_id), eq(machines.holder, holder), eq(machines.state, 'up')))
+    .returning({ node_id: machines.node_id });
+  if (rows.length > 0) await touch(tx, [topics.machines()]);
+}
+
+/**
+ * Locks the row of a machine, so that it is not given up before the transaction ends. Returns undefined if the process may
+ * take no work for it: it is not the holder, or the machine is not up.
+ */
+export async function lockHeld(tx: Tx, { node_id, holder }: Holding): Promise<{ is_draining: boolean } | undefined> {
+  const [row] = await tx
+    .select({ drain_ts: machines.drain_ts })
+    .from(machines)
+    .where(and(eq(machines.node_id, node_id), eq(machines.holder, holder), eq(machines.state, 'up')))
+    // Unlike a stronger lock, it does not keep the beat waiting.
+    .for('key share');
+  return row && { is_draining: row.drain_ts !== null };
+}
+
+/** Waits for the transactions that take work for a machine, see `lockHeld`. */
+export async function awaitTaking(tx: Tx, node_id: string): Promise<void> {
+  await tx.select({ node_id: machines.node_id }).from(machines).where(eq(machines.node_id, node_id)).for('update');
+}
+
+/** Returns whether a datacenter has a machine besides this one that takes servers. */
+export async function isAnyOtherTaking(
+  queries: Queries,
+  { node_id, datacenter_id }: Pick<MachineRow, 'node_id' | 'datacenter_id'>,
+): Promise<boolean> {
+  const rows = await queries
+    .select({ node_id: machines.node_id })
+    .from(machines)
+    .where(
+      and(
+        eq(machines.datacenter_id, datacenter_id),
+        ne(machines.node_id, node_id),
+        eq(machines.state, 'up'),
+        isNull(machines.drain_ts),
+      ),
+    )
+    .limit(1);
+  return rows.length > 0;
+}
+
+/**
+ * Begins to drain a machine, or changes its deadline; `null` ends the drain. Uses the clock of the database, as the check of
+ * the deadline does. Returns false if there is no such machine.
+ */
+export async function setDrain(
+  tx: Tx,
+  node_id: string,
+  drain: { deadline_ms: number | undefined } | null,
+): Promise<boolean> {
+  const { deadline_ms } = drain ?? {};
+  const rows = await tx
+    .update(machines)
+    .set({
+      drain_ts: drain ? sql`coalesce(${machines.drain_ts}, now())` : null,
+      drain_deadline_ts: deadline_ms === undefined ? null : sql`now() + ${deadline_ms}::bigint * interval '1 ms'`,
+    })
+    .where(eq(machines.node_id, node_id))
+    .returning({ node_id: machines.node_id });
+  if (rows.length > 0) await touch(tx, [topics.machines()]);
+  return rows.length > 0;
+}
+
+/** Time for the machines of a restored database to start, before they are given up. */
+const RESTORED_REST_MS = 600_000;
+
+/** Makes all machines of a restored database rest. An older database has none. */
+export async function setAllResting(queries: Queries): Promise<void> {
+  const [table] = await queries.execute<{ name: string | null }>(sql`select to_regclass('machines')::text as name`);
+  if (!table?.name) return;
+  const rest = { state: 'resting', lost_after_ms: RESTORED_REST_MS } as const;
+  await queries.update(machines).set(rest).where(eq(machines.state, 'up'));
+}
+
+const FORGOTTEN_AT_ONCE_MAX = 100;
+
+/** Deletes machines that have been stopped or lost for longer than a time. Returns how many; more may remain. */
+export async function deleteGone(queries: Queries, longer_than_ms: number): Promise<number> {
+  const is_old = sql`${machines.state_ts} < now() - ${longer_than_ms}::bigint * interval '1 ms'`;
+  const gone = queries
+    .select({ node_id: machines.node_id })
+    .from(machines)
+    .where(and(inArray(machines.state, ['stopped', 'lost']), is_old))
+    .orderBy(asc(machines.state_ts))
+    .limit(FORGOTTEN_AT_ONCE_MAX);
+  const rows = await queries
+    .delete(machines)
+    .where(inArray(machines.node_id, gone))
+    .returning({ node_id: machines.node_id });
+  return rows.length;
+}

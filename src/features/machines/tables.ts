@@ -1,0 +1,44 @@
+import { bigint, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/**
+ * `up`: a process raises its beat. `resting`: its process was stopped, and its servers run on. `stopped`: its process was
+ * stopped, and no server is left. `lost`: it was given up, with its servers.
+ */
+export const MACHINE_STATES = ['up', 'resting', 'stopped', 'lost'] as const;
+export type MachineState = (typeof MACHINE_STATES)[number];
+
+/** The machines that run game servers: one for each data directory. Each process of the service is one. */
+export const machines = pgTable('machines', {
+  node_id: uuid().primaryKey(),
+  datacenter_id: uuid().notNull(),
+  /** The name of its host, for operators. */
+  name: text().notNull(),
+  /** Identifies its data directory, and the boot of its host. A copy of the directory has another one. */
+  place: text().notNull(),
+  /** The process that may take work for it. Changes at each start, and at each return after it was given up. */
+  holder: uuid().notNull(),
+  /** Raised by the holder. Only whether it changes matters. */
+  beat: bigint({ mode: 'number' }).notNull(),
+  /** When it was raised last, by the clock of the database. Not used to judge a machine. */
+  beat_ts: moment().notNull(),
+  state: text({ enum: MACHINE_STATES }).notNull(),
+  state_ts: moment().notNull(),
+  /** How long its beat may stay the same until it is given up. */
+  lost_after_ms: integer().notNull(),
+  /** Since when it takes no new servers. Null unless it is being drained. */
+  drain_ts: moment(),
+  /** When its last lobbies end. Null for never. */
+  drain_deadline_ts: moment(),
+});
+
+export type MachineRow = typeof machines.$inferSelect;
+
+/** A machine's row when it was read, and what depended on the clock of the database. */
+export type SeenMachine = MachineRow & {
+  /** Whether the deadline of its drain is over. */
+  is_drain_over: boolean;
+  /** Whether it was given up long ago, so that others remove what it left in a cluster. */
+  is_abandoned: boolean;
+};

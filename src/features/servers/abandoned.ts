@@ -1,0 +1,32 @@
+import type { Database } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { forEachAtOnce } from '../../platform/pacing.ts';
+import type { Machines } from '../machines/machines.ts';
+import type { Runtime } from './runtimes/runtime.ts';
+import * as store from './store.ts';
+
+const AT_ONCE_MAX = 8;
+
+interface AbandonedDependencies {
+  database: Database;
+  events: Events;
+  runtime: Pick<Runtime, 'others'>;
+  machines: Pick<Machines, 'abandoned'>;
+}
+
+/**
+ * Removes what machines left in a cluster that were given up and did not come back. Every machine of the cluster does this, and
+ * repeating it is harmless. Servers that have not ended stay, because a machine that comes back starts new ones.
+ */
+export async function removeAbandoned({ database, events, runtime, machines }: AbandonedDependencies): Promise<void> {
+  const { others } = runtime;
+  const machine_ids = machines.abandoned();
+  if (!others || machine_ids.length === 0) return;
+  const listed = await others.list(machine_ids);
+  const open = await store.selectNotEnded(database.queries, listed);
+  const left = listed.filter((server_id) => !open.has(server_id));
+  await forEachAtOnce(left, AT_ONCE_MAX, async (server_id) => {
+    await others.remove(server_id);
+    events.emit({ event: 'server_leftover_removed', server_id });
+  });
+}

@@ -1,0 +1,77 @@
+import { type Call, readToPod, type ServerOrder } from '../pod-messages.ts';
+
+const RECONNECT_FIRST_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
+/** A machine that cannot be reached may drop everything without a word. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+interface ConnectionOptions {
+  order: Pick<ServerOrder, 'url' | 'token'>;
+  /** Performs a call of the machine. */
+  perform(call: Call): Promise<unknown>;
+  /** Returns the state, which is sent after each change. */
+  readState(): object;
+}
+
+/** The connection of a pod to the machine that started it, also over restarts of that machine. */
+export class MachineConnection {
+  #socket: WebSocket | undefined;
+  #sent = '';
+
+  constructor(private readonly options: ConnectionOptions) {}
+
+  /** Connects, and again whenever the connection ends. Never resolves: the process ends. */
+  async keepOpen(): Promise<never> {
+    for (let failures = 0; ; failures += 1) {
+      if (await this.#connect()) failures = 0;
+      const pause_ms = Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** failures);
+      await Bun.sleep(pause_ms * (0.5 + Math.random() / 2));
+    }
+  }
+
+  /** Sends the state unless the machine has it. */
+  sendState(): void {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    const state = JSON.stringify({ state: this.options.readState() });
+    if (state !== this.#sent) this.#socket.send(state);
+    this.#sent = state;
+  }
+
+  /** Connects until the connection ends. Returns whether there was one. */
+  async #connect(): Promise<boolean> {
+    const { url, token } = this.options.order;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const options: Bun.WebSocketOptions = { headers: { authorization: `Bearer ${token}` } };
+    const socket = new WebSocket(url, options as unknown as string[]);
+    const timer = setTimeout(() => socket.close(), CONNECT_TIMEOUT_MS);
+    let has_opened = false;
+    this.#sent = '';
+    this.#socket = socket;
+    socket.onopen = () => {
+      clearTimeout(timer);
+      has_opened = true;
+      this.sendState();
+    };
+    socket.onmessage = ({ data }) => void this.#answer(socket, String(data));
+    socket.onerror = () => {};
+    socket.onclose = () => resolve(has_opened);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #answer(socket: WebSocket, text: string): Promise<void> {
+    try {
+      const { call, ...rest } = readToPod(text);
+      const result = await this.options.perform(rest);
+      // The machine knows the end of the program before it knows that it was killed.
+      this.sendState();
+      socket.send(JSON.stringify({ answer: call, result }));
+    } catch (cause) {
+      console.error(cause);
+      socket.close();
+    }
+  }
+}

@@ -1,0 +1,225 @@
+import { Type } from '@sinclair/typebox';
+import { ServiceError } from '../../../../platform/errors.ts';
+import { forEachAtOnce } from '../../../../platform/pacing.ts';
+import type { LogStream } from '../../tables.ts';
+import type {
+  Observation,
+  OutputPiece,
+  OutputQuery,
+  Runtime,
+  ServerHandle,
+  Started,
+  StartOrder,
+  UsageReading,
+} from '../runtime.ts';
+import { type ApiClient, ApiRefusal, ApiUnreachable } from './api-client.ts';
+import { createNodeAddresses } from './node-addresses.ts';
+import { createPackedBuilds } from './packed-builds.ts';
+import { PodAway } from './pod-connection.ts';
+import { BUILD_ANNOTATION, FINALIZER, LABELS, makePod, nameOf, type PodOptions, selectorOf } from './pod-manifest.ts';
+import { Piece, Usage } from './pod-messages.ts';
+import { observePod } from './pod-observation.ts';
+import type { PodPort } from './pod-port.ts';
+import type { Pod } from './pod-shapes.ts';
+import { Pods } from './pods.ts';
+import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-states.ts';
+
+const CALLS_AT_ONCE_MAX = 16;
+/** Time for a pod without a connection to end, before its process counts as left. */
+const END_TIMEOUT_MS = 10_000;
+/** Time for the first list of the pods when the service starts. */
+const FIRST_LIST_TIMEOUT_MS = 5_000;
+const POLL_MS = 100;
+const ACCEPTED = 'its pod is being made';
+const NODE_LOST = { ...UNKNOWN_END, reason: 'its node was lost', is_disturbance: true } as const;
+
+export interface KubernetesRuntimeOptions extends PodOptions {
+  client: ApiClient;
+  namespace: string;
+  pod_port: PodPort;
+  /** The address of the service in the variables of servers. */
+  api_url: string;
+  /** The address at which pods reach the service. */
+  api_url_for_pods: string;
+  onLost(cause: unknown): void;
+}
+
+/** Opens the runtime that runs each server as a pod of a Kubernetes cluster. Disposing of it leaves the pods. */
+export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): Promise<Runtime & AsyncDisposable> {
+  const { client, namespace, pod_port, machine_id, api_url, api_url_for_pods, onLost } = options;
+  const stopping = new AbortController();
+  const builds = createPackedBuilds();
+  let notify = () => {};
+  const onChange = () => notify();
+  const selector = selectorOf(machine_id);
+  const pods = new Pods({ client, namespace, selector, onLost, onChange, signal: stopping.signal });
+  const states = new ServerStates({ pods, pod_port, addressOfNode: createNodeAddresses(client) });
+  const podOf = (server_id: string) => pods.find(nameOf(server_id));
+
+  pod_port.serve({
+    onChange,
+    openBuild(server_id) {
+      const directory = podOf(server_id)?.metadata.annotations?.[BUILD_ANNOTATION];
+      return directory === undefined ? undefined : builds.open(directory);
+    },
+  });
+
+  async function start(order: StartOrder): Promise<Started> {
+    const { server_id } = order;
+    const seen = await states.observe({ server_id, identity: undefined });
+    if (seen.is === 'running' || seen.is === 'pending') return seen;
+    try {
+      if (seen.is === 'unreachable') throw new ApiUnreachable('the node of its earlier pod does not answer');
+      if (seen.is === 'ended') await removePod(server_id);
+      await createPod(order);
+    } catch (cause) {
+      if (cause instanceof ApiUnreachable) throw new ServiceError('SERVERS_CLUSTER_UNAVAILABLE', {}, { cause });
+      states.setEnd(server_id, UNKNOWN_END);
+      if (!(cause instanceof ApiRefusal)) throw cause;
+      const error = `the cluster refused its pod: ${cause.message}`;
+      throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error }, { cause });
+    }
+    return { is: 'pending', identity: identityOf(server_id), reason: ACCEPTED };
+  }
+
+  async function createPod(order: StartOrder): Promise<void> {
+    const { server_id, build, resources } = order;
+    const { token, ...urls } = pod_port.addressOf(server_id);
+    const { sha256, bytes: build_bytes } = await builds.facts(build.directory);
+    const build_order = { url: urls.build, token, sha256 };
+    const server_order = {
+      ...{ url: urls.socket, token, memory: resources.memory, is_script: build.kind === 'javascript' },
+      command: [...build.command, ...order.arguments],
+      environment: replaceApi(order.environment),
+    };
+    const manifest = makePod({ order, build: build_order, build_bytes, server: server_order }, options);
+    if (await pods.create(manifest)) return;
+    // An earlier call created it, and its answer was lost.
+    const pod = await pods.read(nameOf(server_id));
+    if (!pod) throw new ApiUnreachable('the cluster changes its quotas, or removes an earlier pod');
+    if (pod.metadata.labels?.[LABELS.machine] !== machine_id) {
+      throw new ApiRefusal(409, `another Muster has a pod with the name ${nameOf(server_id)}`);
+    }
+  }
+
+  /** Replaces the address of the API in a server's variables by the one for pods. */
+  function replaceApi(environment: Record<string, string>): Record<string, string> {
+    const replace = (value: string) =>
+      value === api_url || value.startsWith(`${api_url}/`) ? api_url_for_pods + value.slice(api_url.length) : value;
+    return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, replace(value)]));
+  }
+
+  async function stop({ server_id }: ServerHandle): Promise<boolean> {
+    const pod = podOf(server_id);
+    if (!pod) return pods.is_known;
+    const connection = pod_port.connectionOf(server_id);
+    if (!connection) return observePod(pod).is === 'ended';
+    if (connection.end) return true;
+    return (await connection.call(Type.Object({}), { do: 'stop' }).catch(unlessAway)) !== undefined;
+  }
+
+  /** Kills a server. Returns whether it has ended completely. */
+  async function killOne(server: ServerHandle): Promise<boolean> {
+    const { server_id } = server;
+    const pod = podOf(server_id);
+    if (!pod) return pods.is_known;
+    const connection = pod_port.connectionOf(server_id);
+    if (connection) {
+      await connection.call(Type.Object({}), { do: 'kill' });
+      return true;
+    }
+    const seen = observePod(pod);
+    if (seen.is === 'ended' || states.hasEnd(server_id)) return true;
+    const before = await states.observe(server);
+    await pods.end(pod.metadata.name, seen.is === 'running' ? 1 : 0);
+    // A node that does not answer ends the pod as soon as it is back.
+    if (seen.is === 'running' && !(await hasEnded(server_id))) return false;
+    const end = before.is === 'ended' ? before : UNKNOWN_END;
+    states.setEnd(server_id, seen.is === 'unreachable' ? NODE_LOST : end);
+    return true;
+  }
+
+  async function hasEnded(server_id: string): Promise<boolean> {
+    for (const started = performance.now(); performance.now() - started < END_TIMEOUT_MS; ) {
+      const pod = podOf(server_id);
+      if (!pod || observePod(pod).is === 'ended') return true;
+      await Bun.sleep(POLL_MS);
+    }
+    return false;
+  }
+
+  async function readOutput({ server_id }: ServerHandle, stream: LogStream, query: OutputQuery): Promise<OutputPiece> {
+    const { from = '0', ...limits } = query;
+    const connection = pod_port.connectionOf(server_id);
+    if (!connection || connection.sizes[stream] === Number(from)) return pieceAt(Number(from));
+    const { start, bytes, ...piece } = await connection.call(Piece, { do: 'read', stream, from, ...limits });
+    return { ...pieceAt(start), ...piece, bytes: Buffer.from(bytes, 'base64') };
+  }
+
+  async function removePod(server_id: string): Promise<void> {
+    // Without an answer, the cluster ends its container.
+    await pod_port.connectionOf(server_id)?.call(Type.Object({}), { do: 'leave' }).catch(unlessAway);
+    if (podOf(server_id)) await pods.remove(nameOf(server_id), FINALIZER);
+    states.forget(server_id);
+  }
+
+  const serverIdsOf = (some: Pod[]) => some.flatMap(({ metadata }) => metadata.labels?.[LABELS.server] ?? []);
+  const list = (): ServerHandle[] => serverIdsOf(pods.list()).map((server_id) => ({ server_id, identity: undefined }));
+
+  const started_at = performance.now();
+  while (!pods.is_known && performance.now() - started_at < FIRST_LIST_TIMEOUT_MS) await Bun.sleep(POLL_MS);
+
+  return {
+    kinds: ['archive', 'javascript'],
+    has_remote_servers: true,
+    start,
+    stop,
+    readOutput,
+    remove: removePod,
+    list: async () => list(),
+    others: {
+      list: async (machine_ids) => serverIdsOf((await pods.select(selectorOf(...machine_ids))).pods),
+      remove: (server_id) => pods.remove(nameOf(server_id), FINALIZER),
+    },
+    async observe(servers) {
+      const observed = new Map<string, Observation>();
+      await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async (server) => {
+        observed.set(server.server_id, await states.observe(server));
+      });
+      return observed;
+    },
+    async kill(servers) {
+      const gone = new Set<string>();
+      await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async (server) => {
+        if (!mayHavePod(server) || (await killOne(server).catch(unlessAway))) gone.add(server.server_id);
+      });
+      return gone;
+    },
+    async readUsage(servers) {
+      const used = new Map<string, UsageReading>();
+      await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
+        const connection = pod_port.connectionOf(server_id);
+        const reading = connection && (await connection.call(Usage, { do: 'usage' }).catch(unlessAway));
+        if (reading) used.set(server_id, reading);
+      });
+      return used;
+    },
+    onChange(listener) {
+      notify = listener;
+    },
+    async [Symbol.asyncDispose]() {
+      stopping.abort();
+      await pods.stopped;
+    },
+  };
+}
+
+function pieceAt(start: number): OutputPiece {
+  const resumeAfter = (bytes: number) => String(start + bytes);
+  return { bytes: new Uint8Array(), skipped_bytes: 0, has_more: false, resumeAfter };
+}
+
+/** The next round tries again. */
+function unlessAway(error: unknown): undefined {
+  if (!(error instanceof ApiUnreachable || error instanceof PodAway)) throw error;
+}

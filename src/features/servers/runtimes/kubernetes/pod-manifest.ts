@@ -1,0 +1,131 @@
+import { ServiceError } from '../../../../platform/errors.ts';
+import type { DiskUse, StartOrder } from '../runtime.ts';
+import { type BuildOrder, encodeOrder, type ServerOrder } from './pod-messages.ts';
+import { POD_COMMANDS, POD_FOLDERS, POD_ORDER } from './pod-names.ts';
+
+export const LABELS = { machine: 'muster.internal/machine', server: 'muster.internal/server' } as const;
+export const BUILD_ANNOTATION = 'muster.internal/build';
+/** Keeps an ended pod in the API until its end is recorded. */
+export const FINALIZER = 'muster.internal/end';
+export const CONTAINERS = { build: 'build', server: 'server' } as const;
+
+/** The user of all pods, a number that machines give to no user. */
+const USER_ID = 10_001;
+/** Memory of the first process, beside that of the server. */
+const FIRST_PROCESS_MIB = 96;
+/** What a pod is expected to have on the disk, for its place. It may have more. */
+const DISK_REQUEST = '64Mi';
+/** Bytes of logs that wait to be fetched. */
+const OUTPUT_BYTES_MAX = 1_024 ** 3;
+/** Time for a server to end if others than Muster delete its pod, such as a drain of the node. */
+const GRACE_SECONDS = 60;
+/** The longest text that a program gets in a variable is 128 KiB (execve(2)). */
+const ORDER_CHARACTERS_MAX = 120 * 1_024;
+
+export const nameOf = (server_id: string) => `muster-${server_id}`;
+export const selectorOf = (...machine_ids: string[]) => `${LABELS.machine} in (${machine_ids.join(',')})`;
+
+export interface PodOptions {
+  machine_id: string;
+  /** Muster's own image. */
+  image: string;
+  /** The most that a server may have on the disk; undefined for no limit. */
+  disk_max: DiskUse | undefined;
+}
+
+interface PodOrder {
+  order: StartOrder;
+  build: BuildOrder;
+  /** What the files of the build take on the disk. */
+  build_bytes: number;
+  server: ServerOrder;
+}
+
+/** Returns the pod of a server. Throws an error for a server that no pod can run. */
+export function makePod(
+  { order, build, build_bytes, server }: PodOrder,
+  { machine_id, image, disk_max }: PodOptions,
+): object {
+  const { server_id, resources, ports } = order;
+  if (Object.values(ports).some(({ port_range }) => port_range !== undefined)) {
+    throw refusal('a pod of the cluster has no port ranges; give it single ports');
+  }
+  const encoded = encodeOrder(server);
+  if (encoded.length > ORDER_CHARACTERS_MAX) {
+    throw refusal('its arguments and its environment are too long for a pod; shorten them');
+  }
+  const numbers = { cpu: `${resources.cpu}m`, memory: `${resources.memory + FIRST_PROCESS_MIB}Mi` };
+  // The kubelet counts all volumes of a pod. What the server itself writes has the limit of its folder.
+  const disk = disk_max && { 'ephemeral-storage': String(disk_max.bytes + build_bytes + OUTPUT_BYTES_MAX) };
+  const security = {
+    ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+  };
+  const container = { image, imagePullPolicy: 'IfNotPresent', securityContext: security };
+  const volume = (name: keyof typeof POD_FOLDERS, readOnly = false) => ({
+    ...{ name, mountPath: POD_FOLDERS[name], readOnly },
+  });
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: nameOf(server_id),
+      labels: {
+        'app.kubernetes.io/managed-by': 'muster',
+        [LABELS.machine]: machine_id,
+        [LABELS.server]: server_id,
+      },
+      annotations: {
+        [BUILD_ANNOTATION]: order.build.directory,
+        'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false',
+      },
+      finalizers: [FINALIZER],
+    },
+    spec: {
+      ...{ restartPolicy: 'Never', automountServiceAccountToken: false, enableServiceLinks: false },
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      securityContext: {
+        ...{ runAsNonRoot: true, runAsUser: USER_ID, runAsGroup: USER_ID, fsGroup: USER_ID },
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      volumes: [
+        { name: 'build', emptyDir: {} },
+        { name: 'work', emptyDir: disk_max ? { sizeLimit: String(disk_max.bytes) } : {} },
+        { name: 'output', emptyDir: { sizeLimit: String(OUTPUT_BYTES_MAX) } },
+      ],
+      initContainers: [
+        {
+          ...container,
+          ...{ name: CONTAINERS.build, args: [POD_COMMANDS.build] },
+          env: [{ name: POD_ORDER, value: encodeOrder(build) }],
+          // Equal to those of the server, so that the pod is the last to be evicted (QoS class Guaranteed).
+          resources: { limits: numbers, requests: numbers },
+          volumeMounts: [volume('build'), volume('work')],
+        },
+      ],
+      containers: [
+        {
+          ...container,
+          ...{ name: CONTAINERS.server, args: [POD_COMMANDS.server] },
+          env: [{ name: POD_ORDER, value: encoded }],
+          ports: Object.values(ports).flatMap(({ protocol, internal_port, public_port }) =>
+            internal_port === undefined || public_port === undefined
+              ? []
+              : [
+                  {
+                    ...{ containerPort: internal_port, hostPort: public_port },
+                    protocol: protocol === 'udp' ? 'UDP' : 'TCP',
+                  },
+                ],
+          ),
+          resources: {
+            limits: { ...numbers, ...disk },
+            requests: { ...numbers, ...(disk && { 'ephemeral-storage': DISK_REQUEST }) },
+          },
+          volumeMounts: [volume('build', true), volume('work'), volume('output')],
+        },
+      ],
+    },
+  };
+}
+
+const refusal = (error: string) => new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error });

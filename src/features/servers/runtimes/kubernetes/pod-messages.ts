@@ -1,0 +1,97 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { POD_ORDER } from './pod-names.ts';
+
+const REASON_CHARACTERS_MAX = 300;
+const WRITTEN_MAX = 10_000;
+
+/** What the container needs that fetches a build. */
+export const BuildOrder = Type.Object({
+  url: Type.String(),
+  token: Type.String(),
+  sha256: Type.String(),
+});
+export type BuildOrder = Static<typeof BuildOrder>;
+
+/** What the first process of a server needs. */
+export const ServerOrder = Type.Object({
+  /** The address of the socket to the machine that started the pod. */
+  url: Type.String(),
+  token: Type.String(),
+  command: Type.Array(Type.String()),
+  is_script: Type.Boolean(),
+  environment: Type.Record(Type.String(), Type.String()),
+  /** Megabytes, for the sentence about a server that exceeded it. */
+  memory: Type.Integer(),
+});
+export type ServerOrder = Static<typeof ServerOrder>;
+
+/** How the program of a server ended. */
+const End = Type.Object({
+  exit_code: Type.Union([Type.Integer({ minimum: 0, maximum: 255 }), Type.Null()]),
+  exit_signal: Type.Union([Type.String({ pattern: '^SIG[A-Z0-9]{1,10}$' }), Type.Null()]),
+  reason: Type.Optional(Type.String({ maxLength: REASON_CHARACTERS_MAX })),
+});
+export type End = Static<typeof End>;
+
+const Sizes = Type.Object({ std_out: Type.Integer(), std_err: Type.Integer() });
+export type Sizes = Static<typeof Sizes>;
+
+/** Output of a server. */
+export const Piece = Type.Object({
+  /** Base64. */
+  bytes: Type.String(),
+  /** The offset of the first byte. */
+  start: Type.Integer(),
+  skipped_bytes: Type.Integer(),
+  has_more: Type.Boolean(),
+  written: Type.Array(Type.Object({ until: Type.Integer(), age_ms: Type.Number() }), { maxItems: WRITTEN_MAX }),
+});
+export type Piece = Static<typeof Piece>;
+
+export const Usage = Type.Object({ cpu_ms: Type.Number(), memory_bytes: Type.Optional(Type.Number()) });
+
+/** From the first process of a pod: its state, after each change, or the answer to a call. */
+const FromPod = Type.Union([
+  Type.Object({ state: Type.Object({ sizes: Sizes, end: Type.Optional(End) }) }),
+  Type.Object({ answer: Type.Integer(), result: Type.Unknown() }),
+]);
+
+/** A call of the first process of a pod. */
+const Call = Type.Union([
+  Type.Object({
+    do: Type.Literal('read'),
+    stream: Type.Union([Type.Literal('std_out'), Type.Literal('std_err')]),
+    from: Type.Optional(Type.String({ pattern: '^\\d{1,15}$' })),
+    bytes_max: Type.Integer(),
+    backlog_bytes_max: Type.Integer(),
+  }),
+  /** stop: SIGTERM. kill: ends all processes of the server. leave: ends the first process, and so the container. */
+  Type.Object({ do: Type.Union([Type.Literal('stop'), Type.Literal('kill'), Type.Literal('leave')]) }),
+  Type.Object({ do: Type.Literal('usage') }),
+]);
+export type Call = Static<typeof Call>;
+const ToPod = Type.Intersect([Type.Object({ call: Type.Integer() }), Call]);
+
+const parser =
+  <Shape extends typeof FromPod | typeof ToPod>(shape: Shape) =>
+  (text: string): Static<Shape> => {
+    const value: unknown = JSON.parse(text);
+    if (!Value.Check(shape, value)) throw new Error('a message between a pod and its machine has an unknown shape');
+    return value;
+  };
+export const readFromPod = parser(FromPod);
+export const readToPod = parser(ToPod);
+
+/** Returns an order as the text of an environment variable, in which Kubernetes expands nothing. */
+export const encodeOrder = (order: BuildOrder | ServerOrder) => Buffer.from(JSON.stringify(order)).toString('base64');
+
+/** Reads the order of a container. */
+export function decodeOrder<Shape extends typeof BuildOrder | typeof ServerOrder>(
+  shape: Shape,
+  text: string,
+): Static<Shape> {
+  const value: unknown = JSON.parse(Buffer.from(text, 'base64').toString());
+  if (!Value.Check(shape, value)) throw new Error(`${POD_ORDER} is of another release of Muster`);
+  return value;
+}

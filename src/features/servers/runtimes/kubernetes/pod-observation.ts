@@ -1,0 +1,156 @@
+import { exitStatusOf } from '../process/exit-status.ts';
+import { CONTAINERS } from './pod-manifest.ts';
+import type { Pod } from './pod-shapes.ts';
+
+/** What the cluster says of a server. */
+export type SeenPod =
+  /** It does not run yet. `is_hopeless`: it will not run without a change by its operator. */
+  | { is: 'pending'; reason: string; is_hopeless: boolean }
+  | { is: 'running' }
+  | { is: 'unreachable'; since: Date }
+  | ({ is: 'ended'; exit_code: number | null; exit_signal: string | null } & EndCause);
+
+/** Why a pod ended, if it did not end by itself. */
+interface EndCause {
+  reason?: string;
+  /** Whether neither the program nor Muster caused it, but the cluster or its operator. */
+  is_disturbance?: true;
+}
+
+type ContainerState = NonNullable<NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number]['state']>;
+
+const MESSAGE_CHARACTERS_MAX = 300;
+
+/** Reasons why a container waits, in words for a game developer. */
+const WAITING: Record<string, string> = {
+  PodInitializing: 'its build is being fetched',
+  ContainerCreating: 'its pod is being set up',
+  ErrImagePull: 'the image of Muster cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_IMAGE',
+  ImagePullBackOff:
+    'the image of Muster cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_IMAGE',
+  ErrImageNeverPull: 'the image of Muster is not on its node: tell the operator',
+  InvalidImageName: 'the name of the image of Muster is wrong: tell the operator to check MUSTER_KUBERNETES_IMAGE',
+  CreateContainerConfigError: 'its node cannot set up the container: tell the operator',
+  CreateContainerError: 'its node cannot create the container: tell the operator',
+  RunContainerError: 'its node cannot start the container: tell the operator',
+};
+/** Reasons that do not pass by themselves. */
+const HOPELESS = new Set(Object.keys(WAITING).filter((reason) => /^(Err|ImagePull|Invalid|Create|Run)/.test(reason)));
+
+/** Messages of evictions of pods that exceeded a limit of their own. */
+const DISK_EXCEEDED = /exceeds the (total )?limit|exceeded its local ephemeral storage limit/;
+/** Reasons why a node ended or refused a pod, in words for a game developer. */
+const FAILED: Record<string, string> = {
+  Evicted: 'its node was short of room and ended it',
+  Preempting: 'its node ended it for a more important pod',
+  Terminated: 'its node was shut down',
+  NodeShutdown: 'its node was shut down',
+  Shutdown: 'its node was shut down',
+  NodeLost: 'its node was lost',
+  DeadlineExceeded: 'the cluster gave it no more time',
+  UnexpectedAdmissionError: 'its node refused it',
+  NodePorts: 'its node had no free port of its number',
+  HostPortConflict: 'its node had no free port of its number',
+};
+const OUT_OF = /^OutOf(\w+)$/;
+const OUT_OF_MEMORY = 'OOMKilled';
+/** The container's end is not known any more (kubernetes#104107). */
+const UNKNOWN = 'ContainerStatusUnknown';
+
+/** Returns what a pod says of its server. */
+export function observePod(pod: Pod): SeenPod {
+  const { status } = pod;
+  const state = stateOf(status?.containerStatuses, CONTAINERS.server);
+  if (state?.terminated && state.terminated.reason !== UNKNOWN && status?.reason === undefined) {
+    return { is: 'ended', ...endOf(state), ...causeOfEnd(pod, state) };
+  }
+  if (state?.terminated || status?.phase === 'Failed' || status?.phase === 'Succeeded') {
+    const fetching = stateOf(status?.initContainerStatuses, CONTAINERS.build)?.terminated;
+    const has_failed = fetching !== undefined && fetching.exitCode !== 0;
+    const cause = has_failed ? { reason: describeFetch(fetching) } : causeOfEnd(pod, state);
+    return { is: 'ended', exit_code: null, exit_signal: null, ...cause };
+  }
+  if (state?.running) {
+    const lost_at = nodeLostAt(pod);
+    return lost_at ? { is: 'unreachable', since: lost_at } : { is: 'running' };
+  }
+  return observePending(pod, state);
+}
+
+/** Returns why a pod was ended from outside; nothing if it was not. */
+export function findOutsideCause(pod: Pod): EndCause {
+  const { reason, message = '' } = pod.status ?? {};
+  if (reason === 'Evicted' && DISK_EXCEEDED.test(message)) {
+    return { reason: `it exceeded its room on the disk${quoted(message)}` };
+  }
+  const disturbance = describeDisturbance(pod);
+  return disturbance === undefined ? {} : { reason: disturbance, is_disturbance: true };
+}
+
+function describeDisturbance({ metadata, status }: Pod): string | undefined {
+  const { reason, message } = status ?? {};
+  const [, resource] = OUT_OF.exec(reason ?? '') ?? [];
+  if (resource !== undefined) return `its node has too little ${resource} left`;
+  const words = reason === undefined ? undefined : FAILED[reason];
+  if (words !== undefined) return `${words}${quoted(message)}`;
+  if (status?.phase === 'Failed' && reason !== undefined) return `its node ended it: ${reason}${quoted(message)}`;
+  return metadata.deletionTimestamp === undefined ? undefined : 'its pod was deleted from the cluster';
+}
+
+function observePending(pod: Pod, state: ContainerState | undefined): SeenPod {
+  const { status, spec } = pod;
+  const fetching = stateOf(status?.initContainerStatuses, CONTAINERS.build);
+  if (fetching?.terminated && fetching.terminated.exitCode !== 0) {
+    return { is: 'ended', exit_code: null, exit_signal: null, reason: describeFetch(fetching.terminated) };
+  }
+  const unplaced = status?.conditions?.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False');
+  if (unplaced) return { is: 'pending', reason: describeUnplaced(unplaced.message), is_hopeless: false };
+  if (spec?.nodeName === undefined) return { is: 'pending', reason: 'it waits for a node', is_hopeless: false };
+  const waiting = fetching?.waiting ?? state?.waiting;
+  // The server's container waits for the one that fetches the build, which may have its own trouble.
+  const { reason = 'ContainerCreating', message } = waiting ?? {};
+  const is_hopeless = HOPELESS.has(reason);
+  const words = WAITING[reason] ?? `its node says ${reason}`;
+  return { is: 'pending', reason: is_hopeless ? `${words}${quoted(message)}` : words, is_hopeless };
+}
+
+function describeUnplaced(message = ''): string {
+  const said = quoted(message);
+  if (/free ports/.test(message)) return `no node has its port free${said}`;
+  if (/Insufficient/.test(message)) return `no node has room for it${said}`;
+  return `no node can take it${said}`;
+}
+
+function describeFetch({ reason, message }: { reason?: string; message?: string }): string {
+  if (reason === OUT_OF_MEMORY) return 'its build could not be fetched: it has too little memory to unpack it';
+  return `its build could not be fetched${quoted(message)}`;
+}
+
+function causeOfEnd(pod: Pod, state: ContainerState | undefined): EndCause {
+  if (state?.terminated?.reason === OUT_OF_MEMORY) return { reason: 'it exceeded its memory' };
+  if (state?.terminated?.reason === 'StartError' || state?.terminated?.reason === 'ContainerCannotRun') {
+    return { reason: `its node could not start it${quoted(state.terminated.message)}` };
+  }
+  return findOutsideCause(pod);
+}
+
+function endOf(state: ContainerState) {
+  const { exitCode = 0 } = state.terminated ?? {};
+  return exitStatusOf(exitCode);
+}
+
+const quoted = (message = '') => {
+  const text = message.trim().slice(0, MESSAGE_CHARACTERS_MAX);
+  return text === '' ? '' : ` (${text})`;
+};
+
+function stateOf(statuses: NonNullable<Pod['status']>['containerStatuses'], name: string): ContainerState | undefined {
+  return statuses?.find((one) => one.name === name)?.state;
+}
+
+/** The cluster marks the pods of a silent node as not ready, and gives no reason. Kubelets give one. */
+function nodeLostAt({ status }: Pod): Date | undefined {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  if (ready?.status !== 'False' || ready.reason !== undefined) return undefined;
+  return new Date(ready.lastTransitionTime ?? 0);
+}

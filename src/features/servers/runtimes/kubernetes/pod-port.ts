@@ -1,0 +1,123 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Server } from 'bun';
+import { StartError } from '../../../../platform/errors.ts';
+import { isErrno } from '../../../../platform/processes.ts';
+import { PodConnection } from './pod-connection.ts';
+
+const MESSAGE_BYTES_MAX = 4 * 1_024 ** 2;
+/** Pods send no bodies. */
+const BODY_BYTES_MAX = 1_024;
+const IDLE_SECONDS = 60;
+/** Time in which a pod reads a piece of its build. */
+const BUILD_IDLE_SECONDS = 120;
+
+interface PodPortOptions {
+  /** The address at which pods reach this process. */
+  host: string;
+  port: number;
+  /** The key of the pods' tokens. A token is valid for one server. */
+  key: string;
+}
+
+/** What answers pods. */
+export interface PodSource {
+  /** Returns the files of a server's build as a tar; undefined if no such server starts. */
+  openBuild(server_id: string): ReadableStream<Uint8Array> | undefined;
+  /** Reports that a server may have changed. */
+  onChange(): void;
+}
+
+/** The port to which pods connect: for their builds, their output, and the end of their programs. */
+export interface PodPort extends AsyncDisposable {
+  /** The address of the port for a server's pod. Throws nothing: the pod may connect later. */
+  addressOf(server_id: string): { socket: string; build: string; token: string };
+  connectionOf(server_id: string): PodConnection | undefined;
+  /** Sets what answers. */
+  serve(source: PodSource): void;
+}
+
+interface Visit {
+  server_id: string;
+  connection: PodConnection | undefined;
+}
+
+/** Opens the port for pods. Throws StartError if it is in use. */
+export function openPodPort({ host, port, key }: PodPortOptions): PodPort {
+  const connections = new Map<string, PodConnection>();
+  let source: PodSource | undefined;
+  const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
+
+  function isAllowed(request: Request, server_id: string): boolean {
+    const given = Buffer.from(request.headers.get('authorization') ?? '');
+    const expected = Buffer.from(`Bearer ${tokenOf(server_id)}`);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  }
+
+  function answer(request: Request, server: Server<Visit>): Response | undefined {
+    const [, pods, server_id = '', part, ...more] = new URL(request.url).pathname.split('/');
+    const is_known = pods === 'pods' && more.length === 0 && request.method === 'GET';
+    // An unknown address and a wrong token look alike.
+    if (!is_known || !isAllowed(request, server_id)) return new Response('not found\n', { status: 404 });
+    if (part === 'socket') {
+      if (server.upgrade(request, { data: { server_id, connection: undefined } })) return undefined;
+      return new Response('a WebSocket is expected\n', { status: 426 });
+    }
+    if (part !== 'build') return new Response('not found\n', { status: 404 });
+    const build = source?.openBuild(server_id);
+    // After a restart, the pods may not be known yet.
+    if (!build) return new Response('no such pod is known\n', { status: 503 });
+    server.timeout(request, BUILD_IDLE_SECONDS);
+    return new Response(build, { headers: { 'content-type': 'application/x-tar' } });
+  }
+
+  const listener = listen({
+    ...{ hostname: host.includes(':') ? '::' : '0.0.0.0', port, fetch: answer, maxRequestBodySize: BODY_BYTES_MAX },
+    error: () => new Response('the build cannot be read\n', { status: 500 }),
+    websocket: {
+      ...{ maxPayloadLength: MESSAGE_BYTES_MAX, idleTimeout: IDLE_SECONDS, perMessageDeflate: false },
+      open(socket) {
+        const { server_id } = socket.data;
+        const connection = new PodConnection(socket);
+        // A pod that connects again has not yet noticed the end of its earlier connection, or we have not.
+        connections.get(server_id)?.close();
+        socket.data.connection = connection;
+        connections.set(server_id, connection);
+        source?.onChange();
+      },
+      message(socket, text) {
+        try {
+          if (socket.data.connection?.receive(String(text))) source?.onChange();
+        } catch {
+          socket.close();
+        }
+      },
+      close({ data: { server_id, connection } }) {
+        connection?.lose();
+        if (connections.get(server_id) === connection) connections.delete(server_id);
+        source?.onChange();
+      },
+    },
+  });
+
+  return {
+    addressOf(server_id) {
+      const place = `${host.includes(':') ? `[${host}]` : host}:${listener.port}/pods/${server_id}`;
+      return { socket: `ws://${place}/socket`, build: `http://${place}/build`, token: tokenOf(server_id) };
+    },
+    connectionOf: (server_id) => connections.get(server_id),
+    serve(own) {
+      source = own;
+    },
+    [Symbol.asyncDispose]: () => listener.stop(true),
+  };
+}
+
+function listen(options: Bun.Serve.Options<Visit>): Server<Visit> {
+  try {
+    return Bun.serve<Visit>(options);
+  } catch (cause) {
+    if (!isErrno(cause, 'EADDRINUSE')) throw cause;
+    const { port } = options as { port: number };
+    throw new StartError(`Port ${port} is in use: set MUSTER_KUBERNETES_PORT to another one, for pods.`, { cause });
+  }
+}

@@ -1,0 +1,175 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Static } from '@sinclair/typebox';
+import { type ApiClient, ApiRefusal } from './api-client.ts';
+import { Pod, PodEvent, PodList } from './pod-shapes.ts';
+
+const LIST_PAGE = '500';
+const BACKOFF_FIRST_MS = 200;
+const BACKOFF_MAX_MS = 10_000;
+const [NOT_FOUND, CONFLICT, GONE] = [404, 409, 410];
+
+interface PodsOptions {
+  client: ApiClient;
+  namespace: string;
+  /** Selects the pods of this machine. */
+  selector: string;
+  onChange(): void;
+  /** Reports that the API server does not answer, once until it does again. */
+  onLost(cause: unknown): void;
+  signal: AbortSignal;
+}
+
+/** The pods of this machine in a cluster: a copy that a watch keeps current, and the calls that change them. */
+export class Pods {
+  readonly #by_name = new Map<string, Pod>();
+  /** Pods that were removed, until the watch says so as well. */
+  readonly #removed = new Set<string>();
+  readonly #path: string;
+  /** The last version that a list or a watch had. A list of an earlier one is of a cluster that was restored. */
+  #version = 0;
+  /** Whether the pods have been listed at least once. */
+  is_known = false;
+  /** Resolves when the watch has ended, after the signal was aborted. */
+  readonly stopped: Promise<void>;
+
+  constructor(private readonly options: PodsOptions) {
+    this.#path = `/api/v1/namespaces/${options.namespace}/pods`;
+    this.stopped = this.#keepCurrent();
+  }
+
+  find(name: string): Pod | undefined {
+    return this.#by_name.get(name);
+  }
+
+  list(): Pod[] {
+    return [...this.#by_name.values()];
+  }
+
+  /** Creates a pod. Returns false if there is one with its name. */
+  async create(manifest: object): Promise<boolean> {
+    try {
+      this.#put(await this.options.client.read(Pod, { method: 'POST', path: this.#path, body: manifest }));
+      return true;
+    } catch (cause) {
+      if (cause instanceof ApiRefusal && cause.status === CONFLICT) return false;
+      throw cause;
+    }
+  }
+
+  /** Reads a pod anew. Returns undefined if there is none. */
+  async read(name: string): Promise<Pod | undefined> {
+    try {
+      const pod = await this.options.client.read(Pod, { method: 'GET', path: `${this.#path}/${name}` });
+      this.#put(pod);
+      return pod;
+    } catch (cause) {
+      if (cause instanceof ApiRefusal && cause.status === NOT_FOUND) return undefined;
+      throw cause;
+    }
+  }
+
+  /** Asks the cluster to end a pod. Its finalizer keeps it in the list. */
+  async end(name: string, grace_s: number): Promise<void> {
+    const query = { gracePeriodSeconds: String(grace_s) };
+    await this.options.client.call({ method: 'DELETE', path: `${this.#path}/${name}`, query, expected: [NOT_FOUND] });
+  }
+
+  /** Removes a pod at once, also one that still ends. */
+  async remove(name: string, finalizer: string): Promise<void> {
+    await this.end(name, 0);
+    const body = { metadata: { '$deleteFromPrimitiveList/finalizers': [finalizer] } };
+    await this.options.client.call({ method: 'PATCH', path: `${this.#path}/${name}`, body, expected: [NOT_FOUND] });
+    const pod = this.#by_name.get(name);
+    if (pod) this.#removed.add(pod.metadata.uid);
+    this.#by_name.delete(name);
+  }
+
+  /**
+   * Lists and watches, and lists anew after each failure: the API server remembers changes for some minutes only, and may have
+   * been set back to an earlier state.
+   */
+  async #keepCurrent(): Promise<void> {
+    const { signal, onLost } = this.options;
+    let version: string | undefined;
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        version ??= await this.#listAll();
+        version = await this.#watch(version);
+        failures = 0;
+      } catch (cause) {
+        if (signal.aborted) return;
+        failures += 1;
+        version = undefined;
+        const is_forgotten = cause instanceof ApiRefusal && cause.status === GONE;
+        if (failures === 1 && !is_forgotten) onLost(cause);
+        const pause = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures);
+        await setTimeout(pause, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** Reads the pods that a selector selects, which need not be those of this machine. */
+  async select(selector: string): Promise<{ pods: Pod[]; version: string }> {
+    const pods: Pod[] = [];
+    let version = '';
+    let next: string | undefined = '';
+    while (next !== undefined) {
+      const query = { labelSelector: selector, limit: LIST_PAGE, ...(next !== '' && { continue: next }) };
+      const request = { method: 'GET', path: this.#path, query } as const;
+      const page: Static<typeof PodList> = await this.options.client.read(PodList, request);
+      pods.push(...page.items);
+      version = page.metadata.resourceVersion;
+      next = page.metadata.continue || undefined;
+    }
+    return { pods, version };
+  }
+
+  /** Reads all pods of this machine. Returns the version after which to watch. */
+  async #listAll(): Promise<string> {
+    const { pods, version } = await this.select(this.options.selector);
+    const listed = new Map(pods.map((pod) => [pod.metadata.name, pod]));
+    if (Number(version) < this.#version) {
+      this.#by_name.clear();
+      this.#version = 0;
+    }
+    const uids = new Set([...listed.values()].map(({ metadata }) => metadata.uid));
+    for (const uid of this.#removed) if (!uids.has(uid)) this.#removed.delete(uid);
+    for (const [name, { metadata }] of this.#by_name) {
+      // A pod that was created after the list is not in it.
+      const is_gone = !listed.has(name) && Number(metadata.resourceVersion) <= Number(version);
+      if (is_gone) this.#by_name.delete(name);
+    }
+    for (const pod of listed.values()) this.#put(pod);
+    this.#version = Number(version);
+    this.is_known = true;
+    this.options.onChange();
+    return version;
+  }
+
+  async #watch(from: string): Promise<string> {
+    const { client, selector, signal, onChange } = this.options;
+    const query = { labelSelector: selector, resourceVersion: from };
+    let version = from;
+    for await (const event of client.watch(PodEvent, this.#path, query, signal)) {
+      if (event.type === 'ERROR') throw new ApiRefusal(event.object.code ?? 0, event.object.message ?? 'unknown error');
+      version = event.object.metadata.resourceVersion;
+      this.#version = Number(version);
+      if (event.type === 'BOOKMARK') continue;
+      const { name, uid } = event.object.metadata;
+      if (event.type !== 'DELETED') this.#put(event.object);
+      else if (this.#by_name.get(name)?.metadata.uid === uid) this.#by_name.delete(name);
+      if (event.type === 'DELETED') this.#removed.delete(uid);
+      onChange();
+    }
+    return version;
+  }
+
+  /** Keeps the latest state of a pod. The answer to a call may arrive before or after the event of the watch. */
+  #put(pod: Pod): void {
+    const { name, uid, resourceVersion } = pod.metadata;
+    if (this.#removed.has(uid)) return;
+    const known = this.#by_name.get(name);
+    const is_older = known?.metadata.uid === uid && Number(resourceVersion) < Number(known.metadata.resourceVersion);
+    if (!is_older) this.#by_name.set(name, pod);
+  }
+}

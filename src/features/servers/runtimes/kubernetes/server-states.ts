@@ -1,0 +1,88 @@
+import type { Observation, ServerHandle } from '../runtime.ts';
+import { ApiUnreachable } from './api-client.ts';
+import type { ReadNodeAddress } from './node-addresses.ts';
+import { nameOf } from './pod-manifest.ts';
+import { findOutsideCause, observePod, type SeenPod } from './pod-observation.ts';
+import type { PodPort } from './pod-port.ts';
+import type { Pod } from './pod-shapes.ts';
+import type { Pods } from './pods.ts';
+
+/** Time for a pod to start once its node or its image is in trouble. */
+const HOPELESS_MAX_MS = 60_000;
+/** Time for a pod to start. The cluster may have to add a node first. */
+const START_MAX_MS = 15 * 60_000;
+export const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
+
+interface StatesOptions {
+  pods: Pick<Pods, 'find' | 'is_known'>;
+  pod_port: Pick<PodPort, 'connectionOf'>;
+  addressOfNode: ReadNodeAddress;
+}
+
+export const identityOf = (server_id: string) => ({ pod: nameOf(server_id) });
+/** Returns whether a server may have a pod. */
+export const mayHavePod = ({ identity }: ServerHandle): boolean => identity === undefined || 'pod' in identity;
+
+/** The states of servers, by what the cluster and the first processes of the pods say. */
+export class ServerStates {
+  /** How servers ended of which the cluster knows no end. */
+  readonly #ends = new Map<string, Observation>();
+  /** Since when servers are pending, in the time of `performance.now()`. */
+  readonly #pending_since = new Map<string, number>();
+
+  constructor(private readonly options: StatesOptions) {}
+
+  /** Records an end of which the cluster knows nothing. */
+  setEnd(server_id: string, end: Observation): void {
+    this.#ends.set(server_id, end);
+  }
+
+  hasEnd(server_id: string): boolean {
+    return this.#ends.has(server_id);
+  }
+
+  forget(server_id: string): void {
+    this.#ends.delete(server_id);
+    this.#pending_since.delete(server_id);
+  }
+
+  async observe(server: ServerHandle): Promise<Observation> {
+    const { pods, pod_port } = this.options;
+    const { server_id } = server;
+    const known = this.#ends.get(server_id);
+    if (known) return known;
+    const pod = pods.find(nameOf(server_id));
+    if (!pod) {
+      const is_absent = pods.is_known || !mayHavePod(server);
+      // A cluster that has not answered yet gives no reason to give a server up.
+      return is_absent ? { is: 'absent' } : { is: 'unreachable', since: new Date() };
+    }
+    const connection = pod_port.connectionOf(server_id);
+    if (connection?.end) return { is: 'ended', ...connection.end, ...findOutsideCause(pod) };
+    const seen = observePod(pod);
+    if (seen.is === 'pending') return this.#describePending(server_id, seen);
+    this.#pending_since.delete(server_id);
+    // A pod that is connected is there, whatever the cluster says of its node.
+    const is_running = seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined);
+    return is_running ? await this.#describeRunning(server_id, pod) : (seen as Observation);
+  }
+
+  #describePending(server_id: string, { reason, is_hopeless }: Extract<SeenPod, { is: 'pending' }>): Observation {
+    const now = performance.now();
+    const since = this.#pending_since.get(server_id) ?? now;
+    this.#pending_since.set(server_id, since);
+    if (now - since >= (is_hopeless ? HOPELESS_MAX_MS : START_MAX_MS)) return { ...UNKNOWN_END, reason };
+    return { is: 'pending', identity: identityOf(server_id), reason };
+  }
+
+  async #describeRunning(server_id: string, { spec, status }: Pod): Promise<Observation> {
+    const identity = identityOf(server_id);
+    try {
+      const host = (await this.options.addressOfNode(spec?.nodeName ?? '')) ?? status?.hostIP;
+      if (host !== undefined) return { is: 'running', identity, host };
+    } catch (cause) {
+      if (!(cause instanceof ApiUnreachable)) throw cause;
+    }
+    return { is: 'pending', identity, reason: 'the address of its node is being read' };
+  }
+}

@@ -1,0 +1,24 @@
+import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { namespaces } from '../namespaces/tables.ts';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/** Links by which anyone can look at a namespace, or at one lobby of it. Revoking one deletes its row. */
+export const shares = pgTable(
+  'shares',
+  {
+    share_id: uuid().primaryKey(),
+    game_id: uuid().notNull(),
+    namespace_id: uuid()
+      .notNull()
+      .references(() => namespaces.namespace_id, { onDelete: 'cascade' }),
+    /** The only lobby to see; null for the whole namespace. */
+    lobby_id: uuid(),
+    display_name: text().notNull(),
+    create_ts: moment().notNull(),
+    expire_ts: moment().notNull(),
+  },
+  (table) => [index('shares_of_namespaces').on(table.namespace_id), index('shares_by_age').on(table.expire_ts)],
+);
+
+export type ShareRow = typeof shares.$inferSelect;

@@ -1,0 +1,79 @@
+import { effect } from '@preact/signals';
+import { render } from 'preact';
+import { bearer, is_administrator, readBearer } from './data/bearer.ts';
+import { OPERATOR, place } from './data/router.ts';
+import { startSession, state } from './data/session.ts';
+import { ChangesPage } from './pages/changes.tsx';
+import { GamePage } from './pages/game.tsx';
+import { HomePage } from './pages/home.tsx';
+import { LobbiesPage } from './pages/lobbies.tsx';
+import { LobbyPage } from './pages/lobby.tsx';
+import { LogInPage } from './pages/log-in.tsx';
+import { NotFoundPage } from './pages/not-found.tsx';
+import { OperatorPage } from './pages/operator.tsx';
+import { WithNamespace } from './pages/places.tsx';
+import { ReceiptPage } from './pages/receipt.tsx';
+import { ReceiptsPage } from './pages/receipts.tsx';
+import { ServerPage } from './pages/server.tsx';
+import { ServersPage } from './pages/servers.tsx';
+import { SettingsPage } from './pages/settings.tsx';
+import { SharedPage } from './pages/shared.tsx';
+import { TryPage } from './pages/try.tsx';
+import { VersionPage } from './pages/version.tsx';
+import { VersionsPage } from './pages/versions.tsx';
+import { Frame } from './parts/frame.tsx';
+
+function App() {
+  const session = state.value;
+  if (session.is === 'unknown') return null;
+  if (session.is === 'out') return <LogInPage reason={session.reason} />;
+  if (session.is === 'shared') return <SharedPage key={session.token} />;
+  return (
+    <Frame>
+      <CurrentPage />
+    </Frame>
+  );
+}
+
+function CurrentPage() {
+  const { game, namespace } = place.value;
+  if (game === undefined) return <HomePage />;
+  if (game === OPERATOR && namespace === undefined && is_administrator.value) return <OperatorPage />;
+  if (namespace === undefined) return <GamePage name={game} />;
+  return (
+    <WithNamespace game_name={game} name={namespace}>
+      <NamespacePage />
+    </WithNamespace>
+  );
+}
+
+function NamespacePage() {
+  const { page, id } = place.value;
+  switch (page) {
+    case undefined:
+      return <LobbiesPage />;
+    case 'lobbies':
+      return id === undefined ? <LobbiesPage /> : <LobbyPage key={id} id={id} />;
+    case 'servers':
+      return id === undefined ? <ServersPage /> : <ServerPage key={id} id={id} />;
+    case 'why':
+      return id === undefined ? <ReceiptsPage /> : <ReceiptPage key={id} id={id} />;
+    case 'versions':
+      return id === undefined ? <VersionsPage /> : <VersionPage key={id} id={id} />;
+    case 'changes':
+      return <ChangesPage />;
+    case 'settings':
+      return <SettingsPage />;
+    case 'try':
+      return <TryPage />;
+    default:
+      return <NotFoundPage />;
+  }
+}
+
+effect(() => {
+  if (state.value.is === 'in') void readBearer();
+  else bearer.value = undefined;
+});
+render(<App />, document.body);
+void startSession();

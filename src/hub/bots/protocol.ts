@@ -1,0 +1,30 @@
+/** What the page asks of the bots. */
+export interface BotsOrder {
+  count: number;
+  /** Public token of the namespace. */
+  token: string;
+  /** The body of each find. */
+  find: object;
+}
+
+/** What the bots have seen so far. */
+export interface BotsReport {
+  /** Bots that wait for the answer to a find. */
+  waiting: number;
+  /** Bots that are in a lobby now. */
+  playing: number;
+  seats: number;
+  connected: number;
+  /** Seats whose lobby has no port for WebSockets. */
+  without_port: number;
+  /** Bots that hold a seat without a connection now, because the browser has no more sockets. */
+  without_socket: number;
+  p50_ms: number | undefined;
+  p95_ms: number | undefined;
+  /** Refused finds by the code of the error, with the ray id of the latest. */
+  refused: Record<string, { count: number; ray_id: string | undefined }>;
+  /** Seats whose game server could not be reached, by lobby: the latest ones. */
+  unreached: string[];
+  /** The latest lobbies in which a bot got a seat. */
+  lobbies: string[];
+}

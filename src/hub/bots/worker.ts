@@ -1,0 +1,161 @@
+// Runs the bots, beside the page: game servers have addresses of their own, which the page's policy does not let it reach.
+import { solveWork } from './proof-of-work.ts';
+import type { BotsOrder } from './protocol.ts';
+import { Tally } from './tally.ts';
+
+const REPORT_EVERY_MS = 250;
+const STAY_MS = { min: 1_000, max: 8_000 };
+const PAUSE_AFTER_REFUSAL_MS = 1_000;
+const OPEN_WITHIN_MS = 10_000;
+/** A browser sends no more requests to one host at once, and lets those that wait fail if they are many. */
+const FINDS_AT_ONCE = 6;
+/** A browser slows sockets down of which more open at once, and has 255 in all. */
+const SOCKETS_OPENING_MAX = 8;
+const SOCKETS_MAX = 200;
+/** How long a seat is kept for a player that has not connected. */
+const RESERVED_FOR_MS = 120_000;
+/** So long after each other bots begin. */
+const BEGIN_EVERY_MS = 5;
+
+/** The part of an answer to a find that bots use. */
+interface Seat {
+  lobby: { lobby_id: string };
+  ports: Record<string, { hostname: string; port?: number; is_tls?: boolean }>;
+  player: { token: string };
+}
+
+const tally = new Tally();
+const takeFindTurn = createTurns(FINDS_AT_ONCE);
+const takeSocketTurn = createTurns(SOCKETS_OPENING_MAX);
+let sockets = 0;
+
+addEventListener('message', ({ data }: MessageEvent<BotsOrder>) => {
+  for (let bot = 0; bot < data.count; bot += 1) void play(data, bot * BEGIN_EVERY_MS);
+  setInterval(() => postMessage(tally.report()), REPORT_EVERY_MS);
+});
+
+/** Plays as one bot, again and again, until the page ends the worker. */
+async function play(order: BotsOrder, begin_ms: number): Promise<void> {
+  await pause(begin_ms);
+  for (;;) {
+    tally.waiting += 1;
+    const seat = await takeFindTurn(() => find(order));
+    tally.waiting -= 1;
+    if (seat) await stay(seat);
+    else await pause(PAUSE_AFTER_REFUSAL_MS * (1 + Math.random()));
+  }
+}
+
+/** Returns a seat; undefined if the find was refused. */
+async function find({ token, find: body }: BotsOrder): Promise<Seat | undefined> {
+  const started = performance.now();
+  try {
+    let answer = await send('POST', '/matchmaker/lobbies/find', token, body);
+    if (answer.body.code === 'CAPTCHA_CAPTCHA_REQUIRED' && answer.body.metadata?.pow) {
+      const { body: challenge } = await send('GET', '/matchmaker/captcha/challenge', token);
+      answer = await send('POST', '/matchmaker/lobbies/find', token, { ...body, captcha: await solveWork(challenge) });
+    }
+    if (answer.status === 200) {
+      tally.countSeat(answer.body.lobby.lobby_id, performance.now() - started);
+      return answer.body;
+    }
+    tally.countRefusal(answer.body.code ?? `HTTP_${answer.status}`, answer.body.ray_id);
+    if (answer.retry_after_ms > 0) await pause(answer.retry_after_ms);
+  } catch {
+    tally.countRefusal('NO_ANSWER', undefined);
+  }
+  return undefined;
+}
+
+/** Connects to a seat's game server, stays for a while, and leaves. */
+async function stay({ lobby, ports, player }: Seat): Promise<void> {
+  const port = Object.values(ports).find((one) => one.port !== undefined);
+  if (!port) {
+    tally.without_port += 1;
+    await pause(stayTime());
+    return;
+  }
+  if (sockets >= SOCKETS_MAX) {
+    tally.without_socket += 1;
+    await pause(RESERVED_FOR_MS);
+    tally.without_socket -= 1;
+    return;
+  }
+  sockets += 1;
+  try {
+    await connectAndLeave(lobby.lobby_id, port, player.token);
+  } finally {
+    sockets -= 1;
+  }
+}
+
+async function connectAndLeave(lobby_id: string, port: Seat['ports'][string], token: string): Promise<void> {
+  const query = new URLSearchParams({ token, player_token: token });
+  const address = `${port.is_tls === true ? 'wss' : 'ws'}://${port.hostname}:${port.port}/?${query}`;
+  const socket = await takeSocketTurn(() => connect(address)).catch(() => undefined);
+  if (!socket) {
+    tally.countUnreached(lobby_id);
+    await pause(PAUSE_AFTER_REFUSAL_MS);
+    return;
+  }
+  tally.connected += 1;
+  tally.playing += 1;
+  const closed = new Promise((resolve) => socket.addEventListener('close', resolve, { once: true }));
+  await Promise.race([closed, pause(stayTime())]);
+  tally.playing -= 1;
+  socket.close();
+}
+
+function connect(address: string): Promise<WebSocket> {
+  const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
+  const socket = new WebSocket(address);
+  const giveUp = setTimeout(() => {
+    reject(new Error('no answer in time'));
+    socket.close();
+  }, OPEN_WITHIN_MS);
+  socket.addEventListener('open', () => {
+    clearTimeout(giveUp);
+    resolve(socket);
+  });
+  socket.addEventListener('error', () => {
+    clearTimeout(giveUp);
+    reject(new Error('refused'));
+  });
+  return promise;
+}
+
+async function send(method: string, path: string, token: string, body?: object) {
+  const response = await fetch(path, {
+    method,
+    headers: { authorization: `Bearer ${token}` },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const retry_after_ms = 1_000 * Number(response.headers.get('retry-after') ?? 0);
+  return { status: response.status, body: await response.json(), retry_after_ms };
+}
+
+/** Returns a function that does some work at once; further work waits for its turn. */
+function createTurns(at_once_max: number) {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (running >= at_once_max) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running += 1;
+    try {
+      return await work();
+    } finally {
+      // The next one takes over the turn.
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
+}
+
+function stayTime(): number {
+  return STAY_MS.min + Math.random() * (STAY_MS.max - STAY_MS.min);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,43 @@
+import { signal, useSignal } from '@preact/signals';
+import type { Refusal } from '../../client/wire.ts';
+
+type Outcome = { error: Partial<Refusal> & { message: string } } | { done: string; undo?: () => Promise<unknown> };
+
+/** Why the latest action failed, or what it did; undefined once the user has seen it. */
+export const outcome = signal<Outcome | undefined>(undefined);
+
+const SHOWN_FOR_MS = { without_undo: 6_000, with_undo: 30_000 };
+let hiding: ReturnType<typeof setTimeout> | undefined;
+
+/** Runs an action and shows its outcome: what it did, in words, with a way to undo it; or why it failed. */
+export async function run(
+  done: string | undefined,
+  work: () => Promise<unknown>,
+  undo?: () => Promise<unknown>,
+): Promise<void> {
+  clearTimeout(hiding);
+  try {
+    await work();
+    outcome.value = done === undefined ? undefined : { done, ...(undo && { undo }) };
+    hiding = setTimeout(
+      () => {
+        outcome.value = undefined;
+      },
+      undo ? SHOWN_FOR_MS.with_undo : SHOWN_FOR_MS.without_undo,
+    );
+  } catch (error) {
+    outcome.value = { error: error instanceof Error ? error : { message: String(error) } };
+  }
+}
+
+/** Returns whether an action runs, and a function that runs one unless one runs already. */
+export function useAction() {
+  const is_busy = useSignal(false);
+  async function act(...action: Parameters<typeof run>): Promise<void> {
+    if (is_busy.value) return;
+    is_busy.value = true;
+    await run(...action);
+    is_busy.value = false;
+  }
+  return { is_busy, act };
+}

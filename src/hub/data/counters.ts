@@ -1,0 +1,42 @@
+import type { Answer } from './api.ts';
+
+/** What a namespace counted, in steps of time. */
+export const COUNTERS = '/cloud/games/{game_id}/namespaces/{namespace_id}/counters';
+
+export type Counted = Answer<typeof COUNTERS, 'get'>;
+type Step = Counted['steps'][number];
+
+const HOUR_MS = 3_600_000;
+/** The times that can be shown, and their lengths. */
+export const WINDOWS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
+export type Window = keyof typeof WINDOWS;
+
+/** Lines over time: the begin of each step in Unix milliseconds, and the values there. */
+export interface Lines {
+  times: number[];
+  players: number[];
+  lobbies: number[];
+}
+
+/** Returns the lines of a window that ends now. The service leaves steps out in which nothing happened. */
+export function linesOf({ step_ms, steps }: Counted, window: Window, now: number): Lines {
+  const by_time = new Map(steps.map((step) => [Date.parse(step.start_ts), step]));
+  const last = Math.floor(now / step_ms) * step_ms;
+  const count = WINDOWS[window] / step_ms;
+  const times = Array.from({ length: count }, (_, place) => last - (count - 1 - place) * step_ms);
+  const valuesOf = (read: (step: Step) => number) =>
+    times.map((time) => {
+      const step = by_time.get(time);
+      return step ? read(step) : 0;
+    });
+  return { times, players: valuesOf(({ players }) => players), lobbies: valuesOf(({ lobbies }) => lobbies) };
+}
+
+/** Returns how often requests were refused, by the code of their error, the most frequent first. */
+export function refusalsOf(steps: Pick<Step, 'refused'>[]): [code: string, count: number][] {
+  const counts = new Map<string, number>();
+  for (const { refused } of steps) {
+    for (const [code, count] of Object.entries(refused)) counts.set(code, (counts.get(code) ?? 0) + count);
+  }
+  return [...counts].sort(([, one], [, other]) => other - one);
+}

@@ -1,0 +1,55 @@
+import { type Signal, signal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { run } from './actions.ts';
+import { type Answer, get, put } from './api.ts';
+import { type Game, type Namespace, versionName } from './places.ts';
+
+const VERSION = '/cloud/games/{game_id}/namespaces/{namespace_id}/version';
+const HISTORY = '/cloud/games/{game_id}/namespaces/{namespace_id}/version-history';
+
+/** A version that a namespace had, and since when. */
+export type Deployment = Answer<typeof HISTORY, 'get'>['versions'][number];
+
+/** A namespace of a game. */
+interface Target {
+  game: Game;
+  namespace: Namespace;
+}
+
+const scopeOf = ({ game, namespace }: Target) => ({
+  game_id: game.game_id,
+  namespace_id: namespace.namespace_id,
+});
+
+/** Puts a namespace on a version, and offers to undo it. */
+export async function deploy(target: Target, version_id: string): Promise<void> {
+  const { game, namespace } = target;
+  const { version_id: before, name_id } = namespace;
+  const move = (id: string) => () => put(VERSION, scopeOf(target), { version_id: id });
+  const done = `${name_id}: ${versionName(game, before)} → ${versionName(game, version_id)}. Running lobbies go on.`;
+  await run(done, move(version_id), move(before));
+}
+
+/** Returns the versions that a namespace has had, the latest first. */
+export function readDeployments(target: Target): Promise<Deployment[]> {
+  return get(HISTORY, scopeOf(target)).then(({ versions }) => versions);
+}
+
+/** Returns the version that was live before the present one. */
+export function versionBefore({ namespace }: Target, deployments: Deployment[]): string | undefined {
+  return deployments.find(({ version_id }) => version_id !== namespace.version_id)?.version_id;
+}
+
+/** Reads the versions that a namespace has had, again after each deploy; none while the namespace is not known. */
+export function useDeployments(target: Target | undefined): Signal<Deployment[]> {
+  const deployments = useMemo(() => signal<Deployment[]>([]), [target?.namespace.namespace_id]);
+  useEffect(() => {
+    if (!target) return;
+    void readDeployments(target)
+      .then((read) => {
+        deployments.value = read;
+      })
+      .catch(() => {});
+  }, [target?.namespace.version_id]);
+  return deployments;
+}

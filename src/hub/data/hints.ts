@@ -1,0 +1,20 @@
+/** What a developer should know of a refusal of bots, by the code of its error. */
+export const BOT_HINTS: Record<string, string> = {
+  MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE:
+    'All bots are one client. The settings of the namespace say how many players it may have.',
+  API_RATE_LIMIT: 'All bots have one address. They wait as long as the service says.',
+  NO_ANSWER: 'The service did not answer.',
+};
+
+/** Refusals of requests for seats that someone should look at, by the code of their error: what is wrong. */
+export const TROUBLES: Record<string, string> = {
+  MATCHMAKER_VERIFICATION_REQUEST_FAILED: 'the verification server did not answer as it should',
+  CAPTCHA_CAPTCHA_UNAVAILABLE: 'the captcha provider did not answer',
+  MATCHMAKER_LOBBY_NOT_READY: 'lobbies were not ready in time: look at the logs of their servers',
+  MATCHMAKER_TOO_MANY_LOBBIES: 'the namespace may have no more lobbies: its settings have the limit',
+  MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: 'clients may have no more players: the settings have the limit',
+  MATCHMAKER_QUEUE_FULL: 'more finds wait than lobbies can start',
+  SERVERS_NO_PORTS: 'no port was free for a game server',
+  SERVERS_ENGINE_UNAVAILABLE: 'the container engine did not answer',
+  SERVERS_CLUSTER_UNAVAILABLE: 'the cluster did not answer',
+};

@@ -1,0 +1,64 @@
+import { type Signal, signal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { type Answer, get, type Parameters } from './api.ts';
+
+const SEARCH = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-search';
+/** So long after the last key, a search begins. */
+const TYPING_MS = 200;
+
+export type LogStream = 'std_out' | 'std_err';
+type Line = Answer<typeof SEARCH, 'get'>['lines'][number];
+
+/** A search from the end of a stream back to its beginning. */
+export interface Search {
+  /** What was found so far, oldest first. */
+  lines: Line[];
+  /** The first line that was searched. */
+  from_line: number;
+  /** The end of the stream when the search began; undefined until the service has answered. */
+  end_line: number | undefined;
+  is_done: boolean;
+  error?: Error;
+}
+
+const NOT_BEGUN: Search = { lines: [], from_line: 0, end_line: undefined, is_done: false };
+
+interface Searched {
+  parameters: Parameters<typeof SEARCH>;
+  stream: LogStream;
+  /** Empty for no search. */
+  text: string;
+  /** The search ends when it has found this many lines. */
+  lines_max: number;
+}
+
+/** Searches a whole stream of a log on the service, page by page, while the component is shown. */
+export function useLogSearch({ parameters, stream, text, lines_max }: Searched): Signal<Search> {
+  const key = JSON.stringify([parameters, stream, text]);
+  const known = useMemo(() => signal(NOT_BEGUN), [key]);
+  useEffect(() => {
+    if (text === '') return undefined;
+    let is_wanted = true;
+    const searchOn = async () => {
+      for (let found = NOT_BEGUN; is_wanted && !found.is_done; known.value = found) {
+        const { end_line, from_line, lines } = found;
+        const before_line = end_line === undefined ? undefined : String(from_line);
+        const page = await get(SEARCH, parameters, { stream, search_text: text, before_line });
+        if (!is_wanted) return;
+        const all = [...page.lines, ...lines];
+        const is_done = page.from_line === 0 || all.length >= lines_max;
+        found = { lines: all, from_line: page.from_line, end_line: end_line ?? page.end_line, is_done };
+      }
+    };
+    const timer = setTimeout(() => {
+      searchOn().catch((error: Error) => {
+        known.value = { ...known.value, is_done: true, error };
+      });
+    }, TYPING_MS);
+    return () => {
+      is_wanted = false;
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return known;
+}

@@ -1,0 +1,39 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { Answer } from './api.ts';
+
+export type Game = Answer<'/cloud/games/{game_id}', 'get'>['game'];
+export type Namespace = Game['namespaces'][number];
+
+/** The namespace that a page is about. */
+export interface NamespacePlace {
+  game: Game;
+  namespace: Namespace;
+  /** Parameters of the API's paths. */
+  scope: { game_id: string; namespace_id: string };
+  environment: { game_id: string; environment_id: string };
+}
+
+export const NamespaceContext = createContext<NamespacePlace | undefined>(undefined);
+
+/** Returns the namespace that the page is about. */
+export function useNamespace(): NamespacePlace {
+  const place = useContext(NamespaceContext);
+  if (!place) throw new Error('this page is below a namespace');
+  return place;
+}
+
+export function versionName({ versions }: Game, version_id: string): string {
+  return versions.find((version) => version.version_id === version_id)?.display_name ?? shortId(version_id);
+}
+
+/** Returns what a region is called, by its id or its slug. */
+export function regionName({ available_regions }: Game, region: string): string {
+  const found = available_regions.find(({ region_id, region_name_id }) => [region_id, region_name_id].includes(region));
+  return found?.region_display_name ?? 'unknown region';
+}
+
+/** Returns the part of an id by which people recognise it. */
+export function shortId(id: string): string {
+  return id.slice(-12);
+}

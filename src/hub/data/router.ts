@@ -1,0 +1,80 @@
+import { computed, signal } from '@preact/signals';
+
+/** What an address of the hub shows. `game` and `namespace` are names. */
+export interface Place {
+  game?: string;
+  namespace?: string;
+  page?: string;
+  id?: string;
+}
+
+/** Where a game's name would be, the page of the operator. No game has this name. */
+export const OPERATOR = '~operator';
+
+const address = signal(new URL(location.href));
+
+export const place = computed<Place>(() => readPlace(address.value.pathname));
+/** The filters of the page. */
+export const search = computed(() => address.value.searchParams);
+
+addEventListener('popstate', () => {
+  address.value = new URL(location.href);
+});
+
+/** Returns the address of a page. */
+export function hrefOf({ game, namespace, page, id }: Place, filters: Record<string, string> = {}): string {
+  const parts = [game, namespace, page, id].filter((part) => part !== undefined).map(encodeURIComponent);
+  const query = Object.keys(filters).length === 0 ? '' : `?${new URLSearchParams(filters)}`;
+  return parts.length === 0 ? `/${query}` : `/hub/${parts.join('/')}${query}`;
+}
+
+export function goTo(href: string): void {
+  history.pushState(null, '', href);
+  address.value = new URL(location.href);
+  scrollTo(0, 0);
+}
+
+/** Changes a filter of the page: the address says it, so that it can be shared, but "back" leaves the page. */
+export function setFilter(name: string, value: string): void {
+  const url = new URL(location.href);
+  if (value === '') url.searchParams.delete(name);
+  else url.searchParams.set(name, value);
+  history.replaceState(null, '', url);
+  address.value = url;
+}
+
+/** Returns the address of this page without a filter. */
+export function hrefWithout(name: string): string {
+  const url = new URL(address.value);
+  url.searchParams.delete(name);
+  return url.pathname + url.search;
+}
+
+/** Follows a link to another page of the hub without loading it anew, unless the user wants another tab. */
+export function followLink(event: MouseEvent): void {
+  const link = event.target instanceof Element ? event.target.closest('a') : null;
+  const is_plain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (!link || !is_plain || link.target !== '' || link.origin !== location.origin) return;
+  if (link.pathname !== '/' && !link.pathname.startsWith('/hub/')) return;
+  event.preventDefault();
+  goTo(link.href);
+}
+
+function readPlace(pathname: string): Place {
+  if (!pathname.startsWith('/hub/')) return {};
+  const [game, namespace, page, id] = pathname.slice('/hub/'.length).split('/').map(decode);
+  return {
+    ...(game && { game }),
+    ...(namespace && { namespace }),
+    ...(page && { page }),
+    ...(id && { id }),
+  };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

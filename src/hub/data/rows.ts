@@ -1,0 +1,47 @@
+import { type Signal, signal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import type { RowsBody } from '../../client/rows.ts';
+import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
+import { perFrame } from './frames.ts';
+import type { Live } from './live.ts';
+import { watcher } from './session.ts';
+
+/** Paths of large lists, of which a page watches a window. */
+type Listed = { [Path in Watchable]: Answer<Path, 'get'> extends { row_id: string } ? Path : never }[Watchable];
+
+type RowOf<Body> = Body extends { rows?: (infer Row)[] } ? Row : never;
+
+/** A window of a list, and the place of its first row. */
+export type Rows<Path extends Listed> = Omit<Answer<Path, 'get'>, 'rows' | 'changes'> & {
+  rows: RowOf<Answer<Path, 'get'>>[];
+  from: number;
+};
+
+/**
+ * Watches a window of a list, of which only changed rows are sent; nothing while the parameters are not known. While
+ * another window or filter is loaded, the one before stays, so that a list does not blink.
+ */
+export function useRows<Path extends Listed>(
+  path: Path,
+  parameters: Parameters<Path> | undefined,
+  query: Query,
+): Signal<Live<Rows<Path>>> {
+  const address = parameters && toPath(path, parameters, query);
+  const known = useMemo(() => signal<Live<Rows<Path>>>({ is: 'waiting' }), [path, JSON.stringify(parameters)]);
+  useEffect(() => {
+    if (address === undefined) return undefined;
+    const from = Number(query.from ?? 0);
+    const frames = perFrame(known);
+    const end = watcher().watchRows<RowsBody<object>>(
+      address,
+      // The path says what its rows are.
+      (body) => frames.show({ is: 'here', body: { ...body, from } as unknown as Rows<Path> }),
+      { onError: (error) => frames.show({ is: 'refused', error }) },
+    );
+    return () => {
+      frames.stop();
+      end();
+    };
+  }, [address]);
+  return known;
+}

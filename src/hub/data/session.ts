@@ -1,0 +1,177 @@
+import { signal } from '@preact/signals';
+import { type Client, connect } from '../../client/client.ts';
+
+/** Before a token expires, by more than clocks differ and a request takes. */
+const RENEW_BEFORE_MS = 60_000;
+/** Fewer pages than players are open, so they may soon try again after the service was away. */
+const RETRY_MAX_MS = 4_000;
+const LOG_IN = '#login=';
+const SHARE = '#share=';
+
+/** What the page knows of its session. */
+export type SessionState =
+  | { is: 'unknown' }
+  | { is: 'in' }
+  | { is: 'shared'; token: string }
+  | { is: 'out'; reason?: string };
+
+export const state = signal<SessionState>({ is: 'unknown' });
+/** Whether changes are pushed to the page now. */
+export const is_live = signal(false);
+
+/** A refused request: the service's own words. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly ray_id: string | undefined;
+
+  constructor(status: number, { code, message, ray_id }: { code?: string; message?: string; ray_id?: string }) {
+    super(message ?? `The service answered with the status ${status}.`);
+    this.status = status;
+    this.code = code ?? `HTTP_${status}`;
+    this.ray_id = ray_id;
+  }
+}
+
+interface Token {
+  token: string;
+  expires_at: number;
+}
+
+let token: Promise<Token> | undefined;
+/** The token of the share link that led here. */
+let shared: string | undefined;
+let client: Client | undefined;
+
+/** Logs in by the link that led here, if one did, and otherwise continues the browser's session. */
+export async function startSession(): Promise<void> {
+  // A share link shows what it is for, also to those who have a session.
+  if (location.hash.startsWith(SHARE)) {
+    shared = location.hash.slice(SHARE.length);
+    forget({ is: 'shared', token: shared });
+    return;
+  }
+  shared = undefined;
+  forget({ is: 'unknown' });
+  const refused = await useLink().then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  try {
+    // A link that was used before is no reason to end the session that it made.
+    await newToken();
+    state.value = { is: 'in' };
+  } catch (caught) {
+    const error = refused ?? caught;
+    // A browser that has no session yet has nothing to be sorry for.
+    const is_new = error instanceof Refused && error.code === 'HUB_NOT_LOGGED_IN';
+    state.value = is_new || !(error instanceof Error) ? { is: 'out' } : { is: 'out', reason: error.message };
+  }
+}
+
+// A link that is pasted over the address of an open page changes only what follows the #, so nothing is loaded.
+addEventListener('hashchange', () => {
+  const has_link = location.hash.startsWith(LOG_IN) || location.hash.startsWith(SHARE);
+  if (has_link || shared !== undefined) void startSession();
+});
+
+/** Logs in with a token, as with a link. */
+export async function logInWith(bearer: string): Promise<void> {
+  const { url } = await request<{ url: string }>('POST', '/hub/links', { bearer, body: {} });
+  await request('POST', '/hub/session', { body: { code: new URL(url).hash.slice(LOG_IN.length) } });
+  await startSession();
+}
+
+export async function logOut(): Promise<void> {
+  await request('DELETE', '/hub/session');
+  forget({ is: 'out' });
+}
+
+/** Returns the client that watches everything for this page, over one socket. */
+export function watcher(): Client {
+  client ??= connect({
+    url: location.origin,
+    token: async () => shared ?? (await newToken()).token,
+    onConnection: (is_connected) => {
+      is_live.value = is_connected;
+    },
+    timing: { retry_max_ms: RETRY_MAX_MS },
+  });
+  return client;
+}
+
+/** Sends a request of the API as the bearer of the session. Throws Refused. */
+export async function callApi<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+  const { token: bearer } = await currentToken();
+  return await request<Answer>(method, path, { bearer, body });
+}
+
+/** Sends a request of the API as the bearer of another token, for example as a player. Throws Refused. */
+export async function callApiAs<Answer>(bearer: string, method: string, path: string, body?: unknown): Promise<Answer> {
+  return await request<Answer>(method, path, { bearer, body });
+}
+
+async function useLink(): Promise<void> {
+  if (!location.hash.startsWith(LOG_IN)) return;
+  const code = location.hash.slice(LOG_IN.length);
+  // The code stays neither in the address nor in the history.
+  history.replaceState(null, '', location.pathname + location.search);
+  await request('POST', '/hub/session', { body: { code } });
+}
+
+async function currentToken(): Promise<Token> {
+  const current = await token?.catch(() => undefined);
+  return current && current.expires_at - Date.now() > RENEW_BEFORE_MS ? current : await newToken();
+}
+
+/** Gets a token for the session. Concurrent callers share one request. */
+function newToken(): Promise<Token> {
+  const requested = getToken();
+  token = requested;
+  return requested;
+}
+
+async function getToken(): Promise<Token> {
+  try {
+    const { token, expire_ts } = await request<{ token: string; expire_ts: string }>('POST', '/hub/session/token', {
+      body: {},
+    });
+    return { token, expires_at: Date.parse(expire_ts) };
+  } catch (error) {
+    if (error instanceof Refused && error.status === 401) forget({ is: 'out' });
+    throw error;
+  }
+}
+
+function forget(next: SessionState): void {
+  client?.close();
+  client = undefined;
+  token = undefined;
+  is_live.value = false;
+  state.value = next;
+}
+
+async function request<Answer>(
+  method: string,
+  path: string,
+  { bearer, body }: { bearer?: string; body?: unknown } = {},
+): Promise<Answer> {
+  const response = await fetch(path, {
+    method,
+    headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const answer = parse(text);
+  if (!response.ok) throw new Refused(response.status, answer ?? {});
+  return answer as Answer;
+}
+
+function parse(text: string): Record<string, string> | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The page of a proxy.
+    return undefined;
+  }
+}

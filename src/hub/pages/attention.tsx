@@ -1,0 +1,124 @@
+import { useEffect } from 'preact/hooks';
+import type { Answer } from '../data/api.ts';
+import { is_administrator } from '../data/bearer.ts';
+import { COUNTERS, refusalsOf } from '../data/counters.ts';
+import { TROUBLES } from '../data/hints.ts';
+import { useLive } from '../data/live.ts';
+import type { Game, Namespace } from '../data/places.ts';
+import { useReading } from '../data/reading.ts';
+import { hrefOf } from '../data/router.ts';
+import { Refused } from '../data/session.ts';
+
+const AGAIN_MS = 30_000;
+
+type Ready = Answer<'/health/ready', 'get'>;
+type Machine = Answer<'/cloud/machines', 'get'>['machines'][number];
+
+/** The games with the most players are looked at, and their first namespaces: each is watched. */
+const LOOKED_AT_MAX = { games: 10, namespaces: 4 };
+
+/** What someone should look at: in the service, for administrators, and in games. It is not shown without any. */
+export function Attention({ games }: { games: { game_id: string }[] }) {
+  return (
+    <section class="stack attention" aria-label="Attention">
+      <h2>Needs attention</h2>
+      <ul class="card pad stack">
+        {is_administrator.value && <ServiceFindings />}
+        {games.slice(0, LOOKED_AT_MAX.games).map(({ game_id }) => (
+          <GameTroubles key={game_id} game_id={game_id} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** What the service is not ready for, weak isolation, limits that refused requests, and machines that do not answer. */
+function ServiceFindings() {
+  const { read, again } = useReading('/health/ready', {});
+  useEffect(() => {
+    const timer = setInterval(() => void again(), AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const ready = read.value;
+  if (ready === undefined) return null;
+  const findings =
+    ready instanceof Error
+      ? [ready instanceof Refused ? ready.message : 'The service does not answer.']
+      : [...(ready.warnings ?? []), ...isolationFindings(ready.isolation), ...limitFindings(ready.refused)];
+  return (
+    <>
+      {findings.map((finding) => (
+        <li key={finding} class="warn">
+          {finding}
+        </li>
+      ))}
+      <Machines />
+      {findings.length === 0 && <li class="good">The service is ready, without warnings.</li>}
+    </>
+  );
+}
+
+function GameTroubles({ game_id }: { game_id: string }) {
+  const live = useLive('/cloud/games/{game_id}', { game_id }).value;
+  if (live.is !== 'here') return null;
+  const { game } = live.body;
+  return (
+    <>
+      {game.namespaces.slice(0, LOOKED_AT_MAX.namespaces).map((namespace) => (
+        <Troubles key={namespace.namespace_id} game={game} namespace={namespace} />
+      ))}
+    </>
+  );
+}
+
+/** Requests for seats in a namespace that were refused within the last hour for reasons that someone can mend. */
+function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
+  const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
+  const live = useLive(COUNTERS, scope, { window: 'hour' }).value;
+  if (live.is !== 'here') return null;
+  const place = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
+  return (
+    <>
+      {refusalsOf(live.body.steps).map(([code, count]) => {
+        const trouble = TROUBLES[code];
+        return trouble === undefined ? null : (
+          <li key={code} class="warn">
+            {game.display_name}, {namespace.name_id}: {count} refused within the last hour, because {trouble}.{' '}
+            <a href={hrefOf(place, { code })}>Why</a>
+          </li>
+        );
+      })}
+    </>
+  );
+}
+
+function limitFindings(refused: Ready['refused']): string[] {
+  if (!refused) return [];
+  const limits = refused.map(({ limit, count }) => `${limit} ${count}`).join(', ');
+  return [`Rate limits refused requests within the last hour: ${limits}.`];
+}
+
+function isolationFindings(isolation: Ready['isolation']): string[] {
+  if (!isolation || isolation.level === 'full') return [];
+  const missing = isolation.missing.length === 0 ? '' : `, without ${isolation.missing.join(', ')}`;
+  return [`Game servers are not fully isolated (${isolation.level}${missing}).`];
+}
+
+function Machines() {
+  const { read } = useReading('/cloud/machines', {});
+  if (read.value === undefined || read.value instanceof Error) return null;
+  const troubled = read.value.machines.filter(({ state }) => state === 'late' || state === 'lost');
+  return (
+    <>
+      {troubled.map((machine) => (
+        <li key={machine.machine_id} class="warn">
+          {describe(machine)} <a href="/hub/~operator">Machines</a>
+        </li>
+      ))}
+    </>
+  );
+}
+
+function describe({ host, state }: Machine): string {
+  return state === 'lost' ? `The machine ${host} is lost.` : `The machine ${host} does not answer.`;
+}

@@ -1,0 +1,87 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { type Answer, get, type Parameters } from '../data/api.ts';
+import { Notice } from '../parts/notice.tsx';
+import { Scroll } from '../parts/scroll.tsx';
+import { Age } from '../parts/time.tsx';
+
+type AuditPath = '/cloud/audit-log' | '/cloud/games/{game_id}/audit-log';
+type Page = Answer<AuditPath, 'get'>;
+type Entry = Page['entries'][number];
+
+interface AuditLogProps<Path extends AuditPath> {
+  path: Path;
+  parameters: Parameters<Path>;
+}
+
+/** Who changed what, when and from where, the latest first. */
+export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogProps<Path>) {
+  const entries = useSignal<Entry[]>([]);
+  const next = useSignal<string | undefined>(undefined);
+  const error = useSignal<Error | undefined>(undefined);
+  const load = async (before?: string) => {
+    try {
+      const page: Page = await get(path as AuditPath, parameters as Parameters<AuditPath>, { before });
+      entries.value = before === undefined ? page.entries : [...entries.value, ...page.entries];
+      next.value = page.next;
+    } catch (caught) {
+      error.value = caught instanceof Error ? caught : new Error(String(caught));
+    }
+  };
+  useEffect(() => void load(), []);
+  if (error.value) return <Notice error={error.value} />;
+  return (
+    <>
+      <Scroll>
+        <table>
+          <thead>
+            <tr>
+              <th>Ago</th>
+              <th>Who</th>
+              <th>What</th>
+              <th>Details</th>
+              <th>From</th>
+            </tr>
+          </thead>
+          <tbody>
+            {entries.value.map((entry) => (
+              <EntryRow key={entry.entry_id} entry={entry} />
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      {next.value !== undefined && (
+        <div class="row">
+          <button type="button" onClick={() => void load(next.value)}>
+            Earlier changes
+          </button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function EntryRow({
+  entry: { create_ts, caller, operation, outcome, code, details, address, user_agent },
+}: {
+  entry: Entry;
+}) {
+  return (
+    <tr>
+      <td>
+        <Age of={create_ts} />
+      </td>
+      <td class="whole">
+        {caller.display_name ?? caller.kind}
+        {caller.display_name !== undefined && <span class="quiet"> ({caller.kind})</span>}
+      </td>
+      <td class="whole">
+        {operation} {outcome === 'failed' && <span class="badge bad">{code ?? 'failed'}</span>}
+      </td>
+      <td class="mono wide">{Object.keys(details).length === 0 ? '' : JSON.stringify(details)}</td>
+      <td class="whole" title={user_agent}>
+        {address}
+      </td>
+    </tr>
+  );
+}

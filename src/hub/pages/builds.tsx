@@ -1,0 +1,59 @@
+import type { Answer } from '../data/api.ts';
+import { useLive } from '../data/live.ts';
+import { shortId, useNamespace } from '../data/places.ts';
+import { Notice } from '../parts/notice.tsx';
+import { Scroll } from '../parts/scroll.tsx';
+import { sizeOf } from '../parts/size.ts';
+import { Age } from '../parts/time.tsx';
+
+const BUILDS = '/cloud/games/{game_id}/builds';
+/** The latest builds that the page shows. */
+const SHOWN_MAX = 50;
+
+type Build = Answer<typeof BUILDS, 'get'>['builds'][number];
+
+/** The uploaded game servers of the game, newest first. */
+export function Builds() {
+  const { scope } = useNamespace();
+  const live = useLive(BUILDS, { game_id: scope.game_id }).value;
+  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const { builds } = live.body;
+  if (builds.length === 0) return <p class="quiet">None was uploaded yet.</p>;
+  return (
+    <Scroll>
+      <table>
+        <thead>
+          <tr>
+            <th>Build</th>
+            <th>Name</th>
+            <th>Size</th>
+            <th>Age</th>
+            <th>Status</th>
+          </tr>
+        </thead>
+        <tbody>
+          {builds.slice(0, SHOWN_MAX).map((build) => (
+            <BuildRow key={build.build_id} build={build} />
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
+  );
+}
+
+function BuildRow({ build: { build_id, display_name, content_length, create_ts, complete } }: { build: Build }) {
+  return (
+    <tr>
+      <td class="mono">{shortId(build_id)}</td>
+      <td>{display_name}</td>
+      <td>{sizeOf(content_length)}</td>
+      <td>
+        <Age of={create_ts} />
+      </td>
+      <td>
+        <span class={`badge ${complete ? 'good' : 'warn'}`}>{complete ? 'complete' : 'uploading'}</span>
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,89 @@
+import { useLive, useTitle } from '../data/live.ts';
+import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
+import { type Game, type Namespace, versionName } from '../data/places.ts';
+import { hrefOf } from '../data/router.ts';
+import { useRows } from '../data/rows.ts';
+import { Command } from '../parts/command.tsx';
+import { WithGame } from './places.tsx';
+
+/** A game: its namespaces, what is live in each, and who plays there. */
+export function GamePage({ name }: { name: string }) {
+  return <WithGame name={name}>{(game) => <Namespaces game={game} />}</WithGame>;
+}
+
+function Namespaces({ game }: { game: Game }) {
+  useTitle(() => `${game.display_name} · Muster`);
+  const is_new = game.versions.length <= 1;
+  return (
+    <>
+      <div class="head">
+        <h1>{game.display_name}</h1>
+        <dl class="figures end">
+          <div>
+            <dt>players now</dt>
+            <dd>{game.total_player_count}</dd>
+          </div>
+          <div>
+            <dt>versions</dt>
+            <dd>{game.versions.length}</dd>
+          </div>
+        </dl>
+      </div>
+      <ul class="cards">
+        {game.namespaces.map((namespace) => (
+          <NamespaceCard key={namespace.namespace_id} game={game} namespace={namespace} />
+        ))}
+      </ul>
+      {is_new && (
+        <div class="card pad stack">
+          <h2>Nothing is deployed yet</h2>
+          <p>In the folder of the game, this uploads it, tries it and puts it online:</p>
+          <Command text={`muster deploy prod --game ${game.name_id} --url ${location.origin}`} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function NamespaceCard({ game, namespace }: { game: Game; namespace: Namespace }) {
+  const { namespace_id, name_id, display_name, version_id } = namespace;
+  const { game_id } = game;
+  const live = useRows(LOBBIES, { game_id, namespace_id }, SUMMARY_ONLY).value;
+  const { lobbies, players } = live.is === 'here' ? live.body.summary : { lobbies: 0, players: 0 };
+  return (
+    <li class="card pad stack">
+      <h2>
+        <a href={hrefOf({ game: game.name_id, namespace: name_id })}>{display_name}</a>
+      </h2>
+      <p class="quiet">
+        {name_id} · version {versionName(game, version_id)}
+      </p>
+      <p>
+        <strong>{players}</strong> {players === 1 ? 'player' : 'players'} in <strong>{lobbies}</strong>{' '}
+        {lobbies === 1 ? 'lobby' : 'lobbies'}
+      </p>
+      <Failures namespace={namespace} game={game} />
+    </li>
+  );
+}
+
+/** How many of the latest lobbies failed: their server crashed, or did not become ready. */
+function Failures({ game, namespace }: { game: Game; namespace: Namespace }) {
+  const { namespace_id } = namespace;
+  const { game_id } = game;
+  const past = useLive('/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies', {
+    game_id,
+    namespace_id,
+  }).value;
+  const lobbies = past.is === 'here' ? past.body.lobbies : [];
+  const failed = lobbies.filter(({ status }) => status.stopped?.failed === true);
+  const [latest] = failed;
+  if (!latest) return null;
+  const place = { game: game.name_id, namespace: namespace.name_id };
+  return (
+    <p class="bad">
+      {failed.length} of the latest {lobbies.length} lobbies failed.{' '}
+      <a href={hrefOf({ ...place, page: 'lobbies', id: latest.lobby_id })}>The last one</a>
+    </p>
+  );
+}

@@ -1,0 +1,65 @@
+import type { Answer } from '../data/api.ts';
+import { useLive, useTitle } from '../data/live.ts';
+import { hrefOf } from '../data/router.ts';
+import { Command } from '../parts/command.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { Attention } from './attention.tsx';
+import { Invitation } from './invitation.tsx';
+
+type Game = Answer<'/cloud/games', 'get'>['games'][number];
+
+/** All games of the caller, with their players now. */
+export function HomePage() {
+  const live = useLive('/cloud/games', {}).value;
+  useTitle(() => 'Games · Muster');
+  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const { games } = live.body;
+  const sorted = games.toSorted((one, other) => other.total_player_count - one.total_player_count);
+  const players = games.reduce((sum, { total_player_count }) => sum + total_player_count, 0);
+  return (
+    <>
+      <div class="head">
+        <h1>Games</h1>
+        <dl class="figures end">
+          <div>
+            <dt>players now</dt>
+            <dd>{players}</dd>
+          </div>
+        </dl>
+      </div>
+      <Invitation />
+      {games.length === 0 ? <NoGames /> : <GameCards games={sorted} />}
+      <Attention games={sorted} />
+    </>
+  );
+}
+
+function GameCards({ games }: { games: Game[] }) {
+  return (
+    <ul class="cards">
+      {games.map(({ game_id, name_id, display_name, developer, total_player_count }) => (
+        <li key={game_id} class="card pad stack">
+          <h2>
+            <a href={hrefOf({ game: name_id })}>{display_name}</a>
+          </h2>
+          <p class="quiet">{developer.display_name}</p>
+          <p>
+            <strong>{total_player_count}</strong> {total_player_count === 1 ? 'player' : 'players'} now
+          </p>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function NoGames() {
+  return (
+    <div class="card pad stack">
+      <h2>You have no game yet</h2>
+      <p>In the folder of a game, this writes muster.yaml and puts the game online:</p>
+      <Command text={`muster login ${location.origin}`} />
+      <Command text="muster init && muster deploy" />
+    </div>
+  );
+}

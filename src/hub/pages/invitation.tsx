@@ -1,0 +1,42 @@
+import { useAction } from '../data/actions.ts';
+import { post } from '../data/api.ts';
+import { useReading } from '../data/reading.ts';
+import { search, setFilter } from '../data/router.ts';
+import { Notice } from '../parts/notice.tsx';
+
+const INVITE = '/group/invites/{group_invite_code}';
+const CONSUME = '/group/invites/{group_invite_code}/consume';
+
+/** Asks whether to join the group of the invitation that led here. */
+export function Invitation() {
+  const code = search.value.get('invite') ?? '';
+  return code === '' ? null : <Question key={code} code={code} />;
+}
+
+function Question({ code: group_invite_code }: { code: string }) {
+  const invite = useReading(INVITE, { group_invite_code }).read.value;
+  const { is_busy, act } = useAction();
+  if (invite === undefined) return <p class="quiet">Loading …</p>;
+  if (invite instanceof Error) return <Notice error={invite} />;
+  const { display_name } = invite.group;
+  const forget = () => setFilter('invite', '');
+  const join = () =>
+    act(`You are a member of ${display_name}.`, async () => {
+      await post(CONSUME, { group_invite_code }, {});
+      forget();
+    });
+  return (
+    <section class="card pad stack" aria-label="Invitation">
+      <h2>You are invited to {display_name}</h2>
+      <p>Its members see and operate its games.</p>
+      <div class="row">
+        <button type="button" class="main" disabled={is_busy.value} onClick={() => void join()}>
+          Join
+        </button>
+        <button type="button" onClick={forget}>
+          Not now
+        </button>
+      </div>
+    </section>
+  );
+}

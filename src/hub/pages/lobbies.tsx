@@ -1,0 +1,242 @@
+import { useSignal } from '@preact/signals';
+import { useAction } from '../data/actions.ts';
+import { put, remove } from '../data/api.ts';
+import { may_act } from '../data/bearer.ts';
+import { useTitle } from '../data/live.ts';
+import { badgesOf, LOBBIES, type LobbyRow, type LobbySummary, queryOf, STATUS_NAMES } from '../data/lobbies.ts';
+import { regionName, shortId, useNamespace } from '../data/places.ts';
+import { tokenFor } from '../data/players.ts';
+import { hrefOf, search } from '../data/router.ts';
+import { type Rows as RowsOf, useRows } from '../data/rows.ts';
+import { gameModesOf, useVersion } from '../data/versions.ts';
+import { Command } from '../parts/command.tsx';
+import { Confirm } from '../parts/confirm.tsx';
+import { Choice, TextFilter } from '../parts/filters.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { Rows } from '../parts/rows.tsx';
+import { Seats } from '../parts/seats.tsx';
+import { Age } from '../parts/time.tsx';
+import { useIsWide } from '../parts/width.ts';
+import { History } from './history.tsx';
+import { NewLobby } from './new-lobby.tsx';
+import { Share } from './share.tsx';
+
+const ROW_HEIGHT = 54;
+const NARROW_ROW_HEIGHT = 108;
+/** Rows that the page watches, from some before those in sight; it watches others after a scroll by a step. */
+const WATCHED = { count: 150, before: 25, step: 50 };
+
+/** The running lobbies of a namespace, with their seats. */
+export function LobbiesPage() {
+  const { game, namespace, scope } = useNamespace();
+  const first = useSignal(0);
+  const of = (name: string) => search.value.get(name) ?? '';
+  const filters = { text: of('find'), mode: of('mode'), region: of('region'), status: of('status') };
+  const live = useRows(LOBBIES, scope, {
+    ...queryOf(filters, namespace.version_id),
+    ...windowAt(first.value),
+  }).value;
+  useTitle(() => `${namespace.name_id} · ${game.display_name} · Muster`);
+  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const { summary } = live.body;
+  const look = (place: number) => {
+    first.value = place;
+  };
+  return (
+    <>
+      <Summary of={summary} />
+      <div class="row">
+        <NewLobby />
+        <Share />
+      </div>
+      <History />
+      {summary.lobbies === 0 ? <NoLobbies /> : <LobbyList of={live.body} onLook={look} />}
+    </>
+  );
+}
+
+/** Returns the rows to watch when those from a place on are in sight. */
+function windowAt(first: number) {
+  const { count, before, step } = WATCHED;
+  const from = Math.max(0, Math.floor((first - before) / step) * step);
+  return { from: String(from), count: String(count) };
+}
+
+function Summary({ of: { lobbies, players, seats, empty } }: { of: LobbySummary }) {
+  const { namespace } = useNamespace();
+  const figures: [string, number][] = [
+    ['lobbies', lobbies],
+    ['without players', empty],
+    ['players', players],
+    ['seats free', Math.max(0, seats - players)],
+  ];
+  return (
+    <div class="head">
+      <h1>{namespace.display_name}</h1>
+      <dl class="figures end">
+        {figures.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+interface LobbyListProps {
+  of: RowsOf<typeof LOBBIES>;
+  onLook(first: number): void;
+}
+
+function LobbyList({ of: { rows, from, matching, summary }, onLook }: LobbyListProps) {
+  const { game } = useNamespace();
+  const is_wide = useIsWide();
+  const modes = Object.keys(summary.game_modes).sort();
+  const regions = Object.keys(summary.regions).sort();
+  return (
+    <>
+      <div class="row filters">
+        <TextFilter name="find" label="Id of lobby or server" />
+        <Choice name="mode" label="Game mode" options={modes.map((mode) => [mode, mode])} />
+        <Choice name="region" label="Region" options={regions.map((id) => [id, regionName(game, id)])} />
+        <Choice name="status" label="Status" options={STATUS_NAMES.map((status) => [status, status])} />
+        <p class="quiet end">
+          {matching} of {summary.lobbies}
+        </p>
+      </div>
+      {matching === 0 ? (
+        <p class="card pad">No lobby matches these filters.</p>
+      ) : (
+        <Rows
+          items={rows}
+          from={from}
+          total={matching}
+          onLook={onLook}
+          keyOf={({ lobby_id }) => lobby_id}
+          height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
+          label="Lobbies"
+        >
+          {(lobby) => <ListedLobby lobby={lobby} />}
+        </Rows>
+      )}
+    </>
+  );
+}
+
+function ListedLobby({ lobby }: { lobby: LobbyRow }) {
+  const { game, namespace } = useNamespace();
+  const { lobby_id, game_mode_id, region_id, create_ts, player_count, connected_count, max_players_normal } = lobby;
+  const href = hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id: lobby_id });
+  return (
+    <div class="lobby">
+      <a class="mono" href={href}>
+        {shortId(lobby_id)}
+      </a>
+      <span class="cut">
+        {game_mode_id} <span class="quiet">in {regionName(game, region_id)}</span>
+      </span>
+      <Seats
+        connected={connected_count}
+        reserved={Math.max(0, player_count - connected_count)}
+        max={max_players_normal}
+      />
+      <LobbyBadges of={lobby} />
+      <span class="quiet age">
+        <Age of={create_ts} />
+      </span>
+      <LobbyActions lobby={lobby} />
+    </div>
+  );
+}
+
+/** What is worth knowing of a running lobby at a glance. */
+export function LobbyBadges({ of }: { of: Parameters<typeof badgesOf>[0] }) {
+  const { namespace } = useNamespace();
+  return (
+    <span class="badges">
+      {badgesOf(of, namespace.version_id).map(({ text, tone }) => (
+        <span key={text} class={`badge ${tone}`}>
+          {text}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+/** What can be done with a running lobby. */
+export function LobbyActions({ lobby }: { lobby: Pick<LobbyRow, 'lobby_id' | 'is_closed' | 'player_count'> }) {
+  const { scope } = useNamespace();
+  const { is_busy, act } = useAction();
+  const { lobby_id, is_closed, player_count } = lobby;
+  const place = { game_id: scope.game_id, lobby_id };
+  const name = shortId(lobby_id);
+  const setClosed = () =>
+    act(is_closed ? `Lobby ${name} is open again.` : `Lobby ${name} is closed to new players.`, () =>
+      put('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/closed', place, { is_closed: !is_closed }),
+    );
+  const end = () =>
+    act(`Lobby ${name} has ended.`, () => remove('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}', place));
+  if (!may_act.value) return null;
+  return (
+    <span class="actions">
+      <button type="button" class="small" disabled={is_busy.value} onClick={() => void setClosed()}>
+        {is_closed ? 'Open' : 'Close'}
+      </button>
+      <Confirm
+        label="End"
+        question={`End lobby ${name}?`}
+        is_disabled={is_busy.value}
+        class="small danger"
+        onConfirm={() => void end()}
+      >
+        <p>
+          Its server ends too
+          {player_count > 0 && `, and so do the seats of its players (${player_count})`}.
+        </p>
+      </Confirm>
+    </span>
+  );
+}
+
+/** Says how to get the first lobby, with this namespace's values. */
+function NoLobbies() {
+  const { game, namespace, scope } = useNamespace();
+  const version = useVersion(game.game_id, namespace.version_id);
+  const token = useSignal('PUBLIC_TOKEN');
+  const { is_busy, act } = useAction();
+  if (version === undefined) return <p class="quiet">No lobby is running.</p>;
+  const [mode] = Object.keys(gameModesOf(version));
+  if (mode === undefined) {
+    return (
+      <div class="card pad stack">
+        <h2>This namespace has no game modes yet</h2>
+        <p>In the folder of the game, this puts it online here:</p>
+        <Command text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
+      </div>
+    );
+  }
+  const makeToken = () =>
+    act('The command has a new public token.', async () => {
+      token.value = await tokenFor(scope);
+    });
+  const find = JSON.stringify({ game_modes: [mode] });
+  return (
+    <div class="card pad stack">
+      <h2>Waiting for the first find …</h2>
+      <p>No lobby is running. A player's find starts one, and it appears here:</p>
+      <Command
+        text={`curl ${location.origin}/matchmaker/lobbies/find -H 'Authorization: Bearer ${token.value}' -d '${find}'`}
+      />
+      {may_act.value && token.value === 'PUBLIC_TOKEN' && (
+        <div class="row">
+          <button type="button" disabled={is_busy.value} onClick={() => void makeToken()}>
+            Make a public token for it
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}

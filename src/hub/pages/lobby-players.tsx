@@ -1,0 +1,105 @@
+import { useAction } from '../data/actions.ts';
+import { type Answer, remove } from '../data/api.ts';
+import { may_act } from '../data/bearer.ts';
+import { shortId, useNamespace } from '../data/places.ts';
+import { Confirm } from '../parts/confirm.tsx';
+import { Scroll } from '../parts/scroll.tsx';
+import { Seats } from '../parts/seats.tsx';
+import { Age, Countdown } from '../parts/time.tsx';
+
+const PLAYER = '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players/{player_id}';
+
+export type LobbyDetails = Answer<
+  '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}',
+  'get'
+>['lobby'];
+
+/** The seats of a lobby whose players are known. */
+export function LobbySeats({ lobby: { players, max_players_normal } }: { lobby: LobbyDetails }) {
+  const reserved = players.filter(({ connect_ts }) => connect_ts === undefined);
+  const times = reserved.flatMap(({ create_ts, seat_deadline_ts }) =>
+    seat_deadline_ts === undefined ? [] : [{ from: create_ts, to: seat_deadline_ts }],
+  );
+  return (
+    <Seats
+      connected={players.length - reserved.length}
+      reserved={reserved.length}
+      max={max_players_normal}
+      times={times}
+    />
+  );
+}
+
+/** The players who have a seat in a lobby. */
+export function LobbyPlayers({ lobby }: { lobby: LobbyDetails }) {
+  if (lobby.stop_ts !== undefined) return null;
+  const { players } = lobby;
+  return (
+    <section class="stack" aria-label="Players">
+      <h2>Players</h2>
+      {players.length === 0 ? (
+        <p class="quiet">All seats are free.</p>
+      ) : (
+        <Scroll>
+          <table>
+            <thead>
+              <tr>
+                <th>Player</th>
+                <th>Has the seat since</th>
+                <th>Status</th>
+                {may_act.value && <th />}
+              </tr>
+            </thead>
+            <tbody>
+              {players.map(({ player_id, create_ts, connect_ts, seat_deadline_ts }) => (
+                <tr key={player_id}>
+                  <td class="mono">{shortId(player_id)}</td>
+                  <td>
+                    <Age of={create_ts} />
+                  </td>
+                  <td>
+                    {connect_ts !== undefined ? (
+                      <span class="badge good">connected</span>
+                    ) : (
+                      <span class="badge warn">
+                        reserved{seat_deadline_ts !== undefined && <Countdown to={seat_deadline_ts} />}
+                      </span>
+                    )}
+                  </td>
+                  {may_act.value && (
+                    <td>
+                      <Kick lobby_id={lobby.lobby_id} player_id={player_id} />
+                    </td>
+                  )}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Scroll>
+      )}
+    </section>
+  );
+}
+
+/** Takes the seat of a player, who cannot connect with it again. */
+function Kick({ lobby_id, player_id }: { lobby_id: string; player_id: string }) {
+  const { scope } = useNamespace();
+  const { is_busy, act } = useAction();
+  const name = shortId(player_id);
+  const kick = () =>
+    act(`Player ${name} was kicked.`, () => remove(PLAYER, { game_id: scope.game_id, lobby_id, player_id }));
+  return (
+    <Confirm
+      label="Kick"
+      question={`Kick player ${name}?`}
+      is_disabled={is_busy.value}
+      class="small danger"
+      onConfirm={() => void kick()}
+    >
+      <p>
+        The seat is free at once, and the player cannot connect with it again. A connection through the gateway is
+        closed if the gateway reports the players of its port; other game servers have to close it themselves.
+      </p>
+    </Confirm>
+  );
+}

@@ -1,0 +1,126 @@
+import { useLive, useTitle } from '../data/live.ts';
+import { regionName, shortId, useNamespace, versionName } from '../data/places.ts';
+import { hrefOf } from '../data/router.ts';
+import { Facts } from '../parts/facts.tsx';
+import { Json } from '../parts/json.tsx';
+import { Life } from '../parts/life.tsx';
+import { Log } from '../parts/log.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { LobbyActions, LobbyBadges } from './lobbies.tsx';
+import { type LobbyDetails, LobbyPlayers, LobbySeats } from './lobby-players.tsx';
+import { Ending } from './server.tsx';
+import type { Server } from './servers.tsx';
+import { Share } from './share.tsx';
+
+const ONE = '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}';
+const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
+const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
+
+const STOP_REASONS = {
+  server_ended: 'its server ended',
+  not_ready_in_time: 'its server did not become ready in time',
+  idle: 'it had no players',
+  removed: 'it was ended by hand or by a tool',
+  machine_lost: 'its machine no longer answers',
+  machine_drained: 'its machine was drained',
+} as const;
+
+/** A lobby, running or ended: its life, seats, server and log. */
+export function LobbyPage({ id }: { id: string }) {
+  const { game, scope, environment } = useNamespace();
+  const past = useLive(ONE, { ...scope, lobby_id: id }).value;
+  const details = useLive(DETAILS, { ...scope, lobby_id: id }).value;
+  const servers = useLive(SERVERS, environment, {
+    include_destroyed: 'true',
+    tags_json: JSON.stringify({ lobby_id: id }),
+  }).value;
+  useTitle(() => `Lobby ${shortId(id)} · ${game.display_name} · Muster`);
+  if (past.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (past.is === 'refused') return <Notice error={past.error} />;
+  const { lobby } = past.body;
+  const { stopped } = lobby.status;
+  const server = servers.is === 'here' ? servers.body.servers[0] : undefined;
+  const detailed = details.is === 'here' ? details.body.lobby : undefined;
+  const running = detailed?.stop_ts === undefined ? detailed : undefined;
+  return (
+    <>
+      <div class="head">
+        <h1>
+          Lobby <span class="mono">{shortId(id)}</span>
+        </h1>
+        {stopped ? (
+          <span class={`badge ${stopped.failed ? 'bad' : 'quiet'}`}>{stopped.failed ? 'failed' : 'ended'}</span>
+        ) : (
+          running && <LobbyBadges of={toBadged(running)} />
+        )}
+        <div class="end row">
+          <Share lobby_id={id} />
+          {running && <LobbyActions lobby={{ ...running, player_count: running.players.length }} />}
+        </div>
+      </div>
+      {detailed?.stop_reason !== undefined && <p>The lobby ended because {STOP_REASONS[detailed.stop_reason]}.</p>}
+      {server && <Ending id={server.id} />}
+      <Life
+        steps={[
+          { name: 'created', at: lobby.create_ts },
+          { name: 'started', at: lobby.start_ts },
+          { name: 'ready', at: lobby.ready_ts },
+          { name: 'ended', at: stopped?.stop_ts },
+        ]}
+      />
+      <Facts
+        of={[
+          running && ['Seats', <LobbySeats key="seats" lobby={running} />],
+          ['Game mode', lobby.lobby_group_name_id],
+          ['Region', regionName(game, lobby.region_id)],
+          detailed && ['Version', <VersionLink key="version" version_id={detailed.version_id} />],
+          detailed?.publicity !== undefined && ['Publicity', detailed.publicity],
+          detailed?.code !== undefined && ['Code to join', <code key="code">{detailed.code}</code>],
+          ...Object.entries(detailed?.tags ?? {}).map(([name, value]): [string, string] => [`Tag ${name}`, value]),
+          ['Id', <code key="id">{id}</code>],
+          ['Server', <ServerLink key="server" server={server} />],
+        ]}
+      />
+      {detailed && <LobbyPlayers lobby={detailed} />}
+      {detailed?.state !== undefined && (
+        <section class="stack" aria-label="State">
+          <h2>State</h2>
+          <Json of={detailed.state} label="State of the lobby" />
+        </section>
+      )}
+      {server && <Log parameters={{ ...environment, server_id: server.id }} since={server.created_at} />}
+    </>
+  );
+}
+
+function toBadged({ ready_ts, is_closed, players, max_players_normal, version_id }: LobbyDetails) {
+  const status = ready_ts === undefined ? ('starting' as const) : is_closed ? ('closed' as const) : ('open' as const);
+  return { status, is_closed, player_count: players.length, max_players_normal, version_id };
+}
+
+function VersionLink({ version_id }: { version_id: string }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <>
+      {versionName(game, version_id)}
+      {version_id !== namespace.version_id && <span class="quiet"> (not the live one)</span>}
+    </>
+  );
+}
+
+function ServerLink({ server }: { server: Server | undefined }) {
+  const { game, namespace } = useNamespace();
+  if (!server) return <span class="quiet">removed</span>;
+  const { id, network } = server;
+  const addresses = Object.values(network.ports).flatMap(({ public_hostname, public_port }) =>
+    public_hostname === undefined ? [] : [`${public_hostname}:${public_port}`],
+  );
+  return (
+    <>
+      <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'servers', id })}>
+        {shortId(id)}
+      </a>{' '}
+      <code class="quiet">{addresses.join(' ')}</code>
+    </>
+  );
+}

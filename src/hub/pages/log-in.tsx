@@ -1,0 +1,51 @@
+import { useSignal } from '@preact/signals';
+import { logInWith } from '../data/session.ts';
+import icon from '../icon.svg';
+import { Command } from '../parts/command.tsx';
+import { Notice } from '../parts/notice.tsx';
+
+/** Says how to log in, to a browser without a session. */
+export function LogInPage({ reason }: { reason?: string | undefined }) {
+  const token = useSignal('');
+  const failure = useSignal<Error | undefined>(undefined);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    failure.value = undefined;
+    await logInWith(token.value.trim()).catch((error: Error) => {
+      failure.value = error;
+    });
+  };
+  return (
+    <main class="log-in">
+      <h1 class="row">
+        <img src={icon} width={32} height={32} alt="" /> Muster
+      </h1>
+      {reason !== undefined && <Notice error={{ message: reason }} />}
+      <div class="card pad stack">
+        <p>Get a link that opens this page logged in. It works once.</p>
+        <Command text={`muster open --url ${location.origin}`} />
+        <p class="quiet">On the machine of the service, "muster serve" prints such a link, too.</p>
+      </div>
+      <form class="card pad stack" onSubmit={(event) => void submit(event)}>
+        <label class="field">
+          Or paste a token of yours
+          <input
+            type="password"
+            autocomplete="off"
+            required
+            value={token.value}
+            onInput={({ currentTarget }) => {
+              token.value = currentTarget.value;
+            }}
+          />
+        </label>
+        <div class="row">
+          <button type="submit" class="main">
+            Log in
+          </button>
+        </div>
+        {failure.value && <Notice error={failure.value} />}
+      </form>
+    </main>
+  );
+}

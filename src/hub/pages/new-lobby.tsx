@@ -1,0 +1,113 @@
+import { useSignal } from '@preact/signals';
+import { useAction } from '../data/actions.ts';
+import { may_act } from '../data/bearer.ts';
+import { shortId, useNamespace } from '../data/places.ts';
+import { addressOf, requestSeat, type Seat } from '../data/players.ts';
+import { hrefOf } from '../data/router.ts';
+import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';
+import { Command } from '../parts/command.tsx';
+import { Dialog, useDialog } from '../parts/dialog.tsx';
+import { Field, TextField } from '../parts/fields.tsx';
+
+/** A button that makes a lobby by hand, with a seat for its maker. */
+export function NewLobby() {
+  const { game, namespace } = useNamespace();
+  const dialog = useDialog();
+  const version = useVersion(game.game_id, namespace.version_id);
+  const made = useSignal<Seat | undefined>(undefined);
+  const modes = Object.fromEntries(
+    Object.entries(gameModesOf(version)).filter(([, mode]) => mode.actions?.create?.enabled === true),
+  );
+  const reset = () => {
+    made.value = undefined;
+  };
+  if (!may_act.value || !version) return null;
+  return (
+    <>
+      <button type="button" onClick={dialog.open}>
+        New lobby
+      </button>
+      <Dialog of={dialog} title={made.value ? 'The lobby is ready' : 'Make a lobby'} onClose={reset}>
+        {made.value ? (
+          <NewSeat seat={made.value} />
+        ) : Object.keys(modes).length === 0 ? (
+          <NotEnabled />
+        ) : (
+          <NewLobbyForm modes={modes} onMade={(seat) => (made.value = seat)} />
+        )}
+        <form method="dialog">
+          <button type="submit">{made.value ? 'Close' : 'Cancel'}</button>
+        </form>
+      </Dialog>
+    </>
+  );
+}
+
+function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMade(seat: Seat): void }) {
+  const { game, scope } = useNamespace();
+  const mode = useSignal(Object.keys(modes)[0] ?? '');
+  const region = useSignal('');
+  const players = useSignal('');
+  const { is_busy, act } = useAction();
+  const make = async (event: Event) => {
+    event.preventDefault();
+    await act(undefined, async () => {
+      const seat = await requestSeat(scope, '/matchmaker/lobbies/create', {
+        game_mode: mode.value,
+        ...(region.value !== '' && { region: region.value }),
+        ...(players.value !== '' && { max_players: Number(players.value) }),
+      });
+      onMade(seat);
+    });
+  };
+  return (
+    <form class="stack" onSubmit={(event) => void make(event)}>
+      <Field label="Game mode" value={mode} options={Object.keys(modes).map((name) => [name, name])} />
+      <Field
+        label="Region"
+        value={region}
+        options={[
+          ['', 'the best one'],
+          ...game.available_regions.map((one): [string, string] => [one.region_name_id, one.region_display_name]),
+        ]}
+      />
+      {modes[mode.value]?.allow_dynamic_max_players === true && (
+        <TextField label="Seats" value={players} is_number placeholder="as the game mode says" />
+      )}
+      <p class="quiet">You get a seat in it, which is freed unless you connect within two minutes.</p>
+      <button type="submit" class="main" disabled={is_busy.value}>
+        {is_busy.value ? 'Waiting until it is ready …' : 'Make it'}
+      </button>
+    </form>
+  );
+}
+
+function NewSeat({ seat }: { seat: Seat }) {
+  const { game, namespace } = useNamespace();
+  const { lobby_id } = seat.lobby;
+  const address = addressOf(seat);
+  return (
+    <>
+      <p>
+        <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id: lobby_id })}>
+          Lobby <span class="mono">{shortId(lobby_id)}</span>
+        </a>
+      </p>
+      {address !== undefined && <Command text={address} />}
+      <p class="quiet">The token of your seat:</p>
+      <Command text={seat.player.token} />
+    </>
+  );
+}
+
+function NotEnabled() {
+  return (
+    <>
+      <p>
+        No game mode of the live version lets players create lobbies. Allow it in one, and deploy it; or let a find
+        start one.
+      </p>
+      <Command text="actions: { create: { enabled: true } }" />
+    </>
+  );
+}

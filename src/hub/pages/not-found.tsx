@@ -1,0 +1,14 @@
+import { useTitle } from '../data/live.ts';
+
+/** Shown for an address that means nothing. */
+export function NotFoundPage({ what = 'page' }: { what?: string }) {
+  useTitle(() => 'Not found · Muster');
+  return (
+    <div class="card pad stack">
+      <h1>There is no such {what}</h1>
+      <p>
+        <a href="/">All games</a>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,109 @@
+import { useSignal } from '@preact/signals';
+import { useLive, useTitle } from '../data/live.ts';
+import { shortId, useNamespace } from '../data/places.ts';
+import { describeRequest, type Receipt } from '../data/receipts.ts';
+import { goTo, hrefOf, search } from '../data/router.ts';
+import { Choice } from '../parts/filters.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { Rows } from '../parts/rows.tsx';
+import { Age } from '../parts/time.tsx';
+import { useIsWide } from '../parts/width.ts';
+
+const RECEIPTS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/receipts';
+const ROW_HEIGHT = 48;
+const NARROW_ROW_HEIGHT = 80;
+
+/** The latest requests for seats, by default those that were refused, and the way to one by its ray id. */
+export function ReceiptsPage() {
+  const { game, namespace, scope } = useNamespace();
+  const is_wide = useIsWide();
+  const filters = search.value;
+  const is_all = filters.get('show') === 'all';
+  const code = filters.get('code') ?? '';
+  const live = useLive(RECEIPTS, scope, {
+    ...(!is_all && { is_refused: 'true' }),
+    ...(code !== '' && { code }),
+  }).value;
+  useTitle(() => `Why · ${namespace.name_id} · ${game.display_name} · Muster`);
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const receipts = live.is === 'here' ? live.body.receipts : [];
+  const codes = [
+    ...new Set([...receipts.flatMap(({ outcome }) => outcome.code ?? []), ...(code ? [code] : [])]),
+  ].sort();
+  return (
+    <>
+      <div class="head">
+        <h1>Why</h1>
+        <p class="quiet">What the matchmaker decided in the last hour, and why.</p>
+      </div>
+      <div class="row filters">
+        <RayField />
+        <Choice name="show" label="Show" options={[['all', 'also those that got a seat']]} none="refused" />
+        <Choice name="code" label="Reason" options={codes.map((one) => [one, one])} />
+        <p class="quiet end">{live.is === 'here' ? `the latest ${receipts.length}` : 'Loading …'}</p>
+      </div>
+      {live.is === 'here' && receipts.length === 0 && (
+        <p class="card pad">
+          {is_all ? 'No request was made in the last hour.' : 'No request was refused in the last hour.'} New ones
+          appear here.
+        </p>
+      )}
+      {receipts.length > 0 && (
+        <Rows
+          items={receipts}
+          keyOf={({ ray_id }) => ray_id}
+          height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
+          label="Requests"
+        >
+          {(receipt) => <ReceiptRow receipt={receipt} />}
+        </Rows>
+      )}
+    </>
+  );
+}
+
+/** Goes to the explanation of a request by its ray id. */
+function RayField() {
+  const { game, namespace } = useNamespace();
+  const ray_id = useSignal('');
+  const go = (event: Event) => {
+    event.preventDefault();
+    const id = ray_id.value.trim();
+    if (id !== '') goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id }));
+  };
+  return (
+    <form onSubmit={go}>
+      <label class="field">
+        Ray id of an answer
+        <input
+          type="search"
+          placeholder="paste it, then Enter"
+          value={ray_id.value}
+          onInput={({ currentTarget }) => {
+            ray_id.value = currentTarget.value;
+          }}
+        />
+      </label>
+    </form>
+  );
+}
+
+function ReceiptRow({ receipt }: { receipt: Receipt }) {
+  const { game, namespace } = useNamespace();
+  const { ray_id, create_ts, outcome, stages_ms } = receipt;
+  return (
+    <div class="receipt">
+      <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: ray_id })}>
+        {shortId(ray_id)}
+      </a>
+      <span class={`cut ${outcome.code === undefined ? 'good' : 'bad'}`}>
+        {outcome.code ?? `a seat in ${outcome.is_new === true ? 'a new lobby' : 'a running lobby'}`}
+      </span>
+      <span class="cut quiet">{describeRequest(receipt)}</span>
+      <span class="quiet">{Math.round(stages_ms.answered)} ms</span>
+      <span class="quiet age">
+        <Age of={create_ts} />
+      </span>
+    </div>
+  );
+}

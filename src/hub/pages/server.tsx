@@ -1,0 +1,145 @@
+import { useAction } from '../data/actions.ts';
+import { type Answer, remove } from '../data/api.ts';
+import { may_act } from '../data/bearer.ts';
+import { useEntries } from '../data/entries.ts';
+import { useLive, useTitle } from '../data/live.ts';
+import { regionName, shortId, useNamespace } from '../data/places.ts';
+import { Confirm } from '../parts/confirm.tsx';
+import { Facts } from '../parts/facts.tsx';
+import { Life } from '../parts/life.tsx';
+import { Log } from '../parts/log.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { Spark } from '../parts/spark.tsx';
+import { LobbyLink, type Server, statusOf } from './servers.tsx';
+
+const SERVER = '/games/{game_id}/environments/{environment_id}/servers/{server_id}';
+const END = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/end';
+const USAGE = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/usage';
+/** Minutes that a line of usage shows. */
+const MINUTES = 60;
+const THOUSANDTHS = 1_000;
+
+/** A server: how it lives or ended, what it uses, and its log. */
+export function ServerPage({ id }: { id: string }) {
+  const { game, environment } = useNamespace();
+  const parameters = { ...environment, server_id: id };
+  const live = useLive(SERVER, parameters).value;
+  useTitle(() => `Server ${shortId(id)} · ${game.display_name} · Muster`);
+  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const { server } = live.body;
+  const status = statusOf(server);
+  return (
+    <>
+      <div class="head">
+        <h1>
+          Server <span class="mono">{shortId(id)}</span>
+        </h1>
+        <span class={`badge ${status.tone}`}>{status.text}</span>
+        <div class="end">{may_act.value && server.destroyed_at === undefined && <EndServer id={id} />}</div>
+      </div>
+      <Ending id={id} />
+      <Life
+        steps={[
+          { name: 'created', at: server.created_at },
+          { name: 'started', at: server.started_at },
+          { name: 'ended', at: server.destroyed_at },
+        ]}
+      />
+      <ServerFacts server={server} />
+      <Log parameters={parameters} since={server.created_at} />
+    </>
+  );
+}
+
+/** How a server ended, in words. */
+export function Ending({ id }: { id: string }) {
+  const { environment } = useNamespace();
+  const live = useLive(END, { ...environment, server_id: id }).value;
+  const end = live.is === 'here' ? live.body.end : undefined;
+  if (!end) return null;
+  return end.has_crashed ? (
+    <div class="notice" role="alert">
+      {end.summary}
+    </div>
+  ) : (
+    <p>{end.summary}</p>
+  );
+}
+
+function EndServer({ id }: { id: string }) {
+  const { environment } = useNamespace();
+  const { is_busy, act } = useAction();
+  const end = () => act(`Server ${shortId(id)} ends.`, () => remove(SERVER, { ...environment, server_id: id }));
+  return (
+    <Confirm
+      label="End"
+      question={`End server ${shortId(id)}?`}
+      is_disabled={is_busy.value}
+      class="danger"
+      onConfirm={() => void end()}
+    >
+      <p>It gets SIGTERM, and after its time to end SIGKILL. Its lobby ends too.</p>
+    </Confirm>
+  );
+}
+
+function ServerFacts({ server }: { server: Server }) {
+  const { game } = useNamespace();
+  const { id, tags, network, datacenter, resources, runtime } = server;
+  const { lobby_id, ...others } = tags;
+  return (
+    <Facts
+      of={[
+        lobby_id !== undefined && ['Lobby', <LobbyLink key="lobby" lobby_id={lobby_id} />],
+        ['Id', <code key="id">{id}</code>],
+        ['Region', regionName(game, datacenter)],
+        ['Ports', <Ports key="ports" of={network.ports} />],
+        ['Usage', <Usage key="usage" id={id} resources={resources} />],
+        ['Build', <code key="build">{shortId(runtime.build)}</code>],
+        ...Object.entries(others).map(([name, value]): [string, string] => [name, value]),
+      ]}
+    />
+  );
+}
+
+function Ports({ of }: { of: Server['network']['ports'] }) {
+  const ports = Object.entries(of);
+  if (ports.length === 0) return <span class="quiet">none</span>;
+  return (
+    <ul>
+      {ports.map(([label, { protocol, public_hostname, public_port }]) => (
+        <li key={label}>
+          {label}{' '}
+          {public_hostname !== undefined && (
+            <code>
+              {protocol} {public_hostname}:{public_port}
+            </code>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+type Sample = Answer<typeof USAGE, 'get'>['samples'][number];
+
+function Usage({ id, resources }: { id: string; resources: Server['resources'] }) {
+  const { environment } = useNamespace();
+  const samples = useEntries<typeof USAGE, Sample>({
+    path: USAGE,
+    parameters: { ...environment, server_id: id },
+    entries_max: MINUTES,
+    read: (body) => body.samples,
+  }).value.entries.map(({ entry }) => entry);
+  const last = samples.at(-1);
+  if (!last) return <span class="quiet">after its first minute</span>;
+  const cpu = `${(last.cpu / THOUSANDTHS).toFixed(2)} of ${(resources.cpu / THOUSANDTHS).toFixed(2)} cores`;
+  const memory = `${Math.round(last.memory ?? 0)} of ${resources.memory} MB`;
+  return (
+    <div class="row">
+      <Spark values={samples.map((sample) => sample.cpu)} max={resources.cpu} label={cpu} /> {cpu}
+      <Spark values={samples.map((sample) => sample.memory ?? 0)} max={resources.memory} label={memory} /> {memory}
+    </div>
+  );
+}

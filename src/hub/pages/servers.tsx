@@ -1,0 +1,186 @@
+import type { Answer } from '../data/api.ts';
+import { useLive, useTitle } from '../data/live.ts';
+import { regionName, shortId, useNamespace } from '../data/places.ts';
+import { hrefOf, search, setFilter } from '../data/router.ts';
+import { useRows } from '../data/rows.ts';
+import { Command } from '../parts/command.tsx';
+import { Choice, TextFilter } from '../parts/filters.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { Rows } from '../parts/rows.tsx';
+import { Age } from '../parts/time.tsx';
+import { useIsWide } from '../parts/width.ts';
+
+const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
+const ENDED = '/cloud/games/{game_id}/namespaces/{namespace_id}/servers';
+/** Ended servers of a page. */
+const ENDED_COUNT = 100;
+const ENDED_STATUS: Status = { text: 'ended', tone: 'quiet' };
+const ROW_HEIGHT = 48;
+const NARROW_ROW_HEIGHT = 72;
+
+interface Status {
+  text: string;
+  tone: string;
+}
+
+export type Server = Answer<typeof SERVERS, 'get'>['servers'][number];
+
+/** The servers of a namespace, newest first. */
+export function ServersPage() {
+  const { game, namespace } = useNamespace();
+  useTitle(() => `Servers · ${namespace.name_id} · ${game.display_name} · Muster`);
+  return (
+    <>
+      <div class="head">
+        <h1>Servers</h1>
+      </div>
+      {search.value.get('show') === 'ended' ? <EndedServers /> : <RunningServers />}
+    </>
+  );
+}
+
+/** All servers that have not ended. */
+function RunningServers() {
+  const { environment } = useNamespace();
+  const live = useLive(SERVERS, environment).value;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const servers = live.is === 'here' ? live.body.servers : [];
+  const shown = servers.filter(isWanted).map(({ id, tags, datacenter, created_at, ...server }) => ({
+    ...{ id, tags, datacenter, created_at },
+    status: statusOf(server),
+  }));
+  const counts = live.is === 'here' ? `${shown.length} of ${servers.length}` : 'Loading …';
+  return (
+    <>
+      <Filters counts={counts} />
+      {live.is === 'here' && servers.length === 0 && <NoServers />}
+      {servers.length > 0 && <ServerList of={shown} />}
+    </>
+  );
+}
+
+/** A page of the servers that have ended. Those before and after it are on other pages. */
+function EndedServers() {
+  const { scope } = useNamespace();
+  const given = search.value.get('from') ?? '';
+  const from = /^\d{1,5}$/.test(given) ? Number(given) : 0;
+  const query = { status: 'ended', from: String(from), count: String(ENDED_COUNT + 1) };
+  const live = useRows(ENDED, scope, query).value;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const rows = live.is === 'here' ? live.body.rows : [];
+  const page = rows.slice(0, ENDED_COUNT);
+  const shown = page
+    .map(({ server_id, tags, datacenter_id, create_ts }) => ({
+      ...{ id: server_id, tags, datacenter: datacenter_id, created_at: create_ts, status: ENDED_STATUS },
+    }))
+    .filter(isWanted);
+  const goTo = (place: number) => () => setFilter('from', place <= 0 ? '' : String(place));
+  const counts = page.length === 0 ? 'none' : `${from + 1} to ${from + page.length}`;
+  return (
+    <>
+      <Filters counts={live.is === 'here' ? counts : 'Loading …'} />
+      {page.length > 0 && <ServerList of={shown} />}
+      <div class="row">
+        {from > 0 && (
+          <button type="button" onClick={goTo(from - ENDED_COUNT)}>
+            Later servers
+          </button>
+        )}
+        {rows.length > ENDED_COUNT && (
+          <button type="button" onClick={goTo(from + ENDED_COUNT)}>
+            Earlier servers
+          </button>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Filters({ counts }: { counts: string }) {
+  return (
+    <div class="row filters">
+      <TextFilter name="find" label="Id or tag" />
+      <Choice name="show" label="Show" options={[['ended', 'ended']]} none="running" />
+      <p class="quiet end">{counts}</p>
+    </div>
+  );
+}
+
+function isWanted({ id, tags }: Pick<Server, 'id' | 'tags'>): boolean {
+  const wanted = search.value.get('find')?.trim().toLowerCase() ?? '';
+  return id.includes(wanted) || Object.values(tags).some((tag) => tag.toLowerCase().includes(wanted));
+}
+
+interface ListedServer extends Pick<Server, 'id' | 'tags' | 'datacenter'> {
+  created_at: number | string;
+  status: Status;
+}
+
+function ServerList({ of }: { of: ListedServer[] }) {
+  const is_wide = useIsWide();
+  if (of.length === 0) return <p class="card pad">No server matches these filters.</p>;
+  return (
+    <Rows items={of} keyOf={({ id }) => id} height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT} label="Servers">
+      {(server) => <ServerRow server={server} />}
+    </Rows>
+  );
+}
+
+function ServerRow({ server: { id, tags, created_at, datacenter, status } }: { server: ListedServer }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <div class="server">
+      <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'servers', id })}>
+        {shortId(id)}
+      </a>
+      <span class="cut">
+        {tags.lobby_id === undefined ? <Tags of={tags} /> : <LobbyLink lobby_id={tags.lobby_id} />}{' '}
+        <span class="quiet">in {regionName(game, datacenter)}</span>
+      </span>
+      <span class={`badge ${status.tone}`}>{status.text}</span>
+      <span class="quiet age">
+        <Age of={created_at} />
+      </span>
+    </div>
+  );
+}
+
+export function LobbyLink({ lobby_id }: { lobby_id: string }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <>
+      lobby{' '}
+      <a
+        class="mono"
+        href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id: lobby_id })}
+      >
+        {shortId(lobby_id)}
+      </a>
+    </>
+  );
+}
+
+function Tags({ of }: { of: Record<string, string> }) {
+  const text = Object.entries(of)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ');
+  return <>{text || <span class="quiet">no tags</span>}</>;
+}
+
+/** Returns what a server does, as far as its row says. */
+export function statusOf({ started_at, destroyed_at }: Pick<Server, 'started_at' | 'destroyed_at'>): Status {
+  if (destroyed_at !== undefined) return ENDED_STATUS;
+  return started_at === undefined ? { text: 'starting', tone: 'warn' } : { text: 'running', tone: 'good' };
+}
+
+function NoServers() {
+  const { game, namespace } = useNamespace();
+  const place = `--game ${game.name_id} --namespace ${namespace.name_id} --url ${location.origin}`;
+  return (
+    <div class="card pad stack">
+      <h2>No server is running</h2>
+      <p>A find starts one for its lobby. This shows what the latest one wrote before it ended:</p>
+      <Command text={`muster logs ${place}`} />
+    </div>
+  );
+}

@@ -1,0 +1,101 @@
+import { useSignal } from '@preact/signals';
+import { useAction } from '../data/actions.ts';
+import { type Answer, post } from '../data/api.ts';
+import { bearer } from '../data/bearer.ts';
+import { hrefOf } from '../data/router.ts';
+import { Command } from '../parts/command.tsx';
+import { Confirm } from '../parts/confirm.tsx';
+
+const INVITES = '/group/groups/{group_id}/invites';
+const RESOLVE = '/group/groups/{group_id}/join-request/{identity_id}';
+const LEAVE = '/group/groups/{group_id}/leave';
+const KICK = '/group/groups/{group_id}/kick/{identity_id}';
+
+type Group = Answer<'/group/groups/{group_id}/profile', 'get'>['group'];
+
+/** The people who own the game together. Members invite others, and the owner removes them. */
+export function Members({ group }: { group: Group }) {
+  const { group_id, display_name, members, owner_identity_id } = group;
+  const code = useSignal('');
+  const { is_busy, act } = useAction();
+  const own_id = bearer.value?.is === 'person' ? bearer.value.identity_id : undefined;
+  if (own_id === undefined) return null;
+  const invite = () =>
+    act(undefined, async () => {
+      code.value = (await post(INVITES, { group_id }, { use_count: 1 })).code;
+    });
+  const kick = (identity_id: string, name: string) =>
+    act(`${name} is no member any more.`, () => post(KICK, { group_id, identity_id }, {}));
+  return (
+    <section class="stack" aria-label="Members">
+      <h2>Members of {display_name}</h2>
+      <ul class="card pad stack">
+        {members.map(({ identity: { identity_id, display_name: name, account_number } }) => (
+          <li key={identity_id} class="row">
+            <span>
+              {name} <span class="quiet">#{account_number}</span>
+            </span>
+            {identity_id === owner_identity_id && <span class="badge quiet">owner</span>}
+            {identity_id === own_id && <span class="badge quiet">you</span>}
+            {own_id === owner_identity_id && identity_id !== own_id && (
+              <Confirm
+                label="Remove"
+                question={`Remove ${name} from ${display_name}?`}
+                onConfirm={() => void kick(identity_id, name)}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
+      <JoinRequests group={group} />
+      <div class="row">
+        <button type="button" disabled={is_busy.value} onClick={() => void invite()}>
+          Invite someone
+        </button>
+        {own_id !== owner_identity_id && members.some(({ identity }) => identity.identity_id === own_id) && (
+          <Confirm
+            label="Leave"
+            question={`Leave ${display_name}?`}
+            class="danger"
+            onConfirm={() => void act(`You have left ${display_name}.`, () => post(LEAVE, { group_id }, {}))}
+          >
+            <p>You see its games no more. A member has to invite you again.</p>
+          </Confirm>
+        )}
+      </div>
+      {code.value !== '' && (
+        <div class="stack">
+          <p>This link makes one person a member, who is logged in here:</p>
+          <Command text={`${location.origin}${hrefOf({}, { invite: code.value })}`} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** People who ask to become members, for the owner. */
+function JoinRequests({ group: { group_id, join_requests } }: { group: Group }) {
+  const { is_busy, act } = useAction();
+  if (join_requests.length === 0) return null;
+  const resolve = (identity_id: string, resolution: boolean) =>
+    act(resolution ? 'The person is a member now.' : 'The request was declined.', () =>
+      post(RESOLVE, { group_id, identity_id }, { resolution }),
+    );
+  return (
+    <ul class="card pad stack" aria-label="Join requests">
+      {join_requests.map(({ identity: { identity_id, display_name, account_number } }) => (
+        <li key={identity_id} class="row">
+          <span>
+            {display_name} <span class="quiet">#{account_number} asks to join</span>
+          </span>
+          <button type="button" class="small" disabled={is_busy.value} onClick={() => void resolve(identity_id, true)}>
+            Accept
+          </button>
+          <button type="button" class="small" disabled={is_busy.value} onClick={() => void resolve(identity_id, false)}>
+            Decline
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

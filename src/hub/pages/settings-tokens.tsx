@@ -1,0 +1,147 @@
+import { useSignal } from '@preact/signals';
+import { useAction } from '../data/actions.ts';
+import { post } from '../data/api.ts';
+import { bearer, may_act } from '../data/bearer.ts';
+import { useNamespace } from '../data/places.ts';
+import { callApiAs, Refused } from '../data/session.ts';
+import { readToken } from '../data/tokens.ts';
+import { Command } from '../parts/command.tsx';
+import { Confirm } from '../parts/confirm.tsx';
+import { Dialog, useDialog } from '../parts/dialog.tsx';
+import { Facts } from '../parts/facts.tsx';
+import { TextField } from '../parts/fields.tsx';
+
+const PUBLIC = '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public';
+const CLOUD = '/cloud/games/{game_id}/tokens/cloud';
+const SERVICE = '/games/{game_id}/environments/{environment_id}/tokens/service';
+const REVOKE = '/cloud/games/{game_id}/tokens/revoke';
+
+/** Makes tokens, says what a token is, and revokes those of the game. */
+export function Tokens() {
+  const { scope, environment } = useNamespace();
+  const { game_id } = scope;
+  return (
+    <section class="stack" aria-label="Tokens">
+      <h2>Tokens</h2>
+      {may_act.value && (
+        <div class="row">
+          <NewToken label="Public token" text="For your game's clients." make={() => post(PUBLIC, scope, {})} />
+          <NewToken
+            label="Cloud token"
+            text="For tools that act for the game. Keep it secret."
+            make={() => post(CLOUD, { game_id }, {})}
+          />
+          <NewToken
+            label="Service token"
+            text="For a back end that starts servers here. Keep it secret."
+            make={() => post(SERVICE, environment, {})}
+          />
+          {bearer.value?.is === 'person' && <RevokeTokens />}
+        </div>
+      )}
+      <WhatIsIt />
+    </section>
+  );
+}
+
+interface NewTokenProps {
+  label: string;
+  /** What it is for. */
+  text: string;
+  make(): Promise<{ token: string }>;
+}
+
+/** A button that makes a token and shows it once. */
+function NewToken({ label, text, make }: NewTokenProps) {
+  const dialog = useDialog();
+  const token = useSignal('');
+  const { is_busy, act } = useAction();
+  const create = () =>
+    act(undefined, async () => {
+      token.value = (await make()).token;
+      dialog.open();
+    });
+  const forget = () => {
+    token.value = '';
+  };
+  return (
+    <>
+      <button type="button" disabled={is_busy.value} onClick={() => void create()}>
+        {label}
+      </button>
+      <Dialog of={dialog} title={`New: ${label.toLowerCase()}`} onClose={forget}>
+        <p>{text} It is not shown again.</p>
+        <Command text={token.value} />
+        <form method="dialog">
+          <button type="submit">Done</button>
+        </form>
+      </Dialog>
+    </>
+  );
+}
+
+function RevokeTokens() {
+  const { game, scope } = useNamespace();
+  const { is_busy, act } = useAction();
+  const revoke = () =>
+    act('All cloud and service tokens of the game are revoked.', () => post(REVOKE, { game_id: scope.game_id }, {}));
+  return (
+    <Confirm
+      label="Revoke all"
+      question={`Revoke all cloud and service tokens of ${game.display_name}?`}
+      is_disabled={is_busy.value}
+      class="danger"
+      onConfirm={() => void revoke()}
+    >
+      <p>Tools and back ends with one are refused from now on. Game servers and players are not affected.</p>
+    </Confirm>
+  );
+}
+
+/** Says what a pasted token is, and whether the service accepts it. */
+function WhatIsIt() {
+  const token = useSignal('');
+  const judged = useSignal({ token: '', verdict: '' });
+  const { is_busy, act } = useAction();
+  const claims = readToken(token.value);
+  const ask = (event: Event) => {
+    event.preventDefault();
+    const asked = token.value;
+    void act(undefined, async () => {
+      judged.value = { token: asked, verdict: await judge(asked.trim()) };
+    });
+  };
+  return (
+    <form class="card pad stack" onSubmit={ask}>
+      <div class="row filters">
+        <TextField label="What is this token?" value={token} placeholder="paste it" is_required />
+        <button type="submit" disabled={is_busy.value}>
+          Ask the service
+        </button>
+      </div>
+      {token.value !== '' && !claims && <p class="quiet">This is no token of Muster.</p>}
+      {claims && (
+        <Facts
+          of={[
+            ['Kind', claims.kind],
+            ['Issued', claims.issued_at.toLocaleString()],
+            ['Expires', claims.expires_at.toLocaleString()],
+            judged.value.token === token.value && ['Service', judged.value.verdict],
+          ]}
+        />
+      )}
+    </form>
+  );
+}
+
+/** Returns what the service says of a token, in words. */
+async function judge(token: string): Promise<string> {
+  try {
+    await callApiAs(token, 'GET', '/cloud/auth/inspect');
+    return 'accepts it';
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    // Tokens of other kinds are verified before their kind is refused.
+    return error.code === 'CLAIMS_MISSING_ENTITLEMENT' ? 'accepts it' : `refuses it: ${error.message}`;
+  }
+}

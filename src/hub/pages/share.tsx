@@ -1,0 +1,45 @@
+import { useSignal } from '@preact/signals';
+import { useAction } from '../data/actions.ts';
+import { post } from '../data/api.ts';
+import { may_act } from '../data/bearer.ts';
+import { useNamespace } from '../data/places.ts';
+import { Command } from '../parts/command.tsx';
+import { Dialog, useDialog } from '../parts/dialog.tsx';
+
+const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';
+
+/** A button that makes a link by which anyone can look at the namespace, or at one lobby. */
+export function Share({ lobby_id }: { lobby_id?: string }) {
+  const { scope } = useNamespace();
+  const dialog = useDialog();
+  const url = useSignal('');
+  const { is_busy, act } = useAction();
+  const share = () =>
+    act(undefined, async () => {
+      url.value = (await post(SHARES, scope, { ...(lobby_id !== undefined && { lobby_id }) })).url;
+      dialog.open();
+    });
+  if (!may_act.value) return null;
+  return (
+    <>
+      <button
+        type="button"
+        class={lobby_id === undefined ? '' : 'small'}
+        disabled={is_busy.value}
+        onClick={() => void share()}
+      >
+        Share
+      </button>
+      <Dialog of={dialog} title="A link to look, for anyone">
+        <p>
+          Who has it sees {lobby_id === undefined ? 'the lobbies of this namespace' : 'this lobby'} for seven days, and
+          changes nothing. The settings list and revoke such links.
+        </p>
+        <Command text={url.value} />
+        <form method="dialog">
+          <button type="submit">Done</button>
+        </form>
+      </Dialog>
+    </>
+  );
+}

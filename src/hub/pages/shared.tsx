@@ -1,0 +1,162 @@
+import { useLive, useTitle } from '../data/live.ts';
+import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
+import { shortId } from '../data/places.ts';
+import { followLink, hrefOf, place } from '../data/router.ts';
+import { useRows } from '../data/rows.ts';
+import icon from '../icon.svg';
+import { Facts } from '../parts/facts.tsx';
+import { Connection } from '../parts/frame.tsx';
+import { Json } from '../parts/json.tsx';
+import { Life } from '../parts/life.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { Rows } from '../parts/rows.tsx';
+import { Seats } from '../parts/seats.tsx';
+import { Age } from '../parts/time.tsx';
+import { useIsWide } from '../parts/width.ts';
+import { type LobbyDetails, LobbyPlayers, LobbySeats } from './lobby-players.tsx';
+
+const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
+/** Lobbies that a shared page shows at most. */
+const COUNT_MAX = 200;
+const ROW_HEIGHT = 54;
+const NARROW_ROW_HEIGHT = 80;
+
+interface Scope {
+  game_id: string;
+  namespace_id: string;
+}
+
+/** What a share link shows: the lobbies of a namespace, or one of them, without any action. */
+export function SharedPage() {
+  const { game = '', namespace = '', id } = place.value;
+  const scope = { game_id: game, namespace_id: namespace };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: links bubble up to here, and they take the keyboard
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a link that is followed by the keyboard is a click, too
+    <div onClick={followLink}>
+      <header class="bar">
+        <div class="bar-row">
+          <span class="brand">
+            <img src={icon} width={22} height={22} alt="" /> Muster
+          </span>
+          <div class="bar-end">
+            <Connection />
+            <span class="badge quiet">shared, to look at</span>
+          </div>
+        </div>
+      </header>
+      <main>{id === undefined ? <SharedLobbies scope={scope} /> : <SharedLobby key={id} scope={scope} id={id} />}</main>
+    </div>
+  );
+}
+
+function SharedLobbies({ scope }: { scope: Scope }) {
+  const is_wide = useIsWide();
+  const live = useRows(LOBBIES, scope, { count: String(COUNT_MAX) }).value;
+  useTitle(() => 'Lobbies · Muster');
+  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  const { rows, summary } = live.body;
+  const figures: [string, number][] = [
+    ['lobbies', summary.lobbies],
+    ['players', summary.players],
+    ['seats', summary.seats],
+  ];
+  return (
+    <>
+      <div class="head">
+        <h1>Lobbies</h1>
+        <dl class="figures end">
+          {figures.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      </div>
+      {rows.length === 0 ? (
+        <p class="card pad">No lobby is running. New ones appear here.</p>
+      ) : (
+        <Rows
+          items={rows}
+          keyOf={({ lobby_id }) => lobby_id}
+          height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
+          label="Lobbies"
+        >
+          {(row) => <SharedRow scope={scope} row={row} />}
+        </Rows>
+      )}
+    </>
+  );
+}
+
+function SharedRow({ scope, row }: { scope: Scope; row: LobbyRow }) {
+  const { lobby_id, game_mode_id, region_id, status, create_ts, player_count, connected_count } = row;
+  // The link keeps the token, so that the page can be loaded again.
+  const href = hrefOf({ game: scope.game_id, namespace: scope.namespace_id, page: 'lobbies', id: lobby_id });
+  return (
+    <div class="lobby">
+      <a class="mono" href={`${href}${location.hash}`}>
+        {shortId(lobby_id)}
+      </a>
+      <span class="cut">
+        {game_mode_id} <span class="quiet">in {region_id}</span>
+      </span>
+      <Seats
+        connected={connected_count}
+        reserved={Math.max(0, player_count - connected_count)}
+        max={row.max_players_normal}
+      />
+      <span class="badges">
+        <span class={`badge ${status === 'open' ? 'good' : 'quiet'}`}>{status}</span>
+      </span>
+      <span class="quiet age">
+        <Age of={create_ts} />
+      </span>
+    </div>
+  );
+}
+
+function SharedLobby({ scope, id }: { scope: Scope; id: string }) {
+  const live = useLive(DETAILS, { ...scope, lobby_id: id }).value;
+  useTitle(() => `Lobby ${shortId(id)} · Muster`);
+  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (live.is === 'refused') return <Notice error={live.error} />;
+  return <Shown lobby={live.body.lobby} />;
+}
+
+function Shown({ lobby }: { lobby: LobbyDetails }) {
+  const { lobby_id, create_ts, ready_ts, stop_ts, game_mode_id, tags, state } = lobby;
+  return (
+    <>
+      <div class="head">
+        <h1>
+          Lobby <span class="mono">{shortId(lobby_id)}</span>
+        </h1>
+        {stop_ts !== undefined && <span class="badge quiet">ended</span>}
+      </div>
+      <Life
+        steps={[
+          { name: 'created', at: create_ts },
+          { name: 'ready', at: ready_ts },
+          { name: 'ended', at: stop_ts },
+        ]}
+      />
+      <Facts
+        of={[
+          stop_ts === undefined && ['Seats', <LobbySeats key="seats" lobby={lobby} />],
+          ['Game mode', game_mode_id],
+          ...Object.entries(tags).map(([name, value]): [string, string] => [`Tag ${name}`, value]),
+        ]}
+      />
+      <LobbyPlayers lobby={lobby} />
+      {state !== undefined && (
+        <section class="stack" aria-label="State">
+          <h2>State</h2>
+          <Json of={state} label="State of the lobby" />
+        </section>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,177 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { BotsReport } from '../bots/protocol.ts';
+import { useAction } from '../data/actions.ts';
+import { may_act } from '../data/bearer.ts';
+import { are_running, report, startBots, stopBots } from '../data/bots.ts';
+import { BOT_HINTS } from '../data/hints.ts';
+import { useTitle } from '../data/live.ts';
+import { shortId, useNamespace } from '../data/places.ts';
+import { tokenFor } from '../data/players.ts';
+import { hrefOf } from '../data/router.ts';
+import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';
+import { Field, TextField } from '../parts/fields.tsx';
+import { NotFoundPage } from './not-found.tsx';
+
+const BOTS_MAX = 1_000;
+
+/** Bots that play in the namespace, from this browser. */
+export function TryPage() {
+  const { game, namespace } = useNamespace();
+  const version = useVersion(game.game_id, namespace.version_id);
+  useTitle(() => `Try it · ${namespace.name_id} · ${game.display_name} · Muster`);
+  useEffect(() => stopBots, []);
+  if (version === undefined) return <p class="quiet">Loading …</p>;
+  if (!may_act.value) return <NotFoundPage />;
+  const modes = gameModesOf(version);
+  if (Object.keys(modes).length === 0) return <p class="card pad">The live version has no game mode yet.</p>;
+  return (
+    <>
+      <div class="head">
+        <h1>Try it</h1>
+        <p class="quiet">Bots find seats, connect to the game server by WebSocket, stay for some seconds, and leave.</p>
+      </div>
+      <Order modes={modes} />
+      {report.value && <Report of={report.value} />}
+    </>
+  );
+}
+
+function Order({ modes }: { modes: Record<string, GameMode> }) {
+  const { game, scope } = useNamespace();
+  const mode = useSignal(Object.keys(modes)[0] ?? '');
+  const region = useSignal('');
+  const count = useSignal('10');
+  const party = useSignal('1');
+  const tags = useSignal('');
+  const { is_busy, act } = useAction();
+  const start = (event: Event) => {
+    event.preventDefault();
+    void act(undefined, async () => {
+      startBots({
+        count: Math.min(BOTS_MAX, Number(count.value)),
+        token: await tokenFor(scope),
+        find: {
+          game_modes: [mode.value],
+          ...(region.value !== '' && { regions: [region.value] }),
+          ...(Number(party.value) > 1 && { players: Number(party.value) }),
+          ...(tags.value.trim() !== '' && { tags: readTags(tags.value) }),
+        },
+      });
+    });
+  };
+  const regions = game.available_regions.map((one): [string, string] => [one.region_name_id, one.region_display_name]);
+  return (
+    <form class="row filters" onSubmit={start}>
+      <TextField label="Bots" value={count} is_number is_required />
+      <Field label="Game mode" value={mode} options={Object.keys(modes).map((name) => [name, name])} />
+      <Field label="Region" value={region} options={[['', 'the best one'], ...regions]} />
+      <TextField label="Players of a party" value={party} is_number is_required />
+      {modes[mode.value]?.taggable === true && <TextField label="Tags" value={tags} placeholder="map=ice mode=fast" />}
+      {are_running.value ? (
+        // A node of its own: a click on one that becomes "Start" meanwhile would submit the form.
+        <button key="stop" type="button" class="danger" onClick={stopBots}>
+          Stop
+        </button>
+      ) : (
+        <button key="start" type="submit" class="main" disabled={is_busy.value}>
+          Start
+        </button>
+      )}
+    </form>
+  );
+}
+
+/** Reads "name=value name=value". */
+function readTags(text: string): Record<string, string> {
+  const pairs = text.trim().split(/\s+/);
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      return [name, value.join('=')];
+    }),
+  );
+}
+
+function Report({ of }: { of: BotsReport }) {
+  const {
+    seats,
+    waiting,
+    playing,
+    connected,
+    without_port,
+    without_socket,
+    p50_ms,
+    p95_ms,
+    refused,
+    unreached,
+    lobbies,
+  } = of;
+  const ms = (value: number | undefined) => (value === undefined ? '–' : `${Math.round(value)} ms`);
+  const refusals = Object.entries(refused).sort(([, one], [, other]) => other.count - one.count);
+  const figures: [string, string | number][] = [
+    ['seats found', seats],
+    ['find, p50', ms(p50_ms)],
+    ['find, p95', ms(p95_ms)],
+    ['waiting', waiting],
+    ['playing', playing],
+    ['only seated', without_socket],
+    ['connected', connected],
+  ];
+  return (
+    <>
+      <dl class="figures card pad">
+        {figures.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {without_port > 0 && <p>{without_port} seats had no port for WebSockets, so their bots only waited.</p>}
+      {refusals.length > 0 && <Refusals of={refusals} />}
+      {unreached.length > 0 && <Lobbies title="Game servers that did not let a bot in" ids={unreached} />}
+      {lobbies.length > 0 && <Lobbies title="Latest lobbies" ids={lobbies} />}
+    </>
+  );
+}
+
+function Refusals({ of }: { of: [code: string, one: { count: number; ray_id: string | undefined }][] }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <section class="stack" aria-label="Refused">
+      <h2>Refused</h2>
+      <ul class="card pad stack">
+        {of.map(([code, { count, ray_id }]) => (
+          <li key={code} class="row">
+            <strong>{count} ×</strong> {code}
+            {ray_id !== undefined && (
+              <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: ray_id })}>Why</a>
+            )}
+            {BOT_HINTS[code] !== undefined && <span class="quiet">{BOT_HINTS[code]}</span>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Lobbies({ title, ids }: { title: string; ids: string[] }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <section class="stack" aria-label={title}>
+      <h2>{title}</h2>
+      <p class="row">
+        {[...new Set(ids)].map((id) => (
+          <a
+            key={id}
+            class="mono"
+            href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id })}
+          >
+            {shortId(id)}
+          </a>
+        ))}
+      </p>
+    </section>
+  );
+}

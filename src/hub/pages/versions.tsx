@@ -1,0 +1,155 @@
+import { may_act } from '../data/bearer.ts';
+import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
+import { useTitle } from '../data/live.ts';
+import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
+import { type Game, useNamespace, versionName } from '../data/places.ts';
+import { hrefOf } from '../data/router.ts';
+import { useRows } from '../data/rows.ts';
+import { Changes } from '../parts/changes.tsx';
+import { Command } from '../parts/command.tsx';
+import { Confirm } from '../parts/confirm.tsx';
+import { Rows } from '../parts/rows.tsx';
+import { Age } from '../parts/time.tsx';
+import { useIsWide } from '../parts/width.ts';
+import { Builds } from './builds.tsx';
+import { Upload } from './upload.tsx';
+
+const ROW_HEIGHT = 50;
+const NARROW_ROW_HEIGHT = 76;
+
+type VersionSummary = Game['versions'][number];
+
+/** The versions of the game: which is live where, and what this namespace had before. */
+export function VersionsPage() {
+  const { game, namespace } = useNamespace();
+  const is_wide = useIsWide();
+  const deployments = useDeployments({ game, namespace }).value;
+  useTitle(() => `Versions · ${namespace.name_id} · ${game.display_name} · Muster`);
+  const versions = game.versions.toSorted((one, other) => (one.create_ts < other.create_ts ? 1 : -1));
+  const before = versionBefore({ game, namespace }, deployments);
+  return (
+    <>
+      <div class="head">
+        <h1>{versionName(game, namespace.version_id)}</h1>
+        <span class="badge good">live in {namespace.name_id}</span>
+        <div class="end row">{before !== undefined && may_act.value && <RollBack to={before} />}</div>
+      </div>
+      <OldLobbies />
+      <Rows
+        items={versions}
+        keyOf={({ version_id }) => version_id}
+        height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
+        label="Versions"
+      >
+        {(version) => <VersionRow version={version} />}
+      </Rows>
+      <History of={deployments} />
+      <section class="stack" aria-label="Builds">
+        <h2>Builds</h2>
+        <Upload />
+        <Builds />
+      </section>
+      <p class="quiet">In the folder of the game, this makes a version and deploys it here:</p>
+      <Command text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
+    </>
+  );
+}
+
+function VersionRow({ version: { version_id, display_name, create_ts } }: { version: VersionSummary }) {
+  const { game, namespace } = useNamespace();
+  const live_in = game.namespaces.filter((one) => one.version_id === version_id);
+  const href = hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'versions', id: version_id });
+  return (
+    <div class="version">
+      <a class="cut" href={href}>
+        {display_name}
+      </a>
+      <span class="badges">
+        {live_in.map(({ name_id }) => (
+          <span key={name_id} class={`badge ${name_id === namespace.name_id ? 'good' : 'quiet'}`}>
+            {name_id}
+          </span>
+        ))}
+      </span>
+      <span class="quiet age">
+        <Age of={create_ts} />
+      </span>
+      <DeployButton version_id={version_id} />
+    </div>
+  );
+}
+
+/** A button that puts this namespace on a version, after it has shown what changes. */
+export function DeployButton({ version_id }: { version_id: string }) {
+  const { game, namespace } = useNamespace();
+  if (!may_act.value || version_id === namespace.version_id) return null;
+  return (
+    <Confirm
+      label="Deploy"
+      question={`Deploy ${versionName(game, version_id)} to ${namespace.name_id}?`}
+      class="small main"
+      onConfirm={() => void deploy({ game, namespace }, version_id)}
+    >
+      <Consequences version_id={version_id} />
+    </Confirm>
+  );
+}
+
+function RollBack({ to }: { to: string }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <Confirm
+      label="Roll back"
+      question={`Roll ${namespace.name_id} back to ${versionName(game, to)}?`}
+      onConfirm={() => void deploy({ game, namespace }, to)}
+    >
+      <Consequences version_id={to} />
+    </Confirm>
+  );
+}
+
+function Consequences({ version_id }: { version_id: string }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <>
+      <p>New lobbies get this version. Running lobbies go on with the one they have, until they are empty.</p>
+      <Changes game_id={game.game_id} before={namespace.version_id} after={version_id} />
+    </>
+  );
+}
+
+/** How many lobbies still run on another version than the live one. */
+function OldLobbies() {
+  const { game, namespace, scope } = useNamespace();
+  const live = useRows(LOBBIES, scope, SUMMARY_ONLY).value;
+  const versions = live.is === 'here' ? Object.entries(live.body.summary.versions) : [];
+  const old = versions.flatMap(([version_id, total]) => (version_id === namespace.version_id ? [] : [total]));
+  const lobbies = old.reduce((sum, total) => sum + total.lobbies, 0);
+  const players = old.reduce((sum, total) => sum + total.players, 0);
+  if (lobbies === 0) return null;
+  return (
+    <p>
+      <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id }, { status: 'old version' })}>
+        {lobbies} {lobbies === 1 ? 'lobby' : 'lobbies'}
+      </a>{' '}
+      on an older version, with {players} {players === 1 ? 'player' : 'players'}, until they are empty.
+    </p>
+  );
+}
+
+function History({ of }: { of: Deployment[] }) {
+  const { game } = useNamespace();
+  if (of.length === 0) return null;
+  return (
+    <section class="stack" aria-label="History">
+      <h2>What was live here</h2>
+      <ol class="card pad">
+        {of.map(({ version_id, deploy_ts }) => (
+          <li key={deploy_ts} class="row">
+            <time dateTime={deploy_ts}>{new Date(deploy_ts).toLocaleString()}</time> {versionName(game, version_id)}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

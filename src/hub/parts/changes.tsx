@@ -1,0 +1,45 @@
+import { type Change, differencesOf } from '../data/difference.ts';
+import { useVersion } from '../data/versions.ts';
+
+interface ChangesProps {
+  game_id: string;
+  /** Ids of versions. */
+  before: string;
+  after: string;
+}
+
+/** What differs between the configurations of two versions. */
+export function Changes({ game_id, before, after }: ChangesProps) {
+  const [one, other] = [useVersion(game_id, before), useVersion(game_id, after)];
+  if (one === undefined || other === undefined) return <p class="quiet">Comparing …</p>;
+  if (one === null || other === null) return <p class="quiet">One of them cannot be read.</p>;
+  const changes = differencesOf(one.config, other.config);
+  if (changes.length === 0) return <p class="quiet">Their configurations are the same.</p>;
+  return (
+    <ul class="changes" aria-label="Changes">
+      {changes.map((change) => (
+        <ChangeRow key={change.path} change={change} />
+      ))}
+    </ul>
+  );
+}
+
+function ChangeRow({ change: { path, before, after } }: { change: Change }) {
+  return (
+    <li>
+      <strong>{path}</strong>
+      {before !== undefined && (
+        <del>
+          <span class="hidden">before: </span>
+          {JSON.stringify(before)}
+        </del>
+      )}
+      {after !== undefined && (
+        <ins>
+          <span class="hidden">after: </span>
+          {JSON.stringify(after)}
+        </ins>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,34 @@
+import type { ComponentChildren } from 'preact';
+import { Dialog, useDialog } from './dialog.tsx';
+
+interface ConfirmProps {
+  /** What the button says that opens the question. */
+  label: string;
+  question: string;
+  /** What happens then. */
+  children?: ComponentChildren;
+  is_disabled?: boolean;
+  class?: string;
+  onConfirm(): void;
+}
+
+/** A button that asks before it acts. */
+export function Confirm({ label, question, children, is_disabled = false, onConfirm, ...others }: ConfirmProps) {
+  const dialog = useDialog();
+  return (
+    <>
+      <button type="button" class={others.class ?? 'small'} disabled={is_disabled} onClick={dialog.open}>
+        {label}
+      </button>
+      <Dialog of={dialog} title={question}>
+        {children}
+        <form method="dialog" class="row">
+          <button type="submit" class="danger" onClick={onConfirm}>
+            {label}
+          </button>
+          <button type="submit">Cancel</button>
+        </form>
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,73 @@
+import { type Signal, signal, useSignal } from '@preact/signals';
+import type { ComponentChildren, RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { Outcome } from './outcome.tsx';
+
+interface Modal {
+  box: RefObject<HTMLDialogElement | null>;
+  is_open: Signal<boolean>;
+  open(): void;
+  close(): void;
+}
+
+/** Whether a dialog is over the page, so that nothing else on it can be used or seen well. */
+export const is_covered = signal(false);
+
+export function useDialog(): Modal {
+  const box = useRef<HTMLDialogElement>(null);
+  const is_open = useSignal(false);
+  // A link in the dialog leads away without closing it.
+  useEffect(
+    () => () => {
+      if (is_open.value) is_covered.value = false;
+    },
+    [],
+  );
+  return {
+    box,
+    is_open,
+    open() {
+      is_open.value = true;
+      is_covered.value = true;
+    },
+    close: () => box.current?.close(),
+  };
+}
+
+interface DialogProps {
+  of: Modal;
+  title: string;
+  children: ComponentChildren;
+  onClose?: () => void;
+}
+
+/** A dialog over the page. Its content exists while it is open. */
+export function Dialog({ of: { box, is_open }, title, children, onClose }: DialogProps) {
+  useLayoutEffect(() => {
+    // Its content is there now, so the browser can focus the first field.
+    if (is_open.value) box.current?.showModal();
+  }, [is_open.value]);
+  const close = () => {
+    // The browser announces a close later, and it may be open again.
+    if (box.current?.open || !is_open.value) return;
+    is_open.value = false;
+    is_covered.value = false;
+    onClose?.();
+  };
+  const cancel = (event: Event) => {
+    event.preventDefault();
+    box.current?.close();
+    close();
+  };
+  return (
+    <dialog ref={box} aria-label={title} onClose={close} onCancel={cancel}>
+      {is_open.value && (
+        <div class="stack">
+          <h2>{title}</h2>
+          {children}
+          <Outcome />
+        </div>
+      )}
+    </dialog>
+  );
+}

@@ -1,0 +1,44 @@
+import { search, setFilter } from '../data/router.ts';
+
+interface ChoiceProps {
+  name: string;
+  label: string;
+  /** Values, and what they are called. */
+  options: [value: string, text: string][];
+  /** What no value is called. */
+  none?: string;
+}
+
+/** A filter that is one of several values. The address keeps it. */
+export function Choice({ name, label, options, none = 'all' }: ChoiceProps) {
+  return (
+    <label class="field">
+      {label}
+      <select
+        value={search.value.get(name) ?? ''}
+        onChange={({ currentTarget }) => setFilter(name, currentTarget.value)}
+      >
+        <option value="">{none}</option>
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A filter that is a text. The address keeps it. */
+export function TextFilter({ name, label }: { name: string; label: string }) {
+  return (
+    <label class="field">
+      {label}
+      <input
+        type="search"
+        value={search.value.get(name) ?? ''}
+        onInput={({ currentTarget }) => setFilter(name, currentTarget.value)}
+      />
+    </label>
+  );
+}

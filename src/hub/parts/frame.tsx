@@ -1,0 +1,66 @@
+import type { ComponentChildren } from 'preact';
+import { is_administrator } from '../data/bearer.ts';
+import { followLink, hrefOf, OPERATOR, place } from '../data/router.ts';
+import { is_live, logOut } from '../data/session.ts';
+import icon from '../icon.svg';
+import { is_covered } from './dialog.tsx';
+import { Outcome } from './outcome.tsx';
+import { Palette } from './palette.tsx';
+import { Tabs } from './tabs.tsx';
+
+/** The bar above every page: where you are, whether the page is live, and the way out. */
+export function Frame({ children }: { children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: links bubble up to here, and they take the keyboard
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a link that is followed by the keyboard is a click, too
+    <div onClick={followLink}>
+      <header class="bar">
+        <div class="bar-row">
+          <a class="brand" href="/" aria-label="Muster">
+            <img src={icon} width={22} height={22} alt="" />
+            <span>Muster</span>
+          </a>
+          <Crumbs />
+          <div class="bar-end">
+            <Connection />
+            <Palette />
+            {is_administrator.value && <a href="/hub/~operator">Operator</a>}
+            <button type="button" class="small" onClick={() => void logOut()}>
+              Log out
+            </button>
+          </div>
+        </div>
+        <Tabs />
+      </header>
+      <main>{children}</main>
+      {!is_covered.value && <Outcome />}
+    </div>
+  );
+}
+
+function Crumbs() {
+  const { game, namespace } = place.value;
+  if (game === undefined || (game === OPERATOR && namespace === undefined)) return null;
+  return (
+    <nav class="crumbs" aria-label="Place">
+      <span class="quiet">/</span>
+      <a href={hrefOf({ game })}>{game}</a>
+      {namespace !== undefined && (
+        <>
+          <span class="quiet">/</span>
+          <a href={hrefOf({ game, namespace })}>{namespace}</a>
+        </>
+      )}
+    </nav>
+  );
+}
+
+/** Whether changes are pushed to the page now. */
+export function Connection() {
+  const text = is_live.value ? 'Live' : 'Connecting …';
+  return (
+    <span class={`connection ${is_live.value ? 'is-live' : ''}`} role="status">
+      {text}
+    </span>
+  );
+}

@@ -1,0 +1,315 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren, VNode } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useAction } from '../data/actions.ts';
+import { type Answer, type Parameters, post, type Query } from '../data/api.ts';
+import { useEntries } from '../data/entries.ts';
+import { type LogStream, type Search, useLogSearch } from '../data/log-search.ts';
+import { hrefWithout, search } from '../data/router.ts';
+import { Ansi } from './ansi.tsx';
+import { Choice, TextFilter } from './filters.tsx';
+import { Notice } from './notice.tsx';
+import { clockOf } from './time.tsx';
+
+const LINES = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-lines';
+const EXPORT = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/logs/export';
+/** Lines of a stream that the page keeps. */
+const LINES_MAX = 2_000;
+/** Lines before the one that an address names. */
+const LINES_BEFORE = 100;
+const STREAMS: LogStream[] = ['std_out', 'std_err'];
+/** So far from its end, a log still follows new lines. */
+const END_WITHIN_PX = 24;
+
+type Line = Answer<typeof LINES, 'get'>['lines'][number];
+
+interface LogProps {
+  parameters: Parameters<typeof LINES>;
+  /** When the server was created, in Unix milliseconds. */
+  since: number;
+}
+
+/** The log of a server, which follows it while it is scrolled to the end. Filters are in the address. */
+export function Log({ parameters, since }: LogProps) {
+  const filters = search.value;
+  const text = filters.get('search') ?? '';
+  const marked = readLine(filters);
+  const begin = beginOf(marked, since);
+  return (
+    <section class="stack" aria-label="Log">
+      <div class="row filters">
+        <TextFilter name="search" label="Search the whole log" />
+        <TextFilter name="highlight" label="Highlight" />
+        <Choice
+          name="stream"
+          label="Stream"
+          options={[
+            ['std_out', 'std_out'],
+            ['std_err', 'std_err'],
+          ]}
+        />
+        <Choice name="from" label="From" options={[['beginning', 'the first line']]} none="the latest lines" />
+        <Download parameters={parameters} stream={filters.get('stream') === 'std_err' ? 'std_err' : 'std_out'} />
+      </div>
+      {text === '' ? (
+        <Streams key={JSON.stringify(begin)} parameters={parameters} begin={begin} marked={marked} />
+      ) : (
+        <Found parameters={parameters} text={text} />
+      )}
+    </section>
+  );
+}
+
+/** A line that an address names: its stream, and its number there. */
+interface MarkedLine {
+  stream: LogStream;
+  number: number;
+}
+
+function readLine(filters: URLSearchParams): MarkedLine | undefined {
+  const given = filters.get('line') ?? '';
+  const stream = readStream(filters);
+  return stream !== undefined && /^\d{1,15}$/.test(given) ? { stream, number: Number(given) } : undefined;
+}
+
+function readStream(filters: URLSearchParams): LogStream | undefined {
+  return STREAMS.find((one) => one === filters.get('stream'));
+}
+
+/** Returns where a log begins: some lines before a named one, or at the first line; undefined for the last lines. */
+function beginOf(marked: MarkedLine | undefined, since: number): Query | undefined {
+  if (marked) return { first_line: String(Math.max(0, marked.number - LINES_BEFORE)) };
+  return search.value.get('from') === 'beginning' ? { query_start_ts: String(since) } : undefined;
+}
+
+function Download({ parameters, stream }: { parameters: LogProps['parameters']; stream: 'std_out' | 'std_err' }) {
+  const { is_busy, act } = useAction();
+  const download = () =>
+    act(undefined, async () => {
+      const { url } = await post(EXPORT, parameters, { stream });
+      const { pathname, search: signature } = new URL(url);
+      location.assign(pathname + signature);
+    });
+  return (
+    <button type="button" class="end" disabled={is_busy.value} onClick={() => void download()}>
+      Download {stream}
+    </button>
+  );
+}
+
+interface StreamsProps {
+  parameters: LogProps['parameters'];
+  /** Where the streams begin; undefined for the last lines, which follow what is written. */
+  begin: Query | undefined;
+  marked: MarkedLine | undefined;
+}
+
+/** The lines of the streams, as they are written. Those that begin at a place go on when the user wants later lines. */
+function Streams({ parameters, begin, marked }: StreamsProps) {
+  const wanted = readStream(search.value);
+  const begins = useSignal<Partial<Record<LogStream, Query>>>({});
+  const keeps = begin === undefined ? 'latest' : 'first';
+  const useOne = (name: LogStream) => {
+    const query = { ...(begins.value[name] ?? begin), stream: name };
+    const is_wanted = wanted === undefined || wanted === name;
+    return useStream(is_wanted ? parameters : undefined, query, keeps).value;
+  };
+  const of = { std_out: useOne('std_out'), std_err: useOne('std_err') };
+  const streams = STREAMS.filter((name) => wanted === undefined || wanted === name).map((name) => ({
+    ...of[name],
+    name,
+    lines: of[name].entries.map(({ entry }) => entry),
+  }));
+  const error = streams.find((stream) => stream.error)?.error;
+  if (error) return <Notice error={error} />;
+  // Beyond the end of a stream that was not read on, the other one would have its lines alone.
+  const ends = streams.flatMap(({ is_full, lines }) => (is_full ? [lines.at(-1)?.ts ?? ''] : []));
+  const [until] = ends.sort();
+  const shown = streams.map(({ name, lines }) => ({
+    name,
+    lines: until === undefined ? lines : lines.filter(({ ts }) => ts <= until),
+  }));
+  const goOn = () => {
+    const next = shown.flatMap(({ name, lines }): [LogStream, Query][] => {
+      const last = lines.at(-1);
+      return last ? [[name, { first_line: String(last.number + 1) }]] : [];
+    });
+    begins.value = { ...begins.value, ...Object.fromEntries(next) };
+  };
+  const dropped = streams.reduce((sum, stream) => sum + stream.dropped, 0);
+  const has_begun = streams.every((stream) => stream.has_begun);
+  return (
+    <Lines
+      key={JSON.stringify(begins.value)}
+      lines={inOrder(shown.flatMap(({ name, lines }) => toShown(name, lines)))}
+      marked={marked}
+      is_at_end={begin === undefined}
+      empty={has_begun ? 'Nothing was written yet.' : 'Loading …'}
+      {...(until !== undefined && { goOn })}
+    >
+      {dropped > 0 && <p class="quiet">{dropped} earlier lines are not shown. Search finds them.</p>}
+    </Lines>
+  );
+}
+
+/** The lines with a text: those that the service finds, and new ones. */
+function Found({ parameters, text }: { parameters: LogProps['parameters']; text: string }) {
+  const wanted = readStream(search.value);
+  const out = useFound(parameters, 'std_out', wanted === 'std_err' ? '' : text);
+  const err = useFound(parameters, 'std_err', wanted === 'std_out' ? '' : text);
+  const found = [...(wanted === 'std_err' ? [] : [out]), ...(wanted === 'std_out' ? [] : [err])];
+  const error = found.find((one) => one.error)?.error;
+  if (error) return <Notice error={error} />;
+  const is_done = found.every((one) => one.is_done);
+  const lines = inOrder(found.flatMap(({ stream, lines }) => toShown(stream, lines)));
+  const empty = is_done ? 'No line has this text yet. New lines are searched, too.' : 'Searching …';
+  return (
+    <Lines lines={lines} marked={undefined} is_at_end empty={empty}>
+      <SearchProgress of={found} is_done={is_done} />
+    </Lines>
+  );
+}
+
+/** Searches a stream, and watches what is written after that. */
+function useFound(parameters: LogProps['parameters'], stream: LogStream, text: string) {
+  const found = useLogSearch({ parameters, stream, text, lines_max: LINES_MAX }).value;
+  const { end_line } = found;
+  const is_begun = text !== '' && end_line !== undefined;
+  const query = { stream, search_text: text, first_line: String(end_line ?? 0) };
+  const later = useStream(is_begun ? parameters : undefined, query, 'latest').value;
+  return { ...found, stream, lines: [...found.lines, ...later.entries.map(({ entry }) => entry)] };
+}
+
+function SearchProgress({ of, is_done }: { of: Search[]; is_done: boolean }) {
+  const total = of.reduce((sum, { end_line = 0 }) => sum + end_line, 0);
+  const left = of.reduce((sum, { end_line, from_line }) => sum + (end_line === undefined ? 0 : from_line), 0);
+  const searched = total - left;
+  if (!is_done) {
+    return (
+      <label class="row quiet">
+        Searching <progress value={searched} max={Math.max(1, total)} /> {searched} of {total} lines
+      </label>
+    );
+  }
+  if (left > 0) return <p class="quiet">The latest {searched} lines were searched. Earlier matches are not shown.</p>;
+  return <p class="quiet">All {total} lines were searched.</p>;
+}
+
+function useStream(parameters: LogProps['parameters'] | undefined, query: Query, keeps: 'latest' | 'first') {
+  return useEntries<typeof LINES, Line>({
+    path: LINES,
+    parameters,
+    query,
+    entries_max: LINES_MAX,
+    keeps,
+    read: ({ lines }) => lines,
+  });
+}
+
+function toShown(stream: LogStream, lines: Line[]): ShownLine[] {
+  return lines.map((line) => ({ key: `${stream}${line.number}`, stream, line }));
+}
+
+function inOrder(lines: ShownLine[]): ShownLine[] {
+  return lines.sort(({ line: one }, { line: other }) => (one.ts === other.ts ? 0 : one.ts < other.ts ? -1 : 1));
+}
+
+interface ShownLine {
+  key: string;
+  stream: LogStream;
+  line: Line;
+}
+
+interface LinesProps {
+  lines: ShownLine[];
+  /** The line that the address names. */
+  marked: MarkedLine | undefined;
+  /** Whether they are those at the end of the log, which it follows. */
+  is_at_end: boolean;
+  /** What it says if there are none. */
+  empty: string;
+  /** Shows the lines after these; undefined if there are none yet. */
+  goOn?(): void;
+  /** What is shown above them. */
+  children?: ComponentChildren;
+}
+
+function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const is_following = useSignal(is_at_end);
+  const highlight = search.value.get('highlight') ?? '';
+  const marked_key = marked && `${marked.stream}${marked.number}`;
+  const has_marked = marked_key !== undefined && lines.some(({ key }) => key === marked_key);
+  useLayoutEffect(() => {
+    if (is_following.value && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [lines.at(-1)?.key, lines.length]);
+  useLayoutEffect(() => {
+    if (!has_marked) return;
+    is_following.value = false;
+    box.current?.querySelector('.is-marked')?.scrollIntoView({ block: 'center' });
+  }, [marked_key, has_marked]);
+  const look = () => {
+    if (!box.current) return;
+    const { scrollHeight, scrollTop, clientHeight } = box.current;
+    is_following.value = scrollHeight - scrollTop - clientHeight < END_WITHIN_PX;
+  };
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
+      <div ref={box} class="log card" role="log" aria-label="Lines" tabIndex={0} onScroll={look}>
+        {children}
+        {lines.length === 0 && <p class="quiet">{empty}</p>}
+        {lines.map((line) => drawLine(line, { highlight, is_marked: line.key === marked_key }))}
+      </div>
+      <p class="quiet row">
+        {lines.length} {search.value.has('search') ? 'matching lines' : 'lines'}
+        {marked && <a href={hrefWithout('line')}>Show the latest lines</a>}
+        {goOn && (
+          <button type="button" class="small" onClick={goOn}>
+            Later lines
+          </button>
+        )}
+        {!goOn && !is_following.value && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              if (box.current) box.current.scrollTop = box.current.scrollHeight;
+            }}
+          >
+            Follow
+          </button>
+        )}
+      </p>
+    </>
+  );
+}
+
+interface Look {
+  highlight: string;
+  is_marked: boolean;
+}
+
+/** What was drawn for each line. Preact compares nothing below a node that it has drawn before. */
+const drawn = new WeakMap<Line, Look & { node: VNode }>();
+
+function drawLine({ key, stream, line }: ShownLine, { highlight, is_marked }: Look): VNode {
+  const before = drawn.get(line);
+  if (before?.highlight === highlight && before.is_marked === is_marked) return before.node;
+  const classes = ['line', ...(stream === 'std_err' ? ['is-err'] : []), ...(is_marked ? ['is-marked'] : [])];
+  const node = (
+    <div key={key} class={classes.join(' ')}>
+      <a
+        href={`?${new URLSearchParams({ stream, line: String(line.number) })}`}
+        title={`${line.ts}: link to this line`}
+      >
+        <time dateTime={line.ts}>{clockOf(line.ts)}</time>
+      </a>
+      <span>
+        <Ansi text={line.text} highlight={highlight} />
+      </span>
+    </div>
+  );
+  drawn.set(line, { highlight, is_marked, node });
+  return node;
+}

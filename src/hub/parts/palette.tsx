@@ -1,0 +1,191 @@
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { is_administrator, may_act } from '../data/bearer.ts';
+import { type Command, selectCommands } from '../data/commands.ts';
+import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
+import { useLive } from '../data/live.ts';
+import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
+import { type Game, type Namespace, shortId, versionName } from '../data/places.ts';
+import { goTo, hrefOf, OPERATOR, type Place, place } from '../data/router.ts';
+import { useRows } from '../data/rows.ts';
+import { logOut } from '../data/session.ts';
+import { Dialog, is_covered, useDialog } from './dialog.tsx';
+import { TABS } from './tabs.tsx';
+
+/** Lobbies that the palette offers: the newest ones, or those with a text in their ids. */
+const LOBBIES_MAX = 30;
+/** A word that may be a part of an id. */
+const PART_OF_ID = /^[0-9a-f-]{3,36}$/i;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** A list of everything that one can go to or do from here, opened by ⌘K or Ctrl+K. */
+export function Palette() {
+  const dialog = useDialog();
+  useEffect(() => {
+    const open = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey)) return;
+      event.preventDefault();
+      if (!is_covered.value) dialog.open();
+    };
+    addEventListener('keydown', open);
+    return () => removeEventListener('keydown', open);
+  }, []);
+  return (
+    <>
+      <button type="button" class="small" onClick={dialog.open}>
+        <kbd>{/Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'}</kbd>
+        <span class="hidden">: go to or do</span>
+      </button>
+      <Dialog of={dialog} title="Go to or do">
+        <Commands onDone={dialog.close} />
+      </Dialog>
+    </>
+  );
+}
+
+/** The commands of the place that the page is about: its namespace, its game, and all games. */
+function Commands({ onDone }: { onDone(): void }) {
+  const games = useLive('/cloud/games', {}).value;
+  const all = games.is === 'here' ? games.body.games : [];
+  const found = all.find(({ name_id }) => name_id === place.value.game);
+  const live = useLive('/cloud/games/{game_id}', found && { game_id: found.game_id }).value;
+  const game = live.is === 'here' ? live.body.game : undefined;
+  const namespace = game?.namespaces.find(({ name_id }) => name_id === place.value.namespace);
+  const target = game && namespace && { game, namespace };
+  const scope = target && { game_id: target.game.game_id, namespace_id: target.namespace.namespace_id };
+  const query = useSignal('');
+  const id = query.value.split(/\s+/).find((word) => PART_OF_ID.test(word));
+  const running = useRows(LOBBIES, scope, { count: String(LOBBIES_MAX), ...(id !== undefined && { id }) }).value;
+  const deployments = useDeployments(target).value;
+  const commands: Command[] = [
+    ...(target ? pageCommands(target) : []),
+    ...(target && may_act.value ? deployCommands(target, deployments) : []),
+    ...(target && running.is === 'here' ? running.body.rows.flatMap((lobby) => lobbyCommands(target, lobby)) : []),
+    ...(game?.namespaces ?? []).map(({ name_id }) =>
+      goCommand(name_id, 'namespace', { game: game?.name_id ?? '', namespace: name_id }),
+    ),
+    ...all.map(({ name_id, display_name }) => goCommand(`${display_name} (${name_id})`, 'game', { game: name_id })),
+    goCommand('Home', 'page', {}),
+    ...(is_administrator.value ? [goCommand('Operator', 'page', { game: OPERATOR })] : []),
+    { text: 'Log out', kind: 'action', run: () => void logOut() },
+  ];
+  return <Choose query={query} commands={commands} {...(target && { here: placeOf(target) })} onDone={onDone} />;
+}
+
+/** The namespace that the page is about. */
+interface Target {
+  game: Game;
+  namespace: Namespace;
+}
+
+const placeOf = ({ game, namespace }: Target): Place => ({ game: game.name_id, namespace: namespace.name_id });
+
+function pageCommands(target: Target): Command[] {
+  return TABS.map(([page, text]) =>
+    goCommand(text, 'page', { ...placeOf(target), ...(page !== undefined && { page }) }),
+  );
+}
+
+function deployCommands(target: Target, deployments: Deployment[]): Command[] {
+  const { game, namespace } = target;
+  const before = versionBefore(target, deployments);
+  const to = (version_id: string, text: string): Command => ({
+    text,
+    kind: 'action',
+    run: () => void deploy(target, version_id),
+  });
+  const others = game.versions.filter(({ version_id }) => version_id !== namespace.version_id);
+  return [
+    ...(before === undefined ? [] : [to(before, `Roll back ${namespace.name_id} to ${versionName(game, before)}`)]),
+    ...others.map(({ version_id, display_name }) => to(version_id, `Deploy ${display_name} to ${namespace.name_id}`)),
+  ];
+}
+
+function lobbyCommands(target: Target, { lobby_id, server_id, game_mode_id }: LobbyRow): Command[] {
+  const here = placeOf(target);
+  return [
+    goCommand(`${shortId(lobby_id)} ${game_mode_id}`, 'lobby', { ...here, page: 'lobbies', id: lobby_id }),
+    goCommand(shortId(server_id), 'server', { ...here, page: 'servers', id: server_id }),
+  ];
+}
+
+function goCommand(text: string, kind: string, to: Place): Command {
+  return { text, kind, run: () => goTo(hrefOf(to)) };
+}
+
+/** What a whole id may be: the page does not know which, so it offers all. */
+function commandsOfId(id: string, here: Place): Command[] {
+  if (!UUID.test(id)) return [];
+  const pages = [
+    ['why', 'request by its ray id'],
+    ['lobbies', 'lobby'],
+    ['servers', 'server'],
+  ] as const;
+  return pages.map(([page, kind]) => goCommand(id, kind, { ...here, page, id }));
+}
+
+interface ChooseProps {
+  query: Signal<string>;
+  commands: Command[];
+  /** The namespace in which ids are looked up. */
+  here?: Place;
+  onDone(): void;
+}
+
+/** A combobox of commands: arrows move, Enter runs. */
+function Choose({ query, commands, here, onDone }: ChooseProps) {
+  const chosen = useSignal(0);
+  const list = useRef<HTMLDivElement>(null);
+  const id = query.value.trim();
+  const found = [...(here ? commandsOfId(id, here) : []), ...selectCommands(commands, query.value)];
+  const at = Math.min(chosen.value, found.length - 1);
+  useEffect(() => list.current?.children[at]?.scrollIntoView({ block: 'nearest' }), [at]);
+  const run = (command: Command | undefined) => {
+    if (!command) return;
+    onDone();
+    command.run();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined) chosen.value = Math.max(0, Math.min(found.length - 1, at + step));
+    else if (event.key === 'Enter') run(found[at]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <>
+      <input
+        type="text"
+        role="combobox"
+        aria-label="Search"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={found.length === 0 ? undefined : `palette-${at}`}
+        autocomplete="off"
+        placeholder="A game, page, lobby, server, ray id or action"
+        value={query.value}
+        onInput={({ currentTarget }) => {
+          query.value = currentTarget.value;
+          chosen.value = 0;
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <div ref={list} id="palette-list" class="palette" role="listbox" aria-label="Commands">
+        {found.map((command, place) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the keyboard chooses in the field above
+          <div
+            key={`${command.kind} ${command.text} ${place}`}
+            id={`palette-${place}`}
+            role="option"
+            aria-selected={place === at}
+            tabIndex={-1}
+            onClick={() => run(command)}
+          >
+            <span class="cut">{command.text}</span> <span class="quiet">{command.kind}</span>
+          </div>
+        ))}
+      </div>
+      {found.length === 0 && <p class="quiet">Nothing has these words.</p>}
+    </>
+  );
+}

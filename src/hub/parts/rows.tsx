@@ -1,0 +1,63 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+
+/** Rows that are kept above and below the window, so that a quick scroll shows no gap. */
+const ROWS_BEYOND = 8;
+
+interface RowsProps<Item> {
+  items: Item[];
+  /** The place of the first item in a longer list, and how many that has. Without them, the items are all. */
+  from?: number;
+  total?: number;
+  /** Called with the place of the first row that is needed, when it changes. */
+  onLook?(first: number): void;
+  keyOf(item: Item): string;
+  /** The height of each row. */
+  height: number;
+  label: string;
+  children(item: Item): ComponentChildren;
+}
+
+/** A list of rows of one height, of which only those in the window are in the document. */
+export function Rows<Item>({ items, from = 0, total, onLook, keyOf, height, label, children }: RowsProps<Item>) {
+  const list = useRef<HTMLUListElement>(null);
+  const first = useSignal(0);
+  const shown = useSignal(Math.ceil(innerHeight / height) + 2 * ROWS_BEYOND);
+  useLayoutEffect(() => {
+    const look = () => {
+      const top = list.current?.getBoundingClientRect().top ?? 0;
+      first.value = Math.max(0, Math.floor(-top / height) - ROWS_BEYOND);
+      shown.value = Math.ceil(innerHeight / height) + 2 * ROWS_BEYOND;
+    };
+    look();
+    addEventListener('scroll', look, { passive: true });
+    addEventListener('resize', look, { passive: true });
+    return () => {
+      removeEventListener('scroll', look);
+      removeEventListener('resize', look);
+    };
+  }, [height]);
+  const count = total ?? items.length;
+  const begin = Math.min(first.value, Math.max(0, count - shown.value));
+  useEffect(() => onLook?.(begin), [begin]);
+  // What is not loaded yet stays empty.
+  const begin_here = Math.max(0, begin - from);
+  return (
+    <ul ref={list} class="rows card" aria-label={label} style={{ height: `${count * height}px` }}>
+      {items.slice(begin_here, Math.max(0, begin + shown.value - from)).map((item, place) => {
+        const at = from + begin_here + place;
+        return (
+          <li
+            key={keyOf(item)}
+            aria-setsize={count}
+            aria-posinset={at + 1}
+            style={{ height: `${height}px`, transform: `translateY(${at * height}px)` }}
+          >
+            {children(item)}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,56 @@
+import { shareLeft, textLeft } from './time.tsx';
+
+/** More seats than these are a bar instead of squares. */
+const SQUARES_MAX = 32;
+
+interface SeatsProps {
+  connected: number;
+  reserved: number;
+  max: number;
+  /** When reserved seats were given and are freed again, of those for which that is known. */
+  times?: SeatTime[];
+}
+
+export interface SeatTime {
+  from: string;
+  to: string;
+}
+
+/** The seats of a lobby: connected, reserved and free, a square for each. */
+export function Seats({ connected, reserved, max, times = [] }: SeatsProps) {
+  const free = Math.max(0, max - connected - reserved);
+  const all = connected + reserved + free;
+  const text = `${connected} connected, ${reserved} reserved, ${free} free`;
+  return (
+    <div class="seats" role="img" aria-label={text} title={text}>
+      <span class="seat-count">
+        {connected + reserved}/{max}
+      </span>
+      {all <= SQUARES_MAX ? (
+        <span class="squares">
+          {squares('connected', connected)}
+          {times.map((time, place) => (
+            <Running key={`time${place}`} {...time} />
+          ))}
+          {squares('reserved', reserved - times.length)}
+          {squares('free', free)}
+        </span>
+      ) : (
+        <span class="seat-bar">
+          <span class="connected" style={{ width: `${(100 * connected) / all}%` }} />
+          <span class="reserved" style={{ width: `${(100 * reserved) / all}%` }} />
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** A reserved seat whose time runs: as much of its square is filled as is left. */
+function Running({ from, to }: SeatTime) {
+  const share = shareLeft(from, to);
+  return <span class="reserved" title={textLeft(to)} style={{ '--left': `${(100 * share).toFixed(1)}%` }} />;
+}
+
+function squares(kind: string, count: number) {
+  return Array.from({ length: count }, (_, place) => <span key={`${kind}${place}`} class={kind} />);
+}

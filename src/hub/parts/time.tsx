@@ -1,0 +1,56 @@
+import { signal } from '@preact/signals';
+
+const SECOND_MS = 1_000;
+const UNITS: [size: number, name: string][] = [
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'min'],
+];
+
+const CLOCK = new Intl.DateTimeFormat([], {
+  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
+  fractionalSecondDigits: 3,
+});
+
+/** The time, each second, for ages. */
+const now = signal(Date.now());
+setInterval(() => {
+  if (document.visibilityState === 'visible') now.value = Date.now();
+}, SECOND_MS);
+
+/** How long ago a moment was; the exact moment on hover. */
+export function Age({ of }: { of: string | number }) {
+  const moment = new Date(of);
+  return (
+    <time dateTime={moment.toISOString()} title={moment.toLocaleString()}>
+      {durationOf(now.value - moment.getTime())}
+    </time>
+  );
+}
+
+/** How long it is until a moment, after a comma. */
+export function Countdown({ to }: { to: string }) {
+  return <>, {textLeft(to)}</>;
+}
+
+export function textLeft(to: string): string {
+  return `${durationOf(Date.parse(to) - now.value)} left`;
+}
+
+/** Returns how much of a time is left, from 1 to 0. */
+export function shareLeft(from: string, to: string): number {
+  const [begin, end] = [Date.parse(from), Date.parse(to)];
+  return Math.max(0, Math.min(1, (end - now.value) / Math.max(1, end - begin)));
+}
+
+/** Returns a duration in its largest unit. */
+export function durationOf(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / SECOND_MS));
+  const [size, name] = UNITS.find(([one]) => seconds >= one) ?? [1, 's'];
+  return `${Math.floor(seconds / size)} ${name}`;
+}
+
+/** Returns the time of day here, to the millisecond. */
+export function clockOf(moment: string | Date): string {
+  return CLOCK.format(new Date(moment));
+}

@@ -1,0 +1,64 @@
+import { type Chosen, type Folder, type FolderFile, selectFiles } from './folder.ts';
+
+const SCRIPT = /\.(js|mjs|cjs|ts|mts|cts)$/;
+const ARCHIVE = /\.(tar(\.\w+)?|tgz|tzst)$/;
+const ELF = '\u007fELF';
+const MODES = { program: 0o755, other: 0o644 };
+
+/** A game server to upload: one script, an archive as it is, or a folder to pack. */
+export type Plan =
+  | { kind: 'javascript'; file: File }
+  | { kind: 'archive'; file: File }
+  | { kind: 'folder'; folder: Folder; programs: string[] };
+
+/** Returns how something is uploaded. Throws an Error for what is no game server. */
+export async function planUpload(chosen: Chosen): Promise<Plan> {
+  if (chosen.is === 'folder') {
+    const folder = await selectFiles(chosen);
+    return { kind: 'folder', folder, programs: await findPrograms(folder.files) };
+  }
+  const { file } = chosen;
+  if (SCRIPT.test(file.name)) return { kind: 'javascript', file };
+  if (ARCHIVE.test(file.name)) return { kind: 'archive', file };
+  throw new Error(
+    `${file.name} is neither a folder, a tar archive (.tar, .tar.gz, .tar.zst) nor one script (.js, .ts).`,
+  );
+}
+
+/**
+ * Packs a folder as a compressed tar, which is equal for equal files. Calls `onPacked` with the bytes of each file.
+ */
+export async function packFolder(
+  { files }: Folder,
+  programs: string[],
+  { onPacked, signal }: { onPacked(bytes: number): void; signal: AbortSignal },
+): Promise<Blob> {
+  const { createTarPacker } = await import('modern-tar');
+  const { readable, controller } = createTarPacker();
+  const packed = new Response(readable.pipeThrough(new CompressionStream('gzip'), { signal })).blob();
+  const addAll = async () => {
+    for (const { path, file } of files) {
+      const mode = programs.includes(path) ? MODES.program : MODES.other;
+      const entry = controller.add({ name: path, size: file.size, mode, mtime: new Date(0) });
+      await file.stream().pipeTo(entry, { signal });
+      onPacked(file.size);
+    }
+    controller.finalize();
+  };
+  const adding = addAll().catch((error: unknown) => {
+    controller.error(error);
+    throw error;
+  });
+  const [blob] = await Promise.all([packed, adding]);
+  return blob;
+}
+
+/** Returns the paths of files that machines can run, by their first bytes. A browser does not know which are executable. */
+async function findPrograms(files: FolderFile[]): Promise<string[]> {
+  const programs: string[] = [];
+  for (const { path, file } of files) {
+    const begin = await file.slice(0, ELF.length).text();
+    if (begin === ELF || begin.startsWith('#!')) programs.push(path);
+  }
+  return programs;
+}

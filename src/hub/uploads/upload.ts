@@ -1,0 +1,156 @@
+import { signal } from '@preact/signals';
+import { get, patch, post } from '../data/api.ts';
+import { type Plan, packFolder } from './package.ts';
+import { type Part, sendParts } from './parts.ts';
+
+const BUILDS = '/cloud/games/{game_id}/builds';
+const PREPARE = '/games/{game_id}/environments/{environment_id}/builds/prepare';
+const TAGS = '/games/{game_id}/environments/{environment_id}/builds/{build_id}/tags';
+const COMPLETE = '/games/{game_id}/environments/{environment_id}/builds/{build_id}/complete';
+const MISSING = '/cloud/games/{game_id}/uploads/{upload_id}/requests';
+/** An interrupted upload sends whole parts again. */
+const PART_BYTES = 8 * 1024 ** 2;
+/** The tag by which an interrupted upload is found, as the command line uses it. */
+const CONTENT_TAG = 'muster-content';
+
+/** What an upload does, and how far it is. */
+export type Progress =
+  | { is: 'packing' | 'reading' | 'sending'; done: number; total: number }
+  | { is: 'checking' }
+  | { is: 'done'; build_id: string; was_known: boolean }
+  | { is: 'failed'; message: string };
+
+/** A game server to upload, and how it is run. */
+export interface Order {
+  environment: { game_id: string; environment_id: string };
+  plan: Plan;
+  name: string;
+  /** The program and its first arguments; empty for a script. */
+  command: string[];
+}
+
+/** The upload of this page; undefined before the first one. It goes on while the user looks at other pages. */
+export const latest = signal<{ order: Order; progress: Progress } | undefined>(undefined);
+
+let stopping = new AbortController();
+
+/** Ends the upload. What has arrived stays there for a while, so that the same upload can go on. */
+export function stopUpload(): void {
+  stopping.abort();
+  latest.value = undefined;
+}
+
+/** Uploads a game server: packs it, sends what is missing of it, and lets the service check it. */
+export function startUpload(order: Order): void {
+  stopUpload();
+  stopping = new AbortController();
+  const { signal: until } = stopping;
+  const show = (progress: Progress) => {
+    if (!until.aborted) latest.value = { order, progress };
+  };
+  upload(order, { show, until }).catch((error: unknown) => {
+    show({ is: 'failed', message: error instanceof Error ? error.message : String(error) });
+  });
+}
+
+interface Upload {
+  show(progress: Progress): void;
+  until: AbortSignal;
+}
+
+async function upload(order: Order, { show, until }: Upload): Promise<void> {
+  const { environment, command } = order;
+  const content = await packContent(order, { show, until });
+  const total = content.size;
+  const digest = await digestOf(content, command, counting({ is: 'reading', total }, 0, show));
+  until.throwIfAborted();
+  const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest);
+  const { build_id, parts } = known ?? (await prepare(order, content, digest));
+  const was_known = known?.is_complete === true;
+  if (!was_known) {
+    const missing = parts.reduce((sum, { content_length }) => sum + content_length, 0);
+    const onSent = counting({ is: 'sending', total }, total - missing, show);
+    await sendParts({ content, parts, onSent, signal: until });
+    show({ is: 'checking' });
+    await post(COMPLETE, { ...environment, build_id }, {});
+  }
+  show({ is: 'done', build_id, was_known });
+}
+
+async function packContent({ plan, command }: Order, { show, until }: Upload): Promise<Blob> {
+  if (plan.kind !== 'folder') return plan.file;
+  const total = plan.folder.files.reduce((sum, { file }) => sum + file.size, 0);
+  const own = command[0]?.replace(/^\.\//, '') ?? '';
+  const onPacked = counting({ is: 'packing', total }, 0, show);
+  return await packFolder(plan.folder, [...plan.programs, own], { onPacked, signal: until });
+}
+
+/** Shows a step, and returns the function that counts what it has done. */
+function counting(
+  step: { is: 'packing' | 'reading' | 'sending'; total: number },
+  begin: number,
+  show: Upload['show'],
+): (bytes: number) => void {
+  let done = begin;
+  show({ ...step, done });
+  return (bytes) => {
+    done += bytes;
+    show({ ...step, done });
+  };
+}
+
+/**
+ * Returns a digest of a content and its command: that of the digests of all parts, so that no file needs to be in memory.
+ * Undefined where a browser has none: on a page without TLS that is not of this machine.
+ */
+async function digestOf(
+  content: Blob,
+  command: string[],
+  onRead: (bytes: number) => void,
+): Promise<string | undefined> {
+  if (!isSecureContext) return undefined;
+  const digests: BlobPart[] = [JSON.stringify(command)];
+  for (let from = 0; from < content.size; from += PART_BYTES) {
+    const part = await content.slice(from, from + PART_BYTES).arrayBuffer();
+    digests.push(await crypto.subtle.digest('SHA-256', part));
+    onRead(part.byteLength);
+  }
+  const all = await crypto.subtle.digest('SHA-256', await new Blob(digests).arrayBuffer());
+  return `parts-${[...new Uint8Array(all)].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+interface Prepared {
+  build_id: string;
+  /** What is missing. */
+  parts: Part[];
+}
+
+/** Returns the build with the same content, if the service has it, or a part of it from an interrupted upload. */
+async function findKnown(game_id: string, digest: string): Promise<(Prepared & { is_complete: boolean }) | undefined> {
+  const { builds } = await get(BUILDS, { game_id });
+  const same = builds.filter(({ tags }) => tags[CONTENT_TAG] === digest);
+  const known = same.find(({ complete }) => complete) ?? same[0];
+  if (!known) return undefined;
+  const { build_id, upload_id, complete: is_complete } = known;
+  if (is_complete) return { build_id, parts: [], is_complete };
+  const { presigned_requests: parts } = await get(MISSING, { game_id, upload_id });
+  return { build_id, parts, is_complete };
+}
+
+async function prepare(
+  { environment, plan, name, command }: Order,
+  content: Blob,
+  digest: string | undefined,
+): Promise<Prepared> {
+  const path = plan.kind === 'folder' ? 'server.tar.gz' : plan.file.name;
+  const { build: build_id, image_presigned_requests: parts = [] } = await post(PREPARE, environment, {
+    ...{ name, multipart_upload: true, part_length: PART_BYTES },
+    kind: plan.kind === 'javascript' ? 'javascript' : 'archive',
+    image_file: { path, content_length: content.size },
+    ...(command.length > 0 && { command }),
+  });
+  if (digest !== undefined) {
+    await patch(TAGS, { ...environment, build_id }, { tags: { [CONTENT_TAG]: digest } });
+  }
+  return { build_id, parts };
+}

@@ -1,0 +1,139 @@
+import { closeSync, createWriteStream, existsSync, fchmodSync, ftruncateSync, openSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createZstdCompress } from 'node:zlib';
+import { type Pack, pack } from 'tar-stream';
+import { syncPath } from '../durable.ts';
+import { assert, StartError } from '../errors.ts';
+import { tryLock } from '../libc.ts';
+import { END_ENTRY, EntryDigest } from './archive-end.ts';
+import { readArchive } from './archive-reader.ts';
+
+/** Most of a backup is compressed already, so a higher level would only take longer. */
+const ZSTD_LEVEL = 3;
+
+type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
+export interface Archive {
+  /** Adds an entry. Fails if the content has another size. */
+  add(name: string, content: Content, size: number): Promise<void>;
+}
+
+interface WriteOptions {
+  signal: AbortSignal;
+  /** Called with the bytes that reach the file. */
+  onWritten(bytes: number): void;
+  /** Called when everything is written, before it is read again. */
+  onChecking(): void;
+}
+
+/**
+ * Writes an archive, a tar compressed by zstd, that only this user can read. The file gets its name only once it is complete
+ * and on the disk, and was read again; a killed writer leaves `<path>.unfinished`, which the next one replaces. Throws
+ * StartError if the file exists or cannot be written.
+ */
+export async function writeArchive(
+  path: string,
+  { signal, onWritten, onChecking }: WriteOptions,
+  fill: (archive: Archive) => Promise<void>,
+): Promise<void> {
+  if (existsSync(path)) throw new StartError(`${path} exists already: name another file, or move this one away.`);
+  const unfinished = `${path}.unfinished`;
+  using _ = lockUnfinished(unfinished);
+  try {
+    await writeInto(unfinished, { signal, onWritten }, fill);
+    await syncPath(unfinished);
+    onChecking();
+    await readArchive(unfinished, { signal }, async () => undefined);
+    await rename(unfinished, path);
+    await syncPath(dirname(path));
+  } catch (cause) {
+    await rm(unfinished, { force: true });
+    throw asWriteError(path, cause);
+  }
+}
+
+async function writeInto(
+  path: string,
+  { signal, onWritten }: Pick<WriteOptions, 'signal' | 'onWritten'>,
+  fill: (archive: Archive) => Promise<void>,
+): Promise<void> {
+  const tar = pack();
+  const compressor = createZstdCompress({
+    params: { [constants.ZSTD_c_compressionLevel]: ZSTD_LEVEL, [constants.ZSTD_c_checksumFlag]: 1 },
+  });
+  const counter = new Transform({
+    transform(chunk: Uint8Array, _encoding, next) {
+      onWritten(chunk.length);
+      next(null, chunk);
+    },
+  });
+  const output = createWriteStream(path, { flags: 'r+' });
+  const writing = pipeline([Readable.from(tar), compressor, counter, output], { signal });
+  const digest = new EntryDigest();
+  const filling = async () => {
+    await fill({ add: (name, content, size) => addEntry(tar, { name, content, size, digest }) });
+    const end = Buffer.from(JSON.stringify(digest.end()));
+    await addEntry(tar, { name: END_ENTRY, content: [end], size: end.length, digest: new EntryDigest() });
+    tar.finalize();
+    await writing;
+  };
+  try {
+    // After a failure of `writing`, no more bytes are taken, so `filling` would wait for ever.
+    await Promise.race([filling(), writing.then(() => new Promise<never>(() => {}))]);
+  } finally {
+    tar.destroy();
+    await writing.catch(() => {});
+  }
+}
+
+interface NewEntry {
+  name: string;
+  content: Content;
+  size: number;
+  digest: EntryDigest;
+}
+
+async function addEntry(tar: Pack, { name, content, size, digest }: NewEntry): Promise<void> {
+  digest.begin(name, size);
+  const ended = Promise.withResolvers<void>();
+  const sink = tar.entry({ name, size, mode: 0o600 }, (error) => (error ? ended.reject(error) : ended.resolve()));
+  // If the content fails, nothing awaits this promise.
+  ended.promise.catch(() => {});
+  let added = 0;
+  for await (const chunk of content) {
+    added += chunk.length;
+    assert(added <= size, `${name} has ${size} bytes`);
+    digest.update(chunk);
+    if (!sink.write(chunk)) await new Promise<void>((resolve) => sink.once('drain', () => resolve()));
+  }
+  assert(added === size, `${name} has ${size} bytes, not ${added}`);
+  sink.end(undefined);
+  await ended.promise;
+}
+
+/** Opens, locks and empties the unfinished file, so that two writers do not mix. */
+function lockUnfinished(path: string): Disposable {
+  try {
+    const descriptor = openSync(path, 'a', 0o600);
+    if (!tryLock(descriptor)) {
+      closeSync(descriptor);
+      throw new StartError(`Another backup is writing ${path}: wait for it, or name another file.`);
+    }
+    ftruncateSync(descriptor);
+    fchmodSync(descriptor, 0o600);
+    return { [Symbol.dispose]: () => closeSync(descriptor) };
+  } catch (cause) {
+    throw asWriteError(path, cause);
+  }
+}
+
+function asWriteError(path: string, cause: unknown): unknown {
+  const is_of_file = cause instanceof Error && 'syscall' in cause && 'code' in cause;
+  if (!is_of_file) return cause;
+  return new StartError(`The backup cannot be written at ${path} (${cause.code}): name another file, or free space.`, {
+    cause,
+  });
+}

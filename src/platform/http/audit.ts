@@ -1,0 +1,113 @@
+import type { TSchema } from '@sinclair/typebox';
+import type { CallerOf } from '../tokens/caller.ts';
+import { isOfKind } from '../tokens/tokens.ts';
+import type { AnyCall } from './call.ts';
+import type { HandledRoute } from './route.ts';
+import { isUuid } from './shapes.ts';
+
+/** The kinds of callers whose changes are recorded: people, and the tools and back ends of developers. */
+const AUDITED_KINDS = ['identity', 'cloud', 'service'] as const;
+const TEXT_LENGTH_MAX = 256;
+/** Parameters of the place that a caller is authorized for, which an entry has beside its details. */
+const OF_PLACE = ['game_id', 'namespace_id', 'environment_id'];
+
+export type AuditedCaller = CallerOf<(typeof AUDITED_KINDS)[number]>;
+
+/** What a change was about, by name: ids, and what else its route names. */
+export type ChangeDetails = Record<string, string | number | boolean>;
+
+/** A request that may change something. */
+export interface RequestedChange {
+  /** The ray id of the request. */
+  entry_id: string;
+  operation: string;
+  caller: AuditedCaller;
+  address: string;
+  user_agent: string | null;
+  /** The game, and the namespace, that the caller was authorized for. */
+  game_id: string | undefined;
+  namespace_id: string | undefined;
+  details: ChangeDetails;
+}
+
+/** Records who changed what. */
+export interface Audit {
+  /**
+   * Records a change before `act` begins it, so that there is no change without its entry, and records how it ended.
+   * Returns what `act` returns. `toDetails` returns what the change was about, once it has its answer.
+   */
+  record<Answer>(
+    change: RequestedChange,
+    act: () => Promise<Answer>,
+    toDetails: (answer: Answer) => ChangeDetails,
+  ): Promise<Answer>;
+}
+
+/**
+ * Creates the function that lets a route handle a call. Changes by people and by tokens of developers are recorded there,
+ * for all routes.
+ */
+export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCall) => Promise<unknown> {
+  const { operation, access, allow, free_params } = route;
+  const is_recorded = isRecorded(route);
+  if (!is_recorded) return (call) => route.handle(call);
+  const isNamed = (name: string) => route.recorded.includes(name) || name.endsWith('_id');
+  const params = namesInPath(route.path)
+    .filter((name) => isNamed(name) || !free_params.includes(name))
+    .filter((name) => !access || !OF_PLACE.includes(name));
+  const members = membersOf(route.body).filter(isNamed);
+  const answered = membersOf(route.response).filter(isNamed);
+
+  return (call) => {
+    const { caller } = call;
+    if (!caller || allow === 'anyone' || !isOfKind(caller, AUDITED_KINDS)) return route.handle(call);
+    const details = { ...pick(call.body, members), ...pick(call.params, params) };
+    const { game_id, namespace_id, environment_id = namespace_id } = call.params;
+    const change: RequestedChange = {
+      entry_id: call.ray_id,
+      operation,
+      caller,
+      address: call.address,
+      user_agent: call.request.headers.get('user-agent')?.slice(0, TEXT_LENGTH_MAX) ?? null,
+      game_id: access ? game_id : undefined,
+      namespace_id: access ? environment_id : undefined,
+      details,
+    };
+    return audit.record(
+      change,
+      () => route.handle(call),
+      (answer) => ({ ...pick(answer, answered), ...details }),
+    );
+  };
+}
+
+/** Returns whether a route's changes are recorded. */
+export function isRecorded({ is_change, allow }: Pick<HandledRoute, 'is_change' | 'allow'>): boolean {
+  return is_change && allow !== 'anyone' && allow.some((kind) => AUDITED_KINDS.some((audited) => audited === kind));
+}
+
+function namesInPath(path: string): string[] {
+  return [...path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name);
+}
+
+function membersOf(shape: TSchema | undefined): string[] {
+  return Object.keys(shape?.properties ?? {});
+}
+
+/** Returns the members with these names that are short values; of an object, its id. A name of an id has a UUID. */
+function pick(source: unknown, names: string[]): ChangeDetails {
+  if (typeof source !== 'object' || source === null || source instanceof Response) return {};
+  const members = new Map<string, unknown>(Object.entries(source));
+  const picked: ChangeDetails = {};
+  for (const name of names) {
+    const value = members.get(name);
+    if (typeof value === 'string' && (!name.endsWith('_id') || isUuid(value))) {
+      picked[name] = name.endsWith('_id') ? value.toLowerCase() : value.slice(0, TEXT_LENGTH_MAX);
+    } else if (typeof value === 'number' || typeof value === 'boolean') {
+      picked[name] = value;
+    } else if (typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string') {
+      picked[`${name}_id`] = value.id;
+    }
+  }
+  return picked;
+}

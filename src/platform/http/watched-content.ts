@@ -1,0 +1,37 @@
+interface Watching {
+  /** Called with the length of each piece. The content fails with what it throws. */
+  onBytes?(bytes: number): void;
+  /** Called once, when the content was read to its end (`is_whole`), failed or was cancelled. */
+  onEnd(is_whole: boolean): void;
+}
+
+/** Returns a copy of content that says when it is read. It is read only as fast as the copy. */
+export function watchContent(content: ReadableStream<Uint8Array>, { onBytes, onEnd }: Watching) {
+  const reader = content.getReader();
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(sink) {
+        try {
+          const { done, value } = await reader.read();
+          if (done) {
+            onEnd(true);
+            sink.close();
+            return;
+          }
+          onBytes?.(value.byteLength);
+          sink.enqueue(value as Uint8Array<ArrayBuffer>);
+        } catch (error) {
+          onEnd(false);
+          // Has no effect on content that has failed.
+          await reader.cancel(error).catch(() => {});
+          throw error;
+        }
+      },
+      async cancel(reason) {
+        onEnd(false);
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,46 @@
+import { Settings } from './settings.ts';
+
+/**
+ * Settings that say where a service is and keeps its data: those of the environment are for another service. So are DATABASE_URL and
+ * all others without MUSTER_.
+ */
+const PLACES =
+  /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;
+
+/** What differs from a service with default settings; the environment may say otherwise. */
+const DEFAULTS = {
+  MUSTER_LOG: 'error',
+  MUSTER_DEMO: 'off',
+  MUSTER_LIMITS: 'off',
+  // Everything comes from one address, and belongs to one group.
+  MUSTER_CONNECTIONS_PER_ADDRESS_MAX: '1000000',
+  MUSTER_SERVERS_PER_GROUP_MAX: '10000',
+  MUSTER_DISK_RESERVE_MB: '0',
+  // A suite's own server may verify players.
+  MUSTER_OUTBOUND_ALLOW: '127.0.0.0/8, ::1',
+};
+
+/** Where a throwaway service is. */
+export interface ThrowawayPlaces {
+  data_directory: string;
+  port: number;
+  /** The range of its game servers. */
+  server_ports: string;
+}
+
+/** Returns the settings of a throwaway service: those of the environment about rules and limits, and its own places. */
+export function throwawaySettings(
+  environment: Record<string, string | undefined>,
+  places: ThrowawayPlaces,
+): Record<string, string | undefined> {
+  const of_rules = Object.entries(environment).filter(
+    ([name]) => name.startsWith('MUSTER_') && name in Settings.properties && !PLACES.test(name),
+  );
+  return {
+    ...DEFAULTS,
+    ...Object.fromEntries(of_rules),
+    MUSTER_DATA: places.data_directory,
+    MUSTER_PORT: String(places.port),
+    MUSTER_SERVER_PORTS: places.server_ports,
+  };
+}

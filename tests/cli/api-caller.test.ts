@@ -1,0 +1,49 @@
+import { expect, test } from 'bun:test';
+import { ApiCaller } from '../../src/cli/api-caller.ts';
+import { Failure } from '../../src/cli/failure.ts';
+import { rejectionOf } from '../support/refusal.ts';
+
+const head = (length: number, type = 'application/json') =>
+  `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`;
+const CUT = `${head(100)}{"games": [`;
+const WHOLE = `${head(2)}{}`;
+
+/** A service that gives prepared answers, one to each connection, and then closes it. */
+function openService(answers: string[]) {
+  const requests: string[] = [];
+  const server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket, bytes) {
+        requests.push(bytes.toString().split('\r\n')[0] ?? '');
+        socket.write(answers.shift() ?? WHOLE);
+        socket.end();
+      },
+    },
+  });
+  const api = new ApiCaller(`http://127.0.0.1:${server.port}`, 'token');
+  return { api, requests, [Symbol.dispose]: () => server.stop(true) };
+}
+
+test('api: a read whose answer breaks off is repeated', async () => {
+  using service = openService([CUT, CUT, WHOLE]);
+  expect(await service.api.get<object>('/cloud/games')).toEqual({});
+  expect(service.requests).toHaveLength(3);
+}, 90_000);
+
+test('api: an answer that breaks off each time, and one to a change, end in a message', async () => {
+  using reading = openService([CUT, CUT, CUT, CUT, CUT]);
+  const read = await rejectionOf(Failure, reading.api.get('/cloud/games'));
+  expect([read.exit_code, read.message]).toEqual([1, expect.stringContaining('cannot be reached')]);
+  using changing = openService([CUT]);
+  const changed = await rejectionOf(Failure, changing.api.call('POST', '/cloud/games'));
+  expect([changed.exit_code, changing.requests.length]).toEqual([1, 1]);
+}, 90_000);
+
+test('api: an answer that is no JSON is refused, but can be read as it is', async () => {
+  using service = openService([`${head(5, 'text/plain')}hello`, `${head(5, 'text/plain')}hello`]);
+  const refused = await rejectionOf(Failure, service.api.get('/metrics'));
+  expect(refused.message).toContain('did not answer as Muster does');
+  expect(await service.api.callForText('GET', '/metrics')).toBe('hello');
+}, 90_000);

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { makeProjectFolder } from '../support/project-folder.ts';
+import { openTestService } from '../support/service.ts';
+import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
+const PROJECT =
+  'build: {path: server.ts}\nmatchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}';
+
+const muster = shareService();
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-bots-'));
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+/** Deploys a server as a game. */
+async function deploy(name: string, server: string, project = PROJECT) {
+  const files = { 'server.ts': server, 'muster.yaml': `game: ${name}\n${project}` };
+  const { run } = await makeProjectFolder(muster, home, { name, files });
+  expect(await run('deploy')).toMatchObject({
+    exit_code: 0,
+    words: expect.stringContaining('a lobby of it was ready after'),
+  });
+  return Object.assign((...args: string[]) => run('bots', ...args, '--game', name), { run });
+}
+
+test('bots: find seats, connect and leave, and the command writes their figures', async () => {
+  const bots = await deploy('played', await Bun.file(ROOM).text());
+  const { exit_code, data } = await bots('5', '--for', '4s', '--json');
+  const { seats, connected, find_p95_ms, ...others } = JSON.parse(data);
+  expect([exit_code, others]).toEqual([0, expect.objectContaining({ without_port: 0, refusals: [], faults: [] })]);
+  expect(seats).toBeGreaterThanOrEqual(5);
+  expect(connected).toBeGreaterThanOrEqual(5);
+  expect(find_p95_ms).toBeGreaterThan(0);
+}, 90_000);
+
+test('bots: a port for UDP gets no WebSocket, and is no fault of the server', async () => {
+  const server = `
+    const { SERVICE_API_ENDPOINT, SERVICE_TOKEN, PORT_game } = process.env;
+    const socket = require('node:dgram').createSocket('udp4').bind(Number(PORT_game));
+    require('node:net').createServer((one) => console.log('a connection') ?? one.destroy()).listen(Number(PORT_game));
+    const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
+    await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST', headers });`;
+  const bots = await deploy('datagrams', server, PROJECT.replace('http}', 'udp}'));
+  const { exit_code, data } = await bots('2', '--for', '2s', '--json');
+  const { seats, ...others } = JSON.parse(data);
+  expect([exit_code, others]).toEqual([0, expect.objectContaining({ connected: 0, without_port: seats, faults: [] })]);
+}, 90_000);
+
+test('bots: solve the proof of work of a version, as its deploy does', async () => {
+  const captcha = 'captcha: {requests_before_reverify: 1, verification_ttl: 60000, pow: {difficulty: 2}}';
+  const project = PROJECT.replace('max_players: 2', `max_players: 2, ${captcha}`);
+  const bots = await deploy('proving', await Bun.file(ROOM).text(), project);
+  const { exit_code, data } = await bots('3', '--for', '4s', '--json');
+  const { seats, ...others } = JSON.parse(data);
+  expect([exit_code, others]).toEqual([0, expect.objectContaining({ refusals: [], faults: [] })]);
+  // More than one captcha lets pass.
+  expect(seats).toBeGreaterThanOrEqual(3);
+}, 90_000);
+
+test('bots: the command fails if the server refuses players', async () => {
+  const refusing = (await Bun.file(ROOM).text()).replace('if (tokens.has(player_token))', 'if (true)');
+  const bots = await deploy('refusing', refusing);
+  const { exit_code, data, words } = await bots('2', '--for', '2s');
+  expect([exit_code, data]).toEqual([1, expect.stringMatching(/fault +\d+ × a seat without a connection/)]);
+  expect(words).toContain('Faults: a seat without a connection (the game server refused the WebSocket).');
+}, 90_000);
+
+test('bots: a refused find is not a fault, and is shown with its code and ray id; wrong options are refused', async () => {
+  const bots = await deploy('full', await Bun.file(ROOM).text());
+  const { exit_code, data } = await bots('2', '--for', '2s', '--mode', 'unknown');
+  expect([exit_code, data]).toEqual([0, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
+  for (const wrong of ['0', 'many', '1001']) expect(await bots(wrong)).toMatchObject({ exit_code: 2 });
+  expect(await bots('1', '--for', 'ever')).toMatchObject({ exit_code: 2 });
+}, 90_000);
+
+test('bots: a lobby that players of a link fill up to its direct maximum is not over-filled', async () => {
+  const project = PROJECT.replace('max_players: 2', 'max_players: 1, max_players_direct: 4');
+  const bots = await deploy('direct', await Bun.file(ROOM).text(), project);
+  const playing = bots('1', '--for', '8s', '--json');
+  const token = (await bots.run('tokens', 'create', 'public', '--game', 'direct')).data.trim();
+  const lobby_id = await waitFor(async () => {
+    const { lobbies } = JSON.parse((await bots.run('lobbies', '--game', 'direct', '--json')).data);
+    return lobbies.find(({ is_ready }: { is_ready: boolean }) => is_ready)?.lobby_id as string | undefined;
+  }, 'the lobby of the bot');
+  for (let seat = 0; seat < 2; seat += 1)
+    await muster.api.ok('POST', '/matchmaker/lobbies/join', { token, body: { lobby_id } });
+  const { exit_code, data } = await playing;
+  expect([exit_code, JSON.parse(data).faults]).toEqual([0, []]);
+}, 90_000);
+
+test('bots: if the limits of one address refuse them, the command says what to do, and fails', async () => {
+  await using limited = await openTestService({ MUSTER_LIMITS_SCALE: '1' });
+  const files = { 'server.ts': await Bun.file(ROOM).text(), 'muster.yaml': `game: limited\n${PROJECT}` };
+  const { run } = await makeProjectFolder(limited, home, { name: 'limited', files });
+  expect(await run('deploy', '--no-check')).toMatchObject({ exit_code: 0 });
+  const { exit_code, data, words } = await run('bots', '20', '--for', '3s');
+  expect([exit_code, data]).toEqual([1, expect.stringMatching(/refused +\d+ × API_RATE_LIMIT\n/)]);
+  expect(data).toMatch(/refused +\d+ × MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: muster why [0-9a-f-]{36}\n/);
+  expect(words).toContain('All bots come from one address');
+  expect(words).toContain('MUSTER_LIMITS_SCALE');
+  expect(words).toContain('max_players_per_client');
+}, 90_000);

@@ -1,0 +1,297 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import type { TestGame } from '../support/game.ts';
+import { find, makeControlledGame } from '../support/game-server.ts';
+import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { serversOf, uploadShell } from '../support/servers.ts';
+import { findFreePort } from '../support/service.ts';
+import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+const muster = shareService();
+let game: TestGame;
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-cli-'));
+  game = await makeControlledGame(muster);
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+interface Run {
+  env?: Record<string, string>;
+  stdin?: string;
+}
+
+/** Starts a command without a terminal, in an empty folder, as a user with a home of their own. */
+function start(args: string[], { env = {}, stdin = '' }: Run = {}) {
+  const own = { PATH: process.env.PATH ?? '', HOME: home, XDG_CONFIG_HOME: join(home, 'config'), ...env };
+  return Bun.spawn([...COMMAND, ...args], {
+    ...{ cwd: home, env: own, stdin: new Blob([stdin]), stdout: 'pipe', stderr: 'pipe' },
+  });
+}
+
+async function run(args: string[], options: Run = {}) {
+  const child = start(args, options);
+  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { exit_code: await child.exited, data, words };
+}
+
+const service = () => ({ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: game.cloud_token });
+
+describe('commands: fail with an exit code and a message:', () => {
+  test('2 for a wrong use, with a suggestion', async () => {
+    const WRONG: [args: string[], words: string][] = [
+      [['lobies'], '(Did you mean lobbies?)'],
+      [['lobbies', 'lst'], '(Did you mean list?)'],
+      [['status', '--jsn'], '(Did you mean --json?)'],
+      [['why'], "missing required argument 'ray'"],
+      [['logs', '--since', 'yesterday'], '--since is "yesterday": write 30s, 10m'],
+      [['api', 'FETCH', '/'], '"FETCH" is not one of GET, POST'],
+      [['status', '--url', 'nowhere'], '"nowhere" is not an address such as'],
+      [['logs', 'abc', '--all'], 'Name one server or lobby, or write --all.'],
+      [['logs', '--server', 'a', '--lobby', 'b'], 'Name one server or lobby, or write --all.'],
+      [['lobbies', 'watch', '--count', '0'], '--count is "0": write 1 to 200.'],
+    ];
+    await find(muster, game);
+    for (const [args, words] of WRONG) {
+      const result = await run(args, { env: service() });
+      expect([args, result.exit_code, result.data]).toEqual([args, 2, '']);
+      expect(result.words).toContain(words);
+    }
+  }, 90_000);
+
+  test('3 without a token, with how to log in; 4 for a missing game; 1 for a service that cannot be reached', async () => {
+    const url = muster.config.public_url;
+    const without = await run(['status', '--url', url]);
+    expect([without.exit_code, without.words]).toEqual([3, expect.stringContaining(`Log in: muster login ${url}`)]);
+    expect(without.words).toContain('(API_UNAUTHORIZED, ray ');
+    expect(await run(['whoami', '--url', url])).toMatchObject({ exit_code: 3 });
+    const missing = await run(['status', '--game', 'nowhere'], { env: service() });
+    expect([missing.exit_code, missing.words]).toEqual([
+      4,
+      expect.stringContaining('There is no game "nowhere"; there are:'),
+    ]);
+    const nowhere = await run(['status', '--url', `http://127.0.0.1:${findFreePort()}`, '--token', 'x']);
+    expect([nowhere.exit_code, nowhere.words]).toEqual([1, expect.stringContaining('cannot be reached')]);
+  }, 90_000);
+});
+
+test('open: prints a link to the namespace, which logs a browser in once', async () => {
+  const { exit_code, data, words } = await run(['open'], { env: service() });
+  expect([exit_code, words]).toEqual([0, 'Open it in a browser. It works once.\n']);
+  const link = new URL(data.trim());
+  const { game: its_game } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+  expect(link.href).toStartWith(`${muster.config.public_url}/hub/${its_game.name_id}/prod#login=`);
+  const logIn = () =>
+    fetch(`${muster.config.public_url}/hub/session`, {
+      method: 'POST',
+      headers: { origin: muster.config.public_url },
+      body: JSON.stringify({ code: link.hash.slice('#login='.length) }),
+    });
+  expect([(await logIn()).status, (await logIn()).status]).toEqual([200, 401]);
+}, 90_000);
+
+test('login: reads the token from standard input, and only this user can read its file, under any umask; logout deletes it', async () => {
+  const url = muster.config.public_url;
+  const wrong = await run(['login', url, '--token', '-'], { stdin: 'no-token\n' });
+  expect(wrong.exit_code).toBe(3);
+  const umask = process.umask(0);
+  const done = await run(['login', url, '--token', '-'], { stdin: `${game.cloud_token}\n` });
+  process.umask(umask);
+  expect(done).toEqual({ exit_code: 0, data: '', words: `Logged in to ${url}.\n` });
+  const directory = join(home, 'config/muster');
+  expect((await stat(directory)).mode & 0o777).toBe(0o700);
+  expect((await readdir(directory)).toSorted()).toEqual(['credentials.json', 'profiles.json']);
+  for (const name of await readdir(directory)) expect((await stat(join(directory, name))).mode & 0o777).toBe(0o600);
+  const who = await run(['whoami', '--json']);
+  expect(JSON.parse(who.data)).toMatchObject({ url, profile: 'default' });
+  expect((await run(['status'])).exit_code).toBe(0);
+  expect((await run(['logout'])).exit_code).toBe(0);
+  expect((await run(['status'])).exit_code).toBe(3);
+}, 90_000);
+
+test('doctor: finds nothing wrong with a healthy service, and finds a refused token', async () => {
+  const well = await run(['doctor', '--json'], { env: service() });
+  const { findings } = JSON.parse(well.data);
+  // Some machines cannot isolate servers fully.
+  expect(findings.filter(({ what }: { what: string }) => !what.includes('not fully isolated'))).toEqual([]);
+  expect(well.exit_code).toBe(findings.length === 0 ? 0 : 1);
+  const refused = await run(['doctor'], { env: { ...service(), MUSTER_TOKEN: 'no-token' } });
+  expect([refused.exit_code, refused.data]).toEqual([1, expect.stringContaining('→ Log in: muster login')]);
+}, 90_000);
+
+describe('commands: show', () => {
+  test('lobbies, servers, versions and status, as tables and as JSON', async () => {
+    const { body } = await find(muster, game);
+    const { lobby_id } = body.lobby;
+    const text = await run(['lobbies', 'list'], { env: service() });
+    expect(text.data).toContain(lobby_id.slice(-12));
+    const json = JSON.parse((await run(['lobbies', 'list', '--json'], { env: service() })).data);
+    expect(json.lobbies.map((lobby: { lobby_id: string }) => lobby.lobby_id)).toContain(lobby_id);
+    expect((await run(['servers', 'list'], { env: service() })).data).toContain('running');
+    expect((await run(['versions'], { env: service() })).data).toContain('prod');
+    expect(JSON.parse((await run(['status', '--json'], { env: service() })).data)).toMatchObject({ namespace: 'prod' });
+    const shown = JSON.parse((await run(['lobbies', 'show', lobby_id.slice(-6), '--json'], { env: service() })).data);
+    expect(shown.lobby.lobby_id).toBe(lobby_id);
+  }, 90_000);
+
+  test('why a player got a seat, and why not in another lobby', async () => {
+    const other = (await find(muster, game)).body.lobby.lobby_id;
+    expect(await run(['lobbies', 'close', other], { env: service() })).toMatchObject({ exit_code: 0 });
+    const { headers, body } = await find(muster, game);
+    const ray_id = headers.get('rvt-ray-id') ?? '';
+    const explained = await waitFor(async () => {
+      const result = await run(['why', ray_id], { env: service() });
+      return result.exit_code === 0 && result;
+    }, 'the receipt');
+    const lines = explained.data.split('\n');
+    expect(lines[0]).toMatch(/^find in [\d.]+ ms: a seat in the (new )?lobby [0-9a-f]{12}/);
+    expect(lines[0]).toContain(body.lobby.lobby_id.slice(-12));
+    expect(lines[1]).toMatch(/^asked for {5}a seat in default at \S+$/);
+    expect(explained.data).toMatch(
+      new RegExp(
+        `^passed over   ${other.slice(-12)} \\(default, \\S+, \\d+ seats? taken\\): it was closed to finds$`,
+        'm',
+      ),
+    );
+    expect((await run(['why', crypto.randomUUID()], { env: service() })).exit_code).toBe(4);
+  }, 90_000);
+
+  test('any answer of the API', async () => {
+    const { data } = await run(['api', 'get', 'cloud/games'], { env: service() });
+    expect(JSON.parse(data).games[0].game_id).toBe(game.game_id);
+    // Also one that is no JSON.
+    const page = await run(['api', 'GET', '/client.js'], { env: service() });
+    expect([page.exit_code, page.words]).toEqual([0, '']);
+    expect(page.data).toContain('export');
+    const quoted = JSON.parse((await run(['api', 'GET', '/client.js', '--json'], { env: service() })).data);
+    expect(quoted.text).toContain('export');
+  }, 90_000);
+});
+
+test('logs: -f shows each line of both streams, also the last, and fails with a message after a crash', async () => {
+  const servers = serversOf(muster, game);
+  const build = await uploadShell(
+    muster.api,
+    game,
+    'echo first; echo wrong >&2; sleep 1; printf "last\\033[2J\\n"; exit 3',
+  );
+  const { id } = (await servers.create(await servers.bodyOf(build))).body.server;
+  const { exit_code, data, words } = await run(['logs', id, '-f'], { env: service() });
+  const lines = data
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.slice(13));
+  expect(lines.toSorted()).toEqual([
+    '  first',
+    '  last\ufffd[2J',
+    '! [muster] the server ended with exit code 3',
+    '! wrong',
+  ]);
+  expect(exit_code).toBe(1);
+  expect(words).toContain('The server ended with exit code 3.');
+  const shown = (await run(['logs', id, '--json'], { env: service() })).data.trimEnd().split('\n');
+  const times = shown.map((line) => JSON.parse(line).ts);
+  expect([times.length, times]).toEqual([4, times.toSorted()]);
+  const found = await run(['logs', id, '--grep', 'FIRST', '--json'], { env: service() });
+  expect(JSON.parse(found.data)).toMatchObject({ stream: 'std_out', line: 'first' });
+}, 90_000);
+
+test('logs: of a lobby, of a server and of all servers; -f begins with the first line', async () => {
+  const { body } = await find(muster, game);
+  const { lobby_id } = body.lobby;
+  const servers = serversOf(muster, game);
+  const server_id = await servers.run('seq 1 700; echo last; sleep 600');
+  await waitFor(async () => (await servers.linesOf(server_id)).includes('last'), 'the lines');
+  const at = { env: service() };
+  const of_lobby = await run(['logs', '--lobby', lobby_id.slice(-8)], at);
+  expect(of_lobby).toMatchObject({ exit_code: 0, data: expect.stringContaining(`this is ${lobby_id}`) });
+  expect(await run(['logs', '--lobby', server_id], at)).toMatchObject({ exit_code: 4 });
+  const last = await run(['logs', '--server', server_id], at);
+  expect(last.words).toContain('These are the last 256 lines. For older ones: --since 1d');
+  expect(last.data).not.toContain('  444\n');
+  const since = await run(['logs', '--server', server_id, '--since', '1d'], at);
+  expect(
+    since.data
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.slice(15)),
+  ).toEqual([...Array.from({ length: 700 }, (_, index) => String(index + 1)), 'last']);
+  const all = await run(['logs', '--all', '--json'], at);
+  const lines = all.data
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines.map(({ line }) => line)).toContain(`this is ${lobby_id}`);
+  expect(lines.filter((one) => one.server_id === server_id)).toHaveLength(256);
+
+  const child = start(['logs', '-f', '--all'], at);
+  let followed = '';
+  const reading = (async () => {
+    for await (const chunk of child.stdout) followed += Buffer.from(chunk).toString();
+  })();
+  await waitFor(() => followed.includes('  last'), 'the running server');
+  expect(followed).toContain(`${server_id.slice(-4)}   1\n`);
+  const later = await servers.run('echo it began; sleep 600');
+  await waitFor(() => followed.includes(`${later.slice(-4)}   it began`), 'the server that started later');
+  for (const id of [server_id, later]) await servers.destroy(id);
+  child.kill('SIGINT');
+  await child.exited;
+  await reading;
+}, 90_000);
+
+test('servers: commands find a server among any number of newer ones that have ended', async () => {
+  const own = await makeControlledGame(muster);
+  const servers = serversOf(muster, own);
+  const { lobby } = (await find(muster, own)).body;
+  const running = await servers.run('echo here; sleep 600');
+  await waitFor(async () => (await servers.linesOf(running)).includes('here'), 'the line');
+  const ended = await servers.run('exit 0');
+  await servers.gone(ended);
+  const NEWER = 150;
+  await muster.database.queries.execute(sql`
+    insert into servers select (jsonb_populate_record(one, jsonb_build_object(
+      'server_id', gen_random_uuid(), 'created_at', one.created_at + number * interval '1 second'))).*
+    from servers one, generate_series(1, ${NEWER}::int) number where one.server_id = ${ended}::uuid`);
+  const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
+  const here = { exit_code: 0, data: expect.stringContaining('  here\n') };
+  expect(await run(['logs', running], { env })).toMatchObject(here);
+  expect(await run(['logs', '--server', running.slice(-9)], { env })).toMatchObject(here);
+  expect(await run(['logs', '--all'], { env })).toMatchObject({ data: expect.stringContaining(' here\n') });
+  expect(await run(['logs', '--lobby', lobby.lobby_id.slice(-9)], { env })).toMatchObject({ exit_code: 0 });
+  expect(await run(['servers', 'show', running], { env })).toMatchObject({ exit_code: 0 });
+  expect(await run(['exports', 'log', running], { env })).toMatchObject({ exit_code: 0 });
+  const all = JSON.parse((await run(['servers', 'list', '--all', '--json'], { env })).data);
+  expect(all.servers).toHaveLength(NEWER + 3);
+}, 120_000);
+
+test('lobbies watch: each change is a line of JSON', async () => {
+  const child = start(['lobbies', 'watch', '--json'], { env: service() });
+  const bodies: { rows: { lobby_id: string; player_count: number }[]; summary: { lobbies: number } }[] = [];
+  const reading = (async () => {
+    let text = '';
+    for await (const chunk of child.stdout) {
+      text += Buffer.from(chunk).toString();
+      const lines = text.split('\n');
+      text = lines.pop() ?? '';
+      bodies.push(...lines.map((line) => JSON.parse(line)));
+    }
+  })();
+  await waitFor(() => bodies.length > 0, 'the first body');
+  const { lobby } = (await find(muster, game)).body;
+  // The changes that are pushed become whole rows.
+  await waitFor(() => bodies.at(-1)?.rows.some(({ lobby_id }) => lobby_id === lobby.lobby_id), 'the lobby');
+  expect(bodies.at(-1)?.summary.lobbies).toBe(bodies.at(-1)?.rows.length);
+  await find(muster, game);
+  const count = (body: (typeof bodies)[number] | undefined) =>
+    body?.rows.reduce((sum, { player_count }) => sum + player_count, 0) ?? 0;
+  const before = count(bodies[0]);
+  await waitFor(() => count(bodies.at(-1)) >= before + 2, 'the players');
+  child.kill('SIGINT');
+  await child.exited;
+  await reading;
+}, 90_000);

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { makeProjectFolder } from '../support/project-folder.ts';
+import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
+const PROJECT =
+  'build: {path: server.ts}\nmatchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}';
+
+const muster = shareService();
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-switch-'));
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+async function makeRoom(name: string) {
+  const files = { 'server.ts': await Bun.file(ROOM).text(), 'muster.yaml': `game: ${name}\n${PROJECT}` };
+  return await makeProjectFolder(muster, home, { name, files });
+}
+
+type Room = Awaited<ReturnType<typeof makeRoom>>;
+
+/** Finds a seat in prod as a player. Returns the lobby. */
+async function play({ run }: Room): Promise<string> {
+  const token = (await run('tokens', 'create', 'public')).data.trim();
+  const body = { game_modes: ['default'] };
+  return (await muster.api.ok('POST', '/matchmaker/lobbies/find', { token, body })).lobby.lobby_id;
+}
+
+test('deploy: says how many lobbies go on on other versions, and waits for their end with --wait', async () => {
+  const room = await makeRoom('waiting');
+  const first = await room.run('deploy', '--message', 'one', '--wait');
+  expect(first).toMatchObject({ exit_code: 0, words: expect.stringContaining('No lobby runs on another version.') });
+  const lobby_id = await play(room);
+
+  const late = await room.run('deploy', '--message', 'other', '--wait', '1s');
+  expect([late.exit_code, late.data]).toEqual([5, expect.stringContaining('one → other')]);
+  expect(late.words).toContain('On other versions until they end: 1 lobby, 1 player. To undo: muster rollback');
+  expect(late.words).toContain('The new version is live; the wait for their end took too long.');
+  expect(await room.liveVersion()).toBe('other');
+
+  const waiting = room.start(['deploy', '--message', 'third', '--wait', '--json']);
+  await waitFor(async () => (await room.liveVersion()) === 'third', 'the switch');
+  expect(waiting.exitCode).toBeNull();
+  expect((await room.run('lobbies', 'delete', lobby_id)).exit_code).toBe(0);
+  expect(await waiting.exited).toBe(0);
+  const answer = JSON.parse(await new Response(waiting.stdout).text());
+  expect(answer.old_lobbies).toEqual({ lobbies: 1, players: 1 });
+
+  expect(await room.run('rollback')).toMatchObject({ exit_code: 0, words: 'No lobby runs on another version.\n' });
+}, 90_000);
+
+test('deploy --detach: returns after the upload, and the check and the switch go on without the command', async () => {
+  const room = await makeRoom('detached');
+  const { exit_code, data, words } = await room.run('deploy', '--message', 'later', '--detach', '--json');
+  const { detached } = JSON.parse(data);
+  expect([exit_code, words]).toEqual([0, expect.stringContaining('server.ts')]);
+  await waitFor(async () => (await room.liveVersion()) === 'later', 'the switch');
+  const log = await waitFor(async () => {
+    const text = await Bun.file(detached.log).text();
+    return text.includes('To undo') && text;
+  }, 'the words of the process');
+  expect(log).toContain('a lobby of it was ready after');
+  expect(log).not.toContain(muster.administrator_token);
+
+  // What is wrong with the files is still the exit code of the command; a lobby that does not get ready is in the log.
+  await Bun.write(join(room.folder, 'server.ts'), `console.log('it begins'); process.exit(7);`);
+  const broken = JSON.parse((await room.run('deploy', '--message', 'broken', '--detach', '--json')).data);
+  await waitFor(async () => (await Bun.file(broken.detached.log).text()).includes('it begins'), 'the failure');
+  expect(await room.liveVersion()).toBe('later');
+  for (const { log: file } of [detached, broken.detached]) await rm(resolve(file, '..'), { recursive: true });
+}, 90_000);
+
+test('deploy --version: puts a namespace on the version that another has tried, from any folder', async () => {
+  const room = await makeRoom('promoted');
+  expect((await room.run('deploy', 'staging', '--message', 'tried')).exit_code).toBe(0);
+  expect(await room.liveVersion()).not.toBe('tried');
+  await rm(join(room.folder, 'muster.yaml'));
+  const at = ['--game', 'promoted'];
+  const promoted = await room.run('deploy', 'prod', '--version', 'tried', ...at);
+  expect([promoted.exit_code, promoted.data]).toEqual([0, expect.stringContaining('→ tried')]);
+  expect(promoted.words).not.toContain('build ');
+  expect(await room.liveVersion()).toBe('tried');
+  expect(await room.run('deploy', '--version', 'untried', ...at)).toMatchObject({ exit_code: 4 });
+  for (const wrong of [['--message', 'x'], ['--dry-run']]) {
+    expect(await room.run('deploy', '--version', 'tried', ...wrong, ...at)).toMatchObject({ exit_code: 2 });
+  }
+  expect(await room.run('deploy', '--wait', '--detach', ...at)).toMatchObject({ exit_code: 2 });
+  expect(await room.run('deploy', '--version', 'tried', '--wait', 'long', ...at)).toMatchObject({ exit_code: 2 });
+}, 90_000);

@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import Ajv from 'ajv';
+import { sql } from 'drizzle-orm';
+import { parse } from 'yaml';
+import { makeProjectFolder } from '../support/project-folder.ts';
+import { shareService } from '../support/suite.ts';
+
+const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
+/** A server that ends before its lobby is ready. */
+const BROKEN = `console.log('it begins'); setTimeout(() => process.exit(7), 200);`;
+
+const muster = shareService();
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-deploy-'));
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+const makeFolder = (name: string, files: Record<string, string> = {}) =>
+  makeProjectFolder(muster, home, { name, files });
+
+const readProject = (folder: string) => Bun.file(join(folder, 'muster.yaml')).text();
+
+test('deploy: refuses a folder without muster.yaml, wrong keys, and missing files', async () => {
+  const WRONG: [text: string, words: string][] = [
+    ['build: {path: server.ts}', 'muster.yaml: game is missing.'],
+    ['', 'muster.yaml is empty'],
+    ['{}', 'muster.yaml is empty'],
+    ['- game', 'muster.yaml: the file must be object'],
+    [
+      'game: Tanks\nbuild: {path: server.ts}',
+      'game is "Tanks", which is invalid. The name of the game: at most 24 lowercase letters',
+    ],
+    ['game: tanks\nbuild: {path: server.ts}\nbiuld: x', 'muster.yaml: biuld is unknown; did you mean build?'],
+    ['game: tanks\nsite: x\nmatchmakr: {max_players: 8}', 'matchmakr is unknown; did you mean matchmaker?'],
+    [
+      'game: tanks\nsite: x\nmatchmaker: {max_playes: 8}',
+      'matchmaker.max_playes is unknown; did you mean max_players?',
+    ],
+    ['game: tanks\nsite: x\nmatchmaker: {max_players: many}', 'matchmaker.max_players must be integer'],
+    [
+      'game: tanks\nsite: x\nmatchmaker: {docker: {ports: {game: {protocol: ftp}}}}',
+      'matchmaker.docker.ports.game.protocol is "ftp", but must be one of http, https,',
+    ],
+    ['game: tanks\nsite: x\nmatchmaker: {docker: {dockerfile: D}}', 'matchmaker.docker.dockerfile has no use here'],
+    ['game: tanks\nsite: x\ncdn: {build_output: dist}', 'cdn.build_output has no use here: name the directory as site'],
+    ['game: tanks\nbuild: {path: server.ts, kind: js}', 'build.kind is unknown; the keys are path, command'],
+    [
+      'game: tanks\nsite: x\nmatchmaker: {max_players: 8}',
+      'muster.yaml names no server for its matchmaker. Add "build".',
+    ],
+    ['game: tanks\nbuild: {path: ., args: {A: b}}', 'build.args are those of a build.dockerfile'],
+    ['game: tanks\nbuild: {dockerfile: D, isolation: container}', 'build.isolation is that of a directory'],
+    ['game: tanks\nbuild: {path: ., isolation: full}', 'build.isolation'],
+    ['game: tanks\nbuild: {command: [./server]}', 'build.path is missing'],
+    ['game: tanks', 'neither "build" nor "site"'],
+    ['game: tanks\ngame: other\nsite: public', 'Map keys must be unique'],
+    ['game: ][', 'muster.yaml: '],
+  ];
+  const { folder, run } = await makeFolder('wrong', { 'readme.txt': '' });
+  expect(await run('deploy')).toMatchObject({ exit_code: 2, words: expect.stringContaining('muster init') });
+  for (const [text, words] of WRONG) {
+    await Bun.write(join(folder, 'muster.yaml'), text);
+    const refused = [text, { exit_code: 2, data: '', words: expect.stringContaining(words) }];
+    expect([text, await run('config', 'check')]).toEqual(refused);
+  }
+  for (const [text, words] of WRONG.slice(0, 2)) {
+    await Bun.write(join(folder, 'muster.yaml'), text);
+    const refused = [text, { exit_code: 2, data: '', words: expect.stringContaining(words) }];
+    expect([text, await run('deploy')]).toEqual(refused);
+  }
+  await Bun.write(join(folder, 'muster.yaml'), 'game: tanks\nbuild: {path: missing.ts}');
+  expect(await run('deploy')).toMatchObject({ exit_code: 4, words: expect.stringContaining('missing.ts') });
+  expect(await run('config', 'check')).toMatchObject({ exit_code: 4, words: expect.stringContaining('missing.ts') });
+}, 90_000);
+
+test('config: a valid file is accepted and shown, and fits the schema that editors read', async () => {
+  const yaml =
+    'game: right\nsite: public\nbuild: {path: server.ts}\nmatchmaker:\n  game_modes:\n    default:\n  docker: {ports: {a: {port: 80}}}\n';
+  const { run } = await makeFolder('right', { 'muster.yaml': yaml, 'server.ts': '', 'public/a.html': '' });
+  expect(await run('config', 'check')).toEqual({
+    ...{ exit_code: 0, words: '' },
+    data: 'muster.yaml is valid: game right, server server.ts, site public\n',
+  });
+  const shown = parse((await run('config', 'show')).data);
+  expect(shown.matchmaker).toEqual({ game_modes: { default: {} }, docker: { ports: { a: { port: 80 } } } });
+  expect(JSON.parse((await run('config', 'show', '--json')).data)).toEqual(shown);
+  const validate = new Ajv({ formats: { uuid: true } }).compile(JSON.parse((await run('config', 'schema')).data));
+  expect([validate(shown), validate({ ...shown, matchmakr: {} })]).toEqual([true, false]);
+}, 90_000);
+
+test('deploy --dry-run: says what would be done, and changes nothing', async () => {
+  const { folder, run, start, liveVersion } = await makeFolder('dry', {
+    'muster.yaml':
+      'game: dry\nsite: public\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}',
+    'public/index.html': 'the game',
+  });
+  await cp(ROOM, join(folder, 'server.ts'));
+  const builds = async () => (await muster.database.queries.execute(sql`select 1 from builds`)).length;
+  const sites = async () => (await muster.database.queries.execute(sql`select 1 from sites`)).length;
+  const before = [await builds(), await sites()];
+  const first = await run('deploy', '--dry-run');
+  expect(first.exit_code).toBe(0);
+  expect(first.words).toMatch(
+    /game {5}dry would be new\nbuild {4}server\.ts, [\d.]+ kB: would be sent\nsite {5}1 files: would be/,
+  );
+  expect((await run('status', '--game', 'dry')).exit_code).toBe(4);
+  // As for all commands, MUSTER_GAME comes before the game of the folder, and --game before both.
+  const gameOf = async (args: string[]) => {
+    const child = start(['deploy', '--dry-run', '--json', ...args], { MUSTER_GAME: 'named' });
+    return JSON.parse(await new Response(child.stdout).text()).game;
+  };
+  expect([await gameOf([]), await gameOf(['--game', 'given'])]).toEqual(['named', 'given']);
+  expect([await builds(), await sites()]).toEqual(before);
+
+  expect((await run('deploy', '--message', 'the first')).exit_code).toBe(0);
+  const deployed = [await builds(), await sites()];
+  expect((await run('deploy', '--dry-run')).words).toContain('build    the same as server.ts');
+  await Bun.write(join(folder, 'server.ts'), BROKEN);
+  const changed = await run('deploy', '--dry-run', '--json');
+  expect(changed.words).toContain('build    server.ts, 0.1 kB: would be sent');
+  expect(JSON.parse(changed.data)).toEqual({ dry_run: true, game: 'dry', namespace: 'prod' });
+  expect([await builds(), await sites()]).toEqual(deployed);
+  expect(await liveVersion()).toBe('the first');
+  await Bun.write(join(folder, 'muster.yaml'), 'game: dry\nbuild: {path: server.ts}\nmatchmaker: {tier: huge}');
+  const refused = await run('deploy', '--dry-run');
+  expect([refused.exit_code, refused.words]).toEqual([1, expect.stringContaining('tier-name-id-invalid')]);
+}, 90_000);
+
+test('deploy: files that usually hold secrets are left out, unless .musterignore says otherwise', async () => {
+  const { run } = await makeFolder('secretive', {
+    // As if written on Windows, it is not executable.
+    'game/run.sh': '#!/bin/sh\nfind . -type f | sort; exit 1',
+    'game/.env': 'x',
+    'game/certs/tls.key': 'x',
+    'game/certs/tls.pem': 'x',
+    'game/.musterignore': '!*.pem\n',
+    'muster.yaml': 'game: secretive\nbuild: {path: game, command: [./run.sh]}',
+  });
+  const { words } = await run('deploy');
+  expect(words).toContain('secrets  left out: .env, certs/tls.key (');
+  expect(words).toContain('  ./certs/tls.pem\n  ./run.sh\n');
+}, 90_000);
+
+test('deploy: isolation is asked for, and refused where the service has no image for it', async () => {
+  const { folder, run } = await makeFolder('isolated', {
+    'game/run.sh': '#!/bin/sh\nexit 1',
+    'server.ts': '',
+    'muster.yaml': 'game: isolated\nbuild: {path: game, command: [./run.sh], isolation: container}',
+  });
+  const refused = await run('deploy');
+  expect([refused.exit_code, refused.words]).toEqual([1, expect.stringContaining('BUILDS_KIND_NOT_AVAILABLE')]);
+  expect(refused.words).toContain('archive, isolation container');
+  await Bun.write(join(folder, 'muster.yaml'), 'game: isolated\nbuild: {path: server.ts, isolation: process}');
+  expect(await run('deploy')).toMatchObject({ exit_code: 2, words: expect.stringContaining('name a directory') });
+}, 90_000);
+
+test('init and deploy: a folder with a server and a site goes live, and an unchanged server is not sent again', async () => {
+  const { folder, run, liveVersion } = await makeFolder('tanks', {
+    'public/index.html': 'the game',
+    'public/a/b.js': '1',
+  });
+  await cp(ROOM, join(folder, 'server.ts'));
+  expect(await run('init')).toMatchObject({
+    exit_code: 0,
+    words: 'found    a script (server.ts), site public\nWrote muster.yaml. Next: muster deploy\n',
+  });
+  expect(await run('init')).toMatchObject({ exit_code: 2 });
+  // Editors read the schema from the service.
+  const [, schema_url = ''] = /^# yaml-language-server: \$schema=(\S+)\n/.exec(await readProject(folder)) ?? [];
+  expect(schema_url).toBe(`${muster.config.public_url}/muster.schema.json`);
+  const served = await fetch(schema_url);
+  expect(served.headers.get('content-type')).toStartWith('application/json');
+  expect(await served.json()).toEqual(JSON.parse((await run('config', 'schema')).data));
+  const first = await run('deploy', '--message', 'the first');
+  expect(first).toMatchObject({ exit_code: 0, data: expect.stringContaining('→ the first') });
+  expect(first.words).toContain('a lobby of it was ready');
+  expect(first.words).toContain('site     2 files');
+  const second = await run('deploy', '--message', 'the second', '--json');
+  expect(second.words).toContain('not sent again');
+  expect(JSON.parse(second.data)).toMatchObject({ namespace: 'prod' });
+  expect(await liveVersion()).toBe('the second');
+
+  expect((await run('rollback', '--game', 'tanks')).data).toContain('the second → the first');
+  expect(await liveVersion()).toBe('the first');
+}, 90_000);
+
+test('deploy: a version whose lobby does not get ready does not go live, and the log of its server is shown', async () => {
+  const { folder, run, liveVersion } = await makeFolder('breaking', {
+    'muster.yaml': 'game: breaking\nbuild: {path: server.ts}',
+  });
+  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(
+    join(folder, 'muster.yaml'),
+    'game: breaking\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}',
+  );
+  expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
+  await Bun.write(join(folder, 'server.ts'), BROKEN);
+  const broken = await run('deploy', '--message', 'broken');
+  expect(broken.exit_code).toBe(1);
+  expect(broken.words).toContain('  it begins\n  [muster] the server ended with exit code 7\n');
+  expect(await liveVersion()).toBe('good');
+}, 90_000);
+
+test('deploy: a directory is packed with its program, without ignored files', async () => {
+  const files = {
+    'game/run.sh': 'ls; exit 1',
+    'game/secret.env': 'x',
+    'game/.musterignore': '*.env\n',
+    'muster.yaml': 'game: packed\nbuild: {path: game, command: [/bin/sh, run.sh]}',
+  };
+  const { run } = await makeFolder('packed', files);
+  const { exit_code, words } = await run('deploy');
+  expect(exit_code).toBe(1);
+  expect(words).toContain('  run.sh\n');
+  expect(words).not.toContain('secret.env');
+}, 90_000);
+
+test('deploy: two at the same time both succeed, and the namespace is on the version of one', async () => {
+  const yaml =
+    'game: twice\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}';
+  const { folder, run, liveVersion } = await makeFolder('twice', { 'muster.yaml': yaml });
+  await cp(ROOM, join(folder, 'server.ts'));
+  expect(await run('deploy', '--message', 'before')).toMatchObject({ exit_code: 0 });
+  const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
+  for (const { exit_code, words } of both)
+    expect([exit_code, words]).toEqual([0, expect.stringContaining('was ready')]);
+  expect(['one', 'other']).toContain(await liveVersion());
+}, 90_000);
+
+test('deploy: the first two of a game at the same time create one game', async () => {
+  const { folder, run } = await makeFolder('made-once', {
+    'public/index.html': 'the game',
+    'muster.yaml': 'game: made-once\nsite: public',
+  });
+  const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
+  for (const { exit_code, words } of both) expect([exit_code, words]).toEqual([0, expect.stringContaining('site ')]);
+  const { games } = JSON.parse((await run('api', 'GET', '/cloud/games')).data);
+  expect(games.filter((game: { display_name: string }) => game.display_name === basename(folder))).toHaveLength(1);
+}, 90_000);
+
+test('deploy: the first two checks of a game at the same time use one namespace', async () => {
+  const { folder, run, liveVersion } = await makeFolder('untried', {
+    'public/index.html': 'the game',
+    'muster.yaml': 'game: untried\nsite: public',
+  });
+  await cp(ROOM, join(folder, 'server.ts'));
+  expect(await run('deploy')).toMatchObject({ exit_code: 0 });
+  await Bun.write(
+    join(folder, 'muster.yaml'),
+    'game: untried\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}',
+  );
+  const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
+  for (const one of both) expect(one).toMatchObject({ exit_code: 0, words: expect.stringContaining('was ready') });
+  expect(['one', 'other']).toContain(await liveVersion());
+}, 90_000);

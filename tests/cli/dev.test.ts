@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createApi } from '../support/api.ts';
+import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
+import { openTerminal, waitForOutput } from '../support/terminal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
+const PROJECT = `game: tanks
+build: {path: server.ts}
+site: public
+matchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}
+`;
+
+let home: Home;
+let folder: string;
+beforeAll(async () => {
+  home = await makeHome({}, { has_cluster: true });
+  folder = await mkdtemp(join(tmpdir(), 'muster-dev-'));
+  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'public/index.html'), 'the game');
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+}, 90_000);
+afterAll(async () => {
+  await home[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Starts `muster dev` in a terminal of the folder. */
+function startDev(settings: Record<string, string> = {}) {
+  return openTerminal([...COMMAND, 'dev', '--no-open'], { ...home.environment, ...settings }, { cwd: folder });
+}
+
+/** Finds a seat with the public token that was shown. */
+async function findSeat(output: string): Promise<{ lobby_id: string; body: string; server_port: number }> {
+  const token = /public token +(\S+)/.exec(output)?.[1];
+  if (token === undefined) throw new Error(output);
+  const { lobby, ports } = await createApi(home.url).ok('POST', '/matchmaker/lobbies/find', {
+    token,
+    body: { game_modes: ['default'] },
+  });
+  const { hostname, port } = ports.game;
+  const body = await (await fetch(`http://${hostname}:${port}/`)).text();
+  return { lobby_id: lobby.lobby_id, body, server_port: port };
+}
+
+/** Watches a lobby as the client of a player. Returns what it sees until the lobby has ended. */
+async function watchLobby(output: string, lobby_id: string): Promise<string[]> {
+  const token = /public token +(\S+)/.exec(output)?.[1] ?? '';
+  const seen: string[] = [];
+  for (let index: string | undefined; ; ) {
+    const watch = index === undefined ? '' : `?watch_index=${index}`;
+    const { status, body } = await createApi(home.url).get(`/matchmaker/lobbies/${lobby_id}${watch}`, token);
+    const now = status === 200 ? (body.lobby.is_closed ? 'closed' : 'open') : body.code;
+    if (seen.at(-1) !== now) seen.push(now);
+    if (status !== 200) return seen;
+    index = body.watch.index;
+  }
+}
+
+test('dev: a folder is playable, a saved file replaces its lobbies, an error keeps them, and q leaves nothing', async () => {
+  const terminal = startDev();
+  await waitForOutput(terminal, 'The first version: live after');
+  expect(terminal.output()).toContain('game     tanks is new');
+  const page = /players +(\S+),/.exec(terminal.output())?.[1] ?? '';
+  expect(page).toBe(`http://tanks.sites.localhost:${new URL(home.url).port}`);
+  expect(await (await fetch(page)).text()).toBe('the game');
+
+  // Two players of two share the lobby, and its log is shown.
+  const first = await findSeat(terminal.output());
+  expect((await findSeat(terminal.output())).lobby_id).toBe(first.lobby_id);
+  await waitForOutput(terminal, `lobby ${first.lobby_id} is ready at port`);
+
+  // Clients that watch their lobby see that it is closed before it ends.
+  const seen = watchLobby(terminal.output(), first.lobby_id);
+  const server = await Bun.file(join(folder, 'server.ts')).text();
+  await Bun.write(join(folder, 'words.ts'), `export const words = 'no seat here';`);
+  await Bun.write(
+    join(folder, 'server.ts'),
+    `import { words } from './words.ts';\n${server.replace("'no seat'", 'words')}`,
+  );
+  await waitForOutput(terminal, 'server.ts changed: live after');
+  expect(terminal.output()).toContain('; of the old version, 1 lobby with players is closed and ends in 2 s');
+  await waitForOutput(terminal, 'The closed lobby has ended');
+  expect(await seen).toEqual(['open', 'closed', 'MATCHMAKER_LOBBY_STOPPED']);
+  expect(await findSeat(terminal.output())).toMatchObject({ body: 'no seat here' });
+  // A file that the script imports is watched like the script.
+  await Bun.write(join(folder, 'words.ts'), `export const words = 'no seat there';`);
+  await waitForOutput(terminal, 'words.ts changed: live after');
+  const next = await findSeat(terminal.output());
+  expect(next).toMatchObject({ body: 'no seat there' });
+  expect(next.lobby_id).not.toBe(first.lobby_id);
+
+  await Bun.write(join(folder, 'server.ts'), `throw new Error('a mistake of the developer');`);
+  await waitForOutput(terminal, 'The version before stays live.');
+  expect(terminal.output()).toContain('a mistake of the developer');
+  await Bun.write(join(folder, 'muster.yaml'), `${PROJECT}\nbiuld: x`);
+  await waitForOutput(terminal, 'muster.yaml: biuld is unknown');
+  expect(await findSeat(terminal.output())).toEqual(next);
+
+  terminal.write('r');
+  await waitForOutput(terminal, '1 lobby with players is closed and ends in 2 s\r\nThe closed');
+  // A log that is followed until the stop is no error.
+  const { lobby_id } = await findSeat(terminal.output());
+  await waitForOutput(terminal, `lobby ${lobby_id} is ready at port`);
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.output()).not.toContain('AbortError');
+  await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');
+}, 90_000);
+
+test('dev: ctrl-C ends it, also while the service starts; a second one uses the service of the first', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await cp(ROOM, join(folder, 'server.ts'));
+  const early = startDev();
+  await waitFor(() => home.processes().length > 0, 'the service to start');
+  early.pressCtrlC();
+  await early.exited;
+  await waitFor(() => home.processes().length === 0, 'the first service to end');
+
+  const one = startDev();
+  await waitForOutput(one, 'The first version: live after');
+  const other = startDev();
+  await waitForOutput(other, 'The first version: live after');
+  other.pressCtrlC();
+  expect(await other.exited).toBe(0);
+  // Without its data directory, as in another folder, the command has no token of that service.
+  const elsewhere = startDev({ MUSTER_DATA: join(folder, 'other-data') });
+  expect(await elsewhere.exited).toBe(1);
+  expect(elsewhere.output()).toContain(`Another service runs at ${home.url}`);
+  expect(elsewhere.output()).toContain('MUSTER_PORT=');
+  expect((await fetch(`${home.url}/health/ready`)).status).toBe(200);
+  one.pressCtrlC();
+  expect(await one.exited).toBe(0);
+  await waitFor(() => home.processes().length === 0, 'the service to end');
+}, 90_000);
+
+/** Returns the servers of a namespace of the game, as its developer sees them. */
+async function readServers(namespace: string): Promise<{ id: string; started_at?: string; destroyed_at?: string }[]> {
+  const token = (await Bun.file(join(home.data_directory, 'administrator-token')).text()).trim();
+  const api = createApi(home.url);
+  const { games } = await api.ok('GET', '/cloud/games', { token });
+  const { game_id } = games.find(({ name_id }: { name_id: string }) => name_id === 'tanks');
+  const { game } = await api.ok('GET', `/cloud/games/${game_id}`, { token });
+  const { namespace_id } = game.namespaces.find(({ name_id }: { name_id: string }) => name_id === namespace) ?? {};
+  if (namespace_id === undefined) return [];
+  const path = `/games/${game_id}/environments/${namespace_id}/servers?include_destroyed=true`;
+  return (await api.ok('GET', path, { token })).servers;
+}
+
+test('dev: q ends servers that wait for room and a version that is being tried; none of them starts again', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await cp(ROOM, join(folder, 'server.ts'));
+  const full = startDev({ MUSTER_SERVERS_MAX: '1' });
+  await waitForOutput(full, 'The first version: live after');
+  await findSeat(full.output());
+  await findSeat(full.output());
+  const refused = findSeat(full.output()).catch(() => undefined);
+  const waiting = await waitFor(
+    async () => (await readServers('prod')).find((server) => !server.started_at && !server.destroyed_at),
+    'a server to wait for room',
+  );
+  full.write('q');
+  expect(await full.exited).toBe(0);
+  await refused;
+  await waitFor(() => home.processes().length === 0, 'everything to end');
+
+  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
+  const stuck = startDev();
+  const tried = await waitFor(
+    async () => (await readServers('deploy-check').catch(() => [])).find((one) => one.started_at && !one.destroyed_at),
+    'a version to be tried',
+  );
+  stuck.write('q');
+  expect(await stuck.exited).toBe(0);
+  await waitFor(() => home.processes().length === 0, 'everything to end');
+
+  await cp(ROOM, join(folder, 'server.ts'));
+  const next = startDev();
+  await waitForOutput(next, 'The first version: live after');
+  const servers = [...(await readServers('prod')), ...(await readServers('deploy-check'))];
+  expect(servers.find(({ id }) => id === waiting.id)).toMatchObject({ destroyed_at: expect.any(Number) });
+  expect(servers.find(({ id }) => id === waiting.id)).not.toHaveProperty('started_at');
+  expect(servers.find(({ id }) => id === tried.id)).toMatchObject({ destroyed_at: expect.any(Number) });
+  next.write('q');
+  expect(await next.exited).toBe(0);
+}, 90_000);
+
+test('dev: in a preview with https it says at which addresses players come, and what to make public', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await cp(ROOM, join(folder, 'server.ts'));
+  const port = new URL(home.url).port;
+  const codespace = { CODESPACE_NAME: 'red-fox', GITHUB_CODESPACES_PORT_FORWARDING_DOMAIN: 'app.github.dev' };
+  const terminal = startDev(codespace);
+  await waitForOutput(terminal, 'The first version: live after');
+  expect(terminal.output()).toContain(`https://red-fox-${port}.app.github.dev`);
+  expect(terminal.output()).toContain(`gh codespace ports visibility ${port}:public 25900:public`);
+  const { server_port } = await findSeat(terminal.output());
+  expect(server_port).toBeGreaterThanOrEqual(25_900);
+  expect(server_port).toBeLessThan(25_920);
+  // A preview may pass on its own host name.
+  const answer = await fetch(`${home.url}/health/ready`, { headers: { host: `red-fox-${port}.app.github.dev` } });
+  expect(answer.status).toBe(200);
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+}, 90_000);
+
+test('dev: a verification server of this machine is asked', async () => {
+  const asked: string[] = [];
+  const verifier = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      asked.push(new URL(request.url).pathname);
+      return Response.json({});
+    },
+  });
+  const verification = `{url: 'http://127.0.0.1:${verifier.port}/verify', headers: {}}`;
+  const modes = `game_modes: {default: {actions: {find: {enabled: true, verification: ${verification}}}}}`;
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT.replace('{max_players: 2', `{${modes}, max_players: 2`));
+  await cp(ROOM, join(folder, 'server.ts'));
+  const terminal = startDev();
+  await waitForOutput(terminal, 'The first version: live after');
+  // The try is a find, so it was verified too.
+  expect(terminal.output()).toContain('a lobby of it was ready after');
+  await findSeat(terminal.output());
+  expect(asked.length).toBeGreaterThanOrEqual(2);
+  expect(new Set(asked)).toEqual(new Set(['/verify']));
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+  await verifier.stop(true);
+}, 90_000);

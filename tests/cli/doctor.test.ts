@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { find, makeControlledGame } from '../support/game-server.ts';
+import { IS_LONG } from '../support/length.ts';
+import { makeProjectFolder } from '../support/project-folder.ts';
+import { findFreePort, openTestService, type TestService } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
+
+const PORT = findFreePort();
+const LOCAL_URL = `http://127.0.0.1:${PORT}`;
+/** Names below it never have an address (RFC 6761). */
+const NOWHERE = 'play.invalid';
+/** An address may prepare 240 links in a window of 15 minutes. */
+const REQUESTS_ABOVE_LIMIT = 300;
+
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-doctor-'));
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+interface Found {
+  exit_code: number;
+  findings: { what: string; advice: string }[];
+}
+
+/** Runs the doctor on a service at its local address, as its administrator. */
+async function examine(muster: TestService, ...more: string[]): Promise<Found> {
+  const { run } = await makeProjectFolder(muster, home, { name: 'patient', files: { 'a.txt': '' } });
+  const { exit_code, data } = await run('doctor', '--json', '--url', LOCAL_URL, ...more);
+  return { exit_code, findings: JSON.parse(data).findings };
+}
+
+const adviceOf = (findings: Found['findings'], text: string) =>
+  findings.find(({ what }) => what.includes(text))?.advice;
+
+test('doctor: names a domain and sites without an address, and an address without TLS', async () => {
+  await using muster = await openTestService({
+    ...{ MUSTER_PORT: String(PORT), MUSTER_PUBLIC_URL: `http://${NOWHERE}`, MUSTER_SITES_DOMAIN: 'sites.invalid' },
+  });
+  const { exit_code, findings } = await examine(muster);
+  expect(exit_code).toBe(1);
+  expect(adviceOf(findings, `The domain ${NOWHERE} of the service has no address.`)).toContain('MUSTER_PUBLIC_URL');
+  expect(adviceOf(findings, `Tokens travel unencrypted to http://${NOWHERE}.`)).toContain('MUSTER_ACME_HOSTS');
+  expect(adviceOf(findings, '*.sites.invalid is not in the DNS')).toContain('MUSTER_SITES_DOMAIN');
+}, 90_000);
+
+test('doctor: names the limits of requests that were hit within the last hour', async () => {
+  await using muster = await openTestService({ MUSTER_PORT: String(PORT), MUSTER_LIMITS_SCALE: '1' });
+  const prepare = () => muster.api.call('POST', '/cloud/devices/links');
+  const links = await Promise.all(Array.from({ length: REQUESTS_ABOVE_LIMIT }, prepare));
+  expect(links.map(({ status }) => status)).toContain(429);
+  const { findings } = await examine(muster);
+  expect(adviceOf(findings, 'POST /cloud/devices/links')).toContain('MUSTER_TRUSTED_PROXIES');
+}, 90_000);
+
+test.skipIf(!IS_LONG)(
+  'doctor: names the limits of a namespace that its players have hit',
+  async () => {
+    await using muster = await openTestService({ MUSTER_PORT: String(PORT) });
+    const game = await makeControlledGame(muster, { max_players: 1 });
+    expect((await find(muster, game)).status).toBe(200);
+    expect((await find(muster, game)).body.code).toBe('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
+    const { game_id, namespace_id, cloud_token: token } = game;
+    const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/counters?window=hour`;
+    // A minute is stored when it is over.
+    await waitFor(async () => JSON.stringify(await muster.api.get(path, token)).includes('TOO_MANY'), 'the counters');
+    const { findings } = await examine(muster, '--game', game_id);
+    expect(adviceOf(findings, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')).toContain('max_players_per_client');
+  },
+  180_000,
+);
+
+test('doctor: names the ports of the address that players get', async () => {
+  const closed = findFreePort();
+  await using muster = await openTestService({
+    ...{ MUSTER_PORT: String(PORT), MUSTER_PUBLIC_URL: `https://localhost:${closed}` },
+  });
+  const { findings } = await examine(muster);
+  const closed_port = findings.find(({ what }) => what.startsWith(`Nothing answers at localhost, port ${closed}`));
+  expect(closed_port?.advice).toContain('MUSTER_HTTPS_PORT');
+}, 90_000);

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Failure } from '../../src/cli/failure.ts';
+import { listFiles } from '../../src/cli/project/files.ts';
+import { refusalOf } from '../support/refusal.ts';
+
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-files-'));
+});
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+test('files: links to files and to directories are followed, as those of a package manager', async () => {
+  const game = join(home, 'game');
+  await Bun.write(join(game, 'server.js'), '1');
+  await Bun.write(join(game, 'store/lib@1/index.js'), '22');
+  await Bun.write(join(home, 'shared/icon.png'), '333');
+  await mkdir(join(game, 'node_modules'));
+  await symlink('../store/lib@1', join(game, 'node_modules/lib'));
+  await symlink(join(home, 'shared'), join(game, 'assets'));
+  await symlink('server.js', join(game, 'main.js'));
+  await symlink('nowhere', join(game, 'broken'));
+  await symlink(join(home, 'shared'), join(game, 'private'));
+  await Bun.write(join(game, '.musterignore'), 'private/\n');
+  expect(listFiles(game).files.map(({ path, bytes }) => [path, bytes])).toEqual([
+    ['assets/icon.png', 3],
+    ['main.js', 1],
+    ['node_modules/lib/index.js', 2],
+    ['server.js', 1],
+    ['store/lib@1/index.js', 2],
+  ]);
+});
+
+test('files: a link to a directory that holds it is refused by its name', async () => {
+  const game = join(home, 'endless');
+  await Bun.write(join(game, 'a/server.js'), '1');
+  await symlink('..', join(game, 'a/again'));
+  const { message, exit_code } = refusalOf(Failure, () => listFiles(game));
+  expect([message, exit_code]).toEqual([expect.stringContaining('a/again is a link to a directory that holds it'), 2]);
+  await Bun.write(join(game, '.musterignore'), 'again\n');
+  expect(listFiles(game).files.map(({ path }) => path)).toEqual(['a/server.js']);
+});

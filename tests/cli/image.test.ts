@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WITHOUT_CONTAINERS } from '../support/containers.ts';
+import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { shareService } from '../support/suite.ts';
+
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+const busybox = Bun.which('busybox');
+const BUILDERS = ['podman', 'buildah'].filter((name) => Bun.which(name) !== null);
+const missing = WITHOUT_CONTAINERS ?? (BUILDERS.length === 0 ? 'install podman' : undefined);
+
+/** Calls ready, and stays. */
+const SERVER = `#!/bin/sh
+address=\${SERVICE_API_ENDPOINT#http://}
+printf 'POST /matchmaker/lobbies/ready HTTP/1.0\\r\\nhost: %s\\r\\nauthorization: Bearer %s\\r\\ncontent-length: 2\\r\\ncontent-type: application/json\\r\\n\\r\\n{}' \\
+  "$address" "$SERVICE_TOKEN" | busybox nc "\${address%:*}" "\${address#*:}"
+while :; do echo hello | busybox nc -l -p 80; done
+`;
+const DOCKERFILE = `FROM scratch
+ARG SCRIPT
+COPY busybox /bin/busybox
+COPY busybox /bin/sh
+COPY \${SCRIPT} /server.sh
+ENV PATH=/bin
+CMD ["/bin/sh", "/server.sh"]
+`;
+const PROJECT = `game: boxed
+build: {dockerfile: server/Dockerfile, args: {SCRIPT: run.sh}}
+matchmaker:
+  tier: basic-1d8
+  docker: {ports: {page: {port: 80, protocol: tcp}}}
+`;
+
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-cli-image-'));
+  await Bun.write(join(home, 'muster.yaml'), PROJECT);
+  await Bun.write(join(home, 'server/Dockerfile'), DOCKERFILE);
+  await Bun.write(join(home, 'run.sh'), SERVER);
+});
+afterAll(async () => {
+  await rm(home, { recursive: true, force: true });
+  if (missing !== undefined) console.log(`Not tried, because ${missing}: a deploy that builds a Dockerfile.`);
+});
+
+/** Runs a command in the folder. */
+async function run(args: string[], env: Record<string, string>) {
+  const child = Bun.spawn([...COMMAND, ...args], {
+    cwd: home,
+    env: { PATH: process.env.PATH ?? '', HOME: home, XDG_CONFIG_HOME: join(home, 'config'), ...env },
+    ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+  });
+  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { exit_code: await child.exited, data, words };
+}
+
+describe('deploy: a Dockerfile', () => {
+  const muster = shareService();
+
+  test('is refused on a machine without a program that builds it, with what to do; a dry run builds nothing', async () => {
+    const env = { PATH: home, MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token };
+    const refused = await run(['deploy'], env);
+    expect([refused.exit_code, refused.words]).toEqual([
+      1,
+      expect.stringContaining(
+        'Dockerfile needs docker, podman or buildah on this machine, and none works here. Install',
+      ),
+    ]);
+    const dry = await run(['deploy', '--dry-run'], env);
+    expect([dry.exit_code, dry.words]).toEqual([0, expect.stringContaining('Dockerfile would be built')]);
+  }, 60_000);
+});
+
+describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and goes live,', () => {
+  const muster = shareService({ MUSTER_CONTAINERS: 'on' });
+
+  test.each(BUILDERS)(
+    'by %s, and is not sent again unless it changes',
+    async (builder) => {
+      const tools = join(home, builder);
+      const storage = { driver: 'vfs', graphroot: join(tools, 'images'), runroot: join(tools, 'run') };
+      const settings = Object.entries(storage).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+      await Bun.write(join(tools, 'storage.conf'), ['[storage]', ...settings, ''].join('\n'));
+      // The first program on the path that works builds the image.
+      await Bun.write(join(tools, 'docker'), '#!/bin/sh\nexit 1\n');
+      await Bun.$`chmod +x ${join(tools, 'docker')}`;
+      if (builder === 'buildah') await cp(join(tools, 'docker'), join(tools, 'podman'));
+      await cp(busybox ?? '', join(home, 'busybox'));
+      const env = {
+        ...{ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token },
+        ...{ PATH: `${tools}:${process.env.PATH}`, CONTAINERS_STORAGE_CONF: join(tools, 'storage.conf') },
+      };
+      const game = `boxed-${builder}`;
+      const first = await run(['deploy', '--game', game], env);
+      expect([first.exit_code, first.words]).toEqual([0, expect.stringContaining('a lobby of it was ready')]);
+      expect(first.words).toContain(`build    Dockerfile, by ${builder}`);
+      const again = await run(['deploy', '--game', game, '--no-check', '--message', 'again'], env);
+      expect([again.exit_code, again.words]).toEqual([0, expect.stringContaining('not sent again')]);
+      await Bun.write(join(home, 'run.sh'), `${SERVER}# ${builder}\n`);
+      const changed = await run(['deploy', '--game', game, '--no-check', '--message', 'changed'], env);
+      expect([changed.exit_code, changed.words]).toEqual([0, expect.stringMatching(/image\.tar\.zst, [\d.]+ MB/)]);
+    },
+    120_000,
+  );
+});

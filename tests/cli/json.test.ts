@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { find, makeControlledGame } from '../support/game-server.ts';
+import { makeProjectFolder } from '../support/project-folder.ts';
+import { serversOf } from '../support/servers.ts';
+import { shareService } from '../support/suite.ts';
+
+const muster = shareService();
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-json-'));
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+test('--json: commands that change something write one object about it', async () => {
+  const game = await makeControlledGame(muster);
+  const { lobby_id } = (await find(muster, game)).body.lobby;
+  const server_id = await serversOf(muster, game).run('sleep 600');
+  const { run } = await makeProjectFolder(muster, home, { name: 'changing', files: { 'a.txt': '' } });
+  const { public_url: url } = muster.config;
+  const { game_id } = game;
+  const WRITTEN: [args: string[], answer: object][] = [
+    [['lobbies', 'close', lobby_id], { lobby_id, is_closed: true }],
+    [['lobbies', 'close', lobby_id, '--undo'], { lobby_id, is_closed: false }],
+    [['lobbies', 'delete', lobby_id], { lobby_id }],
+    [['servers', 'stop', server_id], { server_id }],
+    [['tokens', 'revoke', '--yes'], { game_id }],
+    [['use', 'here', '--url', `${url}/`], { profile: 'here', url, game: game_id }],
+    [['logout'], { url }],
+  ];
+  for (const [args, answer] of WRITTEN) {
+    const { exit_code, data } = await run(...args, '--game', game_id, '--json');
+    expect([args, exit_code, data]).toEqual([args, 0, `${JSON.stringify(answer)}\n`]);
+  }
+}, 90_000);

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { chmod, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeGame } from '../support/game.ts';
+import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { findFreePort } from '../support/service.ts';
+import { shareService } from '../support/suite.ts';
+import { openTerminal, waitForOutput } from '../support/terminal.ts';
+
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+/** Writes what it was started with, and fails. */
+const SPY = `#!/bin/sh
+{ echo "$@"; env; } >>"$HOME/spied"
+exit 1
+`;
+
+const muster = shareService();
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-login-'));
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+const environment = () => ({
+  ...{ PATH: `${join(home, 'bin')}:${process.env.PATH}`, HOME: home, XDG_CONFIG_HOME: join(home, 'config') },
+});
+
+test('login: a link is completed by a person who sees the same code, and the token is kept for this user alone', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const url = muster.config.public_url;
+  const umask = process.umask(0);
+  const terminal = openTerminal([...COMMAND, 'login', url], environment(), { cwd: home });
+  process.umask(umask);
+  await waitForOutput(terminal, '/link/');
+  const [, code] = /the code ([A-Z2-9-]{9})/.exec(terminal.output()) ?? [];
+  const [link = ''] = /http\S+\/link\/\S+/.exec(terminal.output()) ?? [];
+  expect(link.length).toBeLessThan(80);
+  const page = await fetch(link);
+  expect(await page.text()).toContain(`<p class="code">${code}</p>`);
+  const device_link_token = page.url.slice(page.url.lastIndexOf('/') + 1);
+  await muster.api.ok('POST', '/cloud/devices/links/complete', {
+    token: muster.administrator_token,
+    body: { device_link_token, game_id: game.game_id },
+  });
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.output()).toContain(`Logged in to ${url}.`);
+
+  const directory = join(home, 'config/muster');
+  expect((await stat(directory)).mode & 0o777).toBe(0o700);
+  for (const name of await readdir(directory)) expect((await stat(join(directory, name))).mode & 0o777).toBe(0o600);
+  const who = Bun.spawn([...COMMAND, 'whoami', '--json'], { cwd: home, env: environment() });
+  expect(JSON.parse(await new Response(who.stdout).text()).agent).toEqual({ game_cloud: { game_id: game.game_id } });
+}, 90_000);
+
+test('login: no program that a command starts gets the token, neither in its environment nor in its arguments', async () => {
+  await Bun.write(join(home, 'bin/docker'), SPY);
+  await chmod(join(home, 'bin/docker'), 0o755);
+  await Bun.write(join(home, 'muster.yaml'), 'game: spied\nbuild: {dockerfile: Dockerfile}\n');
+  await Bun.write(join(home, 'Dockerfile'), 'FROM scratch\n');
+  const env = { ...environment(), MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token };
+  const child = Bun.spawn([...COMMAND, 'deploy'], { cwd: home, env, stdout: 'ignore', stderr: 'ignore' });
+  await child.exited;
+  const spied = await Bun.file(join(home, 'spied')).text();
+  expect(spied).toStartWith('version\n');
+  expect(spied).toContain(`MUSTER_URL=${muster.config.public_url}`);
+  expect(spied).not.toContain(muster.administrator_token);
+}, 90_000);
+
+/** Runs a command as a user with profiles of their own, with text on its standard input. */
+async function run(user: string, args: string[], { stdin = '', env = {} }: { stdin?: string; env?: object } = {}) {
+  const own = { ...environment(), XDG_CONFIG_HOME: join(home, user), ...env };
+  const child = Bun.spawn([...COMMAND, ...args], {
+    ...{ cwd: home, env: own, stdin: new Blob([stdin]), stdout: 'pipe', stderr: 'pipe' },
+  });
+  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { exit_code: await child.exited, data, words };
+}
+
+/** A service that belongs to another, and keeps the tokens that it gets. */
+function openOtherService() {
+  const tokens: (string | null)[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      tokens.push(request.headers.get('authorization'));
+      return Response.json({ agent: { identity: { identity_id: 'other' } } });
+    },
+  });
+  return { tokens, url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) };
+}
+
+test('login: --url and MUSTER_URL name the service before the profile does, and no other gets the token', async () => {
+  await using other = openOtherService();
+  const url = muster.config.public_url;
+  expect(await run('one', ['use', 'here', '--url', other.url, '--game', 'tanks'])).toMatchObject({ exit_code: 0 });
+  const token = { stdin: `${muster.administrator_token}\n` };
+  const WAYS: [args: string[], env: object][] = [
+    [['login', '--url', url, '--token', '-'], {}],
+    [['login', '--token', '-'], { MUSTER_URL: url }],
+    [['login', url, '--token', '-'], { MUSTER_URL: other.url }],
+  ];
+  for (const [args, env] of WAYS) {
+    expect(await run('one', ['use', 'here', '--url', other.url])).toMatchObject({ exit_code: 0 });
+    const done = await run('one', args, { ...token, env });
+    expect([args, done]).toEqual([args, { exit_code: 0, data: '', words: `Logged in to ${url}.\n` }]);
+    // The game belonged to the other service.
+    const profiles = await Bun.file(join(home, 'one/muster/profiles.json')).json();
+    expect(profiles).toEqual({ current: 'here', profiles: { here: { url } } });
+  }
+  expect(other.tokens).toEqual([]);
+  const two = await run('one', ['login', url, '--url', other.url, '--token', '-'], token);
+  expect([two.exit_code, two.words]).toEqual([2, expect.stringContaining('Name one service')]);
+}, 90_000);
+
+test('login: without a terminal it needs a token', async () => {
+  const done = await run('three', ['login', muster.config.public_url]);
+  expect([done.exit_code, done.words]).toEqual([2, expect.stringContaining('--token -')]);
+}, 90_000);
+
+test('use: a wrong address is refused and not stored', async () => {
+  const done = await run('two', ['use', 'bad', '--url', 'nowhere']);
+  expect([done.exit_code, done.words]).toEqual([2, expect.stringContaining('"nowhere" is not an address such as')]);
+  expect(await Bun.file(join(home, 'two/muster/profiles.json')).exists()).toBe(false);
+}, 90_000);
+
+test('whoami: shows the service of the caller, and a profile only if it is of that service', async () => {
+  const url = muster.config.public_url;
+  const nowhere = `http://127.0.0.1:${findFreePort()}`;
+  const env = { MUSTER_TOKEN: muster.administrator_token };
+  await run('four', ['use', 'elsewhere', '--url', nowhere, '--game', 'tanks']);
+  const other = JSON.parse((await run('four', ['whoami', '--url', url, '--json'], { env })).data);
+  expect(other).toEqual({ url, agent: expect.any(Object) });
+  await run('four', ['use', 'here', '--url', url, '--game', 'tanks']);
+  const own = JSON.parse((await run('four', ['whoami', '--json'], { env })).data);
+  expect(own).toEqual({ url, agent: expect.any(Object), profile: 'here', game: 'tanks' });
+}, 90_000);

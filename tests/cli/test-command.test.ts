@@ -1,0 +1,291 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { sharedFiles } from '../support/cluster.ts';
+import { IS_LONG } from '../support/length.ts';
+import { findProcessesOf } from '../support/processes.ts';
+import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { openTerminal, waitForOutput } from '../support/terminal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+const DUEL = resolve(import.meta.dir, '../../examples/duel');
+const AT_ONCE = IS_LONG ? 10 : 3;
+
+/** Prints the variables, and the games of the service. */
+const PRINT_VARIABLES = `
+const { MUSTER_URL, MUSTER_TOKEN, MUSTER_GAME, MUSTER_NAMESPACE, MUSTER_TEST_CLOCK } = process.env;
+const headers = { authorization: 'Bearer ' + MUSTER_TOKEN };
+const { games } = await (await fetch(MUSTER_URL + '/cloud/games', { headers })).json();
+const { game } = await (await fetch(MUSTER_URL + '/cloud/games/' + MUSTER_GAME, { headers })).json();
+const { name_id } = game.namespaces.find(({ namespace_id }) => namespace_id === MUSTER_NAMESPACE);
+console.log(JSON.stringify({ MUSTER_URL, MUSTER_TEST_CLOCK, games: games.length, game: game.display_name, namespace: name_id }));
+`;
+/** Finds a seat in the deployed game, and prints its lobby. */
+const FIND = `
+const { MUSTER_URL, MUSTER_TOKEN, MUSTER_GAME, MUSTER_NAMESPACE } = process.env;
+const send = async (path, token, body) => {
+  const request = { method: 'POST', headers: { authorization: 'Bearer ' + token }, body: JSON.stringify(body) };
+  return await (await fetch(MUSTER_URL + path, request)).json();
+};
+const { token } = await send('/cloud/games/' + MUSTER_GAME + '/namespaces/' + MUSTER_NAMESPACE + '/tokens/public', MUSTER_TOKEN, {});
+const { lobby } = await send('/matchmaker/lobbies/find', token, { game_modes: ['default'] });
+console.log('lobby', lobby.lobby_id, 'of', MUSTER_URL);
+`;
+/** Ends with 0 after a signal, and prints how many came. */
+const WAIT_FOR_SIGNAL = `
+let count = 0;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {
+  count += 1;
+  if (count === 1) setTimeout(() => { console.log('got ' + count + ' ' + signal); process.exit(0); }, 300);
+});
+console.log('waiting');
+setInterval(() => {}, 1e9);
+`;
+
+/** TMPDIR of the runs: all of their files are in it, and all of their processes name it. */
+let temporary: string;
+beforeEach(async () => {
+  temporary = await mkdtemp(join(tmpdir(), 'muster-suite-'));
+  await chmod(temporary, 0o711);
+});
+afterEach(() => rm(temporary, { recursive: true, force: true }));
+
+interface Run {
+  env?: Record<string, string>;
+  cwd?: string;
+  stdin?: string;
+}
+
+const environment = async (env: Record<string, string> = {}) => {
+  const { PATH = '' } = process.env;
+  // The bun that runs the tests may not be in the PATH.
+  const own = `${resolve(process.execPath, '..')}:${PATH}`;
+  return { PATH: own, HOME: temporary, TMPDIR: temporary, XDG_CACHE_HOME: await sharedFiles(), ...env };
+};
+
+const script = (code: string) => [process.execPath, '-e', code];
+
+/** Starts `muster test` with arguments, without a terminal. */
+async function start(args: string[], { env, cwd = temporary, stdin = '' }: Run = {}) {
+  const child = Bun.spawn([...COMMAND, 'test', ...args], {
+    ...{ cwd, env: await environment(env), stdin: new Blob([stdin]), stdout: 'pipe', stderr: 'pipe' },
+  });
+  const written = { data: '', words: '' };
+  const read = async (stream: ReadableStream<Uint8Array>, to: keyof typeof written) => {
+    const decoder = new TextDecoder();
+    for await (const bytes of stream) written[to] += decoder.decode(bytes, { stream: true });
+  };
+  const reading = Promise.all([read(child.stdout, 'data'), read(child.stderr, 'words')]);
+  return {
+    child,
+    output: () => written.data + written.words,
+    ended: async () => {
+      const exit_code = await child.exited;
+      await reading;
+      return { exit_code, ...written };
+    },
+  };
+}
+
+const run = async (args: string[], options?: Run) => await (await start(args, options)).ended();
+
+/** What runs have left. */
+const remains = () => ({ files: readdirSync(temporary), processes: findProcessesOf(temporary) });
+const NOTHING = { files: [], processes: [] };
+
+const isAnswered = (url: string) =>
+  fetch(url).then(
+    () => true,
+    () => false,
+  );
+
+describe('muster test: refuses', () => {
+  test('a call without a command and unknown options with exit code 2 and its usage', async () => {
+    for (const args of [[], ['--'], ['--deploi', '--', 'true'], ['--deploy']]) {
+      const refused = await run(args);
+      expect([args, refused.exit_code, refused.data]).toEqual([args, 2, '']);
+      expect(refused.words).toContain('Usage: muster test [--deploy] -- COMMAND');
+    }
+    expect(await run(['--help'])).toMatchObject({
+      exit_code: 0,
+      words: '',
+      data: expect.stringContaining('MUSTER_URL'),
+    });
+    expect(remains()).toEqual(NOTHING);
+  }, 90_000);
+
+  test('a command that is missing or not a program, with the exit codes of a shell', async () => {
+    expect(await run(['--', 'no-such-program'])).toMatchObject({
+      exit_code: 127,
+      words: '"no-such-program" was not found.\n',
+    });
+    expect(await run(['--', '/etc/passwd'])).toMatchObject({ exit_code: 126 });
+    expect(remains()).toEqual(NOTHING);
+  }, 90_000);
+
+  test('settings that a service cannot use, and a game that cannot be deployed', async () => {
+    const wrong = await run(['--', 'true'], { env: { MUSTER_SEAT_TIMEOUT_MS: 'soon' } });
+    expect(wrong).toMatchObject({ exit_code: 1, words: expect.stringContaining('MUSTER_SEAT_TIMEOUT_MS is "soon"') });
+    const missing = await run(['--deploy', '--', ...script('console.log("it ran")')]);
+    expect(missing).toMatchObject({ exit_code: 2, data: '', words: expect.stringContaining('muster init') });
+    expect(remains()).toEqual(NOTHING);
+  }, 90_000);
+});
+
+test('muster test: the command gets an empty game, the run ends with its exit code, and nothing is left', async () => {
+  // These name another service, which the run must not use.
+  const env = { DATABASE_URL: 'postgres://nowhere.invalid/', MUSTER_PORT: '1', MUSTER_DATA: '/nowhere' };
+  await Bun.write(join(temporary, 'game/muster.yaml'), 'game: tanks\nbuild: { path: server.js }\n');
+  const { exit_code, data, words } = await run(['--', ...script(`${PRINT_VARIABLES} process.exit(7);`)], {
+    env,
+    cwd: join(temporary, 'game'),
+  });
+  expect([exit_code, words]).toEqual([7, '']);
+  const seen = JSON.parse(data);
+  expect(seen).toMatchObject({ games: 1, game: 'tanks', namespace: 'prod' });
+  expect(await isAnswered(seen.MUSTER_URL)).toBe(false);
+  expect(await isAnswered(seen.MUSTER_TEST_CLOCK)).toBe(false);
+  expect(remains()).toEqual({ files: ['game'], processes: [] });
+}, 90_000);
+
+test('muster test: a command without "--" gets its own options and standard input, and the exit code of its signal', async () => {
+  const code = 'cat; echo "$0 $1"; kill -KILL $$';
+  const { exit_code, data } = await run(['sh', '-c', code, '--deploy', '--help'], { stdin: 'typed ' });
+  expect([exit_code, data]).toEqual([137, 'typed --deploy --help\n']);
+}, 90_000);
+
+test('muster test: the clock moves only forwards, and only at its own address', async () => {
+  const code = `
+    const { MUSTER_URL, MUSTER_TEST_CLOCK } = process.env;
+    const post = async (url, body) => { const answer = await fetch(url, { method: 'POST', body }); return [answer.status, await answer.text()]; };
+    const day = 24 * 3_600_000;
+    const refused = [];
+    for (const body of ['{"advance_ms": -1}', '{"advance_ms": 0.5}', '{}', 'x']) refused.push((await post(MUSTER_TEST_CLOCK, body))[0]);
+    const [elsewhere] = await post(new URL('/', MUSTER_TEST_CLOCK), '{"advance_ms": 1}');
+    const [status, text] = await post(MUSTER_TEST_CLOCK, JSON.stringify({ advance_ms: day }));
+    const ahead_ms = new Date(JSON.parse(text).now) - Date.now();
+    console.log(JSON.stringify({ refused, elsewhere, status, is_ahead: Math.abs(ahead_ms - day) < 60_000 }));`;
+  const { data, words } = await run(['--', ...script(code)]);
+  expect([words, JSON.parse(data)]).toEqual([
+    '',
+    { refused: [400, 400, 400, 400], elsewhere: 404, status: 200, is_ahead: true },
+  ]);
+}, 90_000);
+
+describe('muster test: passes signals on:', () => {
+  const SIGNALS: [signal: NodeJS.Signals, exit_code: number][] = [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ];
+  test.each(SIGNALS)('%s reaches the command, and the run ends with %d', async (signal, exit_code) => {
+    const { child, output, ended } = await start(['--', ...script(WAIT_FOR_SIGNAL)]);
+    await waitForOutput({ output }, 'waiting');
+    child.kill(signal);
+    expect(await ended()).toEqual({ exit_code, data: `waiting\ngot 1 ${signal}\n`, words: '' });
+    expect(remains()).toEqual(NOTHING);
+  });
+
+  test('one during the start of the service ends the run without the command', async () => {
+    const { child, ended } = await start(['--', 'echo', 'it ran']);
+    await waitFor(() => readdirSync(temporary).length > 0, 'the directory of the service');
+    child.kill('SIGTERM');
+    expect(await ended()).toEqual({ exit_code: 143, data: '', words: '' });
+    expect(remains()).toEqual(NOTHING);
+  }, 90_000);
+
+  test('ctrl-C in a terminal reaches the command once', async () => {
+    const { output, pressCtrlC, exited } = openTerminal(
+      [...COMMAND, 'test', '--', ...script(WAIT_FOR_SIGNAL)],
+      await environment(),
+    );
+    await waitForOutput({ output }, 'waiting');
+    pressCtrlC();
+    expect(await exited).toBe(130);
+    expect(output()).toContain('got 1 SIGINT');
+    expect(remains()).toEqual(NOTHING);
+  }, 90_000);
+});
+
+describe('muster test: leaves nothing, with a game server running,', () => {
+  const args = ['--deploy', '--', ...script(`${FIND} ${WAIT_FOR_SIGNAL}`)];
+
+  test('if it is killed', async () => {
+    const { child, output } = await start(args, { cwd: DUEL });
+    await waitForOutput({ output }, 'waiting');
+    const [command = 0] = childrenOf(child.pid).filter((pid) => !isService(pid));
+    child.kill('SIGKILL');
+    process.kill(command, 'SIGKILL');
+    await waitFor(() => remains().processes.length === 0, 'all processes to end');
+    await waitFor(() => remains().files.length === 0, 'all files to be removed');
+  }, 90_000);
+
+  test('if its service is killed', async () => {
+    const { child, output, ended } = await start(args, { cwd: DUEL });
+    await waitForOutput({ output }, 'waiting');
+    const [service = 0] = childrenOf(child.pid).filter(isService);
+    process.kill(service, 'SIGKILL');
+    child.kill('SIGTERM');
+    expect(await ended()).toMatchObject({
+      exit_code: 143,
+      words: expect.stringContaining('The service ended before the tests.'),
+    });
+    expect(remains()).toEqual(NOTHING);
+  }, 90_000);
+
+  test('if its database is in memory, as it is without TMPDIR', async () => {
+    const { TMPDIR: _, ...env } = await environment();
+    const child = Bun.spawn([...COMMAND, 'test', '--', ...script(WAIT_FOR_SIGNAL)], { env, stdout: 'pipe' });
+    await child.stdout.getReader().read();
+    const [service = 0] = childrenOf(child.pid).filter(isService);
+    const [data = ''] = readFileSync(`/proc/${service}/cmdline`, 'utf8').match(/\/tmp\/muster-test-\w+/) ?? [];
+    const database = join('/dev/shm', basename(data));
+    const { bavail, bsize } = statfsSync('/dev/shm');
+    expect(existsSync(data)).toBe(true);
+    expect(existsSync(database)).toBe(bavail * bsize >= 2 * 1024 ** 3);
+    child.kill('SIGTERM');
+    expect(await child.exited).toBe(143);
+    expect([data, database].filter((path) => existsSync(path))).toEqual([]);
+    expect([data, database].flatMap(findProcessesOf)).toEqual([]);
+  }, 90_000);
+
+  test(`after ${AT_ONCE} runs at the same time, each with lobbies of its own`, async () => {
+    const command = ['--deploy', '--', ...script(FIND)];
+    const runs = await Promise.all([...Array(AT_ONCE)].map(() => run(command, { cwd: DUEL })));
+    expect(runs.map(({ exit_code }) => exit_code)).toEqual(runs.map(() => 0));
+    const lines = runs.map(({ data }) => data.trim().split(' '));
+    for (const part of [1, 3]) expect(new Set(lines.map((line) => line[part])).size).toBe(AT_ONCE);
+    expect(remains()).toEqual(NOTHING);
+  }, 300_000);
+});
+
+test('muster test: two first runs at the same time prepare the database once, and leave only its files', async () => {
+  const cache = join(temporary, 'cache');
+  const env = { XDG_CACHE_HOME: cache };
+  const runs = await Promise.all([1, 2].map(() => run(['--', ...script(PRINT_VARIABLES)], { env })));
+  expect(runs.map(({ exit_code, words }) => [exit_code, words])).toEqual([
+    [0, ''],
+    [0, ''],
+  ]);
+  const kept = readdirSync(join(cache, 'muster')).toSorted();
+  expect(kept).toEqual([expect.stringMatching(/^\d+\.\d/), expect.stringMatching(/^cluster-[0-9a-f]{16}$/), 'lock']);
+  expect(remains()).toEqual({ files: ['cache'], processes: [] });
+}, 90_000);
+
+test('muster test: the suite of examples/duel passes: find, a full lobby, a crash, a captcha, the clock', async () => {
+  const { exit_code, words } = await run(['--deploy', '--', 'bun', 'test'], { cwd: DUEL });
+  expect(words).toContain(' 5 pass\n 0 fail\n');
+  expect(exit_code).toBe(0);
+  expect(remains()).toEqual(NOTHING);
+}, 180_000);
+
+function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
+}
+
+function isService(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('test-service');
+}

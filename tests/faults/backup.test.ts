@@ -1,0 +1,87 @@
+import { expect, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { commandFor, makeBackupFolder, RESTORED, runOn, waitForEnd } from '../support/backups.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { IS_LONG } from '../support/length.ts';
+import { findSeat } from '../support/players.ts';
+import { type Home, makeHome } from '../support/program.ts';
+import { enterRoom, makeRoomGame } from '../support/room.ts';
+import { openSmallS3 } from '../support/small-s3.ts';
+import { waitFor } from '../support/wait.ts';
+
+const restored = { exit_code: 0, output: expect.stringMatching(RESTORED) };
+
+/** Runs a command of a home, and kills it once a condition holds. */
+async function killAt(home: Home, command: string[], what: string, isThere: () => Promise<boolean> | boolean) {
+  const launched = home.launch({ command });
+  const ended = launched.exited.then(() => {
+    throw new Error(`it ended before ${what}: ${launched.output()}`);
+  });
+  await Promise.race([waitFor(isThere, what), ended]);
+  ended.catch(() => {});
+  await launched.stop('SIGKILL');
+}
+
+test('backup and restore: a second one succeeds after the first was killed at any step', async () => {
+  await using folder = await makeBackupFolder();
+  const { file } = folder;
+  await using bucket = await openSmallS3();
+  await using external = await openExternalDatabase();
+  await using home = await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: external.url, ...bucket.settings });
+  const program = await home.start();
+  const game = await makeRoomGame(program);
+  const seat = await findSeat(program, game);
+
+  // While it copies files.
+  const releaseReads = bucket.holdReads();
+  await killAt(home, commandFor('backup', file), 'it reads a file', () => bucket.under_way > 0);
+  releaseReads();
+  expect([existsSync(file), existsSync(`${file}.unfinished`)]).toEqual([false, true]);
+  expect((await runOn(home, 'backup', file)).exit_code).toBe(0);
+  expect(existsSync(`${file}.unfinished`)).toBe(false);
+  await program.stop('SIGINT');
+
+  // While it writes files; then while it fills the database.
+  await using other_bucket = await openSmallS3();
+  await using other_external = await openExternalDatabase();
+  const elsewhere = { MUSTER_DEMO: 'off', DATABASE_URL: other_external.url, ...other_bucket.settings };
+  await using other_home = await makeHome(elsewhere);
+  if (IS_LONG) {
+    const releaseWrites = other_bucket.holdWrites();
+    await killAt(other_home, commandFor('restore', file), 'it writes a file', () => other_bucket.under_way > 0);
+    releaseWrites();
+  }
+  await using database = openDatabase({ url: other_external.url }, 2);
+  await home.run({ command: commandFor('migrate'), settings: { DATABASE_URL: other_external.url } });
+  await database.transact(async (tx) => {
+    await tx.execute(sql`lock table namespaces in share mode`);
+    await killAt(other_home, commandFor('restore', file), 'it waits for the table', async () => {
+      const waiting = await database.queries.execute(sql`
+        select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like 'copy "namespaces"%'`);
+      return waiting.length > 0;
+    });
+  });
+  const [{ count } = { count: -1 }] = await database.queries.execute(sql`select count(*)::int as count from games`);
+  expect(count).toBe(0);
+  expect(await runOn(other_home, 'restore', file)).toEqual(restored);
+  const next = await other_home.start();
+  await waitForEnd(next, game, seat.lobby.lobby_id);
+  await enterRoom(await findSeat(next, game));
+  await next.stop('SIGINT');
+
+  if (!IS_LONG) return;
+  // When it has started the embedded PostgreSQL.
+  await using embedded_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_cluster: true });
+  const pid_file = join(embedded_home.data_directory, 'postgres/cluster/postmaster.pid');
+  const isReady = () => existsSync(pid_file) && /^ready/m.test(readFileSync(pid_file, 'utf8'));
+  await killAt(embedded_home, commandFor('restore', file), 'PostgreSQL is ready', isReady);
+  expect(await runOn(embedded_home, 'restore', file)).toEqual(restored);
+  const last = await embedded_home.start();
+  await waitForEnd(last, game, seat.lobby.lobby_id);
+  await enterRoom(await findSeat(last, game));
+  await last.stop('SIGINT');
+}, 180_000);

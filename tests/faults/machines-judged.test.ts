@@ -1,0 +1,96 @@
+import { afterAll, expect, test } from 'bun:test';
+import { openChance } from '../support/chance.ts';
+import { find, makeControlledGame } from '../support/game-server.ts';
+import { IS_LONG } from '../support/length.ts';
+import { type GroupMachine, openMachineGroup } from '../support/machine-group.ts';
+import { waitFor } from '../support/wait.ts';
+
+const FIRST_PORT = 21_000;
+const MOMENTS = 200;
+const LOST_AFTER_MS = 1_000;
+/** A pause ends at most this long before or after the moment at which its machine is given up. */
+const AROUND_MS = 150;
+const CLIENTS = 4;
+const FIND_WITHIN_MS = 3_000;
+const WARM_LOBBIES = 3;
+/** Characters of a process's log that explain why it did not come back. */
+const OUTPUT_SHOWN = 4_000;
+const TEST_MS = 1_200_000;
+const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
+
+afterAll(() => {
+  if (!IS_LONG) console.log('Not tried, because the long run tries it: machines at the moment of judgement.');
+});
+
+test.skipIf(!IS_LONG)(
+  `three processes: a machine wakes up at the moment of its judgement, ${MOMENTS} times: it is kept, or given up once, and nothing has two owners`,
+  async () => {
+    console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
+    const chance = openChance(seed, 0);
+    await using group = await openMachineGroup(3, {
+      first_port: FIRST_PORT,
+      settings: { MUSTER_MACHINE_LOST_MS: String(LOST_AFTER_MS), MUSTER_LOG: 'error' },
+    });
+    const { machines } = group;
+    const [first] = machines as [GroupMachine];
+    const game = await makeControlledGame(first.program, {
+      game_modes: { default: { max_players: 8, idle_lobbies: { min: WARM_LOBBIES, max: WARM_LOBBIES } } },
+      max_players: 100_000,
+    });
+
+    let is_over = false;
+    let seats = 0;
+    const finding = Array.from({ length: CLIENTS }, async () => {
+      while (!is_over) {
+        const machine = chance.pick(machines);
+        const answer = await find(machine.program, game, {}, AbortSignal.timeout(FIND_WITHIN_MS)).catch(
+          () => undefined,
+        );
+        if (answer?.status === 200) seats += 1;
+        await Bun.sleep(50);
+      }
+    });
+
+    /** Pauses a machine until about the moment at which it is given up. Returns whether it was. */
+    async function pause(machine: GroupMachine): Promise<boolean> {
+      const { machine_id, program } = machine;
+      const before = (await group.rows()).get(machine_id);
+      process.kill(program.pid, 'SIGSTOP');
+      await Bun.sleep(LOST_AFTER_MS - AROUND_MS + chance.below(2 * AROUND_MS));
+      const stopped = (await group.rows()).get(machine_id);
+      process.kill(program.pid, 'SIGCONT');
+      const after = await waitFor(async () => {
+        const row = (await group.rows()).get(machine_id);
+        return row?.state === 'up' && row.beat > (stopped?.beat ?? 0) + 1 && row;
+      }, 'the machine to raise its beat').catch(async (cause) => {
+        const row = (await group.rows()).get(machine_id);
+        throw new Error(`machine ${machine_id} was ${JSON.stringify(row)}:\n${program.output().slice(-OUTPUT_SHOWN)}`, {
+          cause,
+        });
+      });
+      return after.holder !== before?.holder;
+    }
+
+    let given_up = 0;
+    for (let moment = 0; moment < MOMENTS; ) {
+      // Two of three are judged by one, one of three by two.
+      const judged = machines.toSpliced(chance.below(machines.length), 1).slice(0, 1 + (moment % 2));
+      const outcomes = await Promise.all(judged.map(pause));
+      given_up += outcomes.filter(Boolean).length;
+      moment += judged.length;
+      expect(await group.faults()).toEqual([]);
+    }
+    is_over = true;
+    await Promise.all(finding);
+    console.log(`${given_up} of ${MOMENTS} times given up; ${seats} seats meanwhile`);
+    expect(given_up).toBeGreaterThan(0);
+    expect(given_up).toBeLessThan(MOMENTS);
+    // Nothing is left of what was given up, and nothing of what runs is missing.
+    await waitFor(async () => {
+      const [running, recorded] = [group.listOnDisk(), await group.listRecorded()];
+      return running.toSorted().join() === recorded.toSorted().join();
+    }, 'each machine to run what the database says');
+    expect(await group.faults()).toEqual([]);
+  },
+  TEST_MS,
+);

@@ -1,0 +1,49 @@
+import { afterAll, expect, test } from 'bun:test';
+import { IS_LONG } from '../support/length.ts';
+import { openMachineGroup } from '../support/machine-group.ts';
+import { waitFor } from '../support/wait.ts';
+
+const FIRST_PORT = 21_000;
+/** Longer than a machine that runs takes to be lost, so that the two cannot be confused. */
+const REST_MS = 10_000;
+const LOST_MS = 2_000;
+const TEST_MS = 240_000;
+
+afterAll(() => {
+  if (!IS_LONG) console.log('Not tried, because the long run tries it: machines whose process was stopped.');
+});
+
+test.skipIf(!IS_LONG)(
+  'a machine whose process was stopped by SIGTERM rests with its servers, is given up when that is over, and can come back',
+  async () => {
+    await using group = await openMachineGroup(2, {
+      first_port: FIRST_PORT,
+      settings: { MUSTER_MACHINE_LOST_MS: String(LOST_MS), MUSTER_MACHINE_REST_MS: String(REST_MS) },
+    });
+    const [stopped, other] = group.machines;
+    if (!stopped || !other) throw new Error('there are two machines');
+    const seated = await group.seatOn(stopped);
+    const began = performance.now();
+    await stopped.program.stop('SIGTERM');
+    await group.operatorOf(other).waitForState(stopped.machine_id, 'resting');
+    expect(group.isAlive(seated)).toBe(true);
+    // It is not judged by the time of a machine that runs.
+    await waitFor(() => performance.now() - began > 2 * LOST_MS, 'that time to be over');
+    expect([(await group.rows()).get(stopped.machine_id)?.state, (await group.endOf(seated))?.stop_reason]).toEqual([
+      'resting',
+      null,
+    ]);
+    await group.operatorOf(other).waitForState(stopped.machine_id, 'lost');
+    expect(performance.now() - began).toBeGreaterThan(REST_MS);
+    const ended = await waitFor(async () => {
+      const end = await group.endOf(seated);
+      return end?.stop_reason !== null && end;
+    }, 'its lobby to end');
+    expect(ended).toEqual({ stop_reason: 'machine_lost', seated: 0 });
+    stopped.program = await stopped.home.start();
+    await waitFor(() => !group.isAlive(seated), 'its game server to end');
+    await group.operatorOf(other).waitForState(stopped.machine_id, 'up');
+    expect(await group.faults()).toEqual([]);
+  },
+  TEST_MS,
+);

@@ -1,0 +1,240 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { IS_LONG } from '../support/length.ts';
+import { type GroupMachine, type MachineGroup, openMachineGroup } from '../support/machine-group.ts';
+import { openNetwork, WITHOUT_NETWORK } from '../support/network.ts';
+import { makeDataDirectory } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
+
+const FIRST_PORT = 22_000;
+/** What operators are promised, with the default settings. */
+const FOUND_WITHIN_MS = 40_000;
+const GONE_WITHIN_MS = 10_000;
+/** A machine is lost after 30 s. Longer than that, and than the beat after it. */
+const LONGER_THAN_LOST_MS = 40_000;
+const DATABASE_AWAY_MS = 90_000;
+const FIND_EVERY_MS = 500;
+const HOUR_S = 3_600;
+const TEST_MS = 300_000;
+const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
+const has_faketime = IS_LONG && (await Bun.file(FAKETIME).exists());
+
+afterAll(() => {
+  if (!IS_LONG) console.log('Not tried, because the long run tries it: machines that are stopped, killed and cut off.');
+});
+
+test('machines: networks can be made and clocks set where CI requires it', () => {
+  if (process.env.MUSTER_TEST_REQUIRED !== '1') return;
+  expect(WITHOUT_NETWORK).toBeUndefined();
+  expect(has_faketime).toBe(true);
+});
+
+const describeLong = describe.skipIf(!IS_LONG);
+const seconds = (since: number) => ((performance.now() - since) / 1_000).toFixed(1);
+
+/** The parts of a loss that differ. */
+interface Loss {
+  lose(machine: GroupMachine): Promise<void>;
+  /** Brings the machine back, so that it can act. */
+  bringBack(machine: GroupMachine): Promise<void>;
+}
+
+/** Loses a machine with a player on it, and brings it back. Checks what everyone is promised. */
+async function loseAndBringBack(group: MachineGroup, lost: GroupMachine, { lose, bringBack }: Loss): Promise<void> {
+  const other = group.machines.find((machine) => machine !== lost);
+  if (!other) throw new Error('a group has several machines');
+  const seated = await group.seatOn(lost);
+  const { holder } = (await group.rows()).get(lost.machine_id) ?? {};
+
+  const lost_at = performance.now();
+  await lose(lost);
+  const elsewhere = await waitFor(
+    async () => {
+      const { lobby_id } = await seatOf(find(other.program, seated.game));
+      await Bun.sleep(FIND_EVERY_MS);
+      return lobby_id !== seated.lobby_id && lobby_id;
+    },
+    'a find to get a seat elsewhere',
+    FOUND_WITHIN_MS,
+  );
+  const found_after = seconds(lost_at);
+  await waitFor(
+    async () => (await group.endOf(seated))?.stop_reason === 'machine_lost',
+    'the lobby of the lost machine to end',
+    FOUND_WITHIN_MS,
+  );
+  const ended_after = seconds(lost_at);
+  expect((await group.endOf(seated))?.seated).toBe(0);
+  expect((await group.rows()).get(lost.machine_id)).toMatchObject({ state: 'lost', holder });
+  // No process that runs could end it.
+  expect(group.isAlive(seated)).toBe(true);
+
+  const back_at = performance.now();
+  await bringBack(lost);
+  await waitFor(() => !group.isAlive(seated), 'the old game server to end', GONE_WITHIN_MS);
+  const gone_after = seconds(back_at);
+  await group.operatorOf(other).waitForState(lost.machine_id, 'up');
+  expect((await group.rows()).get(lost.machine_id)?.holder).not.toBe(holder);
+  // It takes work again, and the lobby elsewhere was left alone.
+  const again = await group.seatOn(lost);
+  expect((await group.endOf({ ...seated, lobby_id: elsewhere }))?.stop_reason).toBeNull();
+  expect((await group.endOf(again))?.stop_reason).toBeNull();
+  expect(await group.faults()).toEqual([]);
+  console.log(
+    `elsewhere after ${found_after} s, given up after ${ended_after} s, old server gone after ${gone_after} s`,
+  );
+}
+
+describeLong('two machines on one database', () => {
+  const opened = new AsyncDisposableStack();
+  let group: MachineGroup;
+  const openGroup = async () => {
+    group ??= opened.use(await openMachineGroup(2, { first_port: FIRST_PORT }));
+    return group.machines as [GroupMachine, GroupMachine];
+  };
+  afterAll(() => opened.disposeAsync(), 90_000);
+
+  test(
+    'the first is paused (SIGSTOP)',
+    async () => {
+      const [first] = await openGroup();
+      await loseAndBringBack(group, first, {
+        lose: async ({ program }) => void process.kill(program.pid, 'SIGSTOP'),
+        bringBack: async ({ program }) => void process.kill(program.pid, 'SIGCONT'),
+      });
+    },
+    TEST_MS,
+  );
+
+  test(
+    'the second is killed, and started again',
+    async () => {
+      const [, second] = await openGroup();
+      await loseAndBringBack(group, second, {
+        lose: async ({ program }) => void (await program.stop('SIGKILL')),
+        async bringBack(machine) {
+          machine.program = await machine.home.start();
+        },
+      });
+    },
+    TEST_MS,
+  );
+
+  test(
+    'the first loses its database only: its players play on until it is back',
+    async () => {
+      const [first, second] = await openGroup();
+      await loseAndBringBack(group, first, {
+        lose: ({ way }) => way.cut(),
+        bringBack: ({ way }) => way.mend(),
+      });
+      // And the second, whose packets vanish.
+      let release = () => {};
+      await loseAndBringBack(group, second, {
+        async lose({ way }) {
+          release = way.hold();
+          way.stall();
+        },
+        async bringBack({ way }) {
+          release();
+          await way.cut();
+          await way.mend();
+        },
+      });
+    },
+    TEST_MS,
+  );
+});
+
+describeLong('three machines on one database', () => {
+  test(
+    'are all kept while the database is away for 90 s',
+    async () => {
+      await using group = await openMachineGroup(3, { first_port: FIRST_PORT });
+      const seated = await group.seatOnEach();
+      const before = await group.rows();
+      await group.way.cut();
+      await Bun.sleep(DATABASE_AWAY_MS);
+      expect(seated.filter(group.isAlive)).toHaveLength(seated.length);
+      await group.way.mend();
+      await Bun.sleep(LONGER_THAN_LOST_MS);
+      await expectNothingLost(group, before, seated);
+    },
+    TEST_MS,
+  );
+
+  test.skipIf(!has_faketime)(
+    'are all kept while the clock of one jumps an hour ahead, and that of another back',
+    async () => {
+      const folder = await makeDataDirectory();
+      const clocks = [0, 1, 2].map((index) => join(folder, `clock-${index}`));
+      await Promise.all(clocks.map((clock) => writeFile(clock, '+0')));
+      const own_settings = clocks.map((clock) => ({
+        LD_PRELOAD: FAKETIME,
+        FAKETIME_TIMESTAMP_FILE: clock,
+        FAKETIME_CACHE_DURATION: '1',
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      }));
+      await using group = await openMachineGroup(3, { first_port: FIRST_PORT, own_settings });
+      const seated = await group.seatOnEach();
+      const before = await group.rows();
+      for (const [ahead, behind] of [
+        [0, 1],
+        [1, 0],
+      ] as const) {
+        await writeFile(clocks[ahead] ?? '', `+${HOUR_S}`);
+        await writeFile(clocks[behind] ?? '', `-${HOUR_S}`);
+        await waitFor(async () => {
+          const [one, other] = await Promise.all([clockOf(group, ahead), clockOf(group, behind)]);
+          return one - other > HOUR_S * 1_000;
+        }, 'the clocks to jump');
+        await Bun.sleep(LONGER_THAN_LOST_MS);
+      }
+      for (const clock of clocks) await writeFile(clock, '+0');
+      await waitFor(
+        async () => Math.abs((await clockOf(group, 0)) - (await clockOf(group, 1))) < 60_000,
+        'the clocks to agree',
+      );
+      await expectNothingLost(group, before, seated);
+    },
+    TEST_MS,
+  );
+
+  test.skipIf(WITHOUT_NETWORK !== undefined)(
+    'the third loses its network: the others go on, and it ends what was given up once it is back',
+    async () => {
+      await using network = await openNetwork();
+      await using group = await openMachineGroup(3, { first_port: FIRST_PORT, networks: [network] });
+      const [, , third] = group.machines as [GroupMachine, GroupMachine, GroupMachine];
+      await loseAndBringBack(group, third, { lose: () => network.cut(), bringBack: () => network.heal() });
+    },
+    TEST_MS,
+  );
+});
+
+/** Returns the time of a machine in milliseconds, as its answers say. */
+async function clockOf(group: MachineGroup, index: number): Promise<number> {
+  const response = await fetch(`${group.machines[index]?.program.url}/health/live`);
+  return Date.parse(response.headers.get('date') ?? '');
+}
+
+/** Checks that no machine was given up, that no game ended, and that finds get seats everywhere. */
+async function expectNothingLost(
+  group: MachineGroup,
+  before: Awaited<ReturnType<MachineGroup['rows']>>,
+  seated: Awaited<ReturnType<MachineGroup['seatOn']>>[],
+): Promise<void> {
+  const after = await group.rows();
+  for (const [node_id, { holder }] of before) expect(after.get(node_id)).toMatchObject({ state: 'up', holder });
+  for (const one of seated) {
+    expect(await group.endOf(one)).toEqual({ stop_reason: null, seated: 1 });
+    expect(group.isAlive(one)).toBe(true);
+  }
+  for (const { program } of group.machines) {
+    const game = await makeControlledGame(program);
+    expect((await seatOf(find(program, game))).lobby_id).toBeString();
+  }
+  expect(await group.faults()).toEqual([]);
+}

@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { connect } from 'node:net';
+import { relayRequest } from '../../../src/features/gateway/http-relay.ts';
+import { createTraffic } from '../../../src/features/gateway/traffic.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import { makeGame } from '../../support/game.ts';
+import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { IS_LONG } from '../../support/length.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const SETTINGS = { MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN };
+/** More than the limits of an address. */
+const TRIES_MAX = 300;
+
+let opened: AsyncDisposableStack;
+let limited: TestService;
+let name: string;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const one = opened.use(await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '24000-24249' }));
+  const game = await makeGame(one.api, one.administrator_token);
+  name = (await startWebServer(one, game)).name;
+  const small = { ...SETTINGS, MUSTER_SERVER_PORTS: '24250-24499', MUSTER_LIMITS_SCALE: '1' };
+  limited = opened.use(await openTestService(small, { beside: one }));
+}, 90_000);
+afterAll(() => opened.disposeAsync());
+
+const send = (path: string, init: RequestInit = {}) =>
+  fetch(`${limited.config.local_url}${path}`, { ...init, headers: { host: `${name}.${SERVERS_DOMAIN}` } });
+
+describe('gateway: one address', () => {
+  test('may open a limited number of WebSockets in a second, and at a time', async () => {
+    using players = new DisposableStack();
+    const url = limited.config.local_url;
+    const isOpen = () => players.use(openPlayer({ name, url })).opened;
+    let count = 0;
+    while (count < TRIES_MAX && (await isOpen())) count += 1;
+    expect(count).toBeWithin(50, 257);
+    const handshake = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+    const key = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' };
+    const host = `${name}.${SERVERS_DOMAIN}`;
+    const refused = await waitFor(async () => {
+      const answers = Array.from({ length: 60 }, () =>
+        fetch(`${url}/socket`, { headers: { ...handshake, ...key, host } }).catch(() => undefined),
+      );
+      return (await Promise.all(answers)).find((answer) => answer?.status === 429);
+    }, 'an answer that refuses');
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(await refused.json()).toMatchObject({ code: 'GATEWAY_TOO_MANY_CONNECTIONS' });
+    players.dispose();
+    await waitFor(async () => {
+      using player = openPlayer({ name, url });
+      return await player.opened;
+    }, 'the next WebSocket');
+  });
+
+  test('may have a limited number of requests in progress', async () => {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const hanging: Promise<unknown>[] = [];
+    const isRefused = async () => (await send('/headers')).status === 429;
+    while (hanging.length < TRIES_MAX && !(await isRefused())) {
+      hanging.push(send('/hang', { signal }).catch(() => undefined));
+    }
+    expect(hanging.length).toBeWithin(50, TRIES_MAX);
+    expect(await (await send('/headers')).json()).toMatchObject({ code: 'GATEWAY_TOO_MANY_CONNECTIONS' });
+    leaving.abort();
+    await Promise.all(hanging);
+    await waitFor(async () => !(await isRefused()), 'the requests to end');
+  });
+});
+
+/** A server behind a relay for requests, which answers bodies with the same, and other requests with 32 MiB. */
+function openRelay({ body_pause_max_ms = 30_000 } = {}) {
+  const received = Promise.withResolvers<string>();
+  let ended = 0;
+  const game = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      if (request.method === 'GET') return new Response(new Uint8Array(32 * 1024 ** 2));
+      const text = await request.text().catch(() => 'cut');
+      received.resolve(text);
+      return new Response(text);
+    },
+  });
+  const unlimited = { limits: { is_on: false, scale: 1 }, bytes_a_minute: { of_server: 1, of_address: 1 } };
+  const traffic = createTraffic(unlimited).of('a server').of('127.0.0.1');
+  const client = { address: '127.0.0.1', host: 'game.example.com', proto: 'http' } as const;
+  const front = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const onEnd = () => {
+        ended += 1;
+      };
+      const relayed = {
+        request,
+        server_id: 'a server',
+        client,
+        traffic,
+        is_by_path: false,
+        body_pause_max_ms,
+        onBodySent() {},
+        onEnd,
+      };
+      return await relayRequest({ ...relayed, url: game.url.href }).catch(
+        (error) => new Response(error instanceof ServiceError ? error.code : 'failed', { status: 400 }),
+      );
+    },
+  });
+  return {
+    /** What the server got. */
+    received: received.promise,
+    /** Returns how many answers have ended. */
+    endedCount: () => ended,
+    url: front.url.href,
+    connect: () => connect(front.port ?? 0, '127.0.0.1'),
+    [Symbol.dispose]() {
+      void game.stop(true);
+      void front.stop(true);
+    },
+  };
+}
+
+const POST = 'POST / HTTP/1.1\r\nHost: game.example.com\r\nContent-Length: 100000\r\n\r\n';
+
+/** Sends a head, then pieces until the connection is closed or an answer has come. Returns what was received. */
+async function drip(socket: ReturnType<typeof connect>, head: string, piece: string, every_ms: number) {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let received = '';
+  socket.on('data', (bytes) => {
+    received += String(bytes);
+    if (received.includes('\r\n\r\n')) resolve(received);
+  });
+  socket.on('error', () => {});
+  socket.on('close', () => resolve(received));
+  socket.write(head);
+  const dripping = setInterval(() => socket.write(piece), every_ms);
+  try {
+    return await promise;
+  } finally {
+    clearInterval(dripping);
+    socket.destroy();
+  }
+}
+
+describe('gateway: a body', () => {
+  test('that comes byte by byte is refused, and the server is not kept waiting', async () => {
+    using relay = openRelay({ body_pause_max_ms: 200 });
+    expect(await drip(relay.connect(), POST, 'x', 20)).toContain('GATEWAY_BODY_SLOW');
+    expect(await relay.received).toBe('cut');
+  });
+
+  test('that stops after a fast beginning is refused', async () => {
+    using relay = openRelay({ body_pause_max_ms: 200 });
+    expect(await drip(relay.connect(), POST + 'x'.repeat(90_000), '', 1_000)).toContain('GATEWAY_BODY_SLOW');
+  });
+
+  test('that comes slowly, but fast enough, is passed on', async () => {
+    using relay = openRelay({ body_pause_max_ms: 5_000 });
+    const answer = await drip(relay.connect(), POST, 'x'.repeat(5_000), 20);
+    expect(answer).toStartWith('HTTP/1.1 200');
+    expect(await relay.received).toHaveLength(100_000);
+  });
+});
+
+test('gateway: an answer that is not read is in progress until its client leaves', async () => {
+  using relay = openRelay();
+  const socket = relay.connect();
+  const beginning = Promise.withResolvers<void>();
+  socket.once('data', () => {
+    socket.pause();
+    beginning.resolve();
+  });
+  socket.write('GET / HTTP/1.1\r\nHost: game.example.com\r\n\r\n');
+  await beginning.promise;
+  await (await fetch(relay.url, { method: 'POST', body: 'short' })).text();
+  expect((await (await fetch(relay.url)).arrayBuffer()).byteLength).toBe(32 * 1024 ** 2);
+  await waitFor(() => relay.endedCount() === 2, 'the answers that are read');
+  socket.destroy();
+  await waitFor(() => relay.endedCount() === 3, 'the answer whose client has left');
+});
+
+// A head may take 12 s and a pause of a body 30 s, so this runs only in long runs.
+test.skipIf(!IS_LONG)(
+  'gateway: connections with a slow head or body are closed',
+  async () => {
+    const host = `Host: ${name}.${SERVERS_DOMAIN}\r\n`;
+    const { hostname, port } = new URL(limited.config.local_url);
+    const open = () => connect(Number(port), hostname);
+    const [head, body] = await Promise.all([
+      drip(open(), `GET /headers HTTP/1.1\r\n${host}`, 'X-More: 1\r\n', 1_000),
+      drip(open(), `POST /echo HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n`, 'x', 1_000),
+    ]);
+    expect(head).toBe('');
+    expect(body).toContain('GATEWAY_BODY_SLOW');
+  },
+  150_000,
+);

@@ -1,0 +1,253 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import type { Api } from '../../support/api.ts';
+import type { TestGame } from '../../support/game.ts';
+import { find, makeControlledGame } from '../../support/game-server.ts';
+import { openPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
+import { openRestartableService } from '../../support/restart.ts';
+import { openTestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const SETTINGS = { MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN };
+/** A game whose server makes no calls to Muster, and accepts every WebSocket. */
+const UNMODIFIED = {
+  source: WEB_SERVER,
+  ports: { web: { port: 80, protocol: 'http', presence: 'gateway' } },
+  game_modes: { default: { max_players: 2 } },
+};
+
+const muster = shareService(SETTINGS);
+let game: TestGame;
+beforeAll(async () => {
+  game = await makeControlledGame(muster, UNMODIFIED);
+}, 90_000);
+
+/** Gets a seat, and returns its token with the name of the port. */
+async function takeSeat(service: { api: Api } = muster, its_game = game) {
+  const { status, body } = await find(service, its_game);
+  expect(status).toBe(200);
+  const name: string = body.ports.web.hostname.replace(`.${SERVERS_DOMAIN}`, '');
+  return { name, token: body.player.token as string, lobby_id: body.lobby.lobby_id as string };
+}
+
+const play = ({ name, token }: { name: string; token?: string }, url = muster.config.local_url, path = '/socket') =>
+  openPlayer({ name, url, path: `${path}?a=1${token === undefined ? '' : `&player_token=${token}`}` });
+
+/** Takes the seat of the first player of a lobby. */
+async function kickFirst({ lobby_id }: { lobby_id: string }, { game_id, namespace_id, cloud_token: token }: TestGame) {
+  const lobby = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/lobbies/${lobby_id}`;
+  const [player] = (await muster.api.ok('GET', lobby, { token })).lobby.players;
+  const path = `/cloud/games/${game_id}/matchmaker/lobbies/${lobby_id}/players/${player.player_id}`;
+  expect((await muster.api.call('DELETE', path, { token })).body).toEqual({ did_remove: true });
+}
+
+/** Returns how many players have connected to a lobby. */
+async function countConnected({ lobby_id }: { lobby_id: string }, service: { api: Api } = muster, its_game = game) {
+  const { lobbies } = await service.api.ok('GET', '/matchmaker/lobbies/list', { token: its_game.public_token });
+  const found = lobbies.find((lobby: { lobby_id: string }) => lobby.lobby_id === lobby_id);
+  return found?.total_player_count;
+}
+
+describe('gateway: at a port with presence', () => {
+  test('a lobby is ready as soon as its server answers, without a call of the server; http requests are refused', async () => {
+    const seat = await takeSeat();
+    const answer = await fetch(`${muster.config.local_url}/headers`, {
+      headers: { host: `${seat.name}.${SERVERS_DOMAIN}` },
+    });
+    expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([400, 'GATEWAY_SOCKET_REQUIRED']);
+    using player = play(seat);
+    await player.next(1);
+  });
+
+  test('a player without a valid token does not reach the server', async () => {
+    const { name } = await takeSeat();
+    const other_game = await makeControlledGame(muster, UNMODIFIED);
+    const { token: of_other_lobby } = await takeSeat(muster, other_game);
+    for (const token of [undefined, '', 'no-token', of_other_lobby]) {
+      using player = play({ name, ...(token !== undefined && { token }) });
+      expect(await player.opened).toBe(false);
+    }
+  }, 90_000);
+
+  test('a player holds the seat while the WebSocket is open, and frees it by closing', async () => {
+    const seat = await takeSeat();
+    const before = await countConnected(seat);
+    const player = play(seat);
+    await player.next(1);
+    expect(await countConnected(seat)).toBe(before + 1);
+    player.socket.close();
+    await waitFor(async () => (await countConnected(seat)) === before, 'the seat to be free');
+    using again = play(seat);
+    expect(await again.opened).toBe(false);
+  });
+
+  test('a kick closes the connection of the player, and of no other', async () => {
+    const own = await makeControlledGame(muster, UNMODIFIED);
+    const [first, second] = [await takeSeat(muster, own), await takeSeat(muster, own)];
+    using kicked = play(first);
+    using stays = play(second);
+    await kicked.next(1);
+    await stays.next(1);
+    await kickFirst(first, own);
+    expect(await kicked.closed).toEqual({ code: 4_403, reason: 'the player was kicked' });
+    expect(await countConnected(second, muster, own)).toBe(1);
+    expect(stays.socket.readyState).toBe(WebSocket.OPEN);
+    using again = play(first);
+    expect(await again.opened).toBe(false);
+  }, 90_000);
+
+  test('the server gets the id of the player, and no token', async () => {
+    const { name, token } = await takeSeat();
+    using player = openPlayer({
+      name,
+      url: muster.config.local_url,
+      path: '/echo-handshake?x=1',
+      protocols: [`bearer.${token}`],
+    });
+    expect(await player.opened).toBe(true);
+    expect(player.socket.protocol).toBe(`bearer.${token}`);
+    const { headers, path } = JSON.parse(String((await player.next(1))[0]));
+    expect(path).toBe('/echo-handshake?x=1');
+    expect(headers['muster-player-id']).toBeString();
+    expect(JSON.stringify(headers)).not.toContain(token);
+  });
+
+  test('a new connection of a player replaces the earlier one, and keeps the seat', async () => {
+    const seat = await takeSeat();
+    using first = play(seat);
+    await first.next(1);
+    const seated = await countConnected(seat);
+    using second = play(seat);
+    await second.next(1);
+    expect(await first.closed).toEqual({ code: 4409, reason: 'the player has connected again' });
+    expect(await countConnected(seat)).toBe(seated);
+    second.socket.send('still here');
+    expect((await second.next(2)).at(-1)).toBe('still here');
+  });
+
+  test('of two WebSockets that open at the same time with one token, one stays, holds the seat, and can be kicked', async () => {
+    const own = await makeControlledGame(muster, UNMODIFIED);
+    const seat = await takeSeat(muster, own);
+    const both = [1, 2].map(() => play(seat, muster.config.local_url, '/paired'));
+    for (const player of both) await player.opened;
+    const first_closed = Promise.race(both.map(async ({ closed }, index) => ({ index, ...(await closed) })));
+    const { index, code } = await first_closed;
+    expect(code).toBe(4_409);
+    const stays = both[1 - index];
+    stays?.socket.send('still here');
+    await waitFor(() => stays?.frames.includes('still here'), 'the echo');
+    expect(await countConnected(seat, muster, own)).toBe(1);
+    await kickFirst(seat, own);
+    expect(await stays?.closed).toEqual({ code: 4_403, reason: 'the player was kicked' });
+  }, 90_000);
+
+  test('a token that is tried at the server of another lobby leaves the connection and its seat as they are', async () => {
+    const own = await makeControlledGame(muster, { ...UNMODIFIED, game_modes: { default: { max_players: 1 } } });
+    const [seat, other] = [await takeSeat(muster, own), await takeSeat(muster, own)];
+    expect(other.name).not.toBe(seat.name);
+    using player = play(seat);
+    await player.next(1);
+    using elsewhere = play({ name: other.name, token: seat.token });
+    expect(await elsewhere.opened).toBe(false);
+    player.socket.send('still here');
+    expect((await player.next(2)).at(-1)).toBe('still here');
+    player.socket.close();
+    await waitFor(async () => (await countConnected(seat, muster, own)) !== 1, 'the seat to be free');
+  }, 90_000);
+});
+
+test('gateway: a new connection of a player by another machine replaces the earlier one, and keeps the seat', async () => {
+  await using one = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '25750-25849' });
+  const own = await makeControlledGame(one, UNMODIFIED);
+  const seat = await takeSeat(one, own);
+  await using other = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '25850-25949' }, { beside: one });
+  using first = play(seat, one.config.local_url);
+  await first.next(1);
+  using second = play(seat, other.config.local_url);
+  await second.next(1);
+  expect(await first.closed).toEqual({ code: 4_409, reason: 'the player has connected again' });
+  using third = play(seat, one.config.local_url);
+  await third.next(1);
+  expect((await second.closed).code).toBe(4_409);
+  expect(await countConnected(seat, one, own)).toBe(1);
+  third.socket.send('still here');
+  expect((await third.next(2)).at(-1)).toBe('still here');
+}, 90_000);
+
+test('gateway: after a restart, players may connect again with their tokens, and the others lose their seats', async () => {
+  await using restarted = await openRestartableService(SETTINGS);
+  const its_game = await makeControlledGame(restarted, UNMODIFIED);
+  const url = restarted.config.local_url;
+  const [one, other] = [await takeSeat(restarted, its_game), await takeSeat(restarted, its_game)];
+  const players = [play(one, url), play(other, url)];
+  for (const player of players) await player.next(1);
+  await restarted.close();
+  for (const { closed } of players) expect((await closed).code).toBe(1012);
+  await restarted.open();
+  using back = play(one, url);
+  await back.next(1);
+  expect(await countConnected(one, restarted, its_game)).toBe(1);
+  const join = () => find(restarted, its_game, { prevent_auto_create_lobby: true });
+  expect((await join()).status).not.toBe(200);
+  restarted.clock.advance(31_000);
+  await waitFor(async () => (await join()).status === 200, "the other player's seat to be free");
+  back.socket.send('still here');
+  expect((await back.next(2)).at(-1)).toBe('still here');
+}, 90_000);
+
+describe('gateway: a start after a crash reports the connections of the earlier process', () => {
+  /** Records a connection as an earlier process of this machine left it. */
+  const LEFT = sql`
+    insert into gateway_connections (player_id, connection_id, node_id, is_ended)
+    select gen_random_uuid(), gen_random_uuid(), node_id, number % 2 = 0
+    from generate_series(1, 2500) as number cross join (select node_id from gateway_connections limit 1) as own`;
+
+  test('all of them, except those of players who have connected again', async () => {
+    await using restarted = await openRestartableService(SETTINGS);
+    await using database = openDatabase(restarted.database_address, 1);
+    const its_game = await makeControlledGame(restarted, UNMODIFIED);
+    const url = restarted.config.local_url;
+    const seat = await takeSeat(restarted, its_game);
+    const before = play(seat, url);
+    await before.next(1);
+    await database.queries.execute(LEFT);
+    await restarted.close();
+    await restarted.open();
+    using back = play(seat, url);
+    await back.next(1);
+    const count = async () => (await database.queries.execute(sql`select from gateway_connections`)).length;
+    await waitFor(async () => (await count()) === 1, 'all others to be reported');
+    restarted.clock.advance(31_000);
+    expect(await countConnected(seat, restarted, its_game)).toBe(1);
+    back.socket.send('still here');
+    expect((await back.next(2)).at(-1)).toBe('still here');
+  }, 90_000);
+
+  // The row is written before the player counts as connected, marked before the seat is kept, and deleted after that.
+  for (const is_ended of [false, true]) {
+    test(`a crash ${is_ended ? 'while it is reported' : 'right after it began'} costs no seat for longer than 30 s`, async () => {
+      await using restarted = await openRestartableService(SETTINGS);
+      await using database = openDatabase(restarted.database_address, 1);
+      const its_game = await makeControlledGame(restarted, UNMODIFIED);
+      const seat = await takeSeat(restarted, its_game);
+      using player = play(seat, restarted.config.local_url);
+      await player.next(1);
+      const rows = await database.queries.execute(sql`select * from gateway_connections`);
+      await restarted.close();
+      const [{ player_id, connection_id, node_id } = {}] = rows;
+      await database.queries.execute(sql`
+        insert into gateway_connections (player_id, connection_id, node_id, is_ended)
+        values (${player_id}, ${connection_id}, ${node_id}, ${is_ended})`);
+      await database.queries.execute(sql`update players set connect_ts = now(), seat_deadline_ts = now() + '1 hour'`);
+      await restarted.open();
+      await waitFor(async () => (await countConnected(seat, restarted, its_game)) === 0, 'the report');
+      restarted.clock.advance(31_000);
+      await waitFor(
+        async () => (await countConnected(seat, restarted, its_game)) === undefined,
+        'the lobby to end without players',
+      );
+    }, 90_000);
+  }
+});

@@ -1,0 +1,112 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { openRestartableService } from '../../support/restart.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const FRAMES = 100;
+
+const muster = shareService({ MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN });
+let game: TestGame;
+let web: Awaited<ReturnType<typeof startWebServer>>;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  web = await startWebServer(muster, game);
+}, 90_000);
+
+const open = (options: Parameters<typeof openPlayer>[0] = {}) =>
+  openPlayer({ name: web.name, url: muster.config.local_url, ...options });
+
+describe('gateway: a WebSocket', () => {
+  test('is refused for a name without a server, and a path that the server refuses', async () => {
+    using unknown = open({ name: 'no-name' });
+    expect(await unknown.opened).toBe(false);
+    using refused = open({ path: '/no-socket' });
+    expect(await refused.opened).toBe(false);
+  });
+
+  test('carries text and bytes both ways, and tells the server the address of the client', async () => {
+    using player = open();
+    await player.next(1);
+    player.socket.send('Grüße 🎲');
+    player.socket.send(new Uint8Array([1, 0, 255]));
+    player.socket.send('');
+    const [hello, text, bytes, empty] = await player.next(4);
+    expect([hello, text, empty]).toEqual(['hello 127.0.0.1', 'Grüße 🎲', '']);
+    expect(new Uint8Array(bytes as ArrayBuffer)).toEqual(new Uint8Array([1, 0, 255]));
+  });
+
+  test('has the subprotocol that the server chose', async () => {
+    using player = open({ protocols: ['game.v1', 'game.v2'] });
+    expect(await player.opened).toBe(true);
+    expect(player.socket.protocol).toBe('game.v2');
+  });
+
+  test('carries large frames, and many in order', async () => {
+    using player = open();
+    const large = new Uint8Array(1024 ** 2).fill(9);
+    await player.next(1);
+    player.socket.send('large');
+    player.socket.send(large);
+    for (let number = 0; number < 1_000; number += 1) player.socket.send(String(number));
+    const [, from_server, echoed, ...numbers] = await player.next(1_003);
+    expect((from_server as ArrayBuffer).byteLength).toBe(4 * 1024 ** 2);
+    expect(Bun.hash(echoed as ArrayBuffer)).toBe(Bun.hash(large));
+    expect(numbers).toEqual(Array.from({ length: 1_000 }, (_, number) => String(number)));
+  });
+
+  test('closes with the code that either side sends', async () => {
+    using by_server = open();
+    await by_server.next(1);
+    by_server.socket.send('close');
+    expect(await by_server.closed).toEqual({ code: 4001, reason: 'as you wish' });
+    using by_client = open();
+    await by_client.next(1);
+    by_client.socket.close(3001, 'I leave');
+    expect(await by_client.closed).toEqual({ code: 3001, reason: 'I leave' });
+  });
+
+  test('is closed with 1012 when its server is gone', async () => {
+    const ending = await startWebServer(muster, game);
+    using player = open({ name: ending.name });
+    await player.next(1);
+    player.socket.send('exit');
+    expect(await player.closed).toEqual({ code: 1012, reason: 'the game server has gone' });
+  }, 90_000);
+
+  test('of a server that does not read slows its player down, and goes on when the server reads again', async () => {
+    const frozen = await startWebServer(muster, game);
+    using player = open({ name: frozen.name });
+    await player.next(1);
+    const pids = findProcessesOf(frozen.server_id);
+    for (const pid of pids) process.kill(pid, 'SIGSTOP');
+    const frame = new Uint8Array(1024 ** 2);
+    for (let number = 0; number < FRAMES; number += 1) player.socket.send(frame);
+    // What is left after the kernel's buffers and the gateway's are full.
+    let [left, same] = [0, 0];
+    await waitFor(() => {
+      same = player.socket.bufferedAmount === left ? same + 1 : 0;
+      left = player.socket.bufferedAmount;
+      return same === 20;
+    }, 'the frames to wait');
+    expect(left).toBeGreaterThan((FRAMES / 2) * frame.length);
+    for (const pid of pids) process.kill(pid, 'SIGCONT');
+    expect(await player.next(1 + FRAMES)).toHaveLength(1 + FRAMES);
+  }, 90_000);
+});
+
+test('gateway: when the service stops, WebSockets close with 1012, and the next start leads to the same server', async () => {
+  await using restarted = await openRestartableService({ MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN });
+  const its_game = await makeGame(restarted.api, restarted.administrator_token);
+  const { name } = await startWebServer(restarted, its_game);
+  const url = restarted.config.local_url;
+  using player = open({ name, url });
+  await player.next(1);
+  await restarted.close();
+  expect(await player.closed).toEqual({ code: 1012, reason: 'the service restarts' });
+  await restarted.open();
+  using again = open({ name, url });
+  expect(await again.next(1)).toEqual(['hello 127.0.0.1']);
+}, 90_000);

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'bun:test';
+import { createTraffic } from '../../../src/features/gateway/traffic.ts';
+import { answerClassOf, answeredWithin, noTraffic } from '../../../src/features/gateway/traffic-counts.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { find, makeControlledGame } from '../../support/game-server.ts';
+import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { ECHO_PORTS, ECHO_SOURCE, echoByTcp, openUdpPlayer } from '../../support/relayed.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const SETTINGS = { MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN, MUSTER_RELAYS: 'all' };
+const muster = shareService(SETTINGS);
+
+const readTraffic = ({ api }: Pick<TestService, 'api'>, game: TestGame, server_id: string) =>
+  api.ok('GET', `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}/traffic`, {
+    token: game.cloud_token,
+  });
+
+describe('gateway: the traffic of a server', () => {
+  test('has requests, WebSockets, bytes, and how long answers took', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const { server_id, name } = await startWebServer(muster, game);
+    const nothing = { requests: 0, sockets: 0, connections: 0, received_bytes: 0, sent_bytes: 0 };
+    expect(await readTraffic(muster, game, server_id)).toEqual({ open: 0, ...nothing, answer_ms: {} });
+    const url = muster.config.local_url;
+    const headers = { host: `${name}.${SERVERS_DOMAIN}` };
+    for (let count = 0; count < 3; count += 1) {
+      await (await fetch(`${url}/echo`, { method: 'POST', body: 'x'.repeat(1_000), headers })).text();
+    }
+    // Without a length.
+    await (await fetch(`${url}/chunks`, { headers })).text();
+    const player = openPlayer({ name, url });
+    await player.next(1);
+    player.socket.send('y'.repeat(500));
+    const [hello = ''] = await player.next(2);
+    const read = await waitFor(async () => {
+      const traffic = await readTraffic(muster, game, server_id);
+      return traffic.open === 1 && traffic.received_bytes === 3_500 && traffic;
+    }, 'the traffic to be stored');
+    const sent_bytes = 3_000 + 'one two three'.length + String(hello).length + 500;
+    expect(read).toMatchObject({ requests: 4, sockets: 1, connections: 0, received_bytes: 3_500, sent_bytes });
+    const { p50, p95, p99 } = read.answer_ms;
+    expect([p50 >= 1, p95 >= p50, p99 >= p95]).toEqual([true, true, true]);
+    player.socket.close();
+    await waitFor(async () => (await readTraffic(muster, game, server_id)).open === 0, 'the end of the WebSocket');
+  }, 90_000);
+
+  test('has connections of relays, with the clients of UDP', async () => {
+    const game = await makeControlledGame(muster, { source: ECHO_SOURCE, ports: ECHO_PORTS });
+    const { ports } = (await find(muster, game)).body;
+    const path = `/games/${game.game_id}/environments/${game.namespace_id}/servers`;
+    const { servers } = await muster.api.ok('GET', path, { token: game.cloud_token });
+    expect(await echoByTcp(ports.plain, 'hello')).toBe('hello');
+    using speaker = await openUdpPlayer(ports.voice);
+    await speaker.echo('hello');
+    const read = await waitFor(async () => {
+      const traffic = await readTraffic(muster, game, servers[0].id);
+      return traffic.connections === 2 && traffic.open === 1 && traffic;
+    }, 'the traffic to be stored');
+    expect(read.received_bytes).toBeGreaterThanOrEqual(10);
+    expect(read.sent_bytes).toBeGreaterThanOrEqual(10);
+  }, 90_000);
+
+  test('is the sum of all machines, and a start has no open connections left', async () => {
+    await using one = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '23000-23249' });
+    const game = await makeGame(one.api, one.administrator_token);
+    const { server_id, name } = await startWebServer(one, game);
+    await using other = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '23250-23499' }, { beside: one });
+    for (const { config } of [one, other]) {
+      await (await fetch(`${config.local_url}/headers`, { headers: { host: `${name}.${SERVERS_DOMAIN}` } })).text();
+    }
+    await waitFor(async () => (await readTraffic(one, game, server_id)).requests === 2, 'both machines to store');
+  }, 90_000);
+});
+
+describe('gateway: limits of bytes', () => {
+  const KIB = 1_024;
+  const LIMITS = { is_on: true, scale: 1 };
+  const SMALL = { of_address: 2 * KIB, of_server: 16 * KIB };
+
+  test('of an address and of a server, in both directions', () => {
+    const server = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL }).of('a server');
+    const client = server.of('192.0.2.1');
+    expect([client.receive(KIB), client.send(KIB), client.is_over]).toEqual([true, true, false]);
+    expect([client.receive(1), client.is_over]).toEqual([false, true]);
+    // One address has many clients.
+    expect(server.of('192.0.2.1').is_over).toBe(true);
+    expect(server.of('192.0.2.2').is_over).toBe(false);
+    for (let number = 3; number < 10; number += 1) server.of(`192.0.2.${number}`).send(2 * KIB);
+    expect(server.of('192.0.2.99').is_over).toBe(true);
+  });
+
+  test('end a WebSocket, and refuse requests until a minute is over', async () => {
+    await using one = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '23500-23749' });
+    const game = await makeGame(one.api, one.administrator_token);
+    const { name } = await startWebServer(one, game);
+    const limits = { MUSTER_GATEWAY_ADDRESS_MINUTE_MIB: '1' };
+    const small = { ...SETTINGS, ...limits, MUSTER_SERVER_PORTS: '23750-23999', MUSTER_LIMITS_SCALE: '1' };
+    await using other = await openTestService(small, { beside: one });
+    const url = other.config.local_url;
+    using player = openPlayer({ name, url });
+    await player.next(1);
+    player.socket.send('large');
+    expect(await player.closed).toEqual({ code: 1008, reason: 'too many bytes in a minute' });
+    const refused = await fetch(url, { headers: { host: `${name}.${SERVERS_DOMAIN}` } });
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
+    expect(await refused.json()).toMatchObject({ code: 'GATEWAY_TOO_MANY_BYTES' });
+  }, 90_000);
+});
+
+test('gateway: times of answers are rounded up to classes', () => {
+  const { answers } = noTraffic();
+  expect(answeredWithin(answers, 0.5)).toBeUndefined();
+  for (const after_ms of [0.4, 0.5, 3, 4, 40, 1e9]) {
+    const of_class = answerClassOf(after_ms);
+    answers[of_class] = (answers[of_class] ?? 0) + 1;
+  }
+  expect([0.1, 0.5, 0.6, 0.8, 0.99].map((share) => answeredWithin(answers, share))).toEqual([1, 5, 5, 50, 120_000]);
+});

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'bun:test';
+import { makeGame } from '../../support/game.ts';
+import { shareService } from '../../support/suite.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const muster = shareService();
+
+/** Sends what a page of the hub sends: with its origin and its cookie. */
+async function send(
+  method: string,
+  path: string,
+  { cookie, body, origin = muster.config.public_url }: { cookie?: string; body?: object; origin?: string | null } = {},
+) {
+  const response = await fetch(`${muster.config.public_url}${path}`, {
+    method,
+    headers: { ...(origin !== null && { origin }), ...(cookie !== undefined && { cookie }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+/** Makes a link, and returns its code. */
+async function makeCode(token = muster.administrator_token): Promise<string> {
+  const { url } = await muster.api.ok('POST', '/hub/links', { token, body: {} });
+  return new URL(url).hash.slice('#login='.length);
+}
+
+/** Logs in with a new link. Returns the cookie as a browser sends it. */
+async function logIn(token?: string): Promise<string> {
+  const { status, headers } = await send('POST', '/hub/session', { body: { code: await makeCode(token) } });
+  expect(status).toBe(200);
+  return (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+}
+
+const getToken = (cookie?: string, origin?: string | null) =>
+  send('POST', '/hub/session/token', { body: {}, ...(cookie && { cookie }), ...(origin !== undefined && { origin }) });
+const refusalOf = ({ status, body }: { status: number; body: { code: string } }) => ({ status, code: body.code });
+
+describe('hub: a browser is refused', () => {
+  test('with a link that was used, that is unknown, or that has expired', async () => {
+    const refused = { status: 401, code: 'HUB_LINK_INVALID' };
+    const code = await makeCode();
+    expect((await send('POST', '/hub/session', { body: { code } })).status).toBe(200);
+    expect(refusalOf(await send('POST', '/hub/session', { body: { code } }))).toEqual(refused);
+    expect(refusalOf(await send('POST', '/hub/session', { body: { code: 'unknown' } }))).toEqual(refused);
+    const late = await makeCode();
+    muster.clock.advance(HOUR_MS + 1);
+    expect(refusalOf(await send('POST', '/hub/session', { body: { code: late } }))).toEqual(refused);
+  });
+
+  test('without a cookie, or with that of no session', async () => {
+    const refused = { status: 401, code: 'HUB_NOT_LOGGED_IN' };
+    const cookie = await logIn();
+    const [name] = cookie.split('=');
+    expect(refusalOf(await getToken())).toEqual(refused);
+    expect(refusalOf(await getToken(`${name}=unknown`))).toEqual(refused);
+    // The code of a link is no session.
+    expect(refusalOf(await getToken(`${name}=${await makeCode()}`))).toEqual(refused);
+  });
+
+  test('from a page of another origin, and without an origin, although it has the cookie', async () => {
+    const cookie = await logIn();
+    for (const [method, path] of [
+      ['POST', '/hub/session/token'],
+      ['DELETE', '/hub/session'],
+      ['POST', '/hub/session'],
+    ] as const) {
+      const request = { cookie, ...(method === 'POST' && { body: { code: 'any' } }) };
+      expect(refusalOf(await send(method, path, { ...request, origin: 'https://evil.example' }))).toEqual({
+        status: 403,
+        code: 'API_CORS_ORIGIN_NOT_ALLOWED',
+      });
+      expect(refusalOf(await send(method, path, { ...request, origin: null }))).toEqual({
+        status: 400,
+        code: 'API_MISSING_HEADER',
+      });
+    }
+    expect((await getToken(cookie)).status).toBe(200);
+  });
+
+  test('when the API gets the cookie instead of a token', async () => {
+    const cookie = await logIn();
+    expect(refusalOf(await send('GET', '/cloud/games', { cookie }))).toEqual({ status: 401, code: 'API_UNAUTHORIZED' });
+    expect(refusalOf(await send('POST', '/hub/links', { cookie, body: {} }))).toEqual({
+      status: 401,
+      code: 'API_UNAUTHORIZED',
+    });
+  });
+
+  test('after it has logged out, and the cookie is gone', async () => {
+    const cookie = await logIn();
+    const { status, headers } = await send('DELETE', '/hub/session', { cookie });
+    expect(status).toBe(200);
+    expect(headers.get('set-cookie')).toContain('Max-Age=0');
+    expect(refusalOf(await getToken(cookie))).toEqual({ status: 401, code: 'HUB_NOT_LOGGED_IN' });
+  });
+
+  test('after seven days', async () => {
+    const cookie = await logIn();
+    muster.clock.advance(7 * DAY_MS - 1_000);
+    const { body } = await getToken(cookie);
+    // The last token ends with the session.
+    expect(Date.parse(body.expire_ts) - muster.clock.now().getTime()).toBeLessThanOrEqual(1_000);
+    muster.clock.advance(1_001);
+    expect(refusalOf(await getToken(cookie))).toEqual({ status: 401, code: 'HUB_NOT_LOGGED_IN' });
+  });
+
+  test('when the cloud token was revoked that its link was made with', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const cookie = await logIn(game.cloud_token);
+    expect((await getToken(cookie)).status).toBe(200);
+    muster.clock.advance(1_000);
+    const revoke = `/cloud/games/${game.game_id}/tokens/revoke`;
+    await muster.api.ok('POST', revoke, { token: muster.administrator_token, body: {} });
+    expect(refusalOf(await getToken(cookie))).toEqual({ status: 401, code: 'HUB_NOT_LOGGED_IN' });
+  });
+});
+
+describe('hub: a browser that opened a link', () => {
+  test('has a cookie that no page can read and no other site can send', async () => {
+    const { headers } = await send('POST', '/hub/session', { body: { code: await makeCode() } });
+    const cookie = headers.get('set-cookie') ?? '';
+    expect(cookie).toContain(`muster_hub_${muster.config.port}=`);
+    for (const part of ['HttpOnly', 'SameSite=Strict', 'Path=/']) expect(cookie).toContain(part);
+    expect(cookie).not.toContain('Domain');
+  });
+
+  test('gets tokens for minutes, of the same bearer', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const { body: own } = await getToken(await logIn(game.cloud_token));
+    expect(Date.parse(own.expire_ts) - muster.clock.now().getTime()).toBeLessThanOrEqual(HOUR_MS / 4);
+    const { agent } = await muster.api.ok('GET', '/cloud/auth/inspect', { token: own.token });
+    expect(agent).toEqual({ game_cloud: { game_id: game.game_id } });
+
+    const { body } = await getToken(await logIn());
+    const inspected = await muster.api.ok('GET', '/cloud/auth/inspect', { token: body.token });
+    expect(inspected.agent.identity).toBeDefined();
+  });
+
+  test('gets no longer session for one of these tokens', async () => {
+    const { body } = await getToken(await logIn());
+    const cookie = await logIn(body.token);
+    muster.clock.advance(HOUR_MS / 2);
+    expect(refusalOf(await getToken(cookie))).toEqual({ status: 401, code: 'HUB_NOT_LOGGED_IN' });
+  });
+
+  test('is one of two that opened it at the same moment', async () => {
+    const code = await makeCode();
+    const both = await Promise.all([1, 2].map(() => send('POST', '/hub/session', { body: { code } })));
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 401]);
+  });
+});

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import * as store from '../../../src/features/machines/store.ts';
+import { assignServer, insertServer, setMachineLost } from '../../../src/features/servers/store.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitingServer } from '../../support/waiting-server.ts';
+
+const MOMENTS = 200;
+const PROCESSES = 3;
+const DATACENTER = crypto.randomUUID();
+
+const muster = shareService();
+const opened = new AsyncDisposableStack();
+/** Connections of processes that act at the same time. */
+let processes: Database[];
+let game: TestGame;
+let build_id: string;
+beforeAll(async () => {
+  processes = Array.from({ length: PROCESSES }, () => opened.use(openDatabase(muster.database_address, 2)));
+  game = await makeGame(muster.api, muster.administrator_token);
+  build_id = await uploadScript(muster.api, game, '');
+});
+afterAll(() => opened.disposeAsync());
+
+/** A machine with a holder, whose servers the test assigns. */
+async function makeMachine() {
+  const machine = { node_id: crypto.randomUUID(), holder: crypto.randomUUID() };
+  const own = { ...machine, datacenter_id: DATACENTER, name: 'test', place: 'here', lost_after_ms: 3_600_000 };
+  expect(await muster.database.transact((tx) => store.registerMachine(tx, own, null))).toBe(true);
+  return { ...own, beat: 1 };
+}
+type TestMachine = Awaited<ReturnType<typeof makeMachine>>;
+
+/** Takes a new server for the machine, as its holder does. Returns its id; undefined if it may take none. */
+async function takeServer({ transact }: Database, machine: TestMachine): Promise<string | undefined> {
+  const row = waitingServer({ ...game, build_id, datacenter_id: DATACENTER });
+  return await transact(async (tx) => {
+    if (!(await store.lockHeld(tx, machine))) return undefined;
+    await insertServer(tx, row);
+    await assignServer(tx, row.server_id, { node_id: machine.node_id, ports: {} });
+    return row.server_id;
+  });
+}
+
+async function giveUp({ transact }: Database, machine: TestMachine): Promise<number | undefined> {
+  const end = { failure: 'its machine was lost', now: new Date() };
+  return await transact(async (tx) =>
+    (await store.giveUp(tx, machine)) ? await setMachineLost(tx, machine.node_id, end) : undefined,
+  );
+}
+
+async function readMachine({ node_id }: TestMachine) {
+  const row = await store.selectMachine(muster.database.queries, node_id);
+  const [count] = await muster.database.queries.execute<{ open: number; lost: number }>(sql`
+    select count(*) filter (where ended_at is null)::int as open,
+      count(*) filter (where ended_at is not null and has_lost_machine)::int as lost
+    from servers where node_id = ${node_id}::uuid`);
+  return { state: row?.state, beat: row?.beat, open: count?.open, lost: count?.lost };
+}
+
+describe('machines: the moment of judgement', () => {
+  test(`of a beat, two judges and a new server at one time, ${MOMENTS} times: one decides, and no server is left`, async () => {
+    const [own, one, other] = processes as [Database, Database, Database];
+    const outcomes = { raised: 0, given_up: 0, taken: 0 };
+    for (let moment = 0; moment < MOMENTS; moment += 1) {
+      const machine = await makeMachine();
+      const first = await takeServer(own, machine);
+      expect(first).toBeDefined();
+      // Each order is tried often: the calls begin in a different one each time.
+      const calls = [
+        () => store.raiseBeat(own.queries, machine),
+        () => giveUp(one, machine),
+        () => giveUp(other, machine),
+        () => takeServer(own, machine),
+      ] as const;
+      const begun = calls.map(async (call, index) => {
+        await Bun.sleep((index + moment) % calls.length === 0 ? 0 : Math.random());
+        return await call();
+      });
+      const [beat, by_one, by_other, taken] = (await Promise.all(begun)) as [
+        Awaited<ReturnType<typeof store.raiseBeat>>,
+        number | undefined,
+        number | undefined,
+        string | undefined,
+      ];
+      const given_up = [by_one, by_other].filter((count) => count !== undefined);
+      const servers = taken === undefined ? 1 : 2;
+      if (beat.is_raised) {
+        expect(given_up).toEqual([]);
+        expect(await readMachine(machine)).toEqual({ state: 'up', beat: 2, open: servers, lost: 0 });
+      } else {
+        expect(given_up).toEqual([servers]);
+        expect(await readMachine(machine)).toEqual({ state: 'lost', beat: 1, open: 0, lost: servers });
+      }
+      outcomes.raised += Number(beat.is_raised);
+      outcomes.given_up += given_up.length;
+      outcomes.taken += Number(taken !== undefined);
+    }
+    expect(outcomes.raised + outcomes.given_up).toBe(MOMENTS);
+    // Otherwise nothing raced.
+    for (const count of Object.values(outcomes)) expect(count).toBeGreaterThan(0);
+  }, 90_000);
+
+  test('a machine that was given up takes no work until its process is a new holder', async () => {
+    const [own, judge] = processes as [Database, Database];
+    const machine = await makeMachine();
+    expect(await giveUp(judge, machine)).toBe(0);
+    expect((await store.raiseBeat(own.queries, machine)).is_raised).toBe(false);
+    expect(await takeServer(own, machine)).toBeUndefined();
+    const back = { ...machine, holder: crypto.randomUUID() };
+    expect(await own.transact((tx) => store.registerMachine(tx, back, null))).toBe(true);
+    expect(await takeServer(own, back)).toBeDefined();
+    // What the earlier holder has under way cannot take work any more.
+    expect(await takeServer(own, machine)).toBeUndefined();
+    expect((await store.raiseBeat(own.queries, machine)).is_raised).toBe(false);
+  });
+
+  test('a machine that takes work is not given up meanwhile, and its beat does not wait', async () => {
+    const [own, judge, beating] = processes as [Database, Database, Database];
+    const machine = await makeMachine();
+    const { promise: end, resolve: finish } = Promise.withResolvers<void>();
+    const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
+    const working = own.transact(async (tx) => {
+      expect(await store.lockHeld(tx, machine)).toEqual({ is_draining: false });
+      lock();
+      await end;
+    });
+    await locked;
+    expect((await store.raiseBeat(beating.queries, machine)).is_raised).toBe(true);
+    const judging = giveUp(judge, { ...machine, beat: 2 });
+    const first = await Promise.race([judging.then(() => 'given up'), Bun.sleep(100).then(() => 'waits')]);
+    expect(first).toBe('waits');
+    finish();
+    await working;
+    expect(await judging).toBe(0);
+  });
+
+  test('a machine in another place is not replaced while it is up, unless its beat was seen unchanged', async () => {
+    const [database] = processes as [Database];
+    const machine = await makeMachine();
+    const copy = { ...machine, holder: crypto.randomUUID(), place: 'elsewhere' };
+    const register = (unchanged_beat: number | null) =>
+      database.transact((tx) => store.registerMachine(tx, copy, unchanged_beat));
+    expect(await register(null)).toBe(false);
+    expect(await register(2)).toBe(false);
+    expect((await store.raiseBeat(database.queries, machine)).is_raised).toBe(true);
+    expect(await register(1)).toBe(false);
+    expect(await register(2)).toBe(true);
+    expect((await store.raiseBeat(database.queries, machine)).is_raised).toBe(false);
+  });
+});

@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test';
+import { packImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
+import { openExternalDatabase } from '../../../support/database.ts';
+import { makeGame, uploadBuild } from '../../../support/game.ts';
+import { makeHome } from '../../../support/program.ts';
+import { certifyLocalhost, openPlayer } from '../../../support/relayed.ts';
+import { serversOf } from '../../../support/servers.ts';
+
+const TAG = 'game:1';
+const SCRIPT = `echo up; while :; do echo "hello" | nc -l -p 80; done`;
+
+test.skipIf(WITHOUT_CONTAINERS !== undefined)(
+  'relays: a tcp_tls port of a container leads to its internal_port',
+  async () => {
+    const { certificate, settings } = await certifyLocalhost();
+    await using database = await openExternalDatabase();
+    await using home = await makeHome({ ...settings, MUSTER_DEMO: 'off', DATABASE_URL: database.url });
+    const program = await home.start();
+    const game = await makeGame(program.api, program.administrator_token);
+    const content = await packImage(SCRIPT, TAG);
+    const build = await uploadBuild(program.api, game, { image_tag: TAG, path: 'image.tar', content });
+    const servers = serversOf(program, game);
+    const network = { ports: { page: { protocol: 'tcp_tls', internal_port: 80 } } };
+    const made = await servers.create(await servers.bodyOf(build, { network }));
+    const { id } = made.body.server;
+    await servers.lines(id, 1);
+    const {
+      public_hostname: hostname,
+      public_port: port,
+      internal_port,
+    } = (await servers.started(id)).network.ports.page;
+    expect([hostname, internal_port]).toEqual(['localhost', 80]);
+    const player = await openPlayer({ hostname, port }, certificate);
+    const [greeting] = await new Promise<Buffer[]>((resolve) =>
+      player.once('data', (bytes: Buffer) => resolve([bytes])),
+    );
+    expect(greeting?.toString()).toBe('hello\n');
+    player.destroy();
+    await program.stop('SIGINT');
+  },
+  90_000,
+);

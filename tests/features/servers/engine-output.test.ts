@@ -1,0 +1,83 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { followOutput } from '../../../src/features/servers/runtimes/engine/output-follower.ts';
+import { createOutputFiles } from '../../../src/features/servers/runtimes/process/output-files.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'muster-engine-output-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const LIMITS = { bytes_max: 1_024 ** 2, backlog_bytes_max: 1_024 ** 2 };
+/** Time between a frame and its reading in a test on a busy machine. */
+const SLACK_MS = 5_000;
+
+/** A frame of an engine's log, with a line that was written so long ago. */
+function frameOf(text: string, age_ms: number): Buffer {
+  const payload = Buffer.from(`${new Date(Date.now() - age_ms).toISOString()} ${text}`);
+  const header = Buffer.from([1, 0, 0, 0, 0, 0, 0, 0]);
+  header.writeUInt32BE(payload.length, 4);
+  return Buffer.concat([header, payload]);
+}
+
+describe('the output of a container that was copied from its engine', () => {
+  /** Copies the frames of an engine's log, and returns the way to read the copy. */
+  async function copy(frames: Buffer[]) {
+    const folder = mkdtempSync(join(directory, 'server-'));
+    const files = { std_out: join(folder, 'std_out'), std_err: join(folder, 'std_err') };
+    for (const file of Object.values(files)) writeFileSync(file, '');
+    const follow = async (output_files = createOutputFiles()) => {
+      await followOutput({
+        files,
+        positions: join(folder, 'positions'),
+        open: async () => new Response(Buffer.concat(frames)).body ?? new ReadableStream(),
+        onWritten: (stream, reached) => output_files.noteWritten(files[stream], reached),
+      });
+      return (from: string | undefined) => output_files.read(files.std_out, { from, ...LIMITS });
+    };
+    return { follow };
+  }
+
+  const agesOf = (written: readonly { until: number; age_ms: number }[] = []) =>
+    written.map(({ until, age_ms }) => [until, Math.floor(age_ms / SLACK_MS) * SLACK_MS]);
+
+  test('has the times of the engine, also of lines that were written while the service was away', async () => {
+    const { follow } = await copy([frameOf('a\n', 60_000), frameOf('b\n', 30_000), frameOf('c\n', 10_000)]);
+    const read = await follow();
+    const { bytes, written } = await read(undefined);
+    expect(Buffer.from(bytes).toString()).toBe('a\nb\nc\n');
+    expect(agesOf(written)).toEqual([
+      [2, 60_000],
+      [4, 30_000],
+      [6, 10_000],
+    ]);
+  });
+
+  test('has them behind a resume point, and after another copy of the same frames', async () => {
+    const { follow } = await copy([frameOf('a\n', 60_000), frameOf('b\n', 30_000), frameOf('c\n', 10_000)]);
+    const output_files = createOutputFiles();
+    await follow(output_files);
+    const read = await follow(output_files);
+    await read(undefined);
+    const { bytes, written } = await read('2');
+    expect(Buffer.from(bytes).toString()).toBe('b\nc\n');
+    expect(agesOf(written)).toEqual([
+      [2, 30_000],
+      [4, 10_000],
+    ]);
+  });
+
+  test('has those of a long log within a second', async () => {
+    const lines = Array.from({ length: 100_000 }, (_, index) => 200_000 - index);
+    const { follow } = await copy(lines.map((age_ms) => frameOf('l\n', age_ms)));
+    const { written = [] } = await (await follow())(undefined);
+    expect(written.at(-1)?.until).toBe(200_000);
+    const late = written.filter(({ until, age_ms }) => {
+      const expected = 200_000 - (until / 2 - 1);
+      return age_ms < expected || age_ms > expected + SLACK_MS * 2;
+    });
+    expect(late).toEqual([]);
+    const gaps = written.map(({ until }, index) => (until - (written[index - 1]?.until ?? 0)) / 2);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(1_000);
+  });
+});

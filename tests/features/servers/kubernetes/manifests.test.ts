@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'bun:test';
+import { join, resolve } from 'node:path';
+import { parse, parseAllDocuments } from 'yaml';
+import { readConfig } from '../../../../src/config.ts';
+
+const ROOT = resolve(import.meta.dir, '../../../..');
+const FOLDER = join(ROOT, 'deploy/kubernetes');
+const read = (...path: string[]) => Bun.file(join(...path)).text();
+
+interface Resource {
+  kind: string;
+  metadata: { name: string; namespace?: string };
+  rules?: { resources: string[]; verbs: string[] }[];
+  subjects?: { name: string; namespace: string }[];
+  spec?: {
+    template: { spec: { serviceAccountName: string; containers: Container[] } };
+    ports: { port: number; targetPort?: string }[];
+  };
+}
+interface Container {
+  env: { name: string; value?: string }[];
+  ports: { name: string; containerPort: number }[];
+}
+interface Kustomization {
+  resources: string[];
+  images: { newName: string; newTag: string }[];
+  configMapGenerator: { literals: string[] }[];
+}
+
+async function readManifests() {
+  const kustomization: Kustomization = parse(await read(FOLDER, 'kustomization.yaml'));
+  const texts = await Promise.all(kustomization.resources.map((file) => read(FOLDER, file)));
+  const resources: Resource[] = texts.flatMap((text) => parseAllDocuments(text).map((one) => one.toJS()));
+  const find = (kind: string, name: string) => {
+    const found = resources.find((one) => one.kind === kind && one.metadata.name === name);
+    if (!found) throw new Error(`there is no ${kind} ${name}`);
+    return found;
+  };
+  return { kustomization, find };
+}
+
+/** Returns the lines NAME=VALUE as an object. */
+const pairsOf = (lines: string[]): Record<string, string> =>
+  Object.fromEntries(lines.map((line) => /^([A-Z0-9_]+)=(.*)$/.exec(line)?.slice(1) ?? []));
+
+describe('kubernetes: the manifests', () => {
+  test('give a Muster settings that it takes, with the image of its release and more ports than servers', async () => {
+    const { kustomization, find } = await readManifests();
+    const [container] = find('StatefulSet', 'muster').spec?.template.spec.containers ?? [];
+    const literals = pairsOf(kustomization.configMapGenerator.flatMap((one) => one.literals));
+    const secrets = pairsOf((await read(FOLDER, 'secret.example.env')).trim().split('\n'));
+    // As the kubelet of the first pod does.
+    const expand = (value: string) => value.replace('$(POD_NAME)', 'muster-0');
+    const own = Object.fromEntries(
+      (container?.env ?? []).flatMap(({ name, value }) => (value ? [[name, expand(value)]] : [])),
+    );
+    const of_image = pairsOf(/^ENV (.*)$/m.exec(await read(ROOT, 'Dockerfile'))?.[1]?.split(' ') ?? []);
+    const config = readConfig({ ...of_image, ...literals, ...secrets, ...own });
+    const [image] = kustomization.images;
+    expect(config.kubernetes).toMatchObject({
+      ...{ place: 'in-cluster', namespace: 'muster-games', image: `${image?.newName}:${image?.newTag}` },
+      host: 'muster-0.muster-machines.muster.svc',
+    });
+    const { min, max } = config.servers.server_ports;
+    expect(max - min + 1).toBeGreaterThan(config.servers.servers_max);
+    const ports = Object.fromEntries((container?.ports ?? []).map(({ name, containerPort }) => [name, containerPort]));
+    expect(ports).toEqual({ http: config.port, pods: config.kubernetes?.port ?? 0 });
+    // Servers reach their Muster by this name, at both ports.
+    const machines = find('Service', 'muster-machines').spec?.ports.map(({ port }) => port);
+    expect(machines).toEqual([config.port, config.kubernetes?.port ?? 0]);
+  });
+
+  test('give it the rights that the docs name, and no others', async () => {
+    const { find } = await readManifests();
+    const [, text = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(await read(ROOT, 'docs/kubernetes.md')) ?? [];
+    const [role, nodes]: Resource[] = parseAllDocuments(text).map((one) => one.toJS());
+    const inner = find('Role', 'muster');
+    expect(inner.rules).toEqual(role?.rules as never);
+    expect(inner.metadata.namespace).toBe('muster-games');
+    expect(find('ClusterRole', 'muster-nodes').rules).toEqual(nodes?.rules as never);
+    const account = find('StatefulSet', 'muster').spec?.template.spec.serviceAccountName;
+    for (const kind of ['RoleBinding', 'ClusterRoleBinding']) {
+      const { subjects } = find(kind, kind === 'RoleBinding' ? 'muster' : 'muster-nodes');
+      expect(subjects).toMatchObject([{ name: account, namespace: 'muster' }]);
+    }
+  });
+});

@@ -1,0 +1,169 @@
+import { afterEach, describe, expect, setSystemTime, test } from 'bun:test';
+import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
+import { Pods } from '../../../../src/features/servers/runtimes/kubernetes/pods.ts';
+import { ServerStates } from '../../../../src/features/servers/runtimes/kubernetes/server-states.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+type Entry = readonly [name: string, version: number];
+
+/** How the API server answers the next list or watch. A watch that has no more events stays open. */
+interface Script {
+  lists: (Entry[] | { status: number })[];
+  watches: (object[] | { status: number })[];
+}
+
+const podOf = ([name, version]: Entry) => ({
+  metadata: { name, uid: `uid of ${name}`, resourceVersion: String(version) },
+});
+const event = (type: string, entry: Entry) => ({ type, object: podOf(entry) });
+const bookmark = (version: number) => ({
+  type: 'BOOKMARK',
+  object: { metadata: { resourceVersion: String(version) } },
+});
+const gone = { type: 'ERROR', object: { code: 410, message: 'too old resource version' } };
+
+describe("kubernetes: the copy of a cluster's pods", () => {
+  let stack = new DisposableStack();
+  afterEach(() => {
+    stack.dispose();
+    stack = new DisposableStack();
+  });
+
+  /** Opens the copy over an API server that follows a script, and says which requests came. */
+  function open({ lists, watches }: Script) {
+    const requests: string[] = [];
+    let lost = 0;
+    let ended = false;
+    const answerList = (url: URL): Response => {
+      const next = lists.shift() ?? [];
+      if ('status' in next) return Response.json({ message: 'it cannot' }, { status: next.status });
+      const [first, ...others] = url.searchParams.get('limit') === '500' ? next : [];
+      // A page has one pod.
+      const is_last = others.length === 0;
+      if (!is_last) lists.unshift(others);
+      const version = Math.max(0, ...next.map(([, one]) => one));
+      const metadata = { resourceVersion: String(version), ...(!is_last && { continue: `after ${first?.[0]}` }) };
+      return Response.json({ metadata, items: first ? [podOf(first)] : [] });
+    };
+    const answerWatch = (): Response => {
+      const next = watches.shift();
+      if (next && 'status' in next) return Response.json({ message: 'it cannot' }, { status: next.status });
+      const lines = (next ?? []).map((one) => `${JSON.stringify(one)}\n`).join('');
+      const body = new ReadableStream<Uint8Array>({
+        async start(stream) {
+          if (lines !== '') stream.enqueue(Buffer.from(lines));
+          // The last watch stays open.
+          while (watches.length === 0 && !ended) await Bun.sleep(20);
+          stream.close();
+        },
+      });
+      return new Response(body);
+    };
+    const server = Bun.serve({
+      ...{ port: 0, hostname: '127.0.0.1', idleTimeout: 0 },
+      fetch(request) {
+        const url = new URL(request.url);
+        const { searchParams } = url;
+        const is_watch = searchParams.get('watch') === '1';
+        const next = searchParams.get('continue');
+        requests.push(is_watch ? `watch ${searchParams.get('resourceVersion')}` : `list${next ? ` ${next}` : ''}`);
+        return is_watch ? answerWatch() : answerList(url);
+      },
+    });
+    const stopping = new AbortController();
+    stack.defer(() => {
+      ended = true;
+      stopping.abort();
+      void server.stop(true);
+    });
+    const url = `http://127.0.0.1:${server.port}`;
+    const pods = new Pods({
+      ...{ client: new ApiClient({ namespace: 'games', access: () => ({ url, token: undefined, tls: {} }) }) },
+      ...{ namespace: 'games', selector: 'a=b', onChange() {}, signal: stopping.signal },
+      onLost: () => {
+        lost += 1;
+      },
+    });
+    const names = () => pods.list().map(({ metadata }) => metadata.name);
+    return {
+      names,
+      requests,
+      countLost: () => lost,
+      find: (name: string) => pods.find(name)?.metadata.resourceVersion,
+    };
+  }
+
+  /** Waits until the API server got these requests, and nothing else. */
+  const requested = async ({ requests }: { requests: string[] }, expected: string[]) => {
+    await waitFor(() => requests.length >= expected.length, `the request ${expected.at(-1)}`);
+    expect(requests).toEqual(expected);
+  };
+
+  test('is read page by page, then watched from the version of the list', async () => {
+    const copy = open({
+      lists: [
+        [
+          ['a', 3],
+          ['b', 5],
+          ['c', 4],
+        ],
+      ],
+      watches: [],
+    });
+    await requested(copy, ['list', 'list after a', 'list after b', 'watch 4']);
+    expect(copy.names()).toEqual(['a', 'b', 'c']);
+  });
+
+  test('follows what is added, changed and deleted, and goes on from the last bookmark', async () => {
+    const events = [event('ADDED', ['b', 4]), event('MODIFIED', ['a', 5]), event('DELETED', ['b', 6]), bookmark(9)];
+    const copy = open({ lists: [[['a', 3]]], watches: [events, []] });
+    await requested(copy, ['list', 'watch 3', 'watch 9']);
+    expect([copy.names(), copy.find('a'), copy.countLost()]).toEqual([['a'], '5', 0]);
+  });
+
+  test.each([
+    ['says so in an event', [[gone], []]],
+    ['refuses the watch', [{ status: 410 }, []]],
+  ])('is listed anew, silently, if the API server has forgotten the version and %s', async (_, watches) => {
+    const copy = open({ lists: [[['a', 3]], [['b', 9]]], watches });
+    await requested(copy, ['list', 'watch 3', 'list', 'watch 9']);
+    expect([copy.names(), copy.countLost()]).toEqual([['b'], 0]);
+  });
+
+  test.each([403, 500, 504])('is listed anew after the status %d, which is reported once', async (status) => {
+    const copy = open({ lists: [[['a', 3]], { status }, [['b', 9]]], watches: [{ status }, []] });
+    await requested(copy, ['list', 'watch 3', 'list', 'list', 'watch 9']);
+    expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
+  });
+
+  test('forgets what it knew once the API server was set back to an earlier state', async () => {
+    const copy = open({
+      lists: [
+        [
+          ['a', 30],
+          ['b', 40],
+        ],
+        [['a', 7]],
+      ],
+      watches: [[event('MODIFIED', ['a', 50])], { status: 504 }, []],
+    });
+    await requested(copy, ['list', 'list after a', 'watch 40', 'watch 50', 'list', 'watch 7']);
+    expect([copy.names(), copy.find('a')]).toEqual([['a'], '7']);
+  });
+});
+
+test('kubernetes: a server is not given up before the cluster has answered once, however long that takes', async () => {
+  const pods = { find: () => undefined, is_known: false };
+  const pod_port = { connectionOf: () => undefined };
+  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => undefined });
+  const server_id = crypto.randomUUID();
+  const server = { server_id, identity: { pod: nameOf(server_id) } };
+  const later = new Date(Date.now() + 3_600_000);
+  setSystemTime(later);
+  try {
+    expect(await states.observe(server)).toEqual({ is: 'unreachable', since: later });
+  } finally {
+    setSystemTime();
+  }
+});

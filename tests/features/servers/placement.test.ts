@@ -1,0 +1,63 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { createLogs } from '../../../src/features/servers/logs.ts';
+import { createPlacement } from '../../../src/features/servers/placement.ts';
+import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
+import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { LONE_MACHINE } from '../../support/lone-machine.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+import { waitingServer } from '../../support/waiting-server.ts';
+
+const muster = shareService();
+
+describe('a machine that could take a server', () => {
+  let game: TestGame;
+  let build_id: string;
+  beforeAll(async () => {
+    game = await makeGame(muster.api, muster.administrator_token);
+    build_id = await uploadScript(muster.api, game, '');
+  });
+
+  /** A machine of a datacenter with one waiting server. */
+  async function machineWith({ is_alone, is_unpacked }: { is_alone: boolean; is_unpacked: boolean }) {
+    const { database, clock } = muster;
+    const datacenter_id = crypto.randomUUID();
+    const row = waitingServer({ ...game, build_id, datacenter_id });
+    await database.transact((tx) => insertServer(tx, row));
+    const again_in: number[] = [];
+    const placement = createPlacement(
+      {
+        ...{ database, clock, events: { emit() {} }, logs: createLogs({ database, clock }), runtime: {} },
+        groupsOf: async () => new Map(),
+        machines: { ...LONE_MACHINE, isAnyOtherSeenTaking: () => !is_alone },
+        builds: { isUnpacked: async () => is_unpacked },
+        node: {
+          ...{ node_id: crypto.randomUUID(), datacenter_id, api_url: 'http://127.0.0.1' },
+          ...{ server_ports: { min: 22_000, max: 22_009 }, servers_max: 10, servers_per_group_max: 10 },
+          ...{ resources_max: undefined, relayed: new Set<never>() },
+        },
+      },
+      (ms) => again_in.push(ms),
+    );
+    const nodeOf = async () => (await selectServerById(database.queries, row.server_id))?.node_id ?? null;
+    return { take: () => placement.takeWaiting([]), nodeOf, again_in };
+  }
+
+  test.each([
+    ['alone', { is_alone: true, is_unpacked: false }],
+    ['beside another, with its build', { is_alone: false, is_unpacked: true }],
+  ])('takes it at once: %s', async (_, machine) => {
+    const { take, nodeOf, again_in } = await machineWith(machine);
+    expect([await take(), again_in]).toEqual([1, []]);
+    expect(await nodeOf()).not.toBeNull();
+  });
+
+  test('leaves it to another for a moment without its build, then takes it', async () => {
+    const { take, nodeOf, again_in } = await machineWith({ is_alone: false, is_unpacked: false });
+    expect(await take()).toBe(0);
+    expect(await nodeOf()).toBeNull();
+    expect(again_in).toEqual([expect.any(Number)]);
+    await waitFor(async () => (await take()) === 1, 'it to be taken');
+    expect(await nodeOf()).not.toBeNull();
+  });
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { combineRuntimes } from '../../../src/features/servers/runtimes/by-kind.ts';
+import type { Isolation, Runtime } from '../../../src/features/servers/runtimes/runtime.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const NO_LIMIT = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
+const FULL: Isolation = { level: 'full', missing: [] };
+const OFF: Isolation = { level: 'off', missing: [] };
+const PARTIAL: Isolation = { level: 'partial', missing: ['ports', 'signals'] };
+
+describe('a machine with several runtimes', () => {
+  let opened: TestRuntime;
+  let events: ServiceEvent[];
+  beforeAll(async () => {
+    opened = await openTestRuntime(PROCESS_RUNTIMES[0]);
+    events = [];
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  /** Combines processes with containers, which are processes here as well, with changes to them. */
+  function combine(processes: Partial<Runtime>, containers: Partial<Runtime>): Runtime {
+    const images = { kinds: ['docker_image', 'oci_bundle'], ...containers } as const;
+    const runtimes = [processes, images].map((changes) => ({ ...opened.runtime, ...changes }));
+    return combineRuntimes(runtimes, { emit: (event) => void events.push(event) });
+  }
+
+  const OF_IMAGES = ['ports (docker_image, oci_bundle)', 'signals (docker_image, oci_bundle)'];
+  test.each<
+    [what: string, processes: Isolation | undefined, containers: Isolation | undefined, of_both: Isolation | undefined]
+  >([
+    ['full, if both are', FULL, FULL, FULL],
+    ['partial, if that of containers is', FULL, PARTIAL, { level: 'partial', missing: OF_IMAGES }],
+    ['partial in the same way, if both are', PARTIAL, PARTIAL, PARTIAL],
+    ['off, if that of processes is', OFF, PARTIAL, OFF],
+    ['that of processes, until an engine answers', FULL, undefined, FULL],
+    ['unknown, if both are', undefined, undefined, undefined],
+  ])('has an isolation that is %s', (_, processes, containers, of_both) => {
+    expect(combine({ isolation: processes }, { isolation: containers }).isolation).toEqual(of_both);
+  });
+
+  test('learns the isolation of an engine that answers later', () => {
+    let isolation: Isolation | undefined;
+    const engine = {
+      ...opened.runtime,
+      get isolation() {
+        return isolation;
+      },
+    };
+    const runtime = combineRuntimes([engine], { emit() {} });
+    expect(runtime.isolation).toBeUndefined();
+    isolation = PARTIAL;
+    expect(runtime.isolation).toEqual(PARTIAL);
+  });
+
+  test('counts what servers use and have on the disk, also if one runtime fails, which is reported once', async () => {
+    const server = await opened.run('echo x > "$HOME/file"; while :; do :; done');
+    let is_broken = true;
+    const fail = async () => {
+      if (is_broken) throw new Error('an answer that is not understood');
+      return new Map();
+    };
+    const runtime = combine({}, { readUsage: fail, measureDisk: fail });
+    await waitFor(
+      async () => ((await runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0) > 0,
+      'its processor time',
+    );
+    const measured = await waitFor(async () => {
+      const one = (await runtime.measureDisk?.([server], NO_LIMIT))?.get(server.server_id);
+      return one !== undefined && one.files > 0 && one;
+    }, 'its file');
+    expect(measured.files).toBe(1);
+    const cause = expect.objectContaining({ message: 'an answer that is not understood' });
+    expect(events).toEqual([
+      { event: 'runtime_failed', step: 'usage', kinds: ['docker_image', 'oci_bundle'], cause },
+      { event: 'runtime_failed', step: 'disk', kinds: ['docker_image', 'oci_bundle'], cause },
+    ]);
+    is_broken = false;
+    await runtime.readUsage?.([server]);
+    is_broken = true;
+    await runtime.readUsage?.([server]);
+    expect(events).toHaveLength(3);
+    await opened.remove(server);
+  });
+});

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame } from '../../support/game.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { openRestartableService, type RestartableService } from '../../support/restart.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { waitFor } from '../../support/wait.ts';
+
+describe('stopping all servers of a machine with room for one', () => {
+  let muster: RestartableService;
+  let servers: ReturnType<typeof serversOf>;
+  let body: object;
+  beforeAll(async () => {
+    muster = await openRestartableService({ MUSTER_SERVERS_MAX: '1' });
+    const game = await makeGame(muster.api, muster.administrator_token);
+    servers = serversOf(muster, game);
+    body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
+  }, 90_000);
+  afterAll(() => muster[Symbol.asyncDispose](), 90_000);
+
+  const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
+  const started = () => muster.events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
+
+  test('ends those that wait for it, none of which starts', async () => {
+    const running = await create();
+    await servers.started(running);
+    const waiting = await Promise.all([create(), create()]);
+    await muster.service().stopTakingServers();
+    await muster.service().stopServers();
+    for (const id of [running, ...waiting]) {
+      await endOf(muster, id);
+      expect((await servers.get(id)).destroyed_at).toBeDefined();
+      expect(findProcessesOf(id)).toEqual([]);
+    }
+    expect(started()).toEqual([running]);
+  }, 90_000);
+
+  test('lets none start that is created before the service closes, nor at the next start', async () => {
+    const late = await create();
+    await muster.close();
+    expect(started()).not.toContain(late);
+    await muster.open();
+    await waitFor(async () => (await servers.get(late)).destroyed_at !== undefined, 'the late server to have ended');
+    const next = await create();
+    await servers.started(next);
+    expect(started()).toEqual([next]);
+  }, 90_000);
+
+  test('leaves those that wait to the next start, if the service is closed without it', async () => {
+    const waiting = await create();
+    await muster.close();
+    await muster.open();
+    expect((await servers.get(waiting)).destroyed_at).toBeUndefined();
+    await muster.service().stopServers();
+    await endOf(muster, waiting);
+  }, 90_000);
+});

@@ -1,0 +1,77 @@
+import { beforeAll, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { showSite } from '../../support/site.ts';
+import { shareService } from '../../support/suite.ts';
+import { completion, type PartRequest, sendPart } from '../../support/uploads.ts';
+
+const muster = shareService();
+let game: TestGame;
+let other: TestGame;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  other = await makeGame(muster.api, muster.administrator_token);
+});
+
+type Files = Record<string, string>;
+const digestOf = (content: string) => new Bun.CryptoHasher('sha256').update(content).digest('hex');
+
+/** Prepares a site whose files have digests. */
+async function prepare(files: Files, { game_id, cloud_token: token } = game) {
+  const listed = Object.entries(files).map(([path, content]) => ({
+    ...{ path, content_length: content.length, sha256: digestOf(content) },
+  }));
+  const body = { display_name: 'Site', files: listed };
+  const answer = await muster.api.ok('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body });
+  const { site_id, upload_id, presigned_requests } = answer;
+  return { site_id, upload_id, requests: presigned_requests as PartRequest[] };
+}
+
+async function upload(files: Files, of = game): Promise<{ site_id: string; sent: string[] }> {
+  const { requests, ...prepared } = await prepare(files, of);
+  for (const request of requests) expect(await sendPart(request, files[request.path] ?? '')).toBe('200 taken');
+  expect(await completion(muster, prepared, of.cloud_token)).toBe('200 complete');
+  return { site_id: prepared.site_id, sent: requests.map(({ path }) => path) };
+}
+
+test('sites: files of earlier sites of the game need not be sent again, under any path, and are served', async () => {
+  const first = { 'index.html': 'one page', 'a.js': 'script', 'b.js': 'script' };
+  expect((await upload(first)).sent).toEqual(['index.html', 'a.js', 'b.js']);
+  const second = { 'index.html': 'other page', 'a.js': 'script', 'moved.js': 'script' };
+  expect((await upload(second)).sent).toEqual(['index.html']);
+  // Shared by a site whose files are shared themselves.
+  const third = { 'index.html': 'one page', 'moved.js': 'script', empty: '' };
+  const { site_id, sent } = await upload(third);
+  expect(sent).toEqual(['empty']);
+  await showSite(muster.api, game, { site_id });
+  const { game: seen } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+  const headers = { host: `${seen.name_id}.sites.localhost` };
+  for (const [path, content] of Object.entries(third)) {
+    expect(await (await fetch(`${muster.api.base_url}/${path}`, { headers })).text()).toBe(content);
+  }
+});
+
+test('sites: an upload counts the files that it shares as received', async () => {
+  await upload({ a: 'counted' });
+  const { upload_id } = await prepare({ a: 'counted', b: 'new' });
+  const path = `/cloud/games/${game.game_id}/uploads/${upload_id}`;
+  const { upload: seen } = await muster.api.ok('GET', path, { token: game.cloud_token });
+  expect(seen).toMatchObject({ content_length: 10, received_length: 7 });
+});
+
+test('sites: files of other games, and of sites that are not complete, are not shared', async () => {
+  await upload({ a: 'theirs' }, other);
+  expect((await prepare({ a: 'theirs' })).requests).toHaveLength(1);
+  const { requests } = await prepare({ a: 'unfinished' });
+  for (const request of requests) await sendPart(request, 'unfinished');
+  expect((await prepare({ a: 'unfinished' })).requests).toHaveLength(1);
+});
+
+test('sites: a file with other bytes than its digest says is refused', async () => {
+  const { requests, ...prepared } = await prepare({ a: 'right' });
+  const [request] = requests;
+  if (!request) throw new Error('the file has a request');
+  expect(await sendPart(request, 'wrong')).toBe('400 UPLOAD_INVALID');
+  expect(await completion(muster, prepared, game.cloud_token)).toBe('400 UPLOAD_INCOMPLETE');
+  expect(await sendPart(request, 'right')).toBe('200 taken');
+  expect(await completion(muster, prepared, game.cloud_token)).toBe('200 complete');
+});

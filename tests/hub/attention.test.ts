@@ -1,0 +1,62 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { insertMinutes } from '../../src/features/counters/store.ts';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { makeControlledGame } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { makeMember } from '../support/people.ts';
+import { shareService } from '../support/suite.ts';
+
+const muster = shareService({ MUSTER_LIMITS_SCALE: '1' });
+const chromium = shareChromium(muster);
+const MINUTE_MS = 60_000;
+/** More than any limit allows. */
+const REQUESTS_MAX = 5_000;
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => {
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
+  beforeAll(async () => {
+    game = await makeControlledGame(muster);
+  });
+  const count = (minutes_ago: number, refused: Record<string, number>) =>
+    insertMinutes(muster.database, [
+      {
+        ...{ namespace_id: game.namespace_id, counted_by: crypto.randomUUID(), players: 0, lobbies: 0, refused },
+        start_ts: new Date((Math.floor(Date.now() / MINUTE_MS) - minutes_ago) * MINUTE_MS),
+        ...{ seated: { find: 0, join: 0, create: 0 }, find_times: {} },
+      },
+    ]);
+
+  test('members see the troubles of their games as they happen, and nothing without any', async () => {
+    const member = await makeMember(muster, game);
+    // Players are refused for these reasons in every game, and an older trouble is over.
+    await count(5, { MATCHMAKER_LOBBY_FULL: 7 });
+    await count(90, { MATCHMAKER_QUEUE_FULL: 7 });
+    await using opened = await chromium.open('/', member.token);
+    const { page, troubles } = opened;
+    await page.getByRole('link', { name: 'Test game' }).waitFor();
+    const attention = page.getByRole('region', { name: 'Attention' });
+    expect(await attention.count()).toBe(0);
+    await count(4, { MATCHMAKER_VERIFICATION_REQUEST_FAILED: 2 });
+    await count(3, { MATCHMAKER_VERIFICATION_REQUEST_FAILED: 1, CAPTCHA_CAPTCHA_UNAVAILABLE: 1 });
+    await attention.getByText('3 refused within the last hour, because the verification server did not').waitFor();
+    await attention.getByText('1 refused within the last hour, because the captcha provider did not').waitFor();
+    expect(await attention.getByRole('listitem').count()).toBe(2);
+    await takePictures(opened, 'attention');
+    await attention.getByRole('link', { name: 'Why' }).first().click();
+    await page.waitForURL(/\/prod\/why\?code=MATCHMAKER_VERIFICATION_REQUEST_FAILED$/);
+    expect(troubles).toEqual([]);
+  });
+
+  test('administrators see the limits that refused requests', async () => {
+    for (let requests = 0; requests < REQUESTS_MAX; requests += 1) {
+      const { status } = await muster.api.get('/cloud/devices/links?device_link_token=nonsense');
+      if (status === 429) break;
+    }
+    const { refused } = await muster.api.ok('GET', '/health/ready');
+    const [{ limit }] = refused;
+    await using opened = await chromium.open('/');
+    const attention = opened.page.getByRole('region', { name: 'Attention' });
+    await attention.getByText(`Rate limits refused requests within the last hour: ${limit} `).waitFor();
+    expect(opened.troubles).toEqual([]);
+  });
+});

@@ -1,0 +1,106 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { insertMinutes } from '../../src/features/counters/store.ts';
+import { linesOf, refusalsOf, WINDOWS } from '../../src/hub/data/counters.ts';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { makeControlledGame } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { shareService } from '../support/suite.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+const MINUTE_MS = 60_000;
+/** One that is wider than a phone. */
+const LONG_CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
+
+describe('history: lines', () => {
+  const NOON = Date.UTC(2026, 0, 15, 12);
+  const nothing = { finds: 0, joins: 0, creates: 0, refused: {} };
+  const stepAt = (ms: number, players: number) => ({
+    ...{ ...nothing, start_ts: new Date(ms).toISOString(), players, lobbies: 1 },
+  });
+
+  test.each(['hour', 'day', 'week'] as const)('of the last %s are whole, with 0 where nothing happened', (window) => {
+    const step_ms = { hour: MINUTE_MS, day: 5 * MINUTE_MS, week: 60 * MINUTE_MS }[window];
+    const steps = [stepAt(NOON - 2 * step_ms, 7), stepAt(NOON, 3)];
+    const { times, players, lobbies } = linesOf({ step_ms, steps, watch: { index: '' } }, window, NOON + step_ms - 1);
+    expect(times).toHaveLength(WINDOWS[window] / step_ms);
+    expect([times.at(-1), players.slice(-4), lobbies.slice(-4)]).toEqual([NOON, [0, 7, 0, 3], [0, 1, 0, 1]]);
+    expect(players.slice(0, -4).every((value) => value === 0)).toBe(true);
+    expect(times.slice(1).every((time, place) => time - (times[place] ?? 0) === step_ms)).toBe(true);
+  });
+
+  test('refusals are added up by their code, the most frequent first', () => {
+    expect(refusalsOf([{ refused: { A: 1, B: 1 } }, { refused: {} }, { refused: { B: 2 } }])).toEqual([
+      ['B', 3],
+      ['A', 1],
+    ]);
+  });
+});
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', () => {
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
+  let path: string;
+  beforeAll(async () => {
+    game = await makeControlledGame(muster);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${its.name_id}/prod`;
+  });
+  const count = (minutes_ago: number, players: number) =>
+    insertMinutes(muster.database, [
+      {
+        ...{ namespace_id: game.namespace_id, counted_by: crypto.randomUUID(), players, lobbies: 2 },
+        start_ts: new Date((Math.floor(Date.now() / MINUTE_MS) - minutes_ago) * MINUTE_MS),
+        ...{
+          seated: { find: 3, join: 0, create: 0 },
+          refused: { MATCHMAKER_TOO_MANY_LOBBIES: 2, [LONG_CODE]: 1 },
+          find_times: { 9: 3 },
+        },
+      },
+    ]);
+
+  test('has players over the last hour, day and week, with deploys and refusals, and is pushed', async () => {
+    for (const [minutes_ago, players] of [
+      [45, 4],
+      [30, 9],
+      [20, 6],
+    ] as const)
+      await count(minutes_ago, players);
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    const history = page.getByRole('region', { name: 'History' });
+    await history.getByRole('img', { name: /^Players over the last day: 9 at most, 0 at last; deployed: / }).waitFor();
+    await history.getByText('9 requests got a seat, 9 did not').waitFor();
+    const canvas = history.locator('canvas');
+    await canvas.waitFor();
+    // The line of the players is drawn in the color of the page.
+    await page.waitForFunction(() => {
+      const drawn = document.querySelector<HTMLCanvasElement>('.chart canvas');
+      const { data } = drawn?.getContext('2d')?.getImageData(0, 0, drawn.width, drawn.height) ?? { data: [] };
+      const is_accent = (place: number) => data[place] === 0x4f && data[place + 1] === 0x46 && data[place + 2] === 0xe5;
+      return Array.from(data).some((_, place) => place % 4 === 0 && is_accent(place));
+    });
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
+    await count(10, 12);
+    await history.getByRole('img', { name: 'Players over the last day: 12 at most' }).waitFor();
+    expect(requests).toEqual([]);
+    await history.getByRole('combobox', { name: 'Players over' }).selectOption('hour');
+    await history.getByRole('img', { name: 'Players over the last hour: 12 at most' }).waitFor();
+    await history.getByRole('combobox', { name: 'Players over' }).selectOption('week');
+    await history.getByRole('img', { name: 'Players over the last week: 12 at most' }).waitFor();
+    expect(new URL(page.url()).search).toBe('?over=week');
+    await takePictures(opened, 'history');
+    await history.getByRole('link', { name: 'MATCHMAKER_TOO_MANY_LOBBIES' }).click();
+    await page.waitForURL(/\/why\?code=MATCHMAKER_TOO_MANY_LOBBIES$/);
+    expect(troubles).toEqual([]);
+  });
+
+  test('without any says so', async () => {
+    const other = await makeControlledGame(muster);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, { token: other.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod`, other.cloud_token);
+    await opened.page.getByText('0 requests got a seat, 0 did not').waitFor();
+    expect(await opened.page.locator('canvas').count()).toBe(0);
+    expect(opened.troubles).toEqual([]);
+  });
+});

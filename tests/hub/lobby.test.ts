@@ -1,0 +1,87 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { connectGameServer, find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { outcomeOf, shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+const SCRIPT = '<script>alert(1)</script>';
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
+  let path: string;
+  beforeAll(async () => {
+    const create = { enabled: true, enable_public: true };
+    game = await makeControlledGame(muster, {
+      game_modes: { default: { max_players: 3, taggable: true, allow_dynamic_max_players: true, actions: { create } } },
+    });
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${answer.game.name_id}/prod`;
+  });
+
+  test('its page shows players, tags and state live, and everything as text', async () => {
+    const tags = { map: SCRIPT };
+    const { lobby_id, player_token } = await seatOf(find(muster, game, { tags }));
+    await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByText('Tag map').waitFor();
+    await page.getByText(SCRIPT, { exact: true }).waitFor();
+    const players = page.getByRole('region', { name: 'Players' }).locator('tbody tr');
+    await players.getByText('reserved,').waitFor();
+    // The square of the seat empties as its time runs.
+    const square = page.locator('.squares > .reserved');
+    expect(await square.getAttribute('title')).toMatch(/^\d+ (s|min) left$/);
+    const leftOf = () => square.evaluate((one) => Number.parseFloat(one.style.getPropertyValue('--left')));
+    const left = await leftOf();
+    await waitFor(async () => (await leftOf()) < left, 'the time of the seat to run');
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
+    const server = await connectGameServer(muster, game, lobby_id);
+    expect(outcomeOf(await server.connected(player_token))).toBe('200');
+    await players.getByText('connected').waitFor();
+    await seatOf(find(muster, game, { tags }));
+    await players.nth(1).getByText('reserved').waitFor();
+    await server.setState({ round: 7, motd: SCRIPT });
+    await page.getByRole('region', { name: 'State of the lobby' }).getByText('"round": 7').waitFor();
+    await page.getByRole('region', { name: 'State of the lobby' }).getByText(SCRIPT).waitFor();
+    expect(requests).toEqual([]);
+    await takePictures(opened, 'lobby-players');
+
+    await page.getByRole('button', { name: 'End' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
+    await page.getByText('The lobby ended because it was ended by hand or by a tool.').waitFor();
+    await page.getByText('ended', { exact: true }).first().waitFor();
+    expect(await players.count()).toBe(0);
+    expect(troubles).toEqual([]);
+  });
+
+  test('one can be made by hand, with a seat for its maker', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByRole('button', { name: 'New lobby' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Seats').fill('1000000');
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByRole('alert').waitFor();
+    await dialog.getByLabel('Seats').fill('2');
+    await takePictures(opened, 'new-lobby');
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByText('The lobby is ready').waitFor();
+    await takePictures(opened, 'new-lobby-made');
+    await dialog.getByRole('link', { name: 'Lobby' }).click();
+    await page.getByRole('region', { name: 'Players' }).getByText('reserved').waitFor();
+    await page.getByText('public', { exact: true }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test('where no game mode lets players create one, the page says so', async () => {
+    const other = await makeControlledGame(muster);
+    const answer = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, { token: other.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod`, other.cloud_token);
+    await opened.page.getByRole('button', { name: 'New lobby' }).click();
+    await opened.page.getByText('No game mode of the live version lets players create lobbies.').waitFor();
+    await opened.page.getByRole('button', { name: 'Cancel' }).click();
+  });
+});

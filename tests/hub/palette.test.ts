@@ -1,0 +1,72 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { deploy, type TestGame } from '../support/game.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
+  let game: TestGame & { version_id: string };
+  let path: string;
+  let newer_id: string;
+  beforeAll(async () => {
+    const made = await makeControlledGame(muster);
+    game = made;
+    newer_id = await deploy(muster.api, game, { ...made.matchmaker, max_players: 5 });
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${answer.game.name_id}/prod`;
+  });
+  const liveVersion = async () => {
+    const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    return read.namespaces.find(({ name_id }: { name_id: string }) => name_id === 'prod').version_id;
+  };
+
+  test('rolls back with the keyboard alone, and undoes it', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByRole('heading', { name: 'Production' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search' }).waitFor();
+    await takePictures(opened, 'palette');
+    await page.keyboard.type('rollback');
+    await page.getByRole('option', { name: 'Roll back prod' }).waitFor();
+    await page.keyboard.press('Enter');
+    await waitFor(async () => (await liveVersion()) === game.version_id, 'the rollback');
+    await page.getByRole('button', { name: 'Undo' }).focus();
+    await page.keyboard.press('Enter');
+    await waitFor(async () => (await liveVersion()) === newer_id, 'the rollback to be undone');
+    expect(troubles).toEqual([]);
+  });
+
+  test('goes to pages, lobbies and ids; arrows move, Escape closes', async () => {
+    const { lobby_id } = await seatOf(find(muster, game));
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByRole('link', { name: lobby_id.slice(-12) }).waitFor();
+    await page.getByRole('button', { name: 'go to or do' }).click();
+    await page.getByRole('combobox', { name: 'Search' }).fill(lobby_id.slice(-12));
+    await page.getByRole('option', { name: 'lobby' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: lobby_id.slice(-12) }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search' }).fill(lobby_id);
+    await page.getByRole('option').nth(2).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    expect(await page.locator('[role=option][aria-selected=true]').textContent()).toContain('server');
+    await page.keyboard.press('Escape');
+    await page.getByRole('combobox', { name: 'Search' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search' }).fill('nothing of this name');
+    await page.getByText('Nothing has these words.').waitFor();
+    await page.getByRole('combobox', { name: 'Search' }).fill('sett');
+    await page.getByRole('option', { name: 'Settings' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Settings of Production' }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+});

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { shareChromium } from '../support/hub-page.ts';
+import { type Home, makeHome, type Program } from '../support/program.ts';
+
+const START_TIMEOUT_MS = 90_000;
+const SAYS_SO_WITHIN_MS = 2_000;
+const GOES_ON_WITHIN_MS = 5_000;
+const ROW = 'ul[aria-label="Lobbies"] > li';
+
+let home: Home | undefined;
+let program: Program | undefined;
+function running(): Program {
+  if (!program) throw new Error('it runs while tests run');
+  return program;
+}
+const muster = {
+  get api() {
+    return running().api;
+  },
+  get administrator_token() {
+    return running().administrator_token;
+  },
+  get config() {
+    return { public_url: running().url };
+  },
+};
+const chromium = shareChromium(muster);
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', () => {
+  beforeAll(async () => {
+    home = await makeHome({}, { has_cluster: true });
+    program = await home.start();
+  }, START_TIMEOUT_MS);
+  afterAll(() => home?.[Symbol.asyncDispose](), START_TIMEOUT_MS);
+
+  test('under an open page is missed at once; when it is back, the page goes on with nothing twice', async () => {
+    const game = await makeControlledGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const path = `/hub/${its.name_id}/prod`;
+    await using list = await chromium.open(path, game.cloud_token);
+    await using one = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
+    const pages = [list.page, one.page];
+    const seats = list.page.locator(ROW).getByRole('img');
+    await list.page.locator(ROW).getByRole('img', { name: '0 connected, 1 reserved' }).waitFor();
+    const lines = one.page.getByRole('log').locator('.line');
+    await lines.first().waitFor();
+    for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
+    const loads: string[] = [];
+    for (const page of pages) page.on('load', () => loads.push(page.url()));
+
+    const killed_at = performance.now();
+    await running().stop('SIGKILL');
+    for (const page of pages) await page.getByText('Connecting …').waitFor();
+    expect(performance.now() - killed_at).toBeLessThan(SAYS_SO_WITHIN_MS);
+    // What was known stays on the page.
+    expect(await seats.count()).toBe(1);
+    const lines_before = await lines.allTextContents();
+
+    program = await home?.start();
+    const started_at = performance.now();
+    for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
+    expect(performance.now() - started_at).toBeLessThan(GOES_ON_WITHIN_MS);
+    await seatOf(find(muster, game));
+    await list.page.locator(ROW).getByRole('img', { name: '0 connected, 2 reserved' }).waitFor();
+    await one.page.getByRole('img', { name: '0 connected, 2 reserved' }).waitFor();
+    expect(await list.page.locator(ROW).count()).toBe(1);
+    expect((await lines.allTextContents()).slice(0, lines_before.length)).toEqual(lines_before);
+    expect(new Set(await lines.allTextContents()).size).toBe(await lines.count());
+    expect(loads).toEqual([]);
+  });
+});

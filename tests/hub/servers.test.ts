@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { topics } from '../../src/features/topics.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { shareService } from '../support/suite.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+const ROW = 'ul[aria-label="Servers"] > li';
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
+  test('all that have ended can be seen, page by page, and filtered by a tag', async () => {
+    const game = await makeControlledGame(muster);
+    await seatOf(find(muster, game));
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    // Copies of the running one, which ended long ago.
+    await muster.database.transact(async (tx) => {
+      await touch(tx, [topics.serversOf(game.namespace_id)]);
+      await tx.execute(sql`
+        insert into servers select (jsonb_populate_record(server, jsonb_build_object(
+          'server_id', gen_random_uuid(), 'tags', jsonb_build_object('number', 'no-' || number),
+          'created_at', server.created_at - number * interval '1 minute', 'destroyed_at', now(), 'ended_at', now()
+        ))).*
+        from servers as server, generate_series(1, 230) as number where server.namespace_id = ${game.namespace_id}`);
+    });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/servers`, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByText('1 of 1').waitFor();
+    await page.getByLabel('Show').selectOption('ended');
+    await page.getByText('1 to 100').waitFor();
+    await page.locator(ROW).getByText('number=no-1 in').waitFor();
+    expect(await page.getByRole('button', { name: 'Later servers' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Earlier servers' }).click();
+    await page.getByText('101 to 200').waitFor();
+    await page.getByRole('button', { name: 'Earlier servers' }).click();
+    await page.getByText('201 to 230').waitFor();
+    await page.locator(ROW).getByText('number=no-230 in').waitFor();
+    expect(await page.getByRole('button', { name: 'Earlier servers' }).count()).toBe(0);
+    await takePictures(opened, 'servers-ended');
+    await page.getByLabel('Id or tag').fill('no-22');
+    await page.locator(ROW).getByText('number=no-229 in').waitFor();
+    expect(await page.locator(ROW).count()).toBe(10);
+    await page.getByLabel('Id or tag').fill('');
+    await page.getByRole('button', { name: 'Later servers' }).click();
+    await page.getByText('101 to 200').waitFor();
+    expect(troubles).toEqual([]);
+  });
+});

@@ -1,0 +1,117 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { makeGame, type TestGame } from '../support/game.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { makeGuest, makeMember } from '../support/people.ts';
+import { shareService } from '../support/suite.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
+  let game: TestGame;
+  let path: string;
+  beforeAll(async () => {
+    game = await makeGame(muster.api, muster.administrator_token);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${answer.game.name_id}/prod/settings`;
+  });
+  const configOf = async () => {
+    const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+    return (await muster.api.ok('GET', namespace, { token: game.cloud_token })).namespace.config;
+  };
+
+  test('limits, the users of the site and who may see it can be changed', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByLabel('Lobbies at once').fill('17');
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await page.getByText('The limits are set.').waitFor();
+    expect((await configOf()).matchmaker.lobby_count_max).toBe(17);
+    const site = page.getByRole('region', { name: 'Site' });
+    await site.getByLabel('User', { exact: true }).fill('ana');
+    await site.getByLabel('Password', { exact: true }).fill('a secret of ana');
+    await site.getByRole('button', { name: 'Add user' }).click();
+    await site.getByRole('list', { name: 'Users of the site' }).getByText('ana').waitFor();
+    await site.getByLabel('Ask visitors for a user and password').click();
+    await page.getByText('The site asks for a user and password.').waitFor();
+    expect((await configOf()).cdn).toMatchObject({ auth_type: 'basic', auth_user_list: [{ user: 'ana' }] });
+    await takePictures(opened, 'settings');
+    await site.getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('ana may not see the site any more.').waitFor();
+    expect((await configOf()).cdn.auth_user_list).toEqual([]);
+    expect(troubles).toEqual([]);
+  });
+
+  test('a domain that is not proven is refused in the words of the service', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    await page.getByLabel('Domain', { exact: true }).fill('not a domain');
+    await page.getByRole('button', { name: 'Add domain' }).click();
+    await page.getByRole('alert').getByText('CDN_INVALID_DOMAIN').waitFor();
+  });
+
+  test('a token is made, shown once and explained; a revoked one is refused', async () => {
+    await using opened = await chromium.open(path);
+    const { page, troubles } = opened;
+    await page.getByRole('button', { name: 'Cloud token' }).click();
+    const dialog = page.getByRole('dialog');
+    const token = (await dialog.locator('code').textContent()) ?? '';
+    await takePictures(opened, 'settings-token');
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await page.getByText(token).waitFor({ state: 'detached' });
+    await page.getByLabel('What is this token?').fill(token);
+    await page.getByText('Cloud: for tools that act for one game.').waitFor();
+    await page
+      .getByText(String(new Date().getFullYear() + 1))
+      .first()
+      .waitFor();
+    await page.getByRole('button', { name: 'Ask the service' }).click();
+    await page.getByText('accepts it').waitFor();
+    // Another token has no verdict yet.
+    const link = await muster.api.ok('POST', '/cloud/devices/links');
+    await page.getByLabel('What is this token?').fill(link.device_link_token);
+    await page.getByText('Device link: for a tool that waits for a cloud token.').waitFor();
+    expect(await page.getByText('accepts it').count()).toBe(0);
+    await page.getByLabel('What is this token?').fill(token);
+    await page.getByRole('button', { name: 'Revoke all' }).click();
+    await dialog.getByRole('button', { name: 'Revoke all' }).click();
+    await page.getByText('All cloud and service tokens of the game are revoked.').waitFor();
+    await page.getByRole('button', { name: 'Ask the service' }).click();
+    await page.getByText('refuses it:').waitFor();
+    await page.getByLabel('What is this token?').fill('nonsense');
+    await page.getByText('This is no token of Muster.').waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test('members invite, and the owner removes; a tool of the game sees no members', async () => {
+    const other = await makeGame(muster.api, muster.administrator_token);
+    const member = await makeMember(muster, other);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, { token: other.cloud_token });
+    const settings = `/hub/${its.name_id}/prod/settings`;
+    await using as_tool = await chromium.open(settings, other.cloud_token);
+    await as_tool.page.getByRole('region', { name: 'Tokens' }).waitFor();
+    expect(await as_tool.page.getByRole('button', { name: 'Revoke all' }).count()).toBe(0);
+    await using as_member = await chromium.open(settings, member.token);
+    const members = as_member.page.getByRole('region', { name: 'Members' });
+    const own = members.getByRole('listitem').filter({ has: as_member.page.getByText('you', { exact: true }) });
+    const number = (await own.getByText('#').textContent()) ?? '';
+    expect(number).toMatch(/^#\d+$/);
+    expect(await members.getByRole('button', { name: 'Remove' }).count()).toBe(0);
+    await members.getByRole('button', { name: 'Invite someone' }).click();
+    const link = new URL((await members.getByText('/?invite=').textContent()) ?? '');
+    const invited = await makeGuest(muster.api, other);
+    await using as_invited = await chromium.open(link.pathname + link.search, invited.token);
+    await as_invited.page.getByRole('button', { name: 'Join' }).click();
+    await as_invited.page.getByText('You are a member of').waitFor();
+    await using as_owner = await chromium.open(settings);
+    const { page } = as_owner;
+    const listed = page.getByRole('region', { name: 'Members' }).getByRole('listitem');
+    await listed.getByRole('button', { name: 'Remove' }).nth(1).waitFor();
+    await listed.filter({ hasText: number }).getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('is no member any more.').waitFor();
+    await as_member.page.getByRole('heading', { name: 'There is no such game' }).waitFor();
+  });
+});

@@ -1,0 +1,94 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { makeControlledGame } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
+import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const muster = shareService({ MUSTER_LIMITS_SCALE: '100' });
+const chromium = shareChromium(muster);
+/** Seconds on a free machine; other tests may run on the same processors. */
+const THOUSAND_BOTS_MS = 170_000;
+const BOTS_TIMEOUT_MS = 200_000;
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
+  let path: string;
+  beforeAll(async () => {
+    game = await makeControlledGame(muster, {
+      source: ROOM_SOURCE,
+      game_modes: { duel: { max_players: 2, taggable: true } },
+      lobby_count_max: 3,
+    });
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${answer.game.name_id}/prod`;
+  });
+
+  test('bots play with their game servers, and each refusal leads to its Why', async () => {
+    await using opened = await chromium.open(`${path}/try`, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByLabel('Bots').fill('8');
+    await page.getByLabel('Tags').fill('map=ice');
+    await page.getByRole('button', { name: 'Start' }).click();
+    const figure = (name: string) => page.locator('.figures > div').filter({ hasText: name }).locator('dd');
+    await page.waitForFunction(
+      () => Number([...document.querySelectorAll('.figures > div')].at(-1)?.querySelector('dd')?.textContent) >= 3,
+    );
+    expect(await figure('find, p50').textContent()).toMatch(/^\d+ ms$/);
+    const refused = page.getByRole('region', { name: 'Refused' });
+    await refused.getByText('MATCHMAKER_TOO_MANY_LOBBIES').waitFor();
+    await takePictures(opened, 'try');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('button', { name: 'Start' }).waitFor();
+    await refused.getByRole('link', { name: 'Why' }).click();
+    await page.getByText('find in duel at local with map=ice').waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test(
+    'a thousand bots get a seat each, and the page answers meanwhile',
+    async () => {
+      const big = await makeControlledGame(muster, { source: ROOM_SOURCE, game_modes: { duel: { max_players: 250 } } });
+      const { game: its } = await muster.api.ok('GET', `/cloud/games/${big.game_id}`, { token: big.cloud_token });
+      await using opened = await chromium.open(`/hub/${its.name_id}/prod/try`, big.cloud_token);
+      const { page, troubles } = opened;
+      await page.getByLabel('Bots').fill('1000');
+      await page.getByRole('button', { name: 'Start' }).click();
+      const figureOf = async (name: string) =>
+        Number(await page.locator('.figures > div').filter({ hasText: name }).locator('dd').textContent());
+      // Finds wait for their turns in order, so by then each bot had one.
+      await waitFor(async () => (await figureOf('seats found')) >= 1_000, 'a thousand seats', THOUSAND_BOTS_MS);
+      expect(await figureOf('only seated')).toBeGreaterThan(0);
+      expect(await page.getByRole('region', { name: 'Refused' }).count()).toBe(0);
+      expect(await page.getByRole('region', { name: 'Game servers that did not let a bot in' }).count()).toBe(0);
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await page.getByRole('button', { name: 'Start' }).waitFor();
+      expect(troubles).toEqual([]);
+    },
+    BOTS_TIMEOUT_MS,
+  );
+
+  test('the page itself can reach no other address', async () => {
+    await using opened = await chromium.open(`${path}/try`, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByRole('button', { name: 'Start' }).waitFor();
+    const reached = await page.evaluate(() =>
+      fetch('http://127.0.0.1:1/').then(
+        () => 'reached',
+        () => 'blocked',
+      ),
+    );
+    expect(reached).toBe('blocked');
+    expect(troubles.join()).toContain('connect-src');
+    const made = await page.evaluate(() => {
+      try {
+        new Worker('data:text/javascript,1');
+        return 'made';
+      } catch {
+        return 'refused';
+      }
+    });
+    expect(made).toBe('refused');
+  });
+});

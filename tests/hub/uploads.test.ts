@@ -1,0 +1,138 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { find, makeControlledGame } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { outcomeOf, shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+const MIB = 1024 ** 2;
+/** A server as a folder: a script that reads another file of the folder, and calls ready. */
+const SERVER = `#!/bin/sh
+echo "says $(cat data/words.txt)"
+curl -s -X POST -H "authorization: Bearer $SERVICE_TOKEN" "$SERVICE_API_ENDPOINT/matchmaker/lobbies/ready"
+exec sleep 600
+`;
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
+  let path: string;
+  beforeAll(async () => {
+    game = await makeControlledGame(muster);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${answer.game.name_id}/prod/versions`;
+  });
+  const builds = async () => {
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}/builds`, { token: game.cloud_token });
+    return answer.builds as { build_id: string; display_name: string; complete: boolean; content_length: number }[];
+  };
+
+  /** Writes a folder with a server, and what is never uploaded. */
+  async function makeFolder() {
+    const above = await mkdtemp(join(tmpdir(), 'muster-folder-'));
+    const folder = join(above, 'tanks');
+    await mkdir(join(folder, 'data'), { recursive: true });
+    await mkdir(join(folder, '.git'));
+    await writeFile(join(folder, 'server.sh'), SERVER);
+    // A folder that comes from Windows has no executable files.
+    await chmod(join(folder, 'server.sh'), 0o644);
+    await writeFile(join(folder, 'data/words.txt'), 'hello from the folder');
+    await writeFile(join(folder, '.git/HEAD'), 'x');
+    await writeFile(join(folder, '.env'), 'SECRET=1');
+    return { folder, [Symbol.asyncDispose]: () => rm(above, { recursive: true }) };
+  }
+
+  test('a folder is packed in the browser, uploaded, and becomes a version whose servers run', async () => {
+    await using made = await makeFolder();
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByText('Drop the folder of your game server here').waitFor();
+    await page.getByLabel('Folder of a game server').setInputFiles(made.folder);
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('2 files of tanks').waitFor();
+    await dialog.getByText('Left out, because they usually hold secrets: .env').waitFor();
+    expect(await dialog.getByLabel('Command').inputValue()).toBe('./server.sh');
+    await takePictures(opened, 'upload');
+    await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByText('is there.').waitFor();
+    await takePictures(opened, 'uploaded');
+    await page.getByRole('button', { name: 'New version with it' }).click();
+    await page.waitForURL(/versions\/[0-9a-f-]{36}$/);
+    await page.getByRole('button', { name: 'Deploy' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click();
+    await page.getByText('Running lobbies go on.').waitFor();
+    const found = await find(muster, game);
+    expect(outcomeOf(found)).toBe('200');
+    const logs = `/cloud/games/${game.game_id}/matchmaker/lobbies/${found.body.lobby.lobby_id}/logs?stream=std_out`;
+    const { lines } = await waitFor(async () => {
+      const log = await muster.api.ok('GET', logs, { token: game.cloud_token });
+      return log.lines.length > 0 && log;
+    }, 'the first line');
+    expect(atob(lines[0])).toBe('says hello from the folder');
+
+    // The same folder once more is not sent again.
+    await page.goto(`${muster.config.public_url}${path}`);
+    await page.getByLabel('Folder of a game server').setInputFiles(made.folder);
+    await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByText('The service has this content already').waitFor();
+    expect((await builds()).filter(({ display_name }) => display_name.startsWith('tanks'))).toHaveLength(1);
+    expect(troubles).toEqual([]);
+  });
+
+  test('an upload that was interrupted sends only what is missing', async () => {
+    const above = await mkdtemp(join(tmpdir(), 'muster-archive-'));
+    const file = join(above, 'server.tar');
+    await mkdir(join(above, 'content'));
+    await writeFile(join(above, 'content/server.sh'), SERVER, { mode: 0o755 });
+    await writeFile(join(above, 'content/noise'), crypto.getRandomValues(Buffer.alloc(65_536)));
+    await Bun.write(join(above, 'content/zeros'), new Uint8Array(20 * MIB));
+    await Bun.$`tar -cf ${file} -C ${join(above, 'content')} server.sh noise zeros`.quiet();
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    const sent: string[] = [];
+    page.on('requestfinished', (request) => {
+      if (request.method() === 'PUT') sent.push(request.url());
+    });
+    // The connection breaks for all parts but the first.
+    let is_broken = true;
+    let passed = 0;
+    await page.route('**/uploads/*', (route) => {
+      if (route.request().method() !== 'PUT') return route.continue();
+      passed += 1;
+      return is_broken && passed > 1 ? route.fulfill({ status: 400, body: '{"message":"broken"}' }) : route.continue();
+    });
+    const upload = async () => {
+      await page.getByLabel('File of a game server').setInputFiles(file);
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('Command').fill('./server.sh');
+      await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
+    };
+    await upload();
+    await page.getByText('was not uploaded: broken').waitFor();
+    const unfinished = (await builds()).find(({ complete }) => !complete);
+    expect(unfinished).toBeDefined();
+    is_broken = false;
+    sent.length = 0;
+    await page.reload();
+    await upload();
+    await page.getByText('is there.').waitFor();
+    expect(sent.length).toBeLessThan(3);
+    const finished = (await builds()).find(({ build_id }) => build_id === unfinished?.build_id);
+    expect(finished?.complete).toBe(true);
+    await rm(above, { recursive: true });
+  });
+
+  test('what is no game server is refused in words', async () => {
+    const above = await mkdtemp(join(tmpdir(), 'muster-picture-'));
+    await writeFile(join(above, 'picture.png'), 'x');
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    await page.getByLabel('File of a game server').setInputFiles(join(above, 'picture.png'));
+    await page.getByText('picture.png is neither a folder').waitFor();
+    await rm(above, { recursive: true });
+  });
+});

@@ -1,0 +1,80 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { deploy, type TestGame } from '../support/game.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+const ROW = 'ul[aria-label="Versions"] > li';
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
+  let game: TestGame & { build_id: string; version_id: string };
+  let path: string;
+  let newer_id: string;
+  beforeAll(async () => {
+    const made = await makeControlledGame(muster);
+    game = made;
+    newer_id = await deploy(muster.api, game, {
+      ...made.matchmaker,
+      game_modes: { default: { max_players: 5 }, duel: {} },
+    });
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${answer.game.name_id}/prod/versions`;
+  });
+  const liveVersion = async () => {
+    const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    return read.namespaces.find(({ name_id }: { name_id: string }) => name_id === 'prod').version_id;
+  };
+
+  test('a rollback shows what changes and what happens to lobbies, is live at once, and can be undone', async () => {
+    await seatOf(find(muster, game));
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.locator(ROW).nth(2).waitFor();
+    const newest = page.locator(ROW).first();
+    await newest.getByText('prod', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Roll back' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Running lobbies go on with the one they have').waitFor();
+    const changes = dialog.getByRole('list', { name: 'Changes' });
+    await changes.getByText('matchmaker.game_modes.duel').waitFor();
+    await takePictures(opened, 'versions-rollback');
+    await dialog.getByRole('button', { name: 'Roll back' }).click();
+    await waitFor(async () => (await liveVersion()) === game.version_id, 'the rollback');
+    await page.getByText('1 lobby', { exact: true }).waitFor();
+    await page.locator(ROW).nth(1).getByText('prod', { exact: true }).waitFor();
+    await takePictures(opened, 'versions');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await waitFor(async () => (await liveVersion()) === newer_id, 'the rollback to be undone');
+    await newest.getByText('prod', { exact: true }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test('a version can be compared with any other, and deployed', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.locator(ROW).nth(1).getByRole('link').click();
+    const changes = page.getByRole('list', { name: 'Changes' });
+    await changes.getByText('matchmaker.game_modes.default').waitFor();
+    await page.getByRole('region', { name: 'Configuration of the version' }).getByText(game.build_id).waitFor();
+    await takePictures(opened, 'version');
+    await page.getByLabel('Compared with').selectOption({ index: 1 });
+    await changes.getByText('matchmaker', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Deploy' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click();
+    await page.getByText('Running lobbies go on.').waitFor();
+    expect(await liveVersion()).toBe(game.version_id);
+    await page.getByRole('button', { name: 'Deploy' }).waitFor({ state: 'detached' });
+    expect(troubles).toEqual([]);
+  });
+
+  test('the builds of the game are listed', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const builds = opened.page.getByRole('region', { name: 'Builds' });
+    await builds.getByText(game.build_id.slice(-12)).waitFor();
+    await builds.getByText('complete', { exact: true }).waitFor();
+  });
+});

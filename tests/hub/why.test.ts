@@ -1,0 +1,75 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { outcomeOf, shareService } from '../support/suite.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+const ROW = 'ul[aria-label="Requests"] > li';
+const SCRIPT = '<script>alert(1)</script>';
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
+  let path: string;
+  beforeAll(async () => {
+    game = await makeControlledGame(muster, {
+      game_modes: { duel: { max_players: 2, taggable: true } },
+      lobby_count_max: 2,
+    });
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    path = `/hub/${answer.game.name_id}/prod`;
+  });
+  const duel = (tags: Record<string, string>) => find(muster, game, { game_modes: ['duel'], tags });
+
+  test('refusals come to the page by themselves, and one leads to each lobby that was passed over', async () => {
+    await using opened = await chromium.open(`${path}/why`, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByText('No request was refused in the last hour.').waitFor();
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
+    await seatOf(duel({ map: 'ice' }));
+    await seatOf(duel({ map: 'ice' }));
+    await seatOf(duel({ map: 'sand' }));
+    expect(outcomeOf(await duel({ map: SCRIPT }))).toBe('400 MATCHMAKER_TOO_MANY_LOBBIES');
+    await page.locator(ROW).getByText('MATCHMAKER_TOO_MANY_LOBBIES').waitFor();
+    await page.locator(ROW).getByText(`map=${SCRIPT}`).waitFor();
+    expect(await page.locator(ROW).count()).toBe(1);
+    expect(requests).toEqual([]);
+    await page.getByLabel('Show').selectOption('all');
+    await page.locator(ROW).nth(3).waitFor();
+    await takePictures(opened, 'why-list');
+    await page.getByLabel('Reason').selectOption('MATCHMAKER_TOO_MANY_LOBBIES');
+    await page.locator(ROW).nth(1).waitFor({ state: 'detached' });
+    expect(new URL(page.url()).search).toBe('?show=all&code=MATCHMAKER_TOO_MANY_LOBBIES');
+
+    await page.locator(ROW).getByRole('link').click();
+    const considered = page.getByRole('region', { name: 'Considered lobbies' });
+    await considered.getByText('it had no free seat').waitFor();
+    await considered.getByText('it has other tags').waitFor();
+    await page.getByRole('region', { name: 'Time' }).getByText('answered', { exact: true }).waitFor();
+    await takePictures(opened, 'why');
+    expect(troubles).toEqual([]);
+  });
+
+  test('a ray id leads to its request, which can be tried again', async () => {
+    const answer = await duel({ map: 'mud' });
+    const ray_id = answer.headers.get('rvt-ray-id') ?? '';
+    await using opened = await chromium.open(`${path}/why`, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByLabel('Ray id of an answer').fill(ray_id);
+    await page.getByLabel('Ray id of an answer').press('Enter');
+    await page.getByText(ray_id, { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'MATCHMAKER_TOO_MANY_LOBBIES' }).waitFor();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('alert').getByText('MATCHMAKER_TOO_MANY_LOBBIES').waitFor();
+    await page.getByText(ray_id, { exact: true }).waitFor({ state: 'detached' });
+    await page.getByText('find in duel at local with map=mud').waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test('a ray id without a receipt is explained', async () => {
+    await using opened = await chromium.open(`${path}/why/${crypto.randomUUID()}`, game.cloud_token);
+    await opened.page.getByText('Receipts are kept for an hour').waitFor();
+  });
+});

@@ -1,0 +1,68 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+
+/** A proxy for http, as a command finds it in HTTP_PROXY. It can hold uploads back. */
+export interface ForwardProxy extends AsyncDisposable {
+  url: string;
+  /** Uploads of parts that were answered. */
+  readonly upload_count: number;
+  /** Uploads of parts that are held back. */
+  readonly held_count: number;
+  /** Answers this many more uploads, and holds back all others. */
+  holdUploadsAfter(count: number): void;
+  /** Holds nothing back any more. What was held stays so. */
+  release(): void;
+  /** Answers what is held back with 503. */
+  refuseHeld(): void;
+}
+
+export async function openForwardProxy(): Promise<ForwardProxy> {
+  let upload_count = 0;
+  const held = new Set<ServerResponse>();
+  let let_through = Number.POSITIVE_INFINITY;
+
+  function forward(near: IncomingMessage, answer: ServerResponse): void {
+    const is_upload = near.method === 'PUT' && near.url?.includes('/uploads/') === true;
+    if (is_upload && let_through <= 0) {
+      held.add(answer);
+      near.resume();
+      return;
+    }
+    if (is_upload) let_through -= 1;
+    const { method, headers } = near;
+    const far = request(near.url ?? '', { method, headers }, (response) => {
+      if (is_upload && response.statusCode === 200) upload_count += 1;
+      answer.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(answer);
+    });
+    far.on('error', () => answer.destroy());
+    near.pipe(far);
+  }
+
+  const server = createServer(forward);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the proxy listens at no port');
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    get upload_count() {
+      return upload_count;
+    },
+    get held_count() {
+      return held.size;
+    },
+    holdUploadsAfter(count) {
+      let_through = count;
+    },
+    release() {
+      let_through = Number.POSITIVE_INFINITY;
+    },
+    refuseHeld() {
+      for (const answer of held) answer.writeHead(503).end();
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

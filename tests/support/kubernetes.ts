@@ -1,0 +1,81 @@
+import { expect } from 'bun:test';
+import type { ApiRequest } from '../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import {
+  type KubernetesRuntimeOptions,
+  openKubernetesRuntime,
+} from '../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
+import { nameOf } from '../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
+import { openPodPort, type PodPort } from '../../src/features/servers/runtimes/kubernetes/pod-port.ts';
+import { IMAGE, type Lab, NAMESPACE } from './kubernetes-lab.ts';
+import type { RuntimeKind } from './runtimes.ts';
+
+export const API_URL = 'http://127.0.0.1:8080';
+
+export interface KubernetesKind extends RuntimeKind, AsyncDisposable {
+  machine_id: string;
+  /** Closes the port for pods and opens it anew, as a restart of the service does. */
+  restartPort(): Promise<void>;
+}
+
+/** The runtime of a cluster that is started later, as the suite of runtimes opens it. One machine for all directories. */
+export function kubernetesRuntime(lab: () => Lab, changes: Partial<KubernetesRuntimeOptions> = {}): KubernetesKind {
+  const machine_id = crypto.randomUUID();
+  const key = crypto.randomUUID();
+  const runtimes: AsyncDisposable[] = [];
+  let pod_port: PodPort | undefined;
+  let port = 0;
+
+  function openPort(): PodPort {
+    const opened = openPodPort({ host: lab().host, port, key });
+    port = Number(new URL(opened.addressOf('').build).port);
+    return opened;
+  }
+
+  return {
+    machine_id,
+    name: 'kubernetes',
+    get host() {
+      return expect.stringMatching(lab().node_address);
+    },
+    signals: 3,
+    resources: { cpu: 250, memory: 64 },
+    async open() {
+      pod_port ??= openPort();
+      const runtime = await openKubernetesRuntime({
+        ...{ client: lab().client, namespace: NAMESPACE, machine_id, image: IMAGE, pod_port },
+        ...{ api_url: API_URL, api_url_for_pods: `http://${lab().host}:8080`, disk_max: undefined, onLost() {} },
+        ...changes,
+      });
+      runtimes.push(runtime);
+      return runtime;
+    },
+    async restartPort() {
+      await pod_port?.[Symbol.asyncDispose]();
+      pod_port = openPort();
+    },
+    async [Symbol.asyncDispose]() {
+      for (const runtime of runtimes) await runtime[Symbol.asyncDispose]();
+      await pod_port?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What the tests look at of a pod. */
+interface InspectedPod {
+  metadata: { uid: string; deletionTimestamp?: string };
+  spec: { nodeName: string };
+}
+
+const pathOf = (server_id: string) => `/api/v1/namespaces/${NAMESPACE}/pods/${nameOf(server_id)}`;
+
+/** Returns the pod of a server; undefined if there is none. */
+export async function inspectPod({ client }: Lab, server_id: string): Promise<InspectedPod | undefined> {
+  const request: ApiRequest = { method: 'GET', path: pathOf(server_id), expected: [404] };
+  const { status, text } = await client.call(request);
+  return status === 404 ? undefined : JSON.parse(text);
+}
+
+/** Deletes the pod of a server, as its operator does. */
+export async function deletePod({ client }: Lab, server_id: string): Promise<void> {
+  await client.call({ method: 'DELETE', path: pathOf(server_id) });
+}

@@ -1,0 +1,14 @@
+/** A machine without others, which always takes work. */
+export const LONE_MACHINE = {
+  lockHeld: async () => ({ takes_servers: true }),
+  areAllDraining: () => false,
+  isAnyOtherTaking: async () => false,
+  isAnyOtherSeenTaking: () => false,
+  isReplaced: () => false,
+  draining: () => [],
+  abandoned: () => [],
+  onGivenUp: () => {},
+};
+
+/** No lobby is on a machine that finds avoid. */
+export const NO_AVOIDED_LOBBIES = { ids: () => new Set<string>(), refresh: async () => {} };
