@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren, VNode } from 'preact';
+import { Component, type ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useAction } from '../data/actions.ts';
 import { type Answer, type Parameters, post, type Query } from '../data/api.ts';
@@ -259,7 +259,9 @@ function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) 
       <div ref={box} class="log card" role="log" aria-label="Lines" tabIndex={0} onScroll={look}>
         {children}
         {lines.length === 0 && <p class="quiet">{empty}</p>}
-        {lines.map((line) => drawLine(line, { highlight, is_marked: line.key === marked_key }))}
+        {lines.map(({ key, ...line }) => (
+          <LineRow key={key} {...line} highlight={highlight} is_marked={key === marked_key} />
+        ))}
       </div>
       <p class="quiet row">
         {lines.length} {search.value.has('search') ? 'matching lines' : 'lines'}
@@ -285,31 +287,32 @@ function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) 
   );
 }
 
-interface Look {
+interface LineRowProps extends Omit<ShownLine, 'key'> {
   highlight: string;
   is_marked: boolean;
 }
 
-/** What was drawn for each line. Preact compares nothing below a node that it has drawn before. */
-const drawn = new WeakMap<Line, Look & { node: VNode }>();
+/** A line. It is drawn once unless it looks different, because a busy log adds lines to thousands of others. */
+class LineRow extends Component<LineRowProps> {
+  override shouldComponentUpdate({ line, highlight, is_marked }: LineRowProps): boolean {
+    const { props } = this;
+    return line !== props.line || highlight !== props.highlight || is_marked !== props.is_marked;
+  }
 
-function drawLine({ key, stream, line }: ShownLine, { highlight, is_marked }: Look): VNode {
-  const before = drawn.get(line);
-  if (before?.highlight === highlight && before.is_marked === is_marked) return before.node;
-  const classes = ['line', ...(stream === 'std_err' ? ['is-err'] : []), ...(is_marked ? ['is-marked'] : [])];
-  const node = (
-    <div key={key} class={classes.join(' ')}>
-      <a
-        href={`?${new URLSearchParams({ stream, line: String(line.number) })}`}
-        title={`${line.ts}: link to this line`}
-      >
-        <time dateTime={line.ts}>{clockOf(line.ts)}</time>
-      </a>
-      <span>
-        <Ansi text={line.text} highlight={highlight} />
-      </span>
-    </div>
-  );
-  drawn.set(line, { highlight, is_marked, node });
-  return node;
+  override render({ stream, line, highlight, is_marked }: LineRowProps) {
+    const classes = ['line', ...(stream === 'std_err' ? ['is-err'] : []), ...(is_marked ? ['is-marked'] : [])];
+    return (
+      <div class={classes.join(' ')}>
+        <a
+          href={`?${new URLSearchParams({ stream, line: String(line.number) })}`}
+          title={`${line.ts}: link to this line`}
+        >
+          <time dateTime={line.ts}>{clockOf(line.ts)}</time>
+        </a>
+        <span>
+          <Ansi text={line.text} highlight={highlight} />
+        </span>
+      </div>
+    );
+  }
 }
