@@ -69,8 +69,9 @@ test('proxies: deploy, logs -f, bots and doctor work behind one that knows nothi
   const bots = await run(['bots', '2', '--for', '2s', '--json', '--game', 'proxied']);
   expect([bots.exit_code, JSON.parse(bots.data)]).toEqual([0, expect.objectContaining({ faults: [], refusals: [] })]);
   expect(JSON.parse(bots.data).connected).toBeGreaterThan(0);
-  // The players have left, so the lobby and its server end.
-  const logs = await run(['logs', '-f', '--game', 'proxied']);
+  // The players have left, so the lobby and its server end. The newest server may be of a find that ended with its bot.
+  const { servers } = JSON.parse((await run(['servers', '--all', '--json', '--game', 'proxied'])).data);
+  const logs = await run(['logs', '-f', '--server', servers.at(-1).id, '--game', 'proxied']);
   expect(logs).toMatchObject({ exit_code: 0, data: expect.stringContaining('has come') });
   const { findings } = JSON.parse((await run(['doctor', '--json'])).data);
   expect(findings.filter(({ what }: { what: string }) => what.includes('ertificate'))).toEqual([]);
