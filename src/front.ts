@@ -35,7 +35,7 @@ interface FrontOptions {
   routes: Route[];
   checks: HealthCheck[];
   /** Problems that an operator should fix, although the service works. */
-  warnings: string[];
+  warnings: HealthCheck[];
   /** Returns how well game servers are isolated, if that is known. */
   readIsolation: () => { level: string; missing: string[] } | undefined;
   /** Identifies the database. Its processes count requests together. */

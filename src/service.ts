@@ -90,7 +90,7 @@ async function openAll(
       // Players call the last features, so the documents list these first.
       routes: features.toReversed().flatMap(({ routes = [] }) => routes),
       checks: [() => checkDatabase(database), storage.database_space.check],
-      warnings: storage.warning === undefined ? [] : [storage.warning],
+      warnings: [async () => storage.warning, storage.space.warn],
       readIsolation: () => runtime.isolation,
       epoch: await readEpoch(database.queries),
     }),

@@ -22,6 +22,8 @@ export interface DiskSpace {
   createMeter(): (bytes: number) => Promise<void>;
   /** Returns why a database on this file system cannot work, as a sentence for operators; undefined if it can. */
   check(): Promise<string | undefined>;
+  /** Returns what is refused because less than the reserve is free, as a sentence for operators. */
+  warn(): Promise<string | undefined>;
 }
 
 /** For directories without a reserve. */
@@ -30,6 +32,7 @@ export const UNLIMITED_SPACE: DiskSpace = {
   isLow: async () => false,
   createMeter: () => async () => {},
   check: async () => undefined,
+  warn: async () => undefined,
 };
 
 interface DiskSpaceOptions {
@@ -46,9 +49,10 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
     if ((await readFreeBytes(directory)) - bytes >= reserve_bytes) return;
     throw storageFull();
   }
+  const isLow = async () => (await readFreeBytes(directory)) < reserve_bytes;
   const space: DiskSpace = {
     assertRoom,
-    isLow: async () => (await readFreeBytes(directory)) < reserve_bytes,
+    isLow,
     createMeter() {
       let unchecked_bytes = CHECK_EVERY_BYTES;
       return async (bytes) => {
@@ -62,6 +66,10 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
       const free_bytes = await readFreeBytes(directory);
       if (free_bytes >= DATABASE_NEEDS_BYTES) return undefined;
       return `the disk of the data directory is full (${free_bytes} bytes are free)`;
+    },
+    async warn() {
+      if (!(await isLow())) return undefined;
+      return 'less than MUSTER_DISK_RESERVE_MB is free on the disk, so uploads and builds are refused and server logs dropped';
     },
   };
 

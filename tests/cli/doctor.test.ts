@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { openOperator } from '../support/read-only.ts';
 import { findFreePort, openTestService, type TestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -45,6 +46,19 @@ test('doctor: names a domain and sites without an address, and an address withou
   expect(adviceOf(findings, `The domain ${NOWHERE} of the service has no address.`)).toContain('MUSTER_PUBLIC_URL');
   expect(adviceOf(findings, `Tokens travel unencrypted to http://${NOWHERE}.`)).toContain('MUSTER_ACME_HOSTS');
   expect(adviceOf(findings, '*.sites.invalid is not in the DNS')).toContain('MUSTER_SITES_DOMAIN');
+}, 90_000);
+
+test('doctor: says what to do about a disk with too little space, and about a database that takes no writes', async () => {
+  // More than the disks of test machines have free.
+  await using muster = await openTestService({ MUSTER_PORT: String(PORT), MUSTER_DISK_RESERVE_MB: '1048576' });
+  const low = await examine(muster);
+  expect(low.exit_code).toBe(1);
+  expect(adviceOf(low.findings, 'so uploads and builds are refused')).toContain('a smaller MUSTER_DISK_RESERVE_MB');
+  await using operator = await openOperator(muster.database_address);
+  await operator.setReadOnly('database');
+  const unready = await examine(muster);
+  expect(unready.exit_code).toBe(1);
+  expect(adviceOf(unready.findings, 'The database is read-only')).toContain('Switch default_transaction_read_only off');
 }, 90_000);
 
 test('doctor: names the limits of requests that were hit within the last hour', async () => {

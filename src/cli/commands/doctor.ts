@@ -3,7 +3,8 @@ import { connect } from 'node:tls';
 import type { ApiCaller } from '../api-caller.ts';
 import { checkAddresses } from '../doctor/addresses.ts';
 import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
-import { checkNamespaceLimits, describeRefused } from '../doctor/limits.ts';
+import { checkNamespaceLimits } from '../doctor/limits.ts';
+import { checkReadiness } from '../doctor/readiness.ts';
 import { Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
 import { openTunnel } from '../tunnel.ts';
@@ -12,12 +13,6 @@ import { openTunnel } from '../tunnel.ts';
 const CLOCK_SKEW_MAX_MS = 30_000;
 const CERTIFICATE_DAYS_MIN = 14;
 const DAY_MS = 86_400_000;
-
-interface Readiness {
-  warnings?: string[];
-  isolation?: { level: string; missing: string[] };
-  refused?: { limit: string; count: number }[];
-}
 
 /**
  * Checks a service from here: its database, disk, clock, certificate, addresses and isolation, the limits that were hit, and
@@ -42,28 +37,6 @@ export async function doctor(options: SharedOptions): Promise<void> {
     if (findings.length === 0) output.line(`${api.url} has no problems.`);
   });
   if (findings.length > 0) throw new Failure(`Problems: ${findings.length}.`);
-}
-
-async function checkReadiness(api: ApiCaller): Promise<Finding[]> {
-  try {
-    const { warnings = [], isolation, refused = [] } = await api.get<Readiness>('/health/ready');
-    const weak = isolation !== undefined && isolation.level !== 'full';
-    return [
-      ...warnings.map((what) => ({ what, advice: 'See the log of the service.' })),
-      ...(weak
-        ? [
-            {
-              what: `Game servers are not fully isolated (${isolation.level}, without ${isolation.missing.join(', ') || 'anything'}).`,
-              advice: 'Run servers of strangers only where the level is full; docs/isolation.md says what that needs.',
-            },
-          ]
-        : []),
-      ...describeRefused(refused),
-    ];
-  } catch (error) {
-    if (!(error instanceof Failure && error.refusal)) throw error;
-    return [{ what: error.message, advice: 'Correct what it names; the service becomes ready by itself.' }];
-  }
 }
 
 async function checkClock({ url }: ApiCaller): Promise<Finding[]> {

@@ -35,8 +35,8 @@ export type HealthCheck = () => Promise<string | undefined>;
 
 interface HealthOptions {
   checks: HealthCheck[];
-  /** What an operator should fix although the service works. */
-  warnings: string[];
+  /** Each returns what an operator should mend although the service works. */
+  warnings: HealthCheck[];
   /** Returns how well game servers are isolated, if that is known. That of a container engine is known once it answers. */
   readIsolation: () => { level: string; missing: string[] } | undefined;
   /** Returns how many requests rate limits have refused within the last hour. */
@@ -70,19 +70,25 @@ export function healthRoutes({ checks, warnings, readIsolation, ...options }: He
         errors: ['SERVICE_NOT_READY'],
       },
       async () => {
-        const reasons = (await Promise.all(checks.map((check) => check()))).filter((reason) => reason !== undefined);
+        const reasons = await runChecks(checks);
         if (reasons.length > 0) {
           throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
         }
+        const warned = await runChecks(warnings);
         const refused = options.refused();
         const isolation = readIsolation();
         return {
           status: 'ok',
-          ...(warnings.length > 0 && { warnings }),
+          ...(warned.length > 0 && { warnings: warned }),
           ...(isolation && { isolation }),
           ...(refused.length > 0 && { refused }),
         };
       },
     ),
   ];
+}
+
+/** Returns what is wrong by the checks. */
+async function runChecks(checks: HealthCheck[]): Promise<string[]> {
+  return (await Promise.all(checks.map((check) => check()))).filter((reason) => reason !== undefined);
 }
