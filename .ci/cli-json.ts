@@ -38,3 +38,12 @@ export const JSON_KEYS: Record<string, string> = {
   'tokens revoke': 'game_id',
   use: 'game?, namespace?, profile, url',
 };
+
+/** The keys of what the commands for the machine of a service write. */
+export const OWN_JSON_KEYS: Record<string, string> = {
+  migrate: 'version',
+  backup: 'bytes, file',
+  restore: 'create_ts, is_other_machine, machine_id?',
+  'upgrade --check': 'database_version?, pending_migrations, version',
+  version: 'version',
+};

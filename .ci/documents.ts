@@ -10,7 +10,7 @@ import { LABELS, LIFETIMES_MS } from '../src/platform/tokens/tokens.ts';
 import { stopTestServer } from '../tests/support/database.ts';
 import { openTestService } from '../tests/support/service.ts';
 import { CLI_FLOWS, LIVE_FLOWS } from './cli-flows.ts';
-import { JSON_KEYS } from './cli-json.ts';
+import { JSON_KEYS, OWN_JSON_KEYS } from './cli-json.ts';
 import { HUB_TYPES, writeHubTypes } from './hub-types.ts';
 import { projectSchema } from './project-schema.ts';
 
@@ -39,7 +39,7 @@ export function writeCommands(): string {
   const commands = createProgram().commands.flatMap((command) =>
     command.commands.length === 0 ? [command] : [...command.commands],
   );
-  const shapes = Object.entries(JSON_KEYS).map(([name, keys]) => [`\`${name}\``, keys]);
+  const shapes = Object.entries({ ...JSON_KEYS, ...OWN_JSON_KEYS }).map(([name, keys]) => [`\`${name}\``, keys]);
   const json = `${JSON_INTRODUCTION}${writeTable(['command', 'keys'], shapes)}\n`;
   return [COMMANDS_INTRODUCTION, FLOWS, json, ...commands.map(writeCommand)].join('\n');
 }
@@ -143,6 +143,8 @@ the game is that of the folder's \`muster.yaml\`, of the profile, or the only on
 Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object, or one a line for commands
 that continue. Every command has it but \`complete\`, whose output is a program for your shell. In what a terminal shows,
 control characters of names and logs are replaced; in JSON, they are escaped.
+A command that fails writes a sentence to stderr; with \`--json\`, the last line there is an object \`error\` with
+\`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`.
 A lobby or server may be given by the beginning or end of its id.
 
 | exit code | what                                                         |
@@ -201,9 +203,16 @@ words. \`muster deploy prod --version NAME\` puts \`prod\` on a version that ano
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.
 
-\`muster bots\` fails if a player could not play. All bots come from one address, whose limits refuse more than a few: by
-default 16 finds a minute and 8 players in a namespace ([limits](operating.md)). The command says so and how to raise
-them.
+\`muster bots\` fails if a player could not play: no connection to a seat, no answer to a find, an over-filled lobby, one
+seat for two players, or a seat in another game mode, in a closed lobby or in one of an old version. All bots come from
+one address, whose limits refuse more than a few: by default 16 finds a minute and 8 players in a namespace
+([limits](operating.md)). The command says so and how to raise them.
+
+The tab key completes commands, options, ids of lobbies and servers, and names of games, namespaces and versions:
+
+- bash: \`source <(muster complete bash)\` in \`~/.bashrc\`
+- zsh: \`source <(muster complete zsh)\` in \`~/.zshrc\`, after \`compinit\`
+- fish: \`muster complete fish | source\` in \`~/.config/fish/config.fish\`
 `;
 
 const FLOWS = `## From a folder to players
@@ -227,7 +236,8 @@ With \`--json\`, a command writes one object with these keys, which stay in late
 missing where they have no value. What is in them is the API's, of which [openapi.json](openapi.json) has the shapes.
 \`api\` and \`watch\` write what the API answers, and \`logs\` writes a line for each line of the log: \`ts\`, \`stream\`,
 \`line\` and, of several servers, \`server_id\`. \`dev\` writes a line for each \`event\`: \`ready\`, \`live\`, \`failed\`,
-\`log\`, \`server_ended\` and \`lobbies_ended\`.
+\`log\`, \`server_ended\` and \`lobbies_ended\`. Of the commands for the machine itself, \`serve\` writes its log, \`test\`
+what its command writes, and \`openapi\` the document.
 
 `;
 

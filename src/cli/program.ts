@@ -11,6 +11,8 @@ export const GROUPS = { daily: 'Daily:', looking: 'Looking:', access: 'Access:',
  */
 export async function runClient(args: string[], others: readonly string[]): Promise<number> {
   const program = createProgram(others);
+  const is_json = args.includes('--json');
+  if (is_json) reportAsJson(program);
   try {
     const [name, separator, ...words] = args;
     if (name === 'complete' && separator === '--') {
@@ -22,7 +24,7 @@ export async function runClient(args: string[], others: readonly string[]): Prom
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.wrong_use;
     if (!(error instanceof Failure)) throw error;
-    report(error);
+    report(error, is_json);
     return error.exit_code;
   }
 }
@@ -36,7 +38,19 @@ function nameList(program: Command, args: string[]): string[] {
   return can_list && is_list ? [name, 'list', ...args.slice(1)] : args;
 }
 
-function report({ message, refusal }: Failure): void {
+/** Lets the parser report wrong use as JSON. */
+function reportAsJson(command: Command): void {
+  command.configureOutput({
+    outputError: (text) => terminal.sayFailure({ exit_code: EXIT.wrong_use, message: text.trim() }),
+  });
+  for (const part of command.commands) reportAsJson(part);
+}
+
+function report({ message, exit_code, refusal }: Failure, is_json: boolean): void {
+  if (is_json) {
+    terminal.sayFailure({ exit_code, message, ...refusal });
+    return;
+  }
   terminal.say(message);
   if (refusal) terminal.say(`(${refusal.code}${refusal.ray_id === undefined ? '' : `, ray ${refusal.ray_id}`})`);
 }

@@ -1,3 +1,5 @@
+import { removeProgress } from './progress-line.ts';
+
 /** Where commands write: data to stdout, messages to stderr. */
 export interface Output {
   /** Writes data as one line of JSON. */
@@ -10,6 +12,18 @@ export interface Output {
   table(headings: string[], rows: string[][]): void;
   /** Writes a message of one or more lines. */
   say(text: string): void;
+  /** Writes why a command failed as one line of JSON, where its messages go. */
+  sayFailure(failure: JsonFailure): void;
+}
+
+/** What a failed command writes with `--json`. */
+export interface JsonFailure {
+  exit_code: number;
+  message: string;
+  /** The code of the API's error, if it refused a request. */
+  code?: string | undefined;
+  ray_id?: string | undefined;
+  metadata?: unknown;
 }
 
 const COLUMN_GAP = '  ';
@@ -28,20 +42,32 @@ function toJson(value: unknown, indentation = 0): string {
   return JSON.stringify(value, null, indentation).replace(CONTROL, toEscape);
 }
 
+/** Writes a line of data to stdout. */
+function writeData(text: string): void {
+  removeProgress();
+  console.log(text);
+}
+
+/** Writes lines to stderr. console.error would write in red. */
+function writeWords(text: string): void {
+  removeProgress();
+  process.stderr.write(`${text}\n`);
+}
+
 export const terminal: Output = {
-  json: (value) => console.log(toJson(value)),
-  record: (value) => console.log(toJson(value, 2)),
-  line: (text) => console.log(printable(text)),
+  json: (value) => writeData(toJson(value)),
+  record: (value) => writeData(toJson(value, 2)),
+  line: (text) => writeData(printable(text)),
   table(headings, rows) {
     const lines = [headings, ...rows].map((row) => row.map(printable));
     const widths = headings.map((_, column) => Math.max(...lines.map((row) => Bun.stringWidth(row[column] ?? ''))));
     for (const row of lines) {
       const cells = row.map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell)));
-      console.log(cells.join(COLUMN_GAP).trimEnd());
+      writeData(cells.join(COLUMN_GAP).trimEnd());
     }
   },
-  // console.error writes in red.
-  say: (text) => void process.stderr.write(`${text.split('\n').map(printable).join('\n')}\n`),
+  say: (text) => writeWords(text.split('\n').map(printable).join('\n')),
+  sayFailure: (error) => writeWords(toJson({ error })),
 };
 
 /** Returns how long ago a moment was, in its largest unit: `3m`. */

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { megabytes, openProgress, type Progress } from '../cli/progress-line.ts';
 import { type Config, forgetSecrets, readConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { HELD_UPLOADS, type HeldUpload, selectHeldObjects } from '../features/uploads/held-objects.ts';
@@ -16,8 +17,8 @@ import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
 import { hideFromOthers } from '../platform/own-memory.ts';
 import { isErrno } from '../platform/processes.ts';
 import { VERSION } from '../platform/version.ts';
+import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
-import { megabytes, openProgress, type Progress } from './progress.ts';
 import { runStoppable } from './stoppable.ts';
 
 /** Rows are collected into pieces of this size, because an entry of a tar begins with its length. */
@@ -42,7 +43,7 @@ interface Target {
  * Writes the database, the uploaded files and the keys of this machine's service to one file, whether the service runs or
  * not. The file has the database of one moment, and all files that it names.
  */
-export async function backup([file = '']: string[]): Promise<number> {
+export async function backup([file = '']: string[], output: CommandOutput): Promise<number> {
   const config = readConfig();
   forgetSecrets();
   hideFromOthers();
@@ -52,7 +53,8 @@ export async function backup([file = '']: string[]): Promise<number> {
     await using source = await openSource(config);
     // Only one backup at a time, during which the service removes no uploaded files.
     await source.database.exclusively(LOCKS.backup, () => writeBackup(source, { path, signal, progress }));
-    console.log(`The backup is ${path} (${megabytes((await stat(path)).size)}). It contains secret keys.`);
+    const { size: bytes } = await stat(path);
+    output.show({ file: path, bytes }, `The backup is ${path} (${megabytes(bytes)}). It contains secret keys.`);
   });
 }
 

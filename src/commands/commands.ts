@@ -1,11 +1,16 @@
+import { EXIT } from '../cli/failure.ts';
 import { whyNoService } from '../cli/platform.ts';
 import { POD_COMMANDS } from '../features/servers/runtimes/kubernetes/pod-names.ts';
+import { type CommandOutput, createOutput } from './command-output.ts';
 
 /** Runs the throwaway service of `muster test`, and is used by it only. */
 export const SERVICE_COMMAND = 'test-service';
 
-/** The commands of this machine, by name. Each is loaded when it runs, and returns the exit code. */
-const COMMANDS = new Map<string, () => Promise<(args: string[]) => Promise<number>>>([
+/** Runs with the arguments but `--json`. Returns the exit code. */
+type Command = (args: string[], output: CommandOutput) => Promise<number>;
+
+/** The commands of this machine, by name. Each is loaded when it runs. */
+const COMMANDS = new Map<string, () => Promise<Command>>([
   ['serve', async () => (await import('./serve.ts')).serve],
   ['migrate', async () => (await import('./migrate.ts')).migrate],
   ['backup', async () => (await import('./backup.ts')).backup],
@@ -27,10 +32,10 @@ const NAMES = [...COMMANDS.keys()].filter((name) => !HIDDEN.has(name));
 const WITH_ARGUMENTS = new Set(['help', 'test', 'upgrade', SERVICE_COMMAND]);
 /** Commands that take the name of a file. */
 const OF_FILE = new Set(['backup', 'restore']);
+/** Commands that write an object with `--json`. */
+const WITH_JSON = new Set(['migrate', 'backup', 'restore', 'upgrade', 'version']);
 /** Commands that run on every system. */
 const EVERYWHERE = new Set(['version', 'help']);
-const REFUSED_EXIT_CODE = 1;
-const WRONG_USE_EXIT_CODE = 2;
 const FLAGS = new Map(Object.entries({ '--help': 'help', '-h': 'help', '--version': 'version', '-v': 'version' }));
 
 /** Runs the command of the command line, `serve` by default. Returns the exit code. */
@@ -38,27 +43,25 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
   const wanted = FLAGS.get(name) ?? name;
   const load = COMMANDS.get(wanted);
   if (!load) return await (await import('../cli/program.ts')).runClient([name, ...rest], NAMES);
+  const output = createOutput(WITH_JSON.has(wanted) && rest.includes('--json'));
+  const args = output.is_json ? rest.filter((one) => one !== '--json') : rest;
   if (!WITH_ARGUMENTS.has(wanted)) {
-    if (rest.includes('--help') || rest.includes('-h')) return await help([]);
-    const problem = problemOf(wanted, rest);
+    if (args.includes('--help') || args.includes('-h')) return await help([]);
+    const problem = problemOf(wanted, args);
     if (problem !== undefined) {
-      console.error(`${problem}: settings come from the environment; "muster --help" lists all commands and settings.`);
-      return WRONG_USE_EXIT_CODE;
+      const advice = 'settings come from the environment; "muster --help" lists all commands and settings.';
+      return output.fail(`${problem}: ${advice}`, EXIT.wrong_use);
     }
   }
   const why_not = EVERYWHERE.has(wanted) ? undefined : whyNoService(wanted);
-  if (why_not !== undefined) {
-    console.error(why_not);
-    return REFUSED_EXIT_CODE;
-  }
+  if (why_not !== undefined) return output.fail(why_not, EXIT.refused);
   const command = await load();
   try {
-    return await command(rest);
+    return await command(args, output);
   } catch (error) {
     const { StartError } = await import('../platform/errors.ts');
     if (!(error instanceof StartError)) throw error;
-    console.error(error.message);
-    return REFUSED_EXIT_CODE;
+    return output.fail(error.message, EXIT.refused);
   }
 }
 

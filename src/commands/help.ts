@@ -22,6 +22,7 @@ const LISTS: [heading: string, lines: [usage: string, text: string][]][] = [
     [
       ['--help', 'prints this help; "muster help COMMAND" that of a command'],
       ['--version', 'prints the version'],
+      ['--json', 'writes JSON instead of sentences, also if a command fails'],
     ],
   ],
 ];

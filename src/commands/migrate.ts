@@ -3,12 +3,14 @@ import { openDataDirectory } from '../platform/data-directory.ts';
 import { asStartError, openConfiguredDatabase } from '../platform/database/connect.ts';
 import { migrateDatabase } from '../platform/database/migrate.ts';
 import { createLog } from '../platform/events.ts';
+import { VERSION } from '../platform/version.ts';
+import type { CommandOutput } from './command-output.ts';
 
 /**
  * Migrates the database without serving, for example before several processes start. Fails if the database is not
  * available.
  */
-export async function migrate(): Promise<number> {
+export async function migrate(_: string[], output: CommandOutput): Promise<number> {
   const config = readConfig();
   using data = openDataDirectory(config.data_directory);
   try {
@@ -17,6 +19,6 @@ export async function migrate(): Promise<number> {
   } catch (cause) {
     throw asStartError(cause);
   }
-  console.log('The database is up to date with this release.');
+  output.show({ version: VERSION }, 'The database is up to date with this release.');
   return 0;
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { openProgress, percent } from '../cli/progress-line.ts';
 import { type Config, forgetSecrets, readConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { setAllResting } from '../features/machines/store.ts';
@@ -20,7 +21,7 @@ import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { hideFromOthers } from '../platform/own-memory.ts';
 import { isErrno } from '../platform/processes.ts';
-import { openProgress, percent } from './progress.ts';
+import type { CommandOutput } from './command-output.ts';
 import { runStoppable } from './stoppable.ts';
 
 /** A backup that was found to be complete. */
@@ -34,7 +35,7 @@ interface Backup {
  * Restores a backup to a data directory and a database without data. Checks the whole backup first. The database is filled
  * last, in one transaction: before that, a restore that was stopped or killed can be repeated.
  */
-export async function restore([file = '']: string[]): Promise<number> {
+export async function restore([file = '']: string[], output: CommandOutput): Promise<number> {
   const config = readConfig();
   forgetSecrets();
   hideFromOthers();
@@ -50,8 +51,10 @@ export async function restore([file = '']: string[]): Promise<number> {
       await restoreDatabase(backup, database);
       await setAllResting(database.queries);
     });
-    if (header.node_id !== undefined && header.node_id !== data.node_id) console.error(otherMachine(header.node_id));
-    console.log(`The backup of ${header.create_ts} is restored: start "muster serve" with these settings.`);
+    const { create_ts, node_id } = header;
+    if (node_id !== undefined && node_id !== data.node_id) console.error(otherMachine(node_id));
+    const sentence = `The backup of ${create_ts} is restored: start "muster serve" with these settings.`;
+    output.show({ create_ts, machine_id: node_id, is_other_machine: node_id !== data.node_id }, sentence);
   });
 }
 

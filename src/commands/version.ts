@@ -1,6 +1,7 @@
 import { VERSION } from '../platform/version.ts';
+import type { CommandOutput } from './command-output.ts';
 
-export async function version(): Promise<number> {
-  console.log(VERSION);
+export async function version(_: string[], output: CommandOutput): Promise<number> {
+  output.show({ version: VERSION }, VERSION);
   return 0;
 }

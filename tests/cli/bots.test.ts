@@ -94,6 +94,22 @@ test('bots: a lobby that players of a link fill up to its direct maximum is not 
   expect([exit_code, JSON.parse(data).faults]).toEqual([0, []]);
 }, 90_000);
 
+test('bots: lobbies that are closed, and another version that goes live, are no fault while no find seats there', async () => {
+  const bots = await deploy('changing', await Bun.file(ROOM).text());
+  const at = ['--game', 'changing', '--json'];
+  const playing = bots('6', '--for', '8s', '--json');
+  const running = await waitFor(async () => {
+    const { lobbies } = JSON.parse((await bots.run('lobbies', ...at)).data);
+    return lobbies.length > 1 && (lobbies as { lobby_id: string }[]);
+  }, 'lobbies of the bots');
+  for (const { lobby_id } of running) {
+    expect(await bots.run('lobbies', 'close', lobby_id, ...at)).toMatchObject({ exit_code: 0 });
+  }
+  expect(await bots.run('deploy', '--no-check', '--message', 'another')).toMatchObject({ exit_code: 0 });
+  const { exit_code, data } = await playing;
+  expect([exit_code, JSON.parse(data).faults]).toEqual([0, []]);
+}, 90_000);
+
 test('bots: if the limits of one address refuse them, the command says what to do, and fails', async () => {
   await using limited = await openTestService({ MUSTER_LIMITS_SCALE: '1' });
   const files = { 'server.ts': await Bun.file(ROOM).text(), 'muster.yaml': `game: limited\n${PROJECT}` };

@@ -35,3 +35,28 @@ test('--json: commands that change something write one object about it', async (
     expect([args, exit_code, data]).toEqual([args, 0, `${JSON.stringify(answer)}\n`]);
   }
 }, 90_000);
+
+test('--json: a command that fails writes one line of JSON to stderr, with the code and the ray id of a refusal', async () => {
+  const { game_id } = await makeControlledGame(muster);
+  const { run } = await makeProjectFolder(muster, home, { name: 'failing', files: { 'a.txt': '' } });
+  const FAILING: [args: string[], error: object][] = [
+    [
+      ['lobbies', 'close', crypto.randomUUID(), '--game', game_id],
+      { exit_code: 4, message: expect.stringContaining('no lobby') },
+    ],
+    [
+      ['api', 'DELETE', `/cloud/games/${crypto.randomUUID()}/tokens`],
+      {
+        ...{ exit_code: 4, message: expect.any(String), code: expect.stringMatching(/NOT_FOUND$/) },
+        ray_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      },
+    ],
+    [['logs', '--since', 'ever'], { exit_code: 2, message: expect.stringContaining('--since') }],
+    [['status', '--gme', 'a'], { exit_code: 2, message: expect.stringContaining("unknown option '--gme'") }],
+  ];
+  for (const [args, error] of FAILING) {
+    const { exit_code, data, words } = await run(...args, '--json');
+    expect([args, data, JSON.parse(words), exit_code]).toEqual([args, '', { error }, exit_code]);
+    expect(JSON.parse(words).error.exit_code).toBe(exit_code);
+  }
+}, 90_000);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { makeGame } from '../support/game.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { serversOf } from '../support/servers.ts';
@@ -12,6 +12,9 @@ const HOSTILE = 'a\u001b[2J\u001b]0;taken\u0007\u009b31m\u007f\u202eb';
 /** What a terminal would obey. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
+
+/** Empties the line of a terminal. */
+const CLEAR_LINE = '\u001b[K';
 
 const muster = shareService();
 let home: string;
@@ -54,4 +57,25 @@ test('terminal: the error of a hostile service cannot control it, and an answer 
   expect(refused.words).not.toMatch(OBEYED);
   const other = await run('doctor', '--url', address);
   expect([other.exit_code, other.words]).toEqual([1, expect.stringContaining('did not answer as Muster does')]);
+}, 90_000);
+
+test('terminal: work that takes longer than a second is named with its seconds, and the line is removed', async () => {
+  const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
+  const slow = `await Bun.sleep(2_500);\n${await Bun.file(ROOM).text()}`;
+  const project =
+    'game: slow\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}';
+  const files = { 'server.ts': slow, 'muster.yaml': project };
+  const { openIn, run } = await makeProjectFolder(muster, home, { name: 'slow', files });
+  const deploying = openIn(['deploy']);
+  expect(await deploying.exited).toBe(0);
+  const shown = deploying.output().split(`\r${CLEAR_LINE}`);
+  expect(shown).toContainEqual(expect.stringMatching(/^check {4}a lobby of it … [1-9] s$/));
+  expect(shown).toContainEqual(expect.stringMatching(/^check {4}a lobby of it was ready after/));
+  const playing = openIn(['bots', '1', '--for', '3s']);
+  expect(await playing.exited).toBe(0);
+  const counted = /^\d+ seats, \d+ connected, 0 kinds of faults … [1-9] s$/;
+  expect(playing.output().split(`\r${CLEAR_LINE}`)).toContainEqual(expect.stringMatching(counted));
+  // Without a terminal, nothing is shown that is not said.
+  const quiet = await run('bots', '1', '--for', '2s');
+  expect([quiet.exit_code, quiet.words]).toEqual([0, '1 bots play "default" in slow prod for 2s.\n']);
 }, 90_000);

@@ -61,10 +61,11 @@ test('backup: a service with players, from its own PostgreSQL and disk to anothe
   await using bucket = await openSmallS3();
   const elsewhere = { MUSTER_DEMO: 'off', DATABASE_URL: external.url, ...bucket.settings };
   await using second_home = await makeHome(elsewhere);
-  expect(await runOn(second_home, 'restore', folder.file)).toEqual({
-    exit_code: 0,
-    output: expect.stringMatching(RESTORED),
-  });
+  const restoring = await second_home.run({ command: [...commandFor('restore', folder.file), '--json'] });
+  expect([restoring.exit_code, JSON.parse(restoring.output)]).toEqual([
+    0,
+    { create_ts: expect.any(String), machine_id: expect.any(String), is_other_machine: false },
+  ]);
   {
     await using database = openDatabase({ url: external.url }, 1);
     const lobbies = await database.queries.execute(sql`
@@ -106,7 +107,11 @@ test('backup: a service with players, from its own PostgreSQL and disk to anothe
   // A stopped service with an external database and a bucket is backed up by the same command.
   if (!IS_LONG) return;
   const again = join(folder.path, 'again.backup');
-  expect((await runOn(second_home, 'backup', again)).exit_code).toBe(0);
+  const backing_up = await second_home.run({ command: [...commandFor('backup', again), '--json'] });
+  expect([backing_up.exit_code, JSON.parse(backing_up.output)]).toEqual([
+    0,
+    { file: again, bytes: statSync(again).size },
+  ]);
   await using third_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_cluster: true });
   expect(await runOn(third_home, 'restore', again)).toEqual({
     exit_code: 0,

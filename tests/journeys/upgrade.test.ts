@@ -20,6 +20,9 @@ test('upgrade --check: refuses without a database, and says while the service ru
   // The executable's version also names its commit.
   const checked = { exit_code: 0, output: expect.stringMatching(/of Muster \S+, needs no migration/) };
   expect(await home.run(CHECK)).toEqual(checked);
+  const { output } = await home.run({ command: [...CHECK.command, '--json'] });
+  const { version, database_version, ...others } = JSON.parse(output);
+  expect([database_version, others]).toEqual([version, { pending_migrations: 0 }]);
   await stop('SIGTERM');
   expect(await home.run(CHECK)).toEqual(checked);
   expect((await home.run({ command: [...COMMAND, 'upgrade'] })).exit_code).toBe(2);
@@ -27,12 +30,12 @@ test('upgrade --check: refuses without a database, and says while the service ru
 
 test('upgrade --check: counts the migrations that an older database lacks, and refuses a newer one', async () => {
   const { queries } = muster.database;
-  expect(await readUpgrade(muster.database)).toEqual({ release: `Muster ${VERSION}`, pending_count: 0 });
+  expect(await readUpgrade(muster.database)).toEqual({ release: VERSION, pending_count: 0 });
   await queries.execute(sql`create table kept as select * from migrations`);
   try {
     await queries.execute(sql`
       delete from migrations where created_at in (select created_at from kept order by created_at desc limit 2)`);
-    expect(await readUpgrade(muster.database)).toEqual({ release: `Muster ${VERSION}`, pending_count: 2 });
+    expect(await readUpgrade(muster.database)).toEqual({ release: VERSION, pending_count: 2 });
     await queries.execute(sql`insert into migrations (hash, created_at, release) values ('x', 9999999999999, '9.9.9')`);
     const { message } = await rejectionOf(StartError, readUpgrade(muster.database));
     expect(message).toContain('The database was migrated by Muster 9.9.9');

@@ -38,6 +38,21 @@ test('commands: an unknown command or argument exits with 2 and says what to wri
   expect(runs).toEqual(WRONG.map(([, output]) => ({ exit_code: 2, output })));
 });
 
+test('commands of this machine: with --json they write one object, and one line of JSON if they fail', async () => {
+  const failed = (exit_code: number, message: unknown) => ({ exit_code, error: { exit_code, message } });
+  const RUNS: [args: string[], answer: object][] = [
+    [['--version', '--json'], { exit_code: 0, version: expect.stringContaining(manifest.version) }],
+    [['backup', '--json'], failed(2, expect.stringContaining('Write "muster backup FILE"'))],
+    [['restore', 'missing.tar', '--json'], failed(1, expect.stringMatching(/^There is no file .*missing\.tar\.$/))],
+    [['upgrade', '--check', '--json'], failed(1, expect.stringContaining('There is no database in'))],
+    [['status', '--jsn', '--json'], failed(2, expect.stringContaining("unknown option '--jsn'"))],
+  ];
+  for (const [args, answer] of RUNS) {
+    const { exit_code, output } = await run(args);
+    expect([args, { exit_code, ...JSON.parse(output) }]).toEqual([args, answer]);
+  }
+}, 90_000);
+
 describe('a command exits with 1 and one sentence', () => {
   test('if a setting is unknown or invalid', async () => {
     const [unknown, wrong] = await Promise.all([
@@ -147,6 +162,8 @@ describe('commands', () => {
 test('migrate: prepares a new database, and changes nothing in a current one', async () => {
   await using database = await openExternalDatabase();
   const settings = { DATABASE_URL: database.url };
+  const { output } = await run(['migrate', '--json'], settings);
+  expect(JSON.parse(output)).toEqual({ version: expect.stringContaining(manifest.version) });
   const done = { exit_code: 0, output: 'The database is up to date with this release.\n' };
   expect(await run(['migrate'], settings)).toEqual(done);
   expect(await run(['migrate'], settings)).toEqual(done);

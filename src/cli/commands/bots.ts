@@ -1,4 +1,5 @@
 import { ApiCaller } from '../api-caller.ts';
+import { LobbyChecks, type SeenLobby } from '../bots/lobby-checks.ts';
 import { connectTo, type Protocols, type Seat } from '../bots/seat.ts';
 import { countFault, countRefusal, createTally, percentile, type Tally } from '../bots/tally.ts';
 import { readDuration } from '../durations.ts';
@@ -6,6 +7,7 @@ import { EXIT, Failure } from '../failure.ts';
 import { findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
+import { showWhile } from '../progress-line.ts';
 import { type Place, Session, type SharedOptions } from '../session.ts';
 
 interface BotsOptions extends SharedOptions {
@@ -47,11 +49,16 @@ export async function bots(wanted: string, options: BotsOptions): Promise<void> 
   const mode = options.mode ?? (await firstMode(player));
 
   const tally = createTally();
+  const checks = new LobbyChecks();
   const ending = AbortSignal.timeout(duration_ms);
   session.output.say(`${count} bots play "${mode}" in ${game.name_id} ${namespace.name_id} for ${options.for}.`);
   const protocols = await readProtocols(session, place, mode);
-  const playing = Array.from({ length: count }, () => play({ player, mode, protocols, tally, ending }));
-  await Promise.all([...playing, checkLobbies(session, { place, tally, ending })]);
+  const playing = Array.from({ length: count }, () => play({ player, mode, protocols, tally, checks, ending }));
+  const checking = checkLobbies(session, { place, tally, checks, ending });
+  await showWhile(
+    () => `${tally.find_ms.length} seats, ${tally.connected} connected, ${tally.faults.size} kinds of faults`,
+    () => Promise.all([...playing, checking]),
+  );
   show(session, tally);
   if (tally.faults.size > 0) throw new Failure(`Faults: ${[...tally.faults.keys()].join(', ')}.`);
   const limits = Object.keys(LIMITS).filter((code) => tally.refused.has(code));
@@ -87,13 +94,14 @@ interface Play {
   mode: string;
   protocols: Protocols;
   tally: Tally;
+  checks: LobbyChecks;
   ending: AbortSignal;
 }
 
 /** Plays as one bot until the end. */
-async function play({ player, mode, protocols, tally, ending }: Play): Promise<void> {
+async function play({ player, mode, protocols, tally, checks, ending }: Play): Promise<void> {
   while (!ending.aborted) {
-    const seat = await find({ player, mode, tally, ending });
+    const seat = await find({ player, mode, tally, checks, ending });
     if (!seat) {
       await pause(PAUSE_AFTER_REFUSAL_MS, ending);
       continue;
@@ -113,11 +121,13 @@ async function play({ player, mode, protocols, tally, ending }: Play): Promise<v
 }
 
 /** Returns a seat; undefined if the find was refused. */
-async function find({ player, mode, tally, ending }: Omit<Play, 'protocols'>): Promise<Seat | undefined> {
+async function find({ player, mode, tally, checks, ending }: Omit<Play, 'protocols'>): Promise<Seat | undefined> {
   const started = performance.now();
   try {
     const seat = await findSeat<Seat>(player, { body: { game_modes: [mode] }, signal: ending });
     tally.find_ms.push(performance.now() - started);
+    const given = { lobby_id: seat.lobby.lobby_id, token: seat.player.token, mode, began_at: started };
+    for (const fault of checks.addSeat(given)) countFault(tally, fault);
     return seat;
   } catch (error) {
     if (ending.aborted) return undefined;
@@ -129,18 +139,14 @@ async function find({ player, mode, tally, ending }: Omit<Play, 'protocols'>): P
   }
 }
 
-/** Counts lobbies that have more players than any request may seat. */
+/** Looks at the lobbies from time to time, and counts what is wrong with them. */
 async function checkLobbies(
   session: Session,
-  { place, tally, ending }: { place: Place; tally: Tally; ending: AbortSignal },
+  { place, tally, checks, ending }: { place: Place } & Pick<Play, 'tally' | 'checks' | 'ending'>,
 ): Promise<void> {
   while (!ending.aborted) {
-    const { lobbies } = await session.api.get<{
-      lobbies: { lobby_id: string; total_player_count: number; max_players_direct: number }[];
-    }>(paths.live(place));
-    for (const { lobby_id, total_player_count, max_players_direct } of lobbies) {
-      if (total_player_count > max_players_direct) countFault(tally, `an over-filled lobby (${lobby_id})`);
-    }
+    const { lobbies } = await session.api.get<{ lobbies: SeenLobby[] }>(paths.live(place));
+    for (const fault of checks.look(lobbies, performance.now())) countFault(tally, fault);
     await pause(CHECK_EACH_MS, ending);
   }
 }

@@ -1,5 +1,6 @@
 import { readDuration } from '../durations.ts';
 import { environment } from '../environment.ts';
+import { showWhile } from '../progress-line.ts';
 import { goOnInBackground } from '../project/background.ts';
 import { ensureGame, findPlace } from '../project/games.ts';
 import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
@@ -62,7 +63,13 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
       say('Which version is live: muster status');
     });
   }
-  if (is_checked) say(await checkVersion(session, place, version_id));
+  if (is_checked)
+    say(
+      await showWhile(
+        () => 'check    a lobby of it',
+        () => checkVersion(session, place, version_id),
+      ),
+    );
   await switchTo(session, place, version_id);
 
   const old_lobbies = await countOldLobbies(session, place, version_id);

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { environmentWith } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
+import { showWhile } from '../progress-line.ts';
 import { terminal } from '../terminal.ts';
 import type { PackageContent, ServerPackage } from './package.ts';
 import type { Build } from './project-file.ts';
@@ -78,7 +79,10 @@ async function saveImage(builder: Builder, image: string): Promise<PackageConten
   const [saved, compressed] = [join(directory, 'image.tar'), join(directory, 'image.tar.zst')];
   try {
     await run([builder.name, ...builder.save(image, saved)]);
-    await pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(compressed));
+    await showWhile(
+      () => 'build    compressing the image',
+      () => pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(compressed)),
+    );
     await rm(saved);
   } catch (error) {
     await remove();

@@ -1,8 +1,10 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import { EXIT, Failure } from '../failure.ts';
-import { listFiles } from './files.ts';
+import { showWhile } from '../progress-line.ts';
+import { listFiles, type ProjectFile } from './files.ts';
 import { packImage } from './image.ts';
 import type { Build } from './project-file.ts';
 import { readScript } from './script.ts';
@@ -51,17 +53,14 @@ export async function packServer(build: Build): Promise<ServerPackage> {
     throw new Failure('build.path is a directory: say in build.command which program of it to run.', EXIT.wrong_use);
   const { files, secrets } = listFiles(path);
   if (files.length === 0) throw new Failure(`${path} has no files: correct build.path in muster.yaml.`, EXIT.wrong_use);
-  const tar = pack();
-  const packed = buffer(tar);
-  for (const { path: name, file, is_executable } of files) {
-    // A program that was exported on Windows is not executable.
-    const runs = is_executable || name === command[0]?.replace(/^\.\//, '');
-    tar.entry({ name, mode: runs ? 0o755 : 0o644, mtime: new Date(0) }, readFileSync(file));
-  }
-  tar.finalize();
-  const bytes = await packed;
-  const digest = digestOf(bytes, isolation === 'container' ? { command, isolation } : command);
-  const content = await Bun.zstdCompress(bytes);
+  const { digest, content } = await showWhile(
+    () => 'build    packing',
+    async () => {
+      const tar = await packFiles(files, command);
+      const how = isolation === 'container' ? { command, isolation } : command;
+      return { digest: digestOf(tar, how), content: await Bun.zstdCompress(tar) };
+    },
+  );
   const open = async () => inMemory(content);
   return {
     kind: 'archive',
@@ -72,6 +71,18 @@ export async function packServer(build: Build): Promise<ServerPackage> {
     digest,
     ...(isolation && { isolation }),
   };
+}
+
+async function packFiles(files: ProjectFile[], command: string[]): Promise<Uint8Array> {
+  const tar = pack();
+  const packed = buffer(tar);
+  for (const { path: name, file, is_executable } of files) {
+    // A program that was exported on Windows is not executable.
+    const runs = is_executable || name === command[0]?.replace(/^\.\//, '');
+    tar.entry({ name, mode: runs ? 0o755 : 0o644, mtime: new Date(0) }, await readFile(file));
+  }
+  tar.finalize();
+  return await packed;
 }
 
 function inMemory(content: Uint8Array): PackageContent {

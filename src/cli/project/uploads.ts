@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { EXIT, Failure } from '../failure.ts';
 import { showBytes } from '../progress-bar.ts';
+import { showWhile } from '../progress-line.ts';
 import type { Place, Session } from '../session.ts';
 import { type DeployedFiles, listFiles, type ProjectFile } from './files.ts';
 import { packServer, type ServerPackage } from './package.ts';
@@ -51,7 +51,7 @@ interface KnownSite {
 
 /** Returns the site with these files, if the service has one. */
 export async function findSite(session: Session, place: Place, files: ProjectFile[]): Promise<KnownSite | undefined> {
-  return (await listSites(session, place, digestSite(digestFiles(files)))).find(({ complete }) => complete);
+  return (await listSites(session, place, digestSite(await digestFiles(files)))).find(({ complete }) => complete);
 }
 
 /** Returns the sites with the files of a digest, also those that were not sent to the end. */
@@ -80,7 +80,10 @@ export async function sendBuild(session: Session, place: Place, build: Build): P
   }
   await using content = await server.open();
   const { blob } = content;
-  const content_digest = await digestContent(blob);
+  const content_digest = await showWhile(
+    () => 'build    reading it',
+    () => digestContent(blob),
+  );
   const unfinished = listed.find(({ tags }) => tags[CONTENT_TAG] === content_digest);
   const { build_id, parts } = unfinished
     ? { ...unfinished, parts: await findMissing(api, place.game.game_id, unfinished.upload_id) }
@@ -89,7 +92,10 @@ export async function sendBuild(session: Session, place: Place, build: Build): P
   await sendParts(session, { ...transfer, contentOf: () => blob });
   // An unfinished build may have been begun for another namespace, in which only its upload can be completed.
   const path = unfinished ? `/cloud/uploads/${unfinished.upload_id}` : `${buildsOf(place)}/${build_id}`;
-  await completeUpload(() => api.call('POST', `${path}/complete`));
+  await showWhile(
+    () => 'build    the service checks it',
+    () => completeUpload(() => api.call('POST', `${path}/complete`)),
+  );
   output.say(`build    ${server.file_name}, ${sizeOf(blob.size, parts)}`);
   return build_id;
 }
@@ -123,7 +129,7 @@ export async function sendSite(session: Session, place: Place, directory: string
   const { api, output } = session;
   const { files: listed_files, secrets } = listSite(directory);
   saySecrets(session, secrets);
-  const files = digestFiles(listed_files);
+  const files = await digestFiles(listed_files);
   const digest = digestSite(files);
   const listed = await listSites(session, place, digest);
   const known = listed.find(({ complete }) => complete);
@@ -139,7 +145,10 @@ export async function sendSite(session: Session, place: Place, directory: string
   const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const contentOf = (path: string) => Bun.file(places.get(path) ?? '');
   await sendParts(session, { label: 'site    ', parts, total_bytes, contentOf });
-  await completeUpload(() => api.call('POST', `/cloud/uploads/${upload_id}/complete`));
+  await showWhile(
+    () => 'site     the service checks it',
+    () => completeUpload(() => api.call('POST', `/cloud/uploads/${upload_id}/complete`)),
+  );
   const new_count = new Set(parts.map(({ path }) => path)).size;
   output.say(
     `site     ${files.length} ${files.length === 1 ? 'file' : 'files'}, ${new_count} new, ${sizeOf(total_bytes, parts)}`,
@@ -180,11 +189,15 @@ async function digestContent(content: Blob): Promise<string> {
 /** A file of a site, with the digest of its content. */
 type SiteFile = ProjectFile & { sha256: string };
 
-function digestFiles(files: ProjectFile[]): SiteFile[] {
-  return files.map((one) => ({
-    ...one,
-    sha256: new Bun.CryptoHasher('sha256').update(readFileSync(one.file)).digest('hex'),
-  }));
+async function digestFiles(files: ProjectFile[]): Promise<SiteFile[]> {
+  return await showWhile(
+    () => 'site     reading its files',
+    async () => {
+      const digested: SiteFile[] = [];
+      for (const one of files) digested.push({ ...one, sha256: await digestContent(Bun.file(one.file)) });
+      return digested;
+    },
+  );
 }
 
 /** Returns a digest of a site's files. The site's name ends with it. */

@@ -94,24 +94,26 @@ interface Journal {
   entries: { when: number; tag: string }[];
 }
 
-/**
- * Returns the release that migrated the database last, and how many migrations of this release it lacks. Changes nothing.
- * Throws StartError if a newer release has migrated it.
- */
-export async function readUpgrade(database: Database): Promise<{ release: string; pending_count: number }> {
+/** What an upgrade of a database would do. */
+interface Upgrade {
+  /** The release that migrated the database last; undefined if none has, or one that did not leave its version. */
+  release: string | undefined;
+  /** How many migrations of this release the database lacks. */
+  pending_count: number;
+}
+
+/** Says what this release would do to a database. Changes nothing. Throws StartError if a newer one has migrated it. */
+export async function readUpgrade(database: Database): Promise<Upgrade> {
   const folder = findAsset('drizzle');
   return await database.exclusively(LOCKS.migration, async (connection) => {
     await assertNotNewer(connection, { version: VERSION, folder });
     const known = readMigrationFiles({ migrationsFolder: folder });
-    if (!(await hasReleases(connection))) return { release: 'no release', pending_count: known.length };
+    if (!(await hasReleases(connection))) return { release: undefined, pending_count: known.length };
     const [last] = await connection.execute<{ release: string | null; created_at: string }>(
       sql`select release, created_at from migrations order by created_at desc limit 1`,
     );
     const pending = known.filter(({ folderMillis }) => folderMillis > Number(last?.created_at ?? 0));
-    return {
-      release: last?.release == null ? 'an early release' : `Muster ${last.release}`,
-      pending_count: pending.length,
-    };
+    return { release: last?.release ?? undefined, pending_count: pending.length };
   });
 }
 

@@ -1,0 +1,50 @@
+const PAUSE_MS = 100;
+const SECOND_MS = 1_000;
+const MEGABYTE = 1_000_000;
+const CLEAR_LINE = '\r\u001b[K';
+
+/** Whether a line that is not finished is on the terminal. */
+let is_shown = false;
+
+/** One line on stderr that shows how far a command is, if stderr is a terminal. Disposing removes it. */
+export interface Progress extends Disposable {
+  show(text: string): void;
+}
+
+export function openProgress(): Progress {
+  let shown_at = Number.NEGATIVE_INFINITY;
+  return {
+    show(text) {
+      const now = performance.now();
+      if (!process.stderr.isTTY || now - shown_at < PAUSE_MS) return;
+      shown_at = now;
+      is_shown = true;
+      process.stderr.write(`${CLEAR_LINE}${text}`);
+    },
+    [Symbol.dispose]: removeProgress,
+  };
+}
+
+/** Removes the line, if there is one, before something else is written. */
+export function removeProgress(): void {
+  if (is_shown) process.stderr.write(CLEAR_LINE);
+  is_shown = false;
+}
+
+/** Does work, and shows on stderr what it is, with its seconds, if it takes longer than one. */
+export async function showWhile<Result>(what: () => string, work: () => Promise<Result>): Promise<Result> {
+  using progress = openProgress();
+  const started = performance.now();
+  const timer = setInterval(() => {
+    progress.show(`${what()} … ${Math.round((performance.now() - started) / SECOND_MS)} s`);
+  }, SECOND_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+export const megabytes = (bytes: number): string => `${(bytes / MEGABYTE).toFixed(1)} MB`;
+
+export const percent = (part: number, whole: number): string => `${Math.floor((100 * part) / Math.max(whole, 1))} %`;

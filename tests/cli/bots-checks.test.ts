@@ -1,0 +1,62 @@
+import { expect, test } from 'bun:test';
+import { LobbyChecks, type SeenLobby } from '../../src/cli/bots/lobby-checks.ts';
+
+const LOBBY: SeenLobby = {
+  ...{ lobby_id: 'one', lobby_group_name_id: 'duel', is_closed: false, is_outdated: false },
+  ...{ total_player_count: 2, max_players_direct: 2 },
+};
+let tokens = 0;
+const seatAt = (began_at: number, changes: object = {}) => {
+  tokens += 1;
+  return { lobby_id: 'one', token: `token ${tokens}`, mode: 'duel', began_at, ...changes };
+};
+
+test('bots: seats in an open lobby of the wanted mode are right, up to its last seat', () => {
+  const checks = new LobbyChecks();
+  expect(checks.addSeat(seatAt(1))).toEqual([]);
+  expect(checks.addSeat(seatAt(2))).toEqual([]);
+  expect(checks.look([LOBBY], 3)).toEqual([]);
+  expect(checks.look([], 4)).toEqual([]);
+});
+
+test('bots: a lobby with more players than any request may seat is a fault', () => {
+  expect(new LobbyChecks().look([{ ...LOBBY, total_player_count: 3 }], 1)).toEqual(['an over-filled lobby (one)']);
+});
+
+test('bots: one seat for two bots is a fault', () => {
+  const checks = new LobbyChecks();
+  const seat = seatAt(1);
+  expect(checks.addSeat(seat)).toEqual([]);
+  expect(checks.addSeat({ ...seat })).toEqual(['a seat that another bot has (in the lobby one)']);
+});
+
+test('bots: a seat in another game mode is a fault', () => {
+  const checks = new LobbyChecks();
+  checks.addSeat(seatAt(1, { mode: 'race' }));
+  expect(checks.look([LOBBY], 2)).toEqual(['a seat in another game mode (in the lobby one)']);
+});
+
+test.each([
+  [{ is_closed: true }, 'a seat in a lobby that was closed to finds (one)'],
+  [{ is_outdated: true }, 'a seat in a lobby of another version than the live one (one)'],
+])('bots: a seat of a find that began when the lobby was %p is a fault', (shut, fault) => {
+  const checks = new LobbyChecks();
+  const lobby = { ...LOBBY, ...shut };
+  // A find that was under way when the lobby was shut may have been first.
+  checks.addSeat(seatAt(9));
+  expect(checks.look([lobby], 10)).toEqual([]);
+  checks.addSeat(seatAt(9.5));
+  expect(checks.look([lobby], 11)).toEqual([]);
+  checks.addSeat(seatAt(11.5));
+  expect(checks.look([lobby], 12)).toEqual([fault]);
+  expect(checks.look([lobby], 13)).toEqual([]);
+});
+
+test('bots: a seat in a lobby that was opened again is right', () => {
+  const checks = new LobbyChecks();
+  checks.look([{ ...LOBBY, is_closed: true }], 1);
+  checks.addSeat(seatAt(2));
+  expect(checks.look([LOBBY], 3)).toEqual([]);
+  checks.addSeat(seatAt(4));
+  expect(checks.look([{ ...LOBBY, is_closed: true }], 5)).toEqual([]);
+});
