@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { find, makeControlledGame } from '../support/game-server.ts';
+import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { shareService } from '../support/suite.ts';
+import { openTerminal, waitForOutput } from '../support/terminal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+/** How an interactive shell without a configuration starts, and what loads the completion in it. */
+const SHELLS = {
+  bash: { start: ['bash', '--norc', '-i'], load: 'source <(muster complete bash)' },
+  zsh: { start: ['zsh', '-f', '-i'], load: 'autoload -U compinit && compinit -u -D && source <(muster complete zsh)' },
+  fish: { start: ['fish', '--no-config', '-i'], load: 'muster complete fish | source' },
+};
+const TAB = '\t';
+/** Empties the line that is typed. */
+const CTRL_U = '\x15';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is what the shell prints to go back
+const WRITTEN_OVER = /.\x08/g;
+
+const muster = shareService();
+let home: string;
+let environment: Record<string, string>;
+let lobby_id: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'muster-completion-'));
+  const program = join(home, 'muster');
+  await Bun.write(program, `#!/bin/sh\nexec ${COMMAND.map((word) => Bun.$.escape(word)).join(' ')} "$@"\n`);
+  await chmod(program, 0o755);
+  const game = await makeControlledGame(muster);
+  lobby_id = (await find(muster, game)).body.lobby.lobby_id;
+  environment = {
+    ...{ PATH: `${home}:${process.env.PATH}`, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), TERM: 'xterm' },
+    ...{ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token, MUSTER_GAME: game.game_id },
+  };
+}, 90_000);
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+const missing = Object.keys(SHELLS).filter((shell) => Bun.which(shell) === null);
+if (missing.length > 0) console.log(`Not tried, because they are not installed: completions of ${missing.join(', ')}.`);
+
+test('completion: the shells are there where CI requires them', () => {
+  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(missing).toEqual([]);
+});
+
+for (const [shell, { start, load }] of Object.entries(SHELLS)) {
+  test.skipIf(missing.includes(shell))(
+    `completion: in ${shell}, a press of the tab key completes commands and the id of a lobby`,
+    async () => {
+      const terminal = openTerminal(start, environment, { cwd: home });
+      // The shell echoes the line, so what it prints is not in it as one word.
+      terminal.write(`${load}; echo is_"loaded"\r`);
+      await waitForOutput(terminal, 'is_loaded');
+      terminal.write(`muster lobb${TAB}`);
+      await waitFor(() => shownBy(terminal.output()).includes('muster lobbies'), 'the command');
+      // The service may be too slow for the shell once: the key is pressed until the id is there.
+      await waitFor(async () => {
+        terminal.write(`${CTRL_U}muster lobbies show ${TAB}`);
+        await Bun.sleep(1_000);
+        return shownBy(terminal.output()).includes(lobby_id);
+      }, `the id of the lobby in:\n${terminal.output()}`);
+      terminal.write(`${CTRL_U}exit\r`);
+      await terminal.exited;
+    },
+    90_000,
+  );
+}
+
+/** Returns what a terminal printed, without its control sequences and without what was written over. */
+function shownBy(output: string): string {
+  return Bun.stripANSI(output).replace(WRITTEN_OVER, '');
+}
