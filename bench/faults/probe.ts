@@ -30,23 +30,23 @@ export interface Probe extends AsyncDisposable {
 }
 
 export async function startProbe(): Promise<Probe> {
-  let hear: (what: ProbeReport) => void = () => {};
-  const heard = () =>
+  let onReport: (what: ProbeReport) => void = () => {};
+  const nextReport = () =>
     new Promise<ProbeReport>((resolve) => {
-      hear = resolve;
+      onReport = resolve;
     });
-  const first = heard();
+  const first = nextReport();
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'probe-process.ts')], {
     stdout: 'inherit',
     stderr: 'inherit',
     serialization: 'json',
-    ipc: (what: ProbeReport) => hear(what),
+    ipc: (what: ProbeReport) => onReport(what),
   });
   const ended = child.exited.then(() => Promise.reject(new Error('the probe has ended')));
   ended.catch(() => {});
   await Promise.race([first, ended]);
   async function ask(order: ProbeOrder): Promise<ProbeReport> {
-    const answer = heard();
+    const answer = nextReport();
     child.send(order);
     return await Promise.race([answer, ended]);
   }

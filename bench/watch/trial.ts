@@ -70,8 +70,8 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
   const load = await startLoad(way === 'sockets' ? 'listeners' : 'pollers');
   keepApart(server.pid, load.pid);
   const groups = Array.from({ length: scenario.topics }, (_, topic): Group => {
-    const door = way === 'sockets' ? server.watch(scenario, topic) : server.poll(scenario, topic);
-    return { ...door, count: watchers };
+    const watching = way === 'sockets' ? server.watch(scenario, topic) : server.poll(scenario, topic);
+    return { ...watching, count: watchers };
   });
   const { port, dialect } = server;
   const before = residentBytes(server.pid);

@@ -22,11 +22,11 @@ const pageOf = (api_url: string) => `<!doctype html><title>waiting</title><scrip
   const answer = await fetch('${api_url}/matchmaker/lobbies/find', { method: 'POST', body });
   const { ports: { web }, player } = await answer.json();
   const socket = new WebSocket(\`\${web.is_tls ? 'wss' : 'ws'}://\${web.host}/socket?player_token=\${player.token}\`);
-  const heard = [];
+  const received = [];
   socket.onmessage = ({ data }) => {
-    heard.push(data);
-    if (heard.length === 1) socket.send('a move');
-    else document.title = JSON.stringify({ heard, url: socket.url.split('?')[0] });
+    received.push(data);
+    if (received.length === 1) socket.send('a move');
+    else document.title = JSON.stringify({ received, url: socket.url.split('?')[0] });
   };
   socket.onclose = ({ code }) => { document.title = 'closed ' + code; };
 </script>`;
@@ -58,9 +58,9 @@ test.skipIf(WITHOUT_BROWSER !== undefined)(
     const page = await browser.context.newPage();
     await page.goto(`https://${its_game.name_id}.sites.localhost:${https_port}/`);
     await page.waitForFunction('document.title !== "waiting"');
-    const { heard, url } = JSON.parse(await page.title());
-    expect(['hello 127.0.0.1', 'hello ::1']).toContain(heard[0]);
-    expect(heard[1]).toBe('a move');
+    const { received, url } = JSON.parse(await page.title());
+    expect(['hello 127.0.0.1', 'hello ::1']).toContain(received[0]);
+    expect(received[1]).toBe('a move');
     expect(url).toMatch(new RegExp(`^wss://[0-9a-f-]{36}-web\\.servers\\.localhost:${https_port}/socket$`));
 
     const list = async () =>

@@ -89,10 +89,10 @@ describe('watch.answer', () => {
     await incrementWord(node, name);
     await next;
     const { reads } = words;
-    const heard: (number | undefined)[] = [];
-    const unsubscribe = node.feed.subscribe(`word:${name}`, (version) => heard.push(version));
+    const received: (number | undefined)[] = [];
+    const unsubscribe = node.feed.subscribe(`word:${name}`, (version) => received.push(version));
     await incrementWord(node, name);
-    await waitFor(() => heard.includes(2), 'the change to arrive');
+    await waitFor(() => received.includes(2), 'the change to arrive');
     expect(await isWaiting(new Promise(() => {}))).toBe(true);
     expect(words.reads).toBe(reads);
     unsubscribe();

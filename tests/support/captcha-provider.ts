@@ -45,8 +45,8 @@ export async function openCaptchaProvider() {
   const asked: { path: string; form: Record<string, string> }[] = [];
   const seen = new Set<string>();
 
-  function answer(socket: Socket, heard: string): void {
-    const [head = '', body = ''] = heard.split('\r\n\r\n');
+  function answer(socket: Socket, received: string): void {
+    const [head = '', body = ''] = received.split('\r\n\r\n');
     const form = new URLSearchParams(body);
     asked.push({ path: head.split(' ')[1] ?? '', form: Object.fromEntries(form) });
     const captcha = form.get('response') ?? '';
@@ -55,19 +55,19 @@ export async function openCaptchaProvider() {
     if (hostile) {
       hostile.serve(socket);
       // Hostile targets wait for a request, which has come already.
-      socket.emit('data', Buffer.from(heard, 'latin1'));
+      socket.emit('data', Buffer.from(received, 'latin1'));
     } else if (name === 'lost' && !seen.has(captcha)) socket.destroy();
     else socket.end((name === 'lost' ? yes : (SAID[name] ?? (() => no('invalid-input-response'))))(form as never));
     seen.add(captcha);
   }
 
   const listener = await listenAt('127.0.0.1', (socket) => {
-    let heard = '';
+    let received = '';
     const listen = (piece: Buffer) => {
-      heard += piece.toString('latin1');
-      if (!isWhole(heard)) return;
+      received += piece.toString('latin1');
+      if (!isWhole(received)) return;
       socket.off('data', listen);
-      answer(socket, heard);
+      answer(socket, received);
     };
     socket.on('data', listen);
   });

@@ -6,7 +6,7 @@ export interface Listener extends AsyncDisposable {
   /** The number of connections. */
   readonly connections: number;
   /** The received text of each connection, in the order of their opening. */
-  readonly heard: string[];
+  readonly received: string[];
 }
 
 /** Listens at an address, by default on a free port. Calls back with each connection. */
@@ -16,18 +16,18 @@ export async function listenAt(
   wanted_port = 0,
 ): Promise<Listener> {
   const open = new Set<Socket>();
-  const heard: string[] = [];
+  const received: string[] = [];
   let connections = 0;
   const server = createServer((socket) => {
     const index = connections;
     connections += 1;
-    heard[index] = '';
+    received[index] = '';
     open.add(socket);
     socket.on('close', () => open.delete(socket));
     // Does not wait for abandoned sockets.
     socket.on('error', () => socket.destroy());
     socket.on('data', (piece) => {
-      heard[index] += piece.toString('latin1');
+      received[index] += piece.toString('latin1');
     });
     serve(socket);
   });
@@ -42,7 +42,7 @@ export async function listenAt(
     get connections() {
       return connections;
     },
-    heard,
+    received,
     async [Symbol.asyncDispose]() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const socket of open) socket.destroy();
@@ -52,8 +52,8 @@ export async function listenAt(
 }
 
 /** Returns whether a request is complete: its headers, and a body of the announced length. */
-export function isWhole(heard: string): boolean {
-  const [head = '', ...rest] = heard.split('\r\n\r\n');
+export function isWhole(received: string): boolean {
+  const [head = '', ...rest] = received.split('\r\n\r\n');
   const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
   return rest.length > 0 && rest.join('\r\n\r\n').length >= length;
 }
@@ -64,13 +64,13 @@ export function answerWith(text: string): (socket: Socket) => void {
 }
 
 /** Calls back with each connection once its request is complete. */
-export function onRequest(act: (socket: Socket, heard: string) => void): (socket: Socket) => void {
+export function onRequest(act: (socket: Socket, received: string) => void): (socket: Socket) => void {
   return (socket) => {
-    let heard = '';
+    let received = '';
     socket.on('data', (piece) => {
-      const was_whole = isWhole(heard);
-      heard += piece.toString('latin1');
-      if (!was_whole && isWhole(heard)) act(socket, heard);
+      const was_whole = isWhole(received);
+      received += piece.toString('latin1');
+      if (!was_whole && isWhole(received)) act(socket, received);
     });
   };
 }

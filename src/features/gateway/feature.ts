@@ -35,7 +35,7 @@ export function openGateway(dependencies: Dependencies): Feature<Gateway & Async
       drain,
       async [Symbol.asyncDispose]() {
         gateway[Symbol.dispose]();
-        await presence.settle();
+        await presence.reportNow();
         await storing.store();
       },
     },

@@ -137,6 +137,6 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
       return loop;
     },
     /** Reports the connections that ended last, when the service stops. */
-    settle: (): Promise<number> => report(),
+    reportNow: (): Promise<number> => report(),
   };
 }

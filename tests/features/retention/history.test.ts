@@ -207,14 +207,14 @@ describe('history:', () => {
     const { lobby_ids, server_ids } = await copy(shifted(MONTH_AGO, -1));
     await using feed = await openFeed(database, { emit() {} }, NEVER_MS);
     const watched = [`lobby:${lobby_ids[0]}`, `seats:${lobby_ids[0]}`, `server:${server_ids[0]}`];
-    const heard = new Set<string>();
+    const received = new Set<string>();
     for (const topic of watched) {
       feed.subscribe(topic, (version) => {
-        if (version === 0) heard.add(topic);
+        if (version === 0) received.add(topic);
       });
     }
     await removeHistory(database, MONTH_AGO);
-    await waitFor(() => heard.size === watched.length, 'all watchers to be notified');
+    await waitFor(() => received.size === watched.length, 'all watchers to be notified');
   });
 
   test('its days are a setting: 0 days keep everything', async () => {

@@ -169,9 +169,9 @@ describe('following the log of a server', () => {
     await servers.lines(server_id, 1);
     const { index } = (await servers.log(server_id)).body.watch;
     const all = Array.from({ length: 30 }, () => servers.log(server_id, 'std_out', index));
-    await say(server_id, 'heard\n');
-    const heard = await Promise.all(all);
-    expect(new Set(heard.map(({ body }) => textOf(body.lines).join()))).toEqual(new Set(['heard']));
+    await say(server_id, 'received\n');
+    const received = await Promise.all(all);
+    expect(new Set(received.map(({ body }) => textOf(body.lines).join()))).toEqual(new Set(['received']));
   });
 });
 

@@ -80,7 +80,7 @@ describe('a request', () => {
   test('has the given headers, the host of the target, and little else', async () => {
     await using target = await listenAt('127.0.0.1', answerWith(answerText(204)));
     await outbound.post(addressOf(target), { ...REQUEST, headers: { 'X-Key': 'value', 'User-Agent': 'mine' } });
-    const [head = '', body] = (target.heard[0] ?? '').split('\r\n\r\n');
+    const [head = '', body] = (target.received[0] ?? '').split('\r\n\r\n');
     const [line, ...headers] = head.split('\r\n');
     expect(line).toBe('POST /check?game=1 HTTP/1.1');
     expect(headers.map((header) => header.toLowerCase()).sort()).toEqual([

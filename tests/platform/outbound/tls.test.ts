@@ -7,11 +7,11 @@ import { answerText, answerWith, listenAt } from '../../support/listener.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 10_000, answer_bytes_max: 0 };
-const asked: { server_name: TLSSocket['servername']; heard: string }[] = [];
+const asked: { server_name: TLSSocket['servername']; received: string }[] = [];
 const server = createServer({ key: CERTIFICATE_KEY, cert: CERTIFICATE }, (socket) => {
   socket.on('error', () => socket.destroy());
   socket.on('data', (piece) => {
-    asked.push({ server_name: socket.servername, heard: piece.toString() });
+    asked.push({ server_name: socket.servername, received: piece.toString() });
     socket.end(answerText(200));
   });
 });
@@ -35,7 +35,7 @@ describe('outbound over https', () => {
   test('connects to the checked address and verifies the certificate for the name', async () => {
     expect((await outbound.post(`https://verify.example:${port}/x`, REQUEST)).status).toBe(200);
     expect(asked.at(-1)?.server_name).toBe('verify.example');
-    expect(asked.at(-1)?.heard).toContain(`host: verify.example:${port}\r\n`);
+    expect(asked.at(-1)?.received).toContain(`host: verify.example:${port}\r\n`);
   });
 
   test('accepts a certificate for an address', async () => {

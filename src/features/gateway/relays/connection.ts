@@ -85,12 +85,12 @@ export class Connection {
 
   drainClient(): void {
     this.#to_client?.drain();
-    this.#settle();
+    this.#closeIfDone();
   }
 
   endClient(): void {
     this.#to_server.end();
-    this.#settle();
+    this.#closeIfDone();
   }
 
   closeClient(): void {
@@ -123,14 +123,14 @@ export class Connection {
   #serverHandlers(): SocketHandler<undefined> {
     const end = () => {
       this.#to_client?.end();
-      this.#settle();
+      this.#closeIfDone();
     };
     return {
       open: (server) => this.#attach(server),
       data: (_, bytes) => this.#answer(bytes),
       drain: () => {
         this.#to_server.drain();
-        this.#settle();
+        this.#closeIfDone();
       },
       end,
       close: () => {
@@ -165,7 +165,7 @@ export class Connection {
   }
 
   /** Closes both sides once nothing is left to pass on. */
-  #settle(): void {
+  #closeIfDone(): void {
     const is_sent = this.#to_server.is_done;
     const is_answered = this.#to_client?.is_done ?? false;
     const is_client_gone = this.#is_client_closed && (is_sent || !this.#server);

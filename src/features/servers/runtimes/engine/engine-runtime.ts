@@ -77,7 +77,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   let failing_since: Date | undefined;
   let notify = () => {};
 
-  const learnFacts = async () => (facts ??= await readEngineFacts(client));
+  const readFacts = async () => (facts ??= await readEngineFacts(client));
   const running = (server_id: string): Started => ({ is: 'running', identity: writeEngineIdentity(server_id), host });
   const pending = (server_id: string): Started => ({
     ...{ is: 'pending', identity: writeEngineIdentity(server_id), reason: SETTING_UP },
@@ -125,7 +125,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   async function launch(order: StartOrder, signal: AbortSignal): Promise<void> {
     const { server_id } = order;
     const image = await readImage(order.build);
-    const { is_podman, has_swap_limit, isolation } = await learnFacts();
+    const { is_podman, has_swap_limit, isolation } = await readFacts();
     if (is_isolation_required) assertIsolated(isolation);
     const image_id = await images.ensure(order.build, signal);
     const network = await networks.ensure({ is_podman });
@@ -236,7 +236,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     if (!folders.has(server_id)) return true;
     try {
       if (!(await containers.find(server_id))?.is_running) return true;
-      if (!(await containers.hasProgram(server_id, await learnFacts()))) return false;
+      if (!(await containers.hasProgram(server_id, await readFacts()))) return false;
       await containers.signal(server_id, 'SIGTERM');
       return true;
     } catch (error) {
@@ -282,7 +282,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   }
 
   // Known before the first start, if the engine runs already.
-  learnFacts().catch(() => {});
+  readFacts().catch(() => {});
 
   return {
     kinds: ['docker_image', 'oci_bundle'],
