@@ -74,7 +74,8 @@ async function measureContainers(program: Program): Promise<Goal[]> {
   const game = await makeImageGame(program, QUIET_SOURCE);
   const find = async () =>
     await program.api.ok('POST', '/matchmaker/lobbies/find', {
-      ...{ token: game.public_token, body: { game_modes: ['default'] } },
+      token: game.public_token,
+      body: { game_modes: ['default'] },
     });
   const inside: Samples = { name: 'a server in a container, found by a player', milliseconds: [] };
   for (let round = -WARM_UP; round < STARTS; round += 1) {

@@ -75,7 +75,9 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
 
   const identities = add(
     openIdentities({
-      ...{ ...base, refresh_key: await keyOf('refresh'), public_url },
+      ...base,
+      refresh_key: await keyOf('refresh'),
+      public_url,
       groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
       listedInGroups: (tx, identity_ids) => groups.listed(tx, identity_ids),
       leaveGroups: (identity_id) => groups.leaveAll(identity_id),
@@ -86,7 +88,9 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
   );
   const groups: Groups = add(
     openGroups({
-      ...{ ...base, identities, public_url },
+      ...base,
+      identities,
+      public_url,
       revokeTokensOf: (tx, group_id) => games.revokeTokensOf(tx, group_id),
     }),
   );
@@ -100,7 +104,15 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
   const base_image = has_base_image ? await openBaseImage({ file, directory }) : undefined;
   const builds = add(
     openBuilds({
-      ...{ ...base, uploads, links, transfers, space, available: runtime, directory, base_image, ...config.builds },
+      ...base,
+      uploads,
+      links,
+      transfers,
+      space,
+      available: runtime,
+      directory,
+      base_image,
+      ...config.builds,
       buildsInUse: () => servers.buildsOn(node_id),
     }),
   );
@@ -108,38 +120,47 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
   const versions = add(openVersions({ ...base, builds, sites, datacenters, shared_captcha_keys, outbound_allow }));
   const namespaces: Namespaces = add(
     openNamespaces({
-      ...{
-        ...base,
-        versions,
-        public_url,
-        local_url,
-        host,
-        own_hosts,
-        server_host,
-        sites_domain,
-        servers_domain,
-        ...config.domains,
-      },
+      ...base,
+      versions,
+      public_url,
+      local_url,
+      host,
+      own_hosts,
+      server_host,
+      sites_domain,
+      servers_domain,
+      ...config.domains,
       admitToken: (caller, game_id) => games.admitToken(caller, game_id),
     }),
   );
   const games: Games = add(
     openGames({
-      ...{ ...base, identities, groups, namespaces, versions, datacenters, public_url, sites_domain },
+      ...base,
+      identities,
+      groups,
+      namespaces,
+      versions,
+      datacenters,
+      public_url,
+      sites_domain,
       countPlayers: () => lobbies.countPlayers(),
       findShare: (share_id) => shares.find(share_id),
     }),
   );
   const shares: Shares = add(
     openShares({
-      ...{ ...base, public_url },
+      ...base,
+      public_url,
       admitToken: (caller, game_id) => games.admitToken(caller, game_id),
       namespaceOfLobby: (lobby) => lobbies.namespaceOf(lobby),
     }),
   );
   const audit = add(
     openAudit({
-      ...{ ...base, identities, groups, audit_days: config.audit_days },
+      ...base,
+      identities,
+      groups,
+      audit_days: config.audit_days,
       gameOfUpload: async (upload_id) => (await uploads.get(upload_id)).game_id ?? undefined,
       namespaceOfLobby: (lobby) => lobbies.namespaceOf(lobby),
     }),
@@ -157,7 +178,9 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
   const { datacenter_id } = await datacenters.register(datacenter);
   const machines = add(
     await openMachines({
-      ...{ ...base, ...config.machines, signal },
+      ...base,
+      ...config.machines,
+      signal,
       own: { node_id, datacenter_id, name: hostname(), place: data.place, data_directory: data.path },
       endServersOf: (tx, lost_node_id) => servers.giveUpWith(tx, lost_node_id),
       requireAdministrator: (caller) => identities.requireAdministrator(caller),
@@ -172,15 +195,32 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
   );
   const bootstrap = add(
     await openBootstrap({
-      ...{ ...base, identities, groups, games, namespaces, versions, uploads, builds, with_demo: config.demo },
-      ...{ public_url, server_host, sites_domain, shared_captcha_keys, version: VERSION },
+      ...base,
+      identities,
+      groups,
+      games,
+      namespaces,
+      versions,
+      uploads,
+      builds,
+      with_demo: config.demo,
+      public_url,
+      server_host,
+      sites_domain,
+      shared_captcha_keys,
+      version: VERSION,
     }),
   );
 
   const traffic = createTraffic({ limits, bytes_a_minute: config.bytes_a_minute });
   const relays = opened.use(
     createRelays({
-      ...{ certificates, events, servers_domain, limits, server_host, traffic },
+      certificates,
+      events,
+      servers_domain,
+      limits,
+      server_host,
+      traffic,
       proxy_protocol: config.relay_proxy_protocol,
       evict: (port) => evictFromPort({ events, runtime, records: { database, clock, node: { node_id } } }, port),
     }),
@@ -189,18 +229,16 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
   const { groupsOf } = games;
   const servers: Servers = add(
     openServers({
-      ...{
-        ...base,
-        builds,
-        datacenters,
-        runtime,
-        node,
-        groupsOf,
-        addressOf,
-        relays,
-        machines,
-        isSpaceLow: storage.database_space.isLow,
-      },
+      ...base,
+      builds,
+      datacenters,
+      runtime,
+      node,
+      groupsOf,
+      addressOf,
+      relays,
+      machines,
+      isSpaceLow: storage.database_space.isLow,
       disk_max: config.servers.disk_max,
     }),
   );
@@ -210,41 +248,58 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
 
   const captcha = add(
     openCaptcha({
-      ...{ ...base, namespaces, versions, key: await keyOf('captcha') },
-      ...{ public_url, shared_captcha_keys, ...config.captcha },
+      ...base,
+      namespaces,
+      versions,
+      key: await keyOf('captcha'),
+      public_url,
+      shared_captcha_keys,
+      ...config.captcha,
       // Separate bulkheads, so that slow verification servers of games do not delay captchas.
       outbound: createOutbound({ allowed_private: [], onBreak }),
     }),
   );
   const verification = createVerification({
-    ...{ clock, ip_database, verification_timeout_ms: config.verification_timeout_ms },
+    clock,
+    ip_database,
+    verification_timeout_ms: config.verification_timeout_ms,
     outbound: createOutbound({ allowed_private: outbound_allow, onBreak }),
   });
   const counters = add(openCounters({ ...base, countLobbies: () => lobbies.countByNamespace() }));
   const lobbies: Lobbies = add(
     openLobbies({
-      ...{
-        ...base,
-        captcha,
-        namespaces,
-        versions,
-        datacenters,
-        servers,
-        machines,
-        verification,
-        address_classes,
-        counters,
-        node_id,
-        addressOf,
-      },
-      ...{ own_region: datacenter.slug, request_timeout_ms: config.request_timeout_ms, ...config.lobbies },
+      ...base,
+      captcha,
+      namespaces,
+      versions,
+      datacenters,
+      servers,
+      machines,
+      verification,
+      address_classes,
+      counters,
+      node_id,
+      addressOf,
+      own_region: datacenter.slug,
+      request_timeout_ms: config.request_timeout_ms,
+      ...config.lobbies,
     }),
   );
   const gateway = opened.use(
     add(
       openGateway({
-        ...{ ...base, servers, lobbies, machines, node_id, datacenter_id, servers_domain, relays, traffic },
-        ...{ drain_ms: config.drain_ms, limits, requests_max: config.gateway_requests_max },
+        ...base,
+        servers,
+        lobbies,
+        machines,
+        node_id,
+        datacenter_id,
+        servers_domain,
+        relays,
+        traffic,
+        drain_ms: config.drain_ms,
+        limits,
+        requests_max: config.gateway_requests_max,
         has_remote_servers: runtime.has_remote_servers ?? false,
       }),
     ),

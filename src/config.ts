@@ -393,7 +393,9 @@ function readKubernetes(settings: Settings): KubernetesConfig | undefined {
     throw new StartError('MUSTER_RELAYS is "all", but servers in Kubernetes have no relays: remove one of the two.');
   }
   return {
-    ...{ place, image, host },
+    place,
+    image,
+    host,
     namespace: settings.MUSTER_KUBERNETES_NAMESPACE,
     port: settings.MUSTER_KUBERNETES_PORT,
   };

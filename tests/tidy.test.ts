@@ -126,6 +126,15 @@ describe('the house is tidy', () => {
     expect(files.filter((path) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.d)?\.tsx?$/.test(basename(path)))).toEqual([]);
   });
 
+  test('objects are written out: no object literal is spread into another one', () => {
+    const spreads = files.flatMap((path) =>
+      read(path)
+        .split('\n')
+        .flatMap((line, index) => (/^\s*\.\.\.\{/.test(line) ? [`${path}:${index + 1}`] : [])),
+    );
+    expect(spreads).toEqual([]);
+  });
+
   test('comments, messages and docs are in plain English', () => {
     const own = relative(ROOT, import.meta.path);
     const pages = ['docs/**/*.md', 'bench/*.md', '*.md'].flatMap(listFiles);

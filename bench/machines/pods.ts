@@ -74,8 +74,15 @@ async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<Start
   const address = 'http://127.0.0.1:8080';
   const runtime = opened.use(
     await openKubernetesRuntime({
-      ...{ client: lab.client, namespace: NAMESPACE, machine_id: crypto.randomUUID(), image: IMAGE, pod_port },
-      ...{ api_url: address, api_url_for_pods: address, disk_max: undefined, onLost() {} },
+      client: lab.client,
+      namespace: NAMESPACE,
+      machine_id: crypto.randomUUID(),
+      image: IMAGE,
+      pod_port,
+      api_url: address,
+      api_url_for_pods: address,
+      disk_max: undefined,
+      onLost() {},
     }),
   );
   return (count) => startByMuster(runtime, build, count);

@@ -68,7 +68,10 @@ async function measureRound(
     per_second: sumOf(called.map((one) => one.answered / one.seconds)),
     p50_ms: middleOf(called.map(({ p50_ms }) => p50_ms)),
     p99_ms: Math.max(...called.map(({ p99_ms }) => p99_ms)),
-    ...{ thread: perFind('thread'), rest: perFind('rest'), database: perFind('database'), load: perFind('load') },
+    thread: perFind('thread'),
+    rest: perFind('rest'),
+    database: perFind('database'),
+    load: perFind('load'),
   };
 }
 

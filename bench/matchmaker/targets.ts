@@ -73,8 +73,13 @@ export async function measureCalls(
   if (Object.keys(failures).length > 0) throw new Error(`${calls.path} answered ${JSON.stringify(failures)}`);
   return {
     per_second: answered / seconds,
-    ...{ p50_ms, p99_ms, answers },
-    ...{ thread: thread / answered, rest: rest / answered, database: database / answered, load: load / answered },
+    p50_ms,
+    p99_ms,
+    answers,
+    thread: thread / answered,
+    rest: rest / answered,
+    database: database / answered,
+    load: load / answered,
   };
 }
 

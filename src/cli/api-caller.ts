@@ -69,7 +69,9 @@ export class ApiCaller {
       method,
       ...(this.token !== undefined && { headers: { authorization: `Bearer ${this.token}` } }),
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...{ signal, timeout_ms: TIMEOUT_MS, attempts_max: method === 'GET' ? attempts_max : 1 },
+      signal,
+      timeout_ms: TIMEOUT_MS,
+      attempts_max: method === 'GET' ? attempts_max : 1,
     });
   }
 

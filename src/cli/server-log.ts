@@ -88,7 +88,9 @@ async function readPage(api: ApiCaller, { path, stream, grep, since, index, sign
   const attempts_max = index === undefined ? undefined : FOLLOW_ATTEMPTS_MAX;
   const page = await api.get<LogPage>(`${path}/logs`, { query, signal, attempts_max });
   const lines = page.lines.map((line, at) => ({
-    ...{ ts: page.timestamps[at] ?? '', stream, text: Buffer.from(line, 'base64').toString() },
+    ts: page.timestamps[at] ?? '',
+    stream,
+    text: Buffer.from(line, 'base64').toString(),
   }));
   return { stream, lines, index: page.watch.index };
 }
@@ -143,7 +145,8 @@ async function waitForEnd(api: ApiCaller, { path, signal }: LogToRead): Promise<
   for (let index: string | undefined; ; ) {
     const { end, watch } = await api.get<{ end?: ServerEnd; watch: { index: string } }>(`${path}/end`, {
       query: { watch_index: index },
-      ...{ signal, attempts_max: FOLLOW_ATTEMPTS_MAX },
+      signal,
+      attempts_max: FOLLOW_ATTEMPTS_MAX,
     });
     if (end) return end;
     ({ index } = watch);

@@ -2,8 +2,12 @@ import { expect, test } from 'bun:test';
 import { LobbyChecks, type SeenLobby } from '../../src/cli/bots/lobby-checks.ts';
 
 const LOBBY: SeenLobby = {
-  ...{ lobby_id: 'one', lobby_group_name_id: 'duel', is_closed: false, is_outdated: false },
-  ...{ total_player_count: 2, max_players_direct: 2 },
+  lobby_id: 'one',
+  lobby_group_name_id: 'duel',
+  is_closed: false,
+  is_outdated: false,
+  total_player_count: 2,
+  max_players_direct: 2,
 };
 let tokens = 0;
 const seatAt = (began_at: number, changes: object = {}) => {

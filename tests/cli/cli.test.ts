@@ -30,7 +30,11 @@ interface Run {
 function start(args: string[], { env = {}, stdin = '' }: Run = {}) {
   const own = { PATH: process.env.PATH ?? '', HOME: home, XDG_CONFIG_HOME: join(home, 'config'), ...env };
   return Bun.spawn([...COMMAND, ...args], {
-    ...{ cwd: home, env: own, stdin: new Blob([stdin]), stdout: 'pipe', stderr: 'pipe' },
+    cwd: home,
+    env: own,
+    stdin: new Blob([stdin]),
+    stdout: 'pipe',
+    stderr: 'pipe',
   });
 }
 

@@ -33,8 +33,13 @@ beforeAll(async () => {
   const game = await makeControlledGame(muster);
   lobby_id = (await find(muster, game)).body.lobby.lobby_id;
   environment = {
-    ...{ PATH: `${home}:${process.env.PATH}`, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), TERM: 'xterm' },
-    ...{ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token, MUSTER_GAME: game.game_id },
+    PATH: `${home}:${process.env.PATH}`,
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, 'config'),
+    TERM: 'xterm',
+    MUSTER_URL: muster.config.public_url,
+    MUSTER_TOKEN: muster.administrator_token,
+    MUSTER_GAME: game.game_id,
   };
 }, 90_000);
 afterAll(() => rm(home, { recursive: true, force: true }));

@@ -82,7 +82,8 @@ test('config: a valid file is accepted and shown, and fits the schema that edito
     'game: right\nsite: public\nbuild: {path: server.ts}\nmatchmaker:\n  game_modes:\n    default:\n  docker: {ports: {a: {port: 80}}}\n';
   const { run } = await makeFolder('right', { 'muster.yaml': yaml, 'server.ts': '', 'public/a.html': '' });
   expect(await run('config', 'check')).toEqual({
-    ...{ exit_code: 0, words: '' },
+    exit_code: 0,
+    words: '',
     data: 'muster.yaml is valid: game right, server server.ts, site public\n',
   });
   const shown = parse((await run('config', 'show')).data);

@@ -39,7 +39,9 @@ const adviceOf = (findings: Found['findings'], text: string) =>
 
 test('doctor: names a domain and sites without an address, and an address without TLS', async () => {
   await using muster = await openTestService({
-    ...{ MUSTER_PORT: String(PORT), MUSTER_PUBLIC_URL: `http://${NOWHERE}`, MUSTER_SITES_DOMAIN: 'sites.invalid' },
+    MUSTER_PORT: String(PORT),
+    MUSTER_PUBLIC_URL: `http://${NOWHERE}`,
+    MUSTER_SITES_DOMAIN: 'sites.invalid',
   });
   const { exit_code, findings } = await examine(muster);
   expect(exit_code).toBe(1);
@@ -90,7 +92,8 @@ test.skipIf(!IS_LONG)(
 test('doctor: names the ports of the address that players get', async () => {
   const closed = findFreePort();
   await using muster = await openTestService({
-    ...{ MUSTER_PORT: String(PORT), MUSTER_PUBLIC_URL: `https://localhost:${closed}` },
+    MUSTER_PORT: String(PORT),
+    MUSTER_PUBLIC_URL: `https://localhost:${closed}`,
   });
   const { findings } = await examine(muster);
   const closed_port = findings.find(({ what }) => what.startsWith(`Nothing answers at localhost, port ${closed}`));

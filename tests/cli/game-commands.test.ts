@@ -26,7 +26,8 @@ test('versions and builds of the game that the folder names: are listed, shown a
 
   expect((await run('versions')).data).toMatch(/^VERSION +LIVE IN.*\nother +prod .*\none +- /);
   expect(await run('versions', 'diff', 'one', 'other')).toEqual({
-    ...{ exit_code: 0, words: '' },
+    exit_code: 0,
+    words: '',
     data: '- matchmaker.max_players: 2\n+ matchmaker.max_players: 8\n',
   });
   expect(await run('versions', 'diff', 'one', 'one')).toMatchObject({ exit_code: 0, data: '' });

@@ -63,10 +63,14 @@ async function run(ref: string, { change = async (_folder: string) => {} } = {})
   await change(folder);
   const temp = await makeDataDirectory(home);
   const values = {
-    ...{ 'github.ref': ref, 'github.sha': crypto.randomUUID().replaceAll('-', '') },
-    ...{ 'github.run_id': '7', 'github.run_attempt': '1' },
-    ...{ 'vars.MUSTER_RELEASES': releases.url, 'vars.MUSTER_VERSION': VERSION },
-    ...{ 'vars.MUSTER_URL': muster.config.public_url, 'secrets.MUSTER_TOKEN': token },
+    'github.ref': ref,
+    'github.sha': crypto.randomUUID().replaceAll('-', ''),
+    'github.run_id': '7',
+    'github.run_attempt': '1',
+    'vars.MUSTER_RELEASES': releases.url,
+    'vars.MUSTER_VERSION': VERSION,
+    'vars.MUSTER_URL': muster.config.public_url,
+    'secrets.MUSTER_TOKEN': token,
   };
   const environment = { PATH: process.env.PATH ?? '', HOME: home, TMPDIR: temp };
   const outcomes = await runWorkflow(WORKFLOW, { cwd: folder, temp, values, environment });

@@ -50,7 +50,9 @@ async function run(args: string[], env: Record<string, string>) {
   const child = Bun.spawn([...COMMAND, ...args], {
     cwd: home,
     env: { PATH: process.env.PATH ?? '', HOME: home, XDG_CONFIG_HOME: join(home, 'config'), ...env },
-    ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
   });
   const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   return { exit_code: await child.exited, data, words };
@@ -89,8 +91,10 @@ describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and
       if (builder === 'buildah') await cp(join(tools, 'docker'), join(tools, 'podman'));
       await cp(busybox ?? '', join(home, 'busybox'));
       const env = {
-        ...{ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token },
-        ...{ PATH: `${tools}:${process.env.PATH}`, CONTAINERS_STORAGE_CONF: join(tools, 'storage.conf') },
+        MUSTER_URL: muster.config.public_url,
+        MUSTER_TOKEN: muster.administrator_token,
+        PATH: `${tools}:${process.env.PATH}`,
+        CONTAINERS_STORAGE_CONF: join(tools, 'storage.conf'),
       };
       const game = `boxed-${builder}`;
       const first = await run(['deploy', '--game', game], env);

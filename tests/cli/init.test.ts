@@ -32,41 +32,50 @@ const UNITY = { 'ProjectSettings/ProjectVersion.txt': 'm_EditorVersion: 6000.0.1
 const FOLDERS: Record<string, Case> = {
   'a script, before a Dockerfile': {
     files: { 'server.ts': '', Dockerfile: 'FROM scratch\n', 'public/index.html': '' },
-    ...{ build: { path: 'server.ts' }, port: HTTP, site: 'public' },
+    build: { path: 'server.ts' },
+    port: HTTP,
+    site: 'public',
     notes: ['Not used: a Dockerfile (Dockerfile)'],
   },
   'the script that npm start runs, and the name of the package': {
     files: {
       'package.json': '{"name": "@studio/My Game", "scripts": {"start": "node --trace-warnings ./game/main.js"}}',
-      ...{ 'game/main.js': '', 'server.js': '' },
+      'game/main.js': '',
+      'server.js': '',
     },
-    ...{ build: { path: 'game/main.js' }, port: HTTP, game: 'my-game' },
+    build: { path: 'game/main.js' },
+    port: HTTP,
+    game: 'my-game',
   },
   'the main script of a package': {
     files: { 'package.json': '{"name": "duel", "main": "./lib.mjs", "scripts": {"start": "vite"}}', 'lib.mjs': '' },
-    ...{ build: { path: 'lib.mjs' }, port: HTTP, game: 'duel' },
+    build: { path: 'lib.mjs' },
+    port: HTTP,
+    game: 'duel',
   },
   'a script beside a broken package.json': {
     files: { 'package.json': '{', 'index.js': '' },
-    ...{ build: { path: 'index.js' }, port: HTTP },
+    build: { path: 'index.js' },
+    port: HTTP,
   },
   'a Godot server, exported on Windows': {
     files: { ...GODOT, 'build/linux/race.x86_64': ELF, 'build/linux/race.pck': 'GDPC', 'index.js': '' },
-    ...{
-      build: { path: 'build/linux', command: ['./race.x86_64', '--headless'] },
-      port: GAME_PORT,
-      game: 'space-race',
-    },
+    build: { path: 'build/linux', command: ['./race.x86_64', '--headless'] },
+    port: GAME_PORT,
+    game: 'space-race',
   },
   'a Godot project without a server': {
     files: { ...GODOT, 'public/index.html': '' },
-    ...{ site: 'public', game: 'space-race' },
+    site: 'public',
+    game: 'space-race',
     notes: ['This is a Godot project without a server for Linux: export one to build/'],
   },
   'a Unity server, with the libraries of its engine': {
     files: {
       ...UNITY,
-      ...{ 'Builds/Server/UnityPlayer.so': ELF, 'Builds/Server/Tanks.x86_64': ELF, 'Builds/Server/Tanks_Data/a': '' },
+      'Builds/Server/UnityPlayer.so': ELF,
+      'Builds/Server/Tanks.x86_64': ELF,
+      'Builds/Server/Tanks_Data/a': '',
     },
     programs: ['Builds/Server/Tanks.x86_64', 'Builds/Server/UnityPlayer.so'],
     build: { path: 'Builds/Server', command: ['./Tanks.x86_64', '-batchmode', '-nographics'] },
@@ -79,7 +88,8 @@ const FOLDERS: Record<string, Case> = {
   'a program in the folder itself, preferably one named like a server': {
     files: { tool: ELF, 'tanks-server': ELF, 'script.sh': '#!/bin/sh\n' },
     programs: ['tool', 'tanks-server', 'script.sh'],
-    ...{ build: { path: '.', command: ['./tanks-server'] }, port: HTTP },
+    build: { path: '.', command: ['./tanks-server'] },
+    port: HTTP,
     notes: ['The whole folder is packed; .musterignore leaves files out'],
   },
   'no program of another system, no library, and no file that cannot run': {
@@ -88,12 +98,15 @@ const FOLDERS: Record<string, Case> = {
   },
   'a Dockerfile with a port': {
     files: { Dockerfile: 'FROM debian\nRUN true\nexpose 9000/UDP 9001\n' },
-    ...{ build: { dockerfile: 'Dockerfile' }, port: { port: 9_000, protocol: 'udp' } },
+    build: { dockerfile: 'Dockerfile' },
+    port: { port: 9_000, protocol: 'udp' },
   },
   'a site alone': { files: { 'www/index.html': '' }, site: 'www' },
   'a name that is too long and has letters that names of games cannot have': {
     files: { 'package.json': '{"name": "Die sehr große Schlacht um den Mond"}', 'server.js': '' },
-    ...{ build: { path: 'server.js' }, port: HTTP, game: 'die-sehr-gro-e-schlacht' },
+    build: { path: 'server.js' },
+    port: HTTP,
+    game: 'die-sehr-gro-e-schlacht',
   },
 };
 

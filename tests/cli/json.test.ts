@@ -47,7 +47,9 @@ test('--json: a command that fails writes one line of JSON to stderr, with the c
     [
       ['api', 'DELETE', `/cloud/games/${crypto.randomUUID()}/tokens`],
       {
-        ...{ exit_code: 4, message: expect.any(String), code: expect.stringMatching(/NOT_FOUND$/) },
+        exit_code: 4,
+        message: expect.any(String),
+        code: expect.stringMatching(/NOT_FOUND$/),
         ray_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       },
     ],

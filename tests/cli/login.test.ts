@@ -23,7 +23,9 @@ beforeAll(async () => {
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 const environment = () => ({
-  ...{ PATH: `${join(home, 'bin')}:${process.env.PATH}`, HOME: home, XDG_CONFIG_HOME: join(home, 'config') },
+  PATH: `${join(home, 'bin')}:${process.env.PATH}`,
+  HOME: home,
+  XDG_CONFIG_HOME: join(home, 'config'),
 });
 
 test('login: a link is completed by a person who sees the same code, and the token is kept for this user alone', async () => {
@@ -71,7 +73,11 @@ test('login: no program that a command starts gets the token, neither in its env
 async function run(user: string, args: string[], { stdin = '', env = {} }: { stdin?: string; env?: object } = {}) {
   const own = { ...environment(), XDG_CONFIG_HOME: join(home, user), ...env };
   const child = Bun.spawn([...COMMAND, ...args], {
-    ...{ cwd: home, env: own, stdin: new Blob([stdin]), stdout: 'pipe', stderr: 'pipe' },
+    cwd: home,
+    env: own,
+    stdin: new Blob([stdin]),
+    stdout: 'pipe',
+    stderr: 'pipe',
   });
   const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   return { exit_code: await child.exited, data, words };

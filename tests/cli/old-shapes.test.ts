@@ -107,11 +107,15 @@ test('a configuration of Rivet keeps what has a counterpart', () => {
     build: { dockerfile: 'Dockerfile' },
     site: 'out',
     matchmaker: {
-      ...{ max_players: 100, tier: 'basic-1d8', idle_lobbies: { min: 0, max: 1 } },
+      max_players: 100,
+      tier: 'basic-1d8',
+      idle_lobbies: { min: 0, max: 1 },
       game_modes: {
         default: { taggable: true, allow_dynamic_max_players: true },
         custom: {
-          ...{ taggable: true, allow_dynamic_max_players: true, idle_lobbies: { min: 0, max: 0 } },
+          taggable: true,
+          allow_dynamic_max_players: true,
+          idle_lobbies: { min: 0, max: 0 },
           actions: { create: { enabled: true } },
         },
       },
@@ -124,7 +128,8 @@ test('a configuration of Rivet keeps what has a counterpart', () => {
   });
   expect(contentOf('version-range').matchmaker?.game_modes).toEqual({
     default: {
-      ...{ tier: 'basic-1d2', max_players: 32 },
+      tier: 'basic-1d2',
+      max_players: 32,
       docker: {
         network_mode: 'host',
         ports: {
@@ -188,8 +193,11 @@ test('a configuration is refused with a sentence that names the file and the key
 /** Runs a command in a folder as the administrator of the service. */
 async function run(folder: string, ...args: string[]) {
   const env = {
-    ...{ PATH: process.env.PATH ?? '', HOME: home, XDG_CONFIG_HOME: join(home, 'config') },
-    ...{ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token },
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, 'config'),
+    MUSTER_URL: muster.config.public_url,
+    MUSTER_TOKEN: muster.administrator_token,
   };
   const child = Bun.spawn([...COMMAND, ...args], { cwd: folder, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
   const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
@@ -222,7 +230,9 @@ test('init: writes muster.yaml from a configuration of Rivet, with the regions t
     game: 'translated',
     build: { dockerfile: 'Dockerfile' },
     matchmaker: {
-      ...{ max_players: 24, tier: 'basic-1d1', game_modes: { default: {} } },
+      max_players: 24,
+      tier: 'basic-1d1',
+      game_modes: { default: {} },
       regions: { local: {} },
       docker: { ports: { default: { port: 7_777, protocol: 'https' } } },
     },

@@ -71,7 +71,11 @@ const script = (code: string) => [process.execPath, '-e', code];
 /** Starts `muster test` with arguments, without a terminal. */
 async function start(args: string[], { env, cwd = temporary, stdin = '' }: Run = {}) {
   const child = Bun.spawn([...COMMAND, 'test', ...args], {
-    ...{ cwd, env: await environment(env), stdin: new Blob([stdin]), stdout: 'pipe', stderr: 'pipe' },
+    cwd,
+    env: await environment(env),
+    stdin: new Blob([stdin]),
+    stdout: 'pipe',
+    stderr: 'pipe',
   });
   const written = { data: '', words: '' };
   const read = async (stream: ReadableStream<Uint8Array>, to: keyof typeof written) => {

@@ -20,9 +20,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
   const count = (minutes_ago: number, refused: Record<string, number>) =>
     insertMinutes(muster.database, [
       {
-        ...{ namespace_id: game.namespace_id, counted_by: crypto.randomUUID(), players: 0, lobbies: 0, refused },
+        namespace_id: game.namespace_id,
+        counted_by: crypto.randomUUID(),
+        players: 0,
+        lobbies: 0,
+        refused,
         start_ts: new Date((Math.floor(Date.now() / MINUTE_MS) - minutes_ago) * MINUTE_MS),
-        ...{ seated: { find: 0, join: 0, create: 0 }, find_times: {} },
+        seated: { find: 0, join: 0, create: 0 },
+        find_times: {},
       },
     ]);
 

@@ -16,7 +16,10 @@ describe('history: lines', () => {
   const NOON = Date.UTC(2026, 0, 15, 12);
   const nothing = { finds: 0, joins: 0, creates: 0, refused: {} };
   const stepAt = (ms: number, players: number) => ({
-    ...{ ...nothing, start_ts: new Date(ms).toISOString(), players, lobbies: 1 },
+    ...nothing,
+    start_ts: new Date(ms).toISOString(),
+    players,
+    lobbies: 1,
   });
 
   test.each(['hour', 'day', 'week'] as const)('of the last %s are whole, with 0 where nothing happened', (window) => {
@@ -48,13 +51,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
   const count = (minutes_ago: number, players: number) =>
     insertMinutes(muster.database, [
       {
-        ...{ namespace_id: game.namespace_id, counted_by: crypto.randomUUID(), players, lobbies: 2 },
+        namespace_id: game.namespace_id,
+        counted_by: crypto.randomUUID(),
+        players,
+        lobbies: 2,
         start_ts: new Date((Math.floor(Date.now() / MINUTE_MS) - minutes_ago) * MINUTE_MS),
-        ...{
-          seated: { find: 3, join: 0, create: 0 },
-          refused: { MATCHMAKER_TOO_MANY_LOBBIES: 2, [LONG_CODE]: 1 },
-          find_times: { 9: 3 },
-        },
+        seated: { find: 3, join: 0, create: 0 },
+        refused: { MATCHMAKER_TOO_MANY_LOBBIES: 2, [LONG_CODE]: 1 },
+        find_times: { 9: 3 },
       },
     ]);
 

@@ -64,7 +64,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: hostile text', () => {
     const image_file = { path: `${HTML}.js`, content_length: 10 };
     await api.call('POST', `${environment}/builds/prepare`, { token, body: { name: HTML, image_file } });
     await api.call('PUT', `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby_id}/closed`, {
-      ...{ token, body: { is_closed: true } },
+      token,
+      body: { is_closed: true },
       headers: { 'user-agent': HTML },
     });
     const { game: read } = await api.ok('GET', `/cloud/games/${game.game_id}`, { token });

@@ -181,8 +181,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     await page.getByText('after its first minute').waitFor();
     const minute = Math.floor(Date.now() / 60_000);
     const samples = [1, 2, 3].map((number) => ({
-      ...{ server_id: server.id, minute: minute - 3 + number, cpu_ms: number * 1_200, memory_bytes: number * 2 ** 24 },
-      ...{ received_bytes: 0, sent_bytes: 0 },
+      server_id: server.id,
+      minute: minute - 3 + number,
+      cpu_ms: number * 1_200,
+      memory_bytes: number * 2 ** 24,
+      received_bytes: 0,
+      sent_bytes: 0,
     }));
     for (const sample of samples) await insertSamples(muster.database.queries, [sample]);
     const { cpu, memory } = server.resources;

@@ -21,8 +21,10 @@ const folder = join(home, 'tanks');
 
 async function attempt(args: string[]): Promise<{ exit_code: number; output: string }> {
   const env = {
-    ...{ PATH: process.env.PATH ?? '', HOME: home },
-    ...{ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token },
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    MUSTER_URL: muster.config.public_url,
+    MUSTER_TOKEN: muster.administrator_token,
   };
   const child = Bun.spawn([...AS_SEEN, ...COMMAND, ...args], { cwd: folder, env, stdin: 'ignore', stdout: 'pipe' });
   const output = await new Response(child.stdout).text();

@@ -138,7 +138,8 @@ describe('commands', () => {
     ]);
     expect(all?.output).toBe(output);
     expect(await run(['help', 'depoly'])).toEqual({
-      ...{ exit_code: 2, output: "error: unknown command 'depoly'\n(Did you mean deploy?)\n" },
+      exit_code: 2,
+      output: "error: unknown command 'depoly'\n(Did you mean deploy?)\n",
     });
   }, 90_000);
 

@@ -129,7 +129,12 @@ describe('a data directory is refused with a sentence that says what to do', () 
 
 describe('a data directory', () => {
   const MODES = {
-    ...{ postgres: '711', objects: '700', compressed: '700', builds: '711', servers: '711', programs: '711' },
+    postgres: '711',
+    objects: '700',
+    compressed: '700',
+    builds: '711',
+    servers: '711',
+    programs: '711',
   } as const;
   const FOLDERS = ['postgres', 'objects', 'compressed', 'builds', 'servers', 'programs'] as const;
   for (const umask of [0o022, 0o077, 0o000]) {

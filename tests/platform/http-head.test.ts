@@ -39,7 +39,9 @@ test('HEAD: every path that supports GET answers with the status and headers of 
     const of_get = await send(api.base_url, 'GET', path, administrator_token);
     const of_head = await send(api.base_url, 'HEAD', path, administrator_token);
     expect({ path, ...of_head, headers: readHeaders(of_head.headers) }).toEqual({
-      ...{ path, status: of_get.status, body: '' },
+      path,
+      status: of_get.status,
+      body: '',
       headers: readHeaders(of_get.headers),
     });
   }

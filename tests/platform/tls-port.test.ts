@@ -19,7 +19,11 @@ test('https: a game server that has the port when the first certificate comes is
     },
   };
   const tls_port = await openTlsPort({
-    ...{ host: '127.0.0.1', port, request_timeout_ms: 1_000, hold_file: undefined, certificates },
+    host: '127.0.0.1',
+    port,
+    request_timeout_ms: 1_000,
+    hold_file: undefined,
+    certificates,
     answering: {
       fetch: () => new Response('the service'),
       async evict(taken) {
@@ -53,7 +57,11 @@ test('https: a port that could not be opened with new certificates is tried agai
   };
   const port = findFreePort();
   const opened = await openTlsPort({
-    ...{ host: '127.0.0.1', port, request_timeout_ms: 10_000, hold_file: undefined, certificates },
+    host: '127.0.0.1',
+    port,
+    request_timeout_ms: 10_000,
+    hold_file: undefined,
+    certificates,
     answering: { fetch: () => new Response('hello'), evict: async () => 0 },
     events: { emit: (event) => void events.push(event) },
   });

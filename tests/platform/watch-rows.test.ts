@@ -67,7 +67,9 @@ function openChannel() {
     toSnapshot: (body, number) => ({ number, after: undefined, text: JSON.stringify(body) }),
   };
   const view = {
-    ...{ kind: 'rows' as const, name: 'list', topics: ['list'] },
+    kind: 'rows' as const,
+    name: 'list',
+    topics: ['list'],
     async read() {
       reads += 1;
       const state = { versions: new Map([['list', version]]), head: { total: list.length }, rows: rowsOf(list) };

@@ -40,16 +40,26 @@ export async function openCaptchaChecks({ database_address, clock, provider, mor
   const key = await loadKey(database.queries, clock, 'captcha');
   const proofs = createProofsOfWork({ clock, key });
   const captcha = createCaptcha({
-    ...{ database, clock, key, events: { emit: (event) => void events.push(event) } },
-    ...{ outbound: createOutbound({ allowed_private: [] }), captcha_timeout_ms: 5_000, public_url: PUBLIC_URL },
-    ...{ hcaptcha_url: provider.hcaptcha, turnstile_url: provider.turnstile, captcha_is_open_when_down: false },
+    database,
+    clock,
+    key,
+    events: { emit: (event) => void events.push(event) },
+    outbound: createOutbound({ allowed_private: [] }),
+    captcha_timeout_ms: 5_000,
+    public_url: PUBLIC_URL,
+    hcaptcha_url: provider.hcaptcha,
+    turnstile_url: provider.turnstile,
+    captcha_is_open_when_down: false,
     shared_captcha_keys: {},
     namespaces: { find: async () => undefined },
     versions: { captcha: async ({ version_id }) => configs.get(version_id) },
     ...more,
   });
   return {
-    ...{ captcha, proofs, database, events },
+    captcha,
+    proofs,
+    database,
+    events,
     /** Checks a request of a client to a namespace whose version has this configuration. */
     async ask(
       { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },

@@ -73,7 +73,9 @@ export async function listBunFiles(): Promise<TarEntry[]> {
   const files = [['/bin/bun', process.execPath], ...libraries.map((library) => [library, library])];
   return await Promise.all(
     files.map(async ([place = '', file = '']) => ({
-      ...{ name: place.slice(1), content: Buffer.from(await Bun.file(file).bytes()), mode: 0o755 },
+      name: place.slice(1),
+      content: Buffer.from(await Bun.file(file).bytes()),
+      mode: 0o755,
     })),
   );
 }
@@ -92,7 +94,9 @@ export async function packImage(
 ): Promise<Buffer> {
   if (busybox === null) throw new Error('there is no busybox');
   const commands: TarEntry[] = COMMANDS.split(' ').map((name) => ({
-    ...{ name: `bin/${name}`, type: 'symlink', linkname: 'busybox' },
+    name: `bin/${name}`,
+    type: 'symlink',
+    linkname: 'busybox',
   }));
   const program: TarEntry = { name: 'bin/busybox', content: await Bun.file(busybox).bytes(), mode: 0o755 };
   const config = { Cmd: command, Env: ['PATH=/bin', 'HOME=/tmp'], User: user };

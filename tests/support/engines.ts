@@ -58,7 +58,10 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
     await rm(socket, { force: true });
     engine = Bun.spawn(commandOf(name, directory, socket), {
       // Podman's monitor writes a file to its directory when a container exceeds its memory.
-      ...{ cwd: directory, stdin: 'ignore', stdout: Bun.file(log), stderr: Bun.file(log) },
+      cwd: directory,
+      stdin: 'ignore',
+      stdout: Bun.file(log),
+      stderr: Bun.file(log),
     });
     const answers = async () => {
       if (engine?.exitCode !== null) throw new Error(`${name} ended: ${await Bun.file(log).text()}`);
@@ -74,7 +77,11 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
 
   await start();
   return {
-    ...{ name, socket, client, start, stop },
+    name,
+    socket,
+    client,
+    start,
+    stop,
     async [Symbol.asyncDispose]() {
       // A failed test leaves its containers, which go on without their engine.
       const all: { Id: string }[] = JSON.parse(
@@ -120,8 +127,12 @@ function commandOf(name: EngineName, directory: string, socket: string): string[
 /** The options of a runtime over a directory, without its engine. */
 export function optionsIn(directory: string): Omit<EngineRuntimeOptions, 'client'> {
   return {
-    ...{ directory: join(directory, 'engine'), machine_id: basename(directory), host: HOST },
-    ...{ api_url: 'http://127.0.0.1:8080', has_read_only_root: false, is_isolation_required: false },
+    directory: join(directory, 'engine'),
+    machine_id: basename(directory),
+    host: HOST,
+    api_url: 'http://127.0.0.1:8080',
+    has_read_only_root: false,
+    is_isolation_required: false,
   };
 }
 

@@ -64,7 +64,9 @@ export async function startLab(): Promise<Lab> {
   await Bun.write(kubeconfig, await withToken(join(LAB_DIR, 'admin.kubeconfig'), token));
   const everything = opened.move();
   return {
-    ...{ kubeconfig, run, host: `${net}.253` },
+    kubeconfig,
+    run,
+    host: `${net}.253`,
     node_address: new RegExp(`^${net.replaceAll('.', '[.]')}[.][12]$`),
     client: new ApiClient(openCredentials(kubeconfig)),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),

@@ -42,8 +42,15 @@ export function kubernetesRuntime(lab: () => Lab, changes: Partial<KubernetesRun
     async open() {
       pod_port ??= openPort();
       const runtime = await openKubernetesRuntime({
-        ...{ client: lab().client, namespace: NAMESPACE, machine_id, image: IMAGE, pod_port },
-        ...{ api_url: API_URL, api_url_for_pods: `http://${lab().host}:8080`, disk_max: undefined, onLost() {} },
+        client: lab().client,
+        namespace: NAMESPACE,
+        machine_id,
+        image: IMAGE,
+        pod_port,
+        api_url: API_URL,
+        api_url_for_pods: `http://${lab().host}:8080`,
+        disk_max: undefined,
+        onLost() {},
         ...changes,
       });
       runtimes.push(runtime);

@@ -32,8 +32,16 @@ export function withSome<Item>(item: Item | undefined, work: (item: Item) => voi
 export function rowOf({ lobby_id, version, game_mode, region, tags, publicity, ...lobby }: LobbyState): OpenLobby {
   const { normal, direct, party } = lobby.maxima;
   return {
-    ...{ lobby_id, version_id: version, game_mode, region, tags, publicity, is_closed: lobby.is_closed },
-    ...{ max_players_normal: normal, max_players_direct: direct, max_players_party: party },
+    lobby_id,
+    version_id: version,
+    game_mode,
+    region,
+    tags,
+    publicity,
+    is_closed: lobby.is_closed,
+    max_players_normal: normal,
+    max_players_direct: direct,
+    max_players_party: party,
     player_count: lobby.seated.size,
   };
 }

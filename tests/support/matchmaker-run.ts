@@ -95,7 +95,13 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     expect(lobbies.map((lobby) => ({ ...lobby }))).toEqual(
       oracle.lobbies
         .map(({ lobby_id, version, game_mode, region, tags, publicity, is_closed, is_ready, taken, stop_reason }) => ({
-          ...{ lobby_id, game_mode, region, tags, publicity, is_closed, is_ready },
+          lobby_id,
+          game_mode,
+          region,
+          tags,
+          publicity,
+          is_closed,
+          is_ready,
           version_id: versionId(version),
           player_count: taken,
           stop_reason: stop_reason ?? null,
@@ -163,7 +169,14 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
   }
 
   return {
-    ...{ matchmaker, oracle, namespace_id, count, check, resultOf, checkReceipt, recordSeats },
+    matchmaker,
+    oracle,
+    namespace_id,
+    count,
+    check,
+    resultOf,
+    checkReceipt,
+    recordSeats,
     host: matchmaker.lobbies,
     scope: { game_id, namespace_id },
     caller: (lobby_id: string) => ({ kind: 'lobby', lobby_id }) as const,

@@ -94,15 +94,28 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const namespaces = createNamespaces({
     ...base,
     versions,
-    ...{ public_url: PUBLIC_URL, local_url: PUBLIC_URL, host: '', server_host: '', own_hosts: [] },
-    ...{ sites_domain: '', servers_domain: '' },
-    ...{ domains_allow: [], name_servers: [] },
+    public_url: PUBLIC_URL,
+    local_url: PUBLIC_URL,
+    host: '',
+    server_host: '',
+    own_hosts: [],
+    sites_domain: '',
+    servers_domain: '',
+    domains_allow: [],
+    name_servers: [],
   });
   const captcha = createCaptcha({
-    ...{ ...base, namespaces, versions, outbound: createOutbound({ allowed_private: [] }), public_url: PUBLIC_URL },
+    ...base,
+    namespaces,
+    versions,
+    outbound: createOutbound({ allowed_private: [] }),
+    public_url: PUBLIC_URL,
     key: await loadKey(database.queries, clock, 'captcha'),
-    ...{ hcaptcha_url: PUBLIC_URL, turnstile_url: PUBLIC_URL, captcha_timeout_ms: 5_000 },
-    ...{ shared_captcha_keys: {}, captcha_is_open_when_down: false },
+    hcaptcha_url: PUBLIC_URL,
+    turnstile_url: PUBLIC_URL,
+    captcha_timeout_ms: 5_000,
+    shared_captcha_keys: {},
+    captcha_is_open_when_down: false,
   });
   const logs = createLogs(base);
   const servers = createServers({ ...base, watch, builds, datacenters, logs, machines: LONE_MACHINE });
@@ -121,22 +134,30 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     },
   };
   const verification = createVerification({
-    ...{ clock, ip_database: NO_IP_DATABASE, verification_timeout_ms: 10_000 },
+    clock,
+    ip_database: NO_IP_DATABASE,
+    verification_timeout_ms: 10_000,
     outbound: createOutbound({ allowed_private: [] }),
   });
   const lobbies = createLobbies({
-    ...{ ...base, ...TIMES, watch: observed_watch, namespaces, versions, datacenters, servers, captcha, verification },
-    ...{
-      address_classes: parseAddressClasses(''),
-      addressOf: () => undefined,
-      avoided: NO_AVOIDED_LOBBIES,
-      counters: { count: (_kind, _namespace_id, work) => work() },
-      own_region: OWN_REGION,
-      request_timeout_ms: 50_000,
-      receipts_per_second_max: PLENTY,
-      onLeft: () => {},
-      onCreated: () => {},
-    },
+    ...base,
+    ...TIMES,
+    watch: observed_watch,
+    namespaces,
+    versions,
+    datacenters,
+    servers,
+    captcha,
+    verification,
+    address_classes: parseAddressClasses(''),
+    addressOf: () => undefined,
+    avoided: NO_AVOIDED_LOBBIES,
+    counters: { count: (_kind, _namespace_id, work) => work() },
+    own_region: OWN_REGION,
+    request_timeout_ms: 50_000,
+    receipts_per_second_max: PLENTY,
+    onLeft: () => {},
+    onCreated: () => {},
   });
   const receipts_work = new AbortController();
   const kept = lobbies.receipts.startKeeping(receipts_work.signal);
@@ -149,7 +170,13 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
 
   const everything = opened.move();
   return {
-    ...{ database, lobbies, namespaces, servers, datacenters, tokens, receipts: lobbies.receipts },
+    database,
+    lobbies,
+    namespaces,
+    servers,
+    datacenters,
+    tokens,
+    receipts: lobbies.receipts,
     /** Sends a request for seats, as a player of a namespace. */
     ask(namespace_id: string, wanted: Wanted): SentRequest {
       const leaving = new AbortController();

@@ -99,9 +99,20 @@ export abstract class MatchmakingState {
 
   createLobby(lobby_id: string, { version, game_mode, region, tags, publicity, maxima }: LobbyTraits): LobbyState {
     const lobby: LobbyState = {
-      ...{ lobby_id, version, game_mode, region, tags, publicity, maxima, create_ms: this.now_ms },
-      ...{ is_ready: false, is_closed: false, is_ending: false, idle_since_ms: this.now_ms },
-      ...{ stop_ms: undefined, stop_reason: undefined },
+      lobby_id,
+      version,
+      game_mode,
+      region,
+      tags,
+      publicity,
+      maxima,
+      create_ms: this.now_ms,
+      is_ready: false,
+      is_closed: false,
+      is_ending: false,
+      idle_since_ms: this.now_ms,
+      stop_ms: undefined,
+      stop_reason: undefined,
       seated: new Set(),
       get taken() {
         return this.seated.size;

@@ -14,14 +14,20 @@ export async function makeProjectFolder(
   const folder = join(home, name);
   for (const [path, content] of Object.entries(files)) await Bun.write(join(folder, path), content);
   const environment = {
-    ...{ PATH: process.env.PATH ?? '', HOME: home, XDG_CONFIG_HOME: join(home, 'config') },
-    ...{ MUSTER_URL: config.public_url, MUSTER_TOKEN: administrator_token },
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, 'config'),
+    MUSTER_URL: config.public_url,
+    MUSTER_TOKEN: administrator_token,
   };
   /** Starts a command without a terminal, with more variables in its environment. */
   const start = (args: string[], variables: Record<string, string> = {}) =>
     Bun.spawn([...command, ...args], {
-      ...{ cwd: folder, env: { ...environment, ...variables } },
-      ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+      cwd: folder,
+      env: { ...environment, ...variables },
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
     });
   /** Starts a command in a terminal. */
   const openIn = (args: string[], variables: Record<string, string> = {}) =>

@@ -52,11 +52,33 @@ async function insertIdleServer(
   const server_id = crypto.randomUUID();
   const now = new Date();
   const row = {
-    ...{ server_id, game_id, namespace_id, build_id, datacenter_id: crypto.randomUUID(), node_id: NODE_ELSEWHERE },
-    ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, ports: {}, token_caller: null },
-    ...{ network_mode: 'bridge' as const, cpu: 100, memory: 64, kill_timeout_ms: 0, created_at: now, started_at: now },
-    ...{ wait_reason: null, identity: null, destroyed_at: null, kill_at: null, ended_at: null },
-    ...{ exit_code: null, exit_signal: null, failure: null, has_lost_machine: false },
+    server_id,
+    game_id,
+    namespace_id,
+    build_id,
+    datacenter_id: crypto.randomUUID(),
+    node_id: NODE_ELSEWHERE,
+    tags: {},
+    arguments: [],
+    environment: {},
+    service_environment: {},
+    ports: {},
+    token_caller: null,
+    network_mode: 'bridge' as const,
+    cpu: 100,
+    memory: 64,
+    kill_timeout_ms: 0,
+    created_at: now,
+    started_at: now,
+    wait_reason: null,
+    identity: null,
+    destroyed_at: null,
+    kill_at: null,
+    ended_at: null,
+    exit_code: null,
+    exit_signal: null,
+    failure: null,
+    has_lost_machine: false,
   };
   await database.transact((tx) => insertServer(tx, row));
   return server_id;
@@ -140,7 +162,8 @@ export function changesOf(watchable: WatchableGame, seats: Seats, send: Send) {
       send('PATCH', `${builds}/${watchable.build_id}/tags`, owner, { tags: { number: `${number}` } }),
     build: (number: number) =>
       send('POST', `${builds}/prepare`, owner, {
-        ...{ name: `Build ${number}`, kind: 'javascript' },
+        name: `Build ${number}`,
+        kind: 'javascript',
         image_file: { path: 'server.js', content_length: 1 },
       }),
     state: (number: number) => send('PUT', '/matchmaker/lobbies/state', lobby_token, { number }),

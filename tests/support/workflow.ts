@@ -53,8 +53,13 @@ export async function runWorkflow(file: string, { cwd, temp, values, environment
     const child = Bun.spawn(['bash', '--noprofile', '--norc', '-eo', 'pipefail', script], {
       cwd,
       env: {
-        ...{ ...environment, ...own, CI: 'true', RUNNER_TEMP: temp, GITHUB_PATH: path_file },
-        ...{ GITHUB_REF: values['github.ref'], GITHUB_SHA: values['github.sha'] },
+        ...environment,
+        ...own,
+        CI: 'true',
+        RUNNER_TEMP: temp,
+        GITHUB_PATH: path_file,
+        GITHUB_REF: values['github.ref'],
+        GITHUB_SHA: values['github.sha'],
         PATH: [...added, environment.PATH].join(':'),
       },
       stdin: 'ignore',

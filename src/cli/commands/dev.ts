@@ -85,7 +85,10 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
       q: stop,
     });
     const logs = followServerLogs({
-      ...{ session, place, signal, with_running: false },
+      session,
+      place,
+      signal,
+      with_running: false,
       onLine({ server_id, ...line }) {
         if (json) session.output.json({ event: 'log', server_id, ...line });
         else if (shows_logs) session.output.line(describeLine(line, server_id));

@@ -69,7 +69,10 @@ async function showAll(session: Session, place: Place, wanted: Wanted): Promise<
 async function followAll(session: Session, place: Place, wanted: Wanted): Promise<void> {
   const { say } = session.output;
   await followServerLogs({
-    ...{ session, place, ...wanted, with_running: true },
+    session,
+    place,
+    ...wanted,
+    with_running: true,
     signal: new AbortController().signal,
     onLine: ({ server_id, ...line }) => show(session, line, server_id),
     onEnd: ({ server_id, summary, has_crashed }) => say(`${nameOf(server_id)} ${has_crashed ? '✗ ' : ''}${summary}`),

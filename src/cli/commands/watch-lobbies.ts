@@ -58,7 +58,9 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
 
   const { promise, reject } = Promise.withResolvers<never>();
   const client = connect({
-    ...{ url: session.api.url, token: session.api.token, openSocket },
+    url: session.api.url,
+    token: session.api.token,
+    openSocket,
     onConnection(is_open) {
       const is_news = is_connected !== is_open;
       is_connected = is_open;

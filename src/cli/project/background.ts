@@ -23,7 +23,11 @@ export async function goOnInBackground(
   const where = ['--url', api.url, '--game', game.game_id, '--version', version_id];
   // Other users may see arguments, so the token comes by standard input.
   const child = Bun.spawn([...ownCommand(), 'deploy', namespace.namespace_id, ...where, '--token', '-'], {
-    ...{ env: environmentWith(), stdin: 'pipe', stdout: output, stderr: output, detached: true },
+    env: environmentWith(),
+    stdin: 'pipe',
+    stdout: output,
+    stderr: output,
+    detached: true,
   });
   closeSync(output);
   child.stdin.write(api.token ?? '');

@@ -53,7 +53,10 @@ function draftFromFiles(directory: string): Draft {
   };
   const understood = [server && `${server.what} (${pathOf(server.build)})`, site && `site ${site}`];
   return {
-    ...{ content, file: undefined, understood: understood.filter(Boolean).join(', '), lacks_ports: undefined },
+    content,
+    file: undefined,
+    understood: understood.filter(Boolean).join(', '),
+    lacks_ports: undefined,
     notes: [...notes, ...others.map(({ what, build }) => `Not used: ${what} (${pathOf(build)})`)],
   };
 }

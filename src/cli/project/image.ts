@@ -25,11 +25,15 @@ const saveTo = (image: string, file: string) => ['save', '--output', file, image
 const BUILDERS: Builder[] = [
   { name: 'docker', check: ['version'], build: ['build'], save: saveTo },
   {
-    ...{ name: 'podman', check: ['info'], build: ['build', '--layers', '--format', 'docker'] },
+    name: 'podman',
+    check: ['info'],
+    build: ['build', '--layers', '--format', 'docker'],
     save: (image, file) => ['save', '--format', 'docker-archive', '--output', file, image],
   },
   {
-    ...{ name: 'buildah', check: ['info'], build: ['build', '--layers', '--format', 'docker'] },
+    name: 'buildah',
+    check: ['info'],
+    build: ['build', '--layers', '--format', 'docker'],
     save: (image, file) => ['push', image, `docker-archive:${file}`],
   },
 ];

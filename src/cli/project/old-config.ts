@@ -50,8 +50,13 @@ export function readOldConfig(file: string): OldConfig {
 
 function translate(value: unknown, file: string): OldConfig {
   const found: OldConfig = {
-    ...{ file, dockerfile: undefined, build_args: undefined, site: undefined },
-    ...{ config: {}, lacks_ports: undefined, notes: [] },
+    file,
+    dockerfile: undefined,
+    build_args: undefined,
+    site: undefined,
+    config: {},
+    lacks_ports: undefined,
+    notes: [],
   };
   const content = fieldsOf(value, file, 'the file');
   const keys = Object.keys(content);

@@ -81,7 +81,9 @@ export function toProject(value: unknown, directory: string, file: string): Proj
     throw new Failure(`${file} has neither "build" nor "site", so there is nothing to deploy.`, EXIT.wrong_use);
   }
   return {
-    ...{ file, notes: [], game },
+    file,
+    notes: [],
+    game,
     build: build && toBuild(build, directory, file),
     site: site === undefined ? undefined : resolve(directory, site),
     config,

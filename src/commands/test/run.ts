@@ -146,7 +146,10 @@ async function startThrowaway(game_name: string): Promise<Throwaway> {
   const directory = await createDataDirectory();
   const spawn = () =>
     Bun.spawn([...ownCommand(), SERVICE_COMMAND, directory, game_name], {
-      ...{ stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', detached: true },
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+      detached: true,
     });
   const service = spawn();
   return {

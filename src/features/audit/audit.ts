@@ -60,9 +60,18 @@ export function createAuditLog(dependencies: AuditDependencies) {
   async function begin(change: RequestedChange): Promise<void> {
     const { entry_id, operation, caller, address, user_agent, game_id, namespace_id, details } = change;
     await store.insertEntry(queries, {
-      ...{ entry_id, create_ts: clock.now(), operation, ...toColumns(caller), address, user_agent, details },
-      ...{ game_id: game_id ?? null, namespace_id: namespace_id ?? null, group_id: null },
-      ...{ outcome: 'begun', code: null },
+      entry_id,
+      create_ts: clock.now(),
+      operation,
+      ...toColumns(caller),
+      address,
+      user_agent,
+      details,
+      game_id: game_id ?? null,
+      namespace_id: namespace_id ?? null,
+      group_id: null,
+      outcome: 'begun',
+      code: null,
     });
   }
 

@@ -119,7 +119,9 @@ export function createBuilds(dependencies: BuildsDependencies) {
         const { upload_id, presigned_requests } = await uploads.prepare(
           tx,
           {
-            ...{ game_id: scope.game_id, kind: 'build', is_multipart: wanted.multipart_upload ?? false },
+            game_id: scope.game_id,
+            kind: 'build',
+            is_multipart: wanted.multipart_upload ?? false,
             part_bytes: wanted.part_length ?? null,
           },
           [wanted.image_file],

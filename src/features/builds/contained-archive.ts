@@ -53,7 +53,10 @@ async function linkTree(from: string, to: string): Promise<void> {
 async function copy(how: string, from: string, to: string): Promise<string> {
   const program = Bun.which('cp', { PATH: DIRECTORIES }) ?? 'cp';
   const copying = Bun.spawn([program, '--archive', how, '--no-target-directory', from, to], {
-    ...{ stdin: 'ignore', stdout: 'ignore', stderr: 'pipe', env: { LC_ALL: 'C' } },
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: 'pipe',
+    env: { LC_ALL: 'C' },
   });
   const errors = await new Response(copying.stderr).text();
   const status = await copying.exited;

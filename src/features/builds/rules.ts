@@ -90,7 +90,9 @@ export function assertAvailable(kind: StoredKind, { kinds, missing, has_base_ima
     ? 'its operator has set no MUSTER_CONTAINER_BASE, the image on which archives run in containers'
     : (missing ?? 'it has no runtime for it');
   throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', {
-    ...{ kind: is_contained ? 'archive, isolation container' : kind, reason, kinds: kinds.join(', ') },
+    kind: is_contained ? 'archive, isolation container' : kind,
+    reason,
+    kinds: kinds.join(', '),
   });
 }
 

@@ -58,8 +58,11 @@ export async function openCdn(dependencies: CdnDependencies) {
   const { namespaces, versions, sites, uploads, transfers, directory, space, events } = dependencies;
   const hosts = createHosts(dependencies);
   const compressed_files = await openCompressedFiles({
-    ...{ directory, space, events },
-    ...{ bytes_max: COMPRESSED_BYTES_MAX, at_once: COMPRESSED_AT_ONCE },
+    directory,
+    space,
+    events,
+    bytes_max: COMPRESSED_BYTES_MAX,
+    at_once: COMPRESSED_AT_ONCE,
   });
   const access = createAccess(namespaces);
   // Entries stay correct, because a version never changes.

@@ -25,7 +25,9 @@ export function parseCertificate({ certificate, key }: { certificate: string; ke
   );
   if (names.length === 0) throw new CertificateError('names no host (it has no subject alternative name)');
   return {
-    ...{ certificate, key, names },
+    certificate,
+    key,
+    names,
     valid_from: new Date(parsed.validFrom),
     expires_at: new Date(parsed.validTo),
   };

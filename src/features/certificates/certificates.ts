@@ -86,7 +86,10 @@ export async function createCertificates(dependencies: CertificatesDependencies)
 
   function startReading(signal: AbortSignal) {
     return startLoop({
-      ...{ name: 'certificate-files', every_ms: FILES_EVERY_MS, signal, events },
+      name: 'certificate-files',
+      every_ms: FILES_EVERY_MS,
+      signal,
+      events,
       async step() {
         await files.reload();
         await local?.renew();
@@ -98,7 +101,10 @@ export async function createCertificates(dependencies: CertificatesDependencies)
 
   function startOrdering({ renew, read }: Acme, signal: AbortSignal) {
     const loop = startLoop({
-      ...{ name: 'certificates', every_ms: DUE_EVERY_MS, signal, events },
+      name: 'certificates',
+      every_ms: DUE_EVERY_MS,
+      signal,
+      events,
       async step() {
         await renew(signal);
         issued = await read();

@@ -92,8 +92,12 @@ export function createCounters({ database, clock, events, countLobbies }: Counte
     const start_ts = startOfStep(clock.now(), MINUTE_MS);
     const present = await countLobbies();
     return present.map(({ namespace_id, players, lobbies }) => ({
-      ...{ namespace_id, start_ts, counted_by: COUNTED_BY_ANY },
-      ...{ ...emptyCounts(), players, lobbies },
+      namespace_id,
+      start_ts,
+      counted_by: COUNTED_BY_ANY,
+      ...emptyCounts(),
+      players,
+      lobbies,
     }));
   }
 

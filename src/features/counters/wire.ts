@@ -47,7 +47,12 @@ export function toStep({ start_ts, counts, find_p50_ms, find_p95_ms }: ReadStep)
   const { players, lobbies, seated, refused } = counts;
   return {
     start_ts: start_ts.toISOString(),
-    ...{ players, lobbies, finds: seated.find, joins: seated.join, creates: seated.create, refused },
+    players,
+    lobbies,
+    finds: seated.find,
+    joins: seated.join,
+    creates: seated.create,
+    refused,
     ...(find_p50_ms !== undefined && { find_p50_ms }),
     ...(find_p95_ms !== undefined && { find_p95_ms }),
   };

@@ -26,7 +26,10 @@ export function startCheckingConnections(
   signal: AbortSignal,
 ): Loop {
   const loop = startLoop({
-    ...{ name: 'gateway-checks', every_ms: RECHECK_EVERY_MS, signal, events },
+    name: 'gateway-checks',
+    every_ms: RECHECK_EVERY_MS,
+    signal,
+    events,
     async step() {
       const connections = sockets.connections();
       let closed = 0;

@@ -122,7 +122,10 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
     startReporting(signal: AbortSignal): Loop {
       let has_recovered = false;
       const loop = startLoop({
-        ...{ name: 'gateway-presence', every_ms: EVERY_MS, signal, events },
+        name: 'gateway-presence',
+        every_ms: EVERY_MS,
+        signal,
+        events,
         async step() {
           const unreported = has_recovered ? machines.lost() : [node_id, ...machines.lost()];
           const left = unreported.length > 0 ? await findLeft(unreported) : [];

@@ -31,7 +31,8 @@ export function startReportingReady(dependencies: ReadinessDependencies, signal:
   const loop = startLoop({
     name: 'gateway-readiness',
     every_ms: () => EVERY_MS_WHILE[awaited],
-    ...{ signal, events },
+    signal,
+    events,
     async step() {
       const running = await servers.withPresence({ node_id, datacenter_id });
       const unready = running.length === 0 ? [] : await lobbies.unreadyOn(running.map(({ server_id }) => server_id));

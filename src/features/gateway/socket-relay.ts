@@ -84,11 +84,15 @@ export class SocketRelay implements SocketHandler {
     const { stuck_max_ms = STUCK_MAX_MS } = this.#options;
     this.#client = client;
     this.#to_client = new BackPressure({
-      ...{ source: server, unsentBytes: () => client.getBufferedAmount(), stuck_max_ms },
+      source: server,
+      unsentBytes: () => client.getBufferedAmount(),
+      stuck_max_ms,
       onStuck: () => client.terminate(),
     });
     this.#to_server = new BackPressure({
-      ...{ source: client, unsentBytes: () => server.bufferedAmount, stuck_max_ms },
+      source: client,
+      unsentBytes: () => server.bufferedAmount,
+      stuck_max_ms,
       onStuck: () => this.#leaveServer(),
     });
     for (const frame of this.#early) client.send(frame);

@@ -52,7 +52,10 @@ export function createTrafficStoring({ database, events, traffic, machines, node
     startStoring(signal: AbortSignal): Loop {
       let has_cleared = false;
       return startLoop({
-        ...{ name: 'gateway-traffic', every_ms: EVERY_MS, signal, events },
+        name: 'gateway-traffic',
+        every_ms: EVERY_MS,
+        signal,
+        events,
         async step() {
           const without = has_cleared ? machines.lost() : [node_id, ...machines.lost()];
           if (without.length > 0) await clearOpen(queries, without);

@@ -73,7 +73,11 @@ export function createHub({ database, clock, tokens, identities, games, public_u
       await admit(bearer);
       await store.deleteExpired(queries, now);
       await store.insertSecret(queries, {
-        ...{ secret_hash: hash(secret), is_link: true, ...bearer, expire_ts, session_until_ts },
+        secret_hash: hash(secret),
+        is_link: true,
+        ...bearer,
+        expire_ts,
+        session_until_ts,
       });
       return { url: `${public_url}/#login=${secret}`, expire_ts: expire_ts.toISOString() };
     },

@@ -97,7 +97,17 @@ export function toWindow(query: Static<typeof RowsQuery>): Window {
     (text) => text?.toLowerCase(),
   );
   return {
-    ...{ game_mode, region, version_id, other_than_version_id, id, status, is_empty, is_full, order, from, count },
+    game_mode,
+    region,
+    version_id,
+    other_than_version_id,
+    id,
+    status,
+    is_empty,
+    is_full,
+    order,
+    from,
+    count,
   };
 }
 
@@ -105,9 +115,19 @@ export function toLobbyRow(lobby: ListedRow, connected_count: number): Static<ty
   const { lobby_id, server_id, version_id, game_mode, region, create_ts, is_closed, publicity, player_count } = lobby;
   const { max_players_normal, max_players_direct, max_players_party } = lobby;
   return {
-    ...{ lobby_id, server_id, version_id, game_mode_id: game_mode, region_id: region },
-    ...{ create_ts: new Date(create_ts).toISOString(), status: statusOf(lobby), is_closed },
+    lobby_id,
+    server_id,
+    version_id,
+    game_mode_id: game_mode,
+    region_id: region,
+    create_ts: new Date(create_ts).toISOString(),
+    status: statusOf(lobby),
+    is_closed,
     ...(publicity && { publicity }),
-    ...{ max_players_normal, max_players_direct, max_players_party, player_count, connected_count },
+    max_players_normal,
+    max_players_direct,
+    max_players_party,
+    player_count,
+    connected_count,
   };
 }

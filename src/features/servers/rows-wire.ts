@@ -68,7 +68,12 @@ export function toServerRow(server: ListedServer): Static<typeof ServerRow> {
   const { server_id, datacenter_id, build_id, tags, cpu, memory, exit_code, exit_signal } = server;
   const { created_at, started_at, destroyed_at, ended_at } = server;
   return {
-    ...{ server_id, status: statusOf(server), datacenter_id, build_id, tags, resources: { cpu, memory } },
+    server_id,
+    status: statusOf(server),
+    datacenter_id,
+    build_id,
+    tags,
+    resources: { cpu, memory },
     create_ts: created_at.toISOString(),
     ...(started_at && { start_ts: started_at.toISOString() }),
     ...(destroyed_at && { destroy_ts: destroyed_at.toISOString() }),

@@ -97,7 +97,9 @@ export function createStarting(dependencies: StartingDependencies) {
         ports,
         arguments: server.arguments,
         environment: {
-          ...{ ...server.environment, ...(await ownVariables(server)), ...portVariables(ports) },
+          ...server.environment,
+          ...(await ownVariables(server)),
+          ...portVariables(ports),
           // Most language runtimes see the machine's memory, and would grow beyond the limit before they collect garbage.
           MUSTER_MEMORY_MB: String(memory),
         },

@@ -246,7 +246,8 @@ export function toUsage({ samples, cpu, memory }: ServerUsage): Static<typeof Us
 export function toLogQuery(query: Static<typeof LogsQuery>): Omit<LogQuery, 'server_id'> {
   const { stream, first_line, search_text, search_case_sensitive = false } = query;
   return {
-    ...{ stream, first_line },
+    stream,
+    first_line,
     start_ms: readMoment('query_start_ts', query.query_start_ts),
     search: search_text === undefined ? undefined : { text: search_text, is_case_sensitive: search_case_sensitive },
   };
@@ -284,7 +285,8 @@ export function toServerEnd({ row, lines }: EndedServer): Static<typeof ServerEn
       ...(row.exit_code === null ? {} : { exit_code: row.exit_code }),
       ...(row.exit_signal === null ? {} : { exit_signal: row.exit_signal }),
       last_lines: last.map(({ stream, bytes, ts }) => ({
-        ...{ stream, ts: ts.toISOString() },
+        stream,
+        ts: ts.toISOString(),
         text: Buffer.from(bytes).toString().slice(0, LAST_LINE_MAX),
       })),
     },

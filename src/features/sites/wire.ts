@@ -25,7 +25,8 @@ const PrepareSiteFile = Type.Object(
     ...PrepareFile.properties,
     sha256: Type.Optional(
       Type.String({
-        ...{ minLength: 64, maxLength: 64 },
+        minLength: 64,
+        maxLength: 64,
         description:
           'Digest of the file in small hexadecimal digits, up to 100 MiB. A file of an earlier site of the game with the same digest is used again, and needs no request.',
       }),

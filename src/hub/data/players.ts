@@ -42,7 +42,8 @@ export async function repeatRequest(scope: Scope, { kind, request }: Receipt): P
   switch (kind) {
     case 'find':
       return await requestSeat(scope, '/matchmaker/lobbies/find', {
-        ...{ ...wanted, game_modes },
+        ...wanted,
+        game_modes,
         ...(regions && regions.length > 0 && { regions }),
         ...(creates === false && { prevent_auto_create_lobby: true }),
         ...(wait_ms !== undefined && { wait_ms }),
@@ -51,7 +52,8 @@ export async function repeatRequest(scope: Scope, { kind, request }: Receipt): P
       return await requestSeat(scope, '/matchmaker/lobbies/join', { players, ...(lobby_id && { lobby_id }) });
     case 'create':
       return await requestSeat(scope, '/matchmaker/lobbies/create', {
-        ...{ ...wanted, game_mode: game_modes[0] ?? '' },
+        ...wanted,
+        game_mode: game_modes[0] ?? '',
         ...(regions?.[0] !== undefined && { region: regions[0] }),
       });
   }

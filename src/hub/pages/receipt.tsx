@@ -82,7 +82,8 @@ function TryVerification({ receipt: { kind, request, verification } }: { receipt
   const { tags, players, max_players } = request;
   const lobby_id = verification.lobby_id ?? request.lobby_id;
   const filters = {
-    ...{ kind, game_mode: verification.game_mode_id },
+    kind,
+    game_mode: verification.game_mode_id,
     ...(lobby_id !== undefined && { lobby_id }),
     ...(tags && { tags: JSON.stringify(tags) }),
     ...(players > 1 && { players: String(players) }),

@@ -46,7 +46,10 @@ function RunningServers() {
   if (live.is === 'refused') return <Notice error={live.error} />;
   const servers = live.is === 'here' ? live.body.servers : [];
   const shown = servers.filter(isWanted).map(({ id, tags, datacenter, created_at, ...server }) => ({
-    ...{ id, tags, datacenter, created_at },
+    id,
+    tags,
+    datacenter,
+    created_at,
     status: statusOf(server),
   }));
   const counts = live.is === 'here' ? `${shown.length} of ${servers.length}` : 'Loading …';
@@ -71,7 +74,11 @@ function EndedServers() {
   const page = rows.slice(0, ENDED_COUNT);
   const shown = page
     .map(({ server_id, tags, datacenter_id, create_ts }) => ({
-      ...{ id: server_id, tags, datacenter: datacenter_id, created_at: create_ts, status: ENDED_STATUS },
+      id: server_id,
+      tags,
+      datacenter: datacenter_id,
+      created_at: create_ts,
+      status: ENDED_STATUS,
     }))
     .filter(isWanted);
   const goTo = (place: number) => () => setFilter('from', place <= 0 ? '' : String(place));

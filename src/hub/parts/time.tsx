@@ -8,7 +8,10 @@ const UNITS: [size: number, name: string][] = [
 ];
 
 const CLOCK = new Intl.DateTimeFormat([], {
-  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
   fractionalSecondDigits: 3,
 });
 

@@ -34,7 +34,8 @@ export function readChosen(files: File[]): Chosen {
   if (file.webkitRelativePath === '') return { is: 'file', file };
   const [name = ''] = file.webkitRelativePath.split('/');
   return {
-    ...{ is: 'folder', name },
+    is: 'folder',
+    name,
     files: files.map((one) => ({ path: one.webkitRelativePath.slice(name.length + 1), file: one })),
   };
 }

@@ -144,7 +144,9 @@ async function prepare(
 ): Promise<Prepared> {
   const path = plan.kind === 'folder' ? 'server.tar.gz' : plan.file.name;
   const { build: build_id, image_presigned_requests: parts = [] } = await post(PREPARE, environment, {
-    ...{ name, multipart_upload: true, part_length: PART_BYTES },
+    name,
+    multipart_upload: true,
+    part_length: PART_BYTES,
     kind: plan.kind === 'javascript' ? 'javascript' : 'archive',
     image_file: { path, content_length: content.size },
     ...(command.length > 0 && { command }),

@@ -25,12 +25,28 @@ interface Numbers {
 /** Numbers that differ between machines. */
 const NUMBERS: Record<'x64' | 'arm64', Numbers> = {
   x64: {
-    ...{ setgroups: 116, setresgid: 119, setresuid: 117, prlimit64: 302, prctl: 157 },
-    ...{ seccomp: 317, execve: 59, dup3: 292, rt_sigaction: 13, rt_sigprocmask: 14 },
+    setgroups: 116,
+    setresgid: 119,
+    setresuid: 117,
+    prlimit64: 302,
+    prctl: 157,
+    seccomp: 317,
+    execve: 59,
+    dup3: 292,
+    rt_sigaction: 13,
+    rt_sigprocmask: 14,
   },
   arm64: {
-    ...{ setgroups: 159, setresgid: 149, setresuid: 147, prlimit64: 261, prctl: 167 },
-    ...{ seccomp: 277, execve: 221, dup3: 24, rt_sigaction: 134, rt_sigprocmask: 135 },
+    setgroups: 159,
+    setresgid: 149,
+    setresuid: 147,
+    prlimit64: 261,
+    prctl: 167,
+    seccomp: 277,
+    execve: 221,
+    dup3: 24,
+    rt_sigaction: 134,
+    rt_sigprocmask: 135,
   },
 };
 /** Numbers that are the same on all machines. */

@@ -140,7 +140,8 @@ describe('audit log: an entry says', () => {
     const [ended, closed, ...earlier] = await read(`${logOf(played)}?namespace_id=${played.namespace_id}`);
     const { namespace_id } = played;
     expect(closed).toMatchObject({
-      ...{ operation: 'setLobbyClosedByDeveloper', namespace_id },
+      operation: 'setLobbyClosedByDeveloper',
+      namespace_id,
       details: { lobby_id, is_closed: true },
     });
     expect(ended).toMatchObject({ operation: 'deleteLobby', namespace_id, details: { lobby_id, did_remove: true } });
@@ -290,7 +291,9 @@ describe('audit log: an entry that was begun', () => {
   const emitted: string[] = [];
   const openLog = (clock = muster.clock, audit_days = 90) =>
     createAuditLog({
-      ...{ database: muster.database, clock, audit_days },
+      database: muster.database,
+      clock,
+      audit_days,
       events: { emit: ({ event }) => void emitted.push(event) },
       identities: { list: async () => [], requireAdministrator: async () => {} },
       groups: { get: () => Promise.reject(new Error('unused')), hasMember: async () => true },
@@ -298,8 +301,14 @@ describe('audit log: an entry that was begun', () => {
       namespaceOfLobby: async () => undefined,
     });
   const changeOf = (game_id: string | undefined, details = {}): RequestedChange => ({
-    ...{ entry_id: Bun.randomUUIDv7(), operation: 'test', address: '192.0.2.1', user_agent: null, details },
-    ...{ caller: { kind: 'identity', identity_id: crypto.randomUUID() }, game_id, namespace_id: undefined },
+    entry_id: Bun.randomUUIDv7(),
+    operation: 'test',
+    address: '192.0.2.1',
+    user_agent: null,
+    details,
+    caller: { kind: 'identity', identity_id: crypto.randomUUID() },
+    game_id,
+    namespace_id: undefined,
   });
 
   test('is there before the change begins, and stays if the service stops before the change ends', async () => {

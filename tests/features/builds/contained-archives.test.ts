@@ -126,7 +126,10 @@ grep CapEff /proc/self/status; echo x > map || echo x > /tmp/map && exit 5`;
       await using other = await openTestService({ MUSTER_CONTAINERS: 'on' });
       const place = await makeGame(other.api, other.administrator_token);
       const answer = await buildsOf(other, place).prepare({
-        ...{ name: 'Server', kind: 'archive', isolation: 'container', command: ['./server'] },
+        name: 'Server',
+        kind: 'archive',
+        isolation: 'container',
+        command: ['./server'],
         image_file: { path: 'a.tar', content_length: 1 },
       });
       expect(outcomeOf(answer)).toBe('400 BUILDS_KIND_NOT_AVAILABLE');

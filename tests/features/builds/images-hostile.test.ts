@@ -397,7 +397,10 @@ describe('bundles', () => {
     const { refusal, tree, config: kept, others, beside } = await unpackBundle(config(process), ...ROOTFS);
     expect(refusal).toBeUndefined();
     expect(tree).toEqual({
-      ...{ server: 'file 755', link: 'link to /server', again: 'file 755', '.wh.server': 'file 644' },
+      server: 'file 755',
+      link: 'link to /server',
+      again: 'file 755',
+      '.wh.server': 'file 644',
     });
     expect(kept).toEqual({
       ociVersion: '1.0.2',

@@ -181,8 +181,13 @@ describe('images: layers are applied in order,', () => {
         [text('lib/b', '2'), text('abs/c', '3')],
       ],
       {
-        ...{ usr: 'folder', 'usr/lib': 'folder', lib: 'link to usr/lib', abs: 'link to /usr/lib' },
-        ...{ 'usr/lib/a': '1', 'usr/lib/b': '2', 'usr/lib/c': '3' },
+        usr: 'folder',
+        'usr/lib': 'folder',
+        lib: 'link to usr/lib',
+        abs: 'link to /usr/lib',
+        'usr/lib/a': '1',
+        'usr/lib/b': '2',
+        'usr/lib/c': '3',
       },
     ],
     [
@@ -239,8 +244,12 @@ describe('images: layers are applied in order,', () => {
       { ...text('secret', ''), mode: 0o640 },
     ];
     expect((await apply(layer)).tree).toEqual({
-      ...{ tmp: 'folder 1777', private: 'folder 700', shared: 'folder 775' },
-      ...{ su: 'file 755', wall: 'file 755', secret: 'file 640' },
+      tmp: 'folder 1777',
+      private: 'folder 700',
+      shared: 'folder 775',
+      su: 'file 755',
+      wall: 'file 755',
+      secret: 'file 640',
     });
   });
 

@@ -33,7 +33,9 @@ beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   const { clock, config } = muster;
   uploads = createUploads({
-    ...{ database, clock, events: { emit() {} } },
+    database,
+    clock,
+    events: { emit() {} },
     objects: createDiskObjects(join(config.data_directory, 'objects')),
     presigner: createPresigner(KEY, clock, config.public_url),
   });
@@ -245,7 +247,12 @@ describe('unused builds: on a disk without space', () => {
     const events: ServiceEvent[] = [];
     let asked = 0;
     const feature = openBuilds({
-      ...{ database, clock, uploads, directory, available: { kinds: [] }, unpacked_days: 0 },
+      database,
+      clock,
+      uploads,
+      directory,
+      available: { kinds: [] },
+      unpacked_days: 0,
       links: createSignedLinks(KEY, clock, muster.config.public_url),
       transfers: createTransfers({ transfers_max: 1, s3: undefined, limits: { is_on: true, scale: 1 } }),
       events: { emit: (event) => void events.push(event) },

@@ -31,7 +31,10 @@ afterEach(async () => {
 /** Makes a file of a site that counts how often it is read. */
 function makeOriginal(bytes: Uint8Array<ArrayBuffer>) {
   const original = {
-    ...{ upload_id: crypto.randomUUID(), file_number: 0, content_length: bytes.length, reads: 0 },
+    upload_id: crypto.randomUUID(),
+    file_number: 0,
+    content_length: bytes.length,
+    reads: 0,
     async read() {
       original.reads += 1;
       return new Blob([bytes]).stream();

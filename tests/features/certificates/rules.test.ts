@@ -9,8 +9,11 @@ const NOW = new Date('2030-01-01T00:00:00Z');
 const daysFromNow = (days: number) => new Date(NOW.getTime() + days * DAY_MS);
 
 const certificate = (name: string, names: string[], from_days: number, to_days: number) => ({
-  ...{ certificate: name, key: 'key', names },
-  ...{ valid_from: daysFromNow(from_days), expires_at: daysFromNow(to_days) },
+  certificate: name,
+  key: 'key',
+  names,
+  valid_from: daysFromNow(from_days),
+  expires_at: daysFromNow(to_days),
 });
 
 const select = (...certificates: ReturnType<typeof certificate>[]) =>

@@ -51,7 +51,10 @@ describe('counters: rules', () => {
     const count = fc.integer({ min: 0, max: 1_000 });
     const some = fc.dictionary(fc.constantFrom('1', '2', '17'), count);
     const counts: fc.Arbitrary<Counts> = fc.record({
-      ...{ players: count, lobbies: count, refused: some, find_times: some },
+      players: count,
+      lobbies: count,
+      refused: some,
+      find_times: some,
       seated: fc.record({ find: count, join: count, create: count }),
     });
     fc.assert(
@@ -138,7 +141,9 @@ describe('counters: of several processes', () => {
     expect(more).toEqual([]);
     expect(step?.start_ts).toEqual(new Date(NOON));
     expect(step?.counts).toMatchObject({
-      ...{ players: 3, lobbies: 1, seated: { find: 3, join: 0, create: 0 } },
+      players: 3,
+      lobbies: 1,
+      seated: { find: 3, join: 0, create: 0 },
       refused: { MATCHMAKER_LOBBY_FULL: 1, ERROR: 1 },
     });
     expect(Object.values(step?.counts.find_times ?? {}).reduce((sum, count) => sum + count, 0)).toBe(3);

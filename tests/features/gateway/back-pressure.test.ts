@@ -80,8 +80,10 @@ class Game implements Disposable {
 async function openStage({ with_tls = false, stuck_max_ms = 60_000 } = {}) {
   const game = new Game();
   const to_game = await openServerSocket({
-    ...{ server_id: 'a server', url: `ws://127.0.0.1:${game.server.port}` },
-    ...{ headers: new Headers(), protocols: [] },
+    server_id: 'a server',
+    url: `ws://127.0.0.1:${game.server.port}`,
+    headers: new Headers(),
+    protocols: [],
   });
   const traffics = createTraffic(TRAFFIC);
   const ended = Promise.withResolvers<{ was_lost: boolean }>();
@@ -115,7 +117,11 @@ async function openStage({ with_tls = false, stuck_max_ms = 60_000 } = {}) {
     unsent_max = Math.max(unsent_max, to_game.bufferedAmount, to_player?.getBufferedAmount() ?? 0);
   }, 1);
   return {
-    ...{ game, player, numbers, closed: closed.promise, ended: ended.promise },
+    game,
+    player,
+    numbers,
+    closed: closed.promise,
+    ended: ended.promise,
     /** Returns the most bytes that were kept for a side. */
     unsentMax: () => unsent_max,
     /** Returns the bytes that have passed, once no more do. */

@@ -52,7 +52,8 @@ describe('gateway: a stop', () => {
     const { hostname, port } = new URL(url);
     let text = '';
     const socket = await Bun.connect({
-      ...{ hostname, port: Number(port) },
+      hostname,
+      port: Number(port),
       socket: {
         data(__, bytes) {
           text += bytes.toString();

@@ -148,7 +148,8 @@ describe('gateway: a request by host name', () => {
     const { hostname, port } = new URL(muster.config.local_url);
     let text = '';
     const socket = await Bun.connect({
-      ...{ hostname, port: Number(port) },
+      hostname,
+      port: Number(port),
       socket: {
         data(_, bytes) {
           text += bytes.toString();

@@ -177,7 +177,10 @@ test.skipIf(!IS_LONG)(
   async () => {
     const { promise, resolve } = Promise.withResolvers<string>();
     const socket = connectTls({
-      ...{ host: '127.0.0.1', port: Number(settings.MUSTER_HTTPS_PORT), servername: host, rejectUnauthorized: false },
+      host: '127.0.0.1',
+      port: Number(settings.MUSTER_HTTPS_PORT),
+      servername: host,
+      rejectUnauthorized: false,
     });
     let received = '';
     socket.on('data', (bytes) => {

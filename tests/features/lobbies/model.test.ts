@@ -97,7 +97,9 @@ function toGameModes(version: VersionName): Record<string, object> {
     return [
       name,
       {
-        ...{ max_players: maxima.normal, max_players_direct: maxima.direct, max_players_party: maxima.party },
+        max_players: maxima.normal,
+        max_players_direct: maxima.direct,
+        max_players_party: maxima.party,
         regions: Object.fromEntries(regions.map((slug) => [slug, { idle_lobbies: { min: 0, max: idle_max } }])),
         taggable: is_taggable,
         actions: { join: { enabled: is_joinable }, create },

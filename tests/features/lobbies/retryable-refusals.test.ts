@@ -4,13 +4,18 @@ import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat
 
 const PLACE = { namespace_id: 'here', game_id: 'game', address: '', client: { name: 'near', players_max: 1 } };
 const join = (player_id: string, namespace_id = 'here'): SeatRequest => ({
-  ...{ ...PLACE, namespace_id, player_id },
+  ...PLACE,
+  namespace_id,
+  player_id,
   kind: 'join',
   lobby_id: 'lobby',
 });
 const search = { game_modes: [], regions: [], tags: {}, creates: undefined };
 const waiting = (player_id: string): SeatRequest => ({
-  ...{ ...PLACE, player_id, version_id: 'one', search },
+  ...PLACE,
+  player_id,
+  version_id: 'one',
+  search,
   kind: 'find',
   ticket: 'ticket',
 });

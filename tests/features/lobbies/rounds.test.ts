@@ -33,7 +33,11 @@ function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_
     lobby_id,
     namespace_id,
     kind,
-    ...{ address: '', client: UNLIMITED_CLIENT.name, players_max: UNLIMITED_CLIENT.players_max, party, ticket: null },
+    address: '',
+    client: UNLIMITED_CLIENT.name,
+    players_max: UNLIMITED_CLIENT.players_max,
+    party,
+    ticket: null,
   }));
 }
 

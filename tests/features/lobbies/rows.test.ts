@@ -25,20 +25,34 @@ import { waitFor } from '../../support/wait.ts';
 
 describe('rows of lobbies: rules', () => {
   const lobby: fc.Arbitrary<ListedRow> = fc.record({
-    ...{ lobby_id: fc.uuid(), server_id: fc.uuid(), version_id: fc.constantFrom('1', '2') },
-    ...{ game_mode: fc.constantFrom('ice', 'fire'), region: fc.constantFrom('fra', 'lhr'), is_closed: fc.boolean() },
-    ...{ publicity: fc.constantFrom(null, 'public' as const), player_count: fc.integer({ min: 0, max: 4 }) },
-    ...{ max_players_normal: fc.constant(4), max_players_direct: fc.constant(4), max_players_party: fc.constant(4) },
-    ...{ create_ts: fc.integer({ min: 0, max: 5 }), is_ready: fc.boolean() },
+    lobby_id: fc.uuid(),
+    server_id: fc.uuid(),
+    version_id: fc.constantFrom('1', '2'),
+    game_mode: fc.constantFrom('ice', 'fire'),
+    region: fc.constantFrom('fra', 'lhr'),
+    is_closed: fc.boolean(),
+    publicity: fc.constantFrom(null, 'public' as const),
+    player_count: fc.integer({ min: 0, max: 4 }),
+    max_players_normal: fc.constant(4),
+    max_players_direct: fc.constant(4),
+    max_players_party: fc.constant(4),
+    create_ts: fc.integer({ min: 0, max: 5 }),
+    is_ready: fc.boolean(),
   });
   const lobbies = fc.uniqueArray(lobby, { maxLength: 20, selector: ({ lobby_id }) => lobby_id });
   const optional = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { nil: undefined });
   const window: fc.Arbitrary<Window> = fc.record({
-    ...{ game_mode: optional(fc.constantFrom('ice', 'fire')), region: optional(fc.constantFrom('fra', 'lhr')) },
-    ...{ version_id: optional(fc.constant('1')), status: optional(fc.constantFrom(...STATUSES)) },
-    ...{ is_empty: optional(fc.boolean()), is_full: optional(fc.boolean()), order: fc.constantFrom(...ORDERS) },
-    ...{ other_than_version_id: optional(fc.constant('2')), id: optional(fc.constantFrom('a', '00', '-')) },
-    ...{ from: fc.integer({ min: 0, max: 6 }), count: fc.integer({ min: 0, max: 6 }) },
+    game_mode: optional(fc.constantFrom('ice', 'fire')),
+    region: optional(fc.constantFrom('fra', 'lhr')),
+    version_id: optional(fc.constant('1')),
+    status: optional(fc.constantFrom(...STATUSES)),
+    is_empty: optional(fc.boolean()),
+    is_full: optional(fc.boolean()),
+    order: fc.constantFrom(...ORDERS),
+    other_than_version_id: optional(fc.constant('2')),
+    id: optional(fc.constantFrom('a', '00', '-')),
+    from: fc.integer({ min: 0, max: 6 }),
+    count: fc.integer({ min: 0, max: 6 }),
   });
 
   test('windows of one filter and order follow each other, and have each matching lobby once', () => {
@@ -124,7 +138,9 @@ function summarize(lobbies: ListedRow[]) {
     ...totalOf(lobbies),
     empty: lobbies.filter(({ player_count }) => player_count === 0).length,
     status: { starting, open, closed },
-    ...{ game_modes: by('game_mode'), regions: by('region'), versions: by('version_id') },
+    game_modes: by('game_mode'),
+    regions: by('region'),
+    versions: by('version_id'),
   };
 }
 

@@ -44,7 +44,8 @@ type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 async function whereServersRun(game: Game): Promise<{ id: string; lobby_id: string; machine_id: string }[]> {
   const servers: { id: string; tags: { lobby_id: string } }[] = await listServers(one, game);
   return servers.map(({ id, tags }) => ({
-    ...{ id, lobby_id: tags.lobby_id },
+    id,
+    lobby_id: tags.lobby_id,
     machine_id: hasStarted(one, id) ? one_id : hasStarted(other, id) ? other_id : 'none',
   }));
 }

@@ -6,7 +6,11 @@ const EVERY_MS = beatEvery(LOST_AFTER_MS);
 const BLIND_AFTER_MS = 2 * EVERY_MS;
 
 const machine = (more: Partial<JudgedMachine> = {}): JudgedMachine => ({
-  ...{ node_id: 'm', holder: 'first', beat: 1, state: 'up', lost_after_ms: LOST_AFTER_MS },
+  node_id: 'm',
+  holder: 'first',
+  beat: 1,
+  state: 'up',
+  lost_after_ms: LOST_AFTER_MS,
   ...more,
 });
 

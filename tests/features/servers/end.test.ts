@@ -6,7 +6,10 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const RUNNING: ServerEnding = {
-  ...{ exit_code: null, exit_signal: null, failure: null, kill_at: null },
+  exit_code: null,
+  exit_signal: null,
+  failure: null,
+  kill_at: null,
   has_lost_machine: false,
 };
 const KILL_AT = new Date();

@@ -23,8 +23,15 @@ describe('a container engine that is configured and cannot be used', () => {
     const directory = join(place, crypto.randomUUID());
     await mkdir(directory);
     const runtime = await openEngine({
-      ...{ is_on, is_root, has_read_only_root: false, isolation: 'on', engine_url: `unix://${socket}`, directory },
-      ...{ host: 'localhost', api_url: 'http://127.0.0.1:8080', machine_id: 'here' },
+      is_on,
+      is_root,
+      has_read_only_root: false,
+      isolation: 'on',
+      engine_url: `unix://${socket}`,
+      directory,
+      host: 'localhost',
+      api_url: 'http://127.0.0.1:8080',
+      machine_id: 'here',
       events: { emit: (event) => void events.push(event) },
     });
     return { runtime, events, directory };
@@ -57,8 +64,11 @@ describe('a container engine that is configured and cannot be used', () => {
     await mkdir(build);
     await Bun.write(join(build, 'config.json'), JSON.stringify({ ociVersion: '1.0.2', process: { args: ['true'] } }));
     const order = {
-      ...{ server_id: crypto.randomUUID(), resources: { cpu: 100, memory: 64 } },
-      ...{ ports: {}, arguments: [], environment: {} },
+      server_id: crypto.randomUUID(),
+      resources: { cpu: 100, memory: 64 },
+      ports: {},
+      arguments: [],
+      environment: {},
       build: { kind: 'oci_bundle' as const, sha256: undefined, directory: build, command: [] },
     } satisfies StartOrder;
     for (const _ of ['at first', 'again']) {

@@ -344,13 +344,17 @@ for (const name of ENGINES) {
       const base = join(opened.directory, 'base.tar');
       await Bun.write(base, await packImage('', 'base:1'));
       await using muster = await openTestService({
-        ...{ MUSTER_CONTAINERS: 'on', MUSTER_CONTAINER_BASE: base },
+        MUSTER_CONTAINERS: 'on',
+        MUSTER_CONTAINER_BASE: base,
         MUSTER_CONTAINER_ENGINE: `unix://${engine.socket}`,
       });
       const game = await makeGame(muster.api, muster.administrator_token);
       const script = '#!/bin/sh\nid -u; pwd; exit 5';
       const build = await uploadBuild(muster.api, game, {
-        ...{ kind: 'archive', path: 'a.tar', command: ['./run.sh'], isolation: 'container' },
+        kind: 'archive',
+        path: 'a.tar',
+        command: ['./run.sh'],
+        isolation: 'container',
         content: await packTar([{ name: 'run.sh', content: script, mode: 0o755 }]),
       });
       const servers = serversOf(muster, game);
@@ -381,7 +385,9 @@ for (const name of ENGINES) {
         content: await packHostileBundle(),
       });
       const image = await uploadBuild(program.api, game, {
-        ...{ image_tag: 'game:1', path: 'image.tar.gz', content: gzipSync(await packImage(COUNT, 'game:1')) },
+        image_tag: 'game:1',
+        path: 'image.tar.gz',
+        content: gzipSync(await packImage(COUNT, 'game:1')),
       });
       let servers = serversOf(program, game);
       const create = async (build: string) =>

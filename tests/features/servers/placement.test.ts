@@ -27,14 +27,23 @@ describe('a machine that could take a server', () => {
     const again_in: number[] = [];
     const placement = createPlacement(
       {
-        ...{ database, clock, events: { emit() {} }, logs: createLogs({ database, clock }), runtime: {} },
+        database,
+        clock,
+        events: { emit() {} },
+        logs: createLogs({ database, clock }),
+        runtime: {},
         groupsOf: async () => new Map(),
         machines: { ...LONE_MACHINE, isAnyOtherSeenTaking: () => !is_alone },
         builds: { isUnpacked: async () => is_unpacked },
         node: {
-          ...{ node_id: crypto.randomUUID(), datacenter_id, api_url: 'http://127.0.0.1' },
-          ...{ server_ports: { min: 22_000, max: 22_009 }, servers_max: 10, servers_per_group_max: 10 },
-          ...{ resources_max: undefined, relayed: new Set<never>() },
+          node_id: crypto.randomUUID(),
+          datacenter_id,
+          api_url: 'http://127.0.0.1',
+          server_ports: { min: 22_000, max: 22_009 },
+          servers_max: 10,
+          servers_per_group_max: 10,
+          resources_max: undefined,
+          relayed: new Set<never>(),
         },
       },
       (ms) => again_in.push(ms),

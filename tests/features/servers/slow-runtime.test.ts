@@ -44,7 +44,12 @@ describe('a machine whose runtime answers late', () => {
     const stop = new AbortController();
     const { stopped } = startReconciling(
       {
-        ...{ database, clock, events, feed, runtime, logs },
+        database,
+        clock,
+        events,
+        feed,
+        runtime,
+        logs,
         builds: { kindOf: async () => build.kind, unpacked: async () => build, isUnpacked: async () => true },
         tokens: await openServiceTokens({ database_address, clock }),
         groupsOf: async () => new Map(),
@@ -72,12 +77,33 @@ describe('a machine whose runtime answers late', () => {
     const server_id = crypto.randomUUID();
     const { game_id, namespace_id } = game;
     const row: ServerRow = {
-      ...{ server_id, game_id, namespace_id, build_id, datacenter_id: NODE.datacenter_id, node_id: null },
-      ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, token_caller: null },
-      ...{ network_mode: 'bridge', ports: { game: { protocol: 'udp', routing: 'game_guard' } }, cpu: 100, memory: 64 },
-      ...{ kill_timeout_ms: MINUTE_MS, created_at: muster.clock.now(), started_at: null, wait_reason: null },
-      ...{ identity: null, destroyed_at: null, kill_at: null, ended_at: null },
-      ...{ exit_code: null, exit_signal: null, failure: null, has_lost_machine: false },
+      server_id,
+      game_id,
+      namespace_id,
+      build_id,
+      datacenter_id: NODE.datacenter_id,
+      node_id: null,
+      tags: {},
+      arguments: [],
+      environment: {},
+      service_environment: {},
+      token_caller: null,
+      network_mode: 'bridge',
+      ports: { game: { protocol: 'udp', routing: 'game_guard' } },
+      cpu: 100,
+      memory: 64,
+      kill_timeout_ms: MINUTE_MS,
+      created_at: muster.clock.now(),
+      started_at: null,
+      wait_reason: null,
+      identity: null,
+      destroyed_at: null,
+      kill_at: null,
+      ended_at: null,
+      exit_code: null,
+      exit_signal: null,
+      failure: null,
+      has_lost_machine: false,
     };
     await database.transact((tx) => insertServer(tx, row));
     return server_id;

@@ -29,18 +29,33 @@ async function openMachine(failure: Error) {
   const now = muster.clock.now();
   await database.transact((tx) =>
     insertServer(tx, {
-      ...{ server_id: crypto.randomUUID(), game_id: game.game_id, namespace_id: game.namespace_id, build_id },
-      ...{ datacenter_id: crypto.randomUUID(), node_id, network_mode: 'bridge', cpu: 100, memory: 64 },
-      ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, ports: {}, token_caller: null },
-      ...{
-        kill_timeout_ms: 0,
-        created_at: now,
-        started_at: null,
-        wait_reason: null,
-        identity: null,
-        destroyed_at: null,
-      },
-      ...{ kill_at: null, ended_at: null, exit_code: null, exit_signal: null, failure: null, has_lost_machine: false },
+      server_id: crypto.randomUUID(),
+      game_id: game.game_id,
+      namespace_id: game.namespace_id,
+      build_id,
+      datacenter_id: crypto.randomUUID(),
+      node_id,
+      network_mode: 'bridge',
+      cpu: 100,
+      memory: 64,
+      tags: {},
+      arguments: [],
+      environment: {},
+      service_environment: {},
+      ports: {},
+      token_caller: null,
+      kill_timeout_ms: 0,
+      created_at: now,
+      started_at: null,
+      wait_reason: null,
+      identity: null,
+      destroyed_at: null,
+      kill_at: null,
+      ended_at: null,
+      exit_code: null,
+      exit_signal: null,
+      failure: null,
+      has_lost_machine: false,
     }),
   );
   const read = async () => {
@@ -51,7 +66,11 @@ async function openMachine(failure: Error) {
   if (!server) throw new Error('the server waits');
   const { clock, database_address } = muster;
   const starting = createStarting({
-    ...{ database, clock, events: { emit() {} }, runtime: machine.runtime, logs: createLogs({ database, clock }) },
+    database,
+    clock,
+    events: { emit() {} },
+    runtime: machine.runtime,
+    logs: createLogs({ database, clock }),
     tokens: await openServiceTokens({ database_address, clock }),
     builds: { kindOf: () => Promise.reject(failure), unpacked: () => Promise.reject(failure) },
     node: { api_url: 'http://127.0.0.1:8080' },

@@ -77,7 +77,8 @@ describe('turns: room goes', () => {
   ];
   test.each(LACKS)('no further than there is enough %s', (_, room, taken, held) => {
     const turns = shareRoom([wait('a', 5), wait('b', 5, 5)], {
-      ...{ ...machine, room: { ...NO_LIMITS, ...room } },
+      ...machine,
+      room: { ...NO_LIMITS, ...room },
       running: [],
     });
     expect(Object.fromEntries(turns.taken)).toEqual(taken as never);

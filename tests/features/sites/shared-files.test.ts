@@ -18,7 +18,9 @@ const digestOf = (content: string) => new Bun.CryptoHasher('sha256').update(cont
 /** Prepares a site whose files have digests. */
 async function prepare(files: Files, { game_id, cloud_token: token } = game) {
   const listed = Object.entries(files).map(([path, content]) => ({
-    ...{ path, content_length: content.length, sha256: digestOf(content) },
+    path,
+    content_length: content.length,
+    sha256: digestOf(content),
   }));
   const body = { display_name: 'Site', files: listed };
   const answer = await muster.api.ok('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body });

@@ -68,7 +68,10 @@ describe('a range of a file', () => {
     ...file,
     content_length,
     receipts,
-    ...{ content_type: null, sha256: null, shared_upload_id: null, shared_file_number: null },
+    content_type: null,
+    sha256: null,
+    shared_upload_id: null,
+    shared_file_number: null,
   });
 
   test('is read from the parts that contain it, each byte once and in order', () => {

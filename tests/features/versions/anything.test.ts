@@ -39,7 +39,9 @@ const SHARED = {
 const KEYS = { site_key: 'x', secret_key: 'y' };
 
 const CAPTCHA = {
-  ...{ requests_before_reverify: 1, verification_ttl: 1, pow: { difficulty: 2 } },
+  requests_before_reverify: 1,
+  verification_ttl: 1,
+  pow: { difficulty: 2 },
   hcaptcha: { ...KEYS, level: 'easy', hostnames: ['a.example'] },
   turnstile: { ...KEYS, domains: { 'a.example': { secret_key: 'z' } } },
 };

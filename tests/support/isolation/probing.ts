@@ -32,7 +32,9 @@ export async function probe(level: Level, { engine_socket, with_disk }: ProbeOpt
   const groups = !level.is_root && level.has_groups ? await delegateGroups(opened) : [];
   const user_id = level.is_root ? undefined : USER_ID;
   const settings = {
-    ...{ MUSTER_DEMO: 'off', MUSTER_ISOLATION: level.isolation, MUSTER_SERVER_DISK_MB: String(DISK_MB) },
+    MUSTER_DEMO: 'off',
+    MUSTER_ISOLATION: level.isolation,
+    MUSTER_SERVER_DISK_MB: String(DISK_MB),
     ...(engine_socket !== undefined && { MUSTER_CONTAINER_ENGINE: `unix://${engine_socket}` }),
   };
   const home = opened.use(await makeHome(settings, { user_id, groups }));

@@ -57,8 +57,15 @@ export async function find(
         const client = toClient(row, address, dependencies.address_classes);
         const is_explained = draft !== undefined;
         return {
-          ...{ kind: 'find', ...players, game_id, namespace_id, address, client },
-          ...{ lobby_count_max, ...permitted, is_explained },
+          kind: 'find',
+          ...players,
+          game_id,
+          namespace_id,
+          address,
+          client,
+          lobby_count_max,
+          ...permitted,
+          is_explained,
         };
       };
       const { deadline } = context;

@@ -49,8 +49,14 @@ export async function join(
       const lobby = await lookUpLobby(dependencies, namespace, body);
       const { address, deadline } = context;
       const request: JoinRequest = {
-        ...{ kind: 'join', ...newPlayers(body), game_id, namespace_id, lobby_id: lobby.lobby_id, address },
-        ...{ client: toClient(namespace, address, address_classes), is_explained: draft !== undefined },
+        kind: 'join',
+        ...newPlayers(body),
+        game_id,
+        namespace_id,
+        lobby_id: lobby.lobby_id,
+        address,
+        client: toClient(namespace, address, address_classes),
+        is_explained: draft !== undefined,
       };
       const seat = await takeSeat(dependencies, request, { lobby, namespace, body, context, draft });
       return await answerWhenReady(dependencies, { seat, players: request, deadline, draft });

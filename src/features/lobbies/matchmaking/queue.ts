@@ -63,8 +63,14 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   async function enter({ request }: WaitingFind): Promise<void> {
     const { namespace_id, ticket, client } = request;
     const row = {
-      ...{ namespace_id, ticket, owner, client: client.name, players_max: client.players_max },
-      ...{ lease_ts: after(clock.now(), LEASE_MS), seats: playerIdsOf(request).length, ...toQueuedSearch(request) },
+      namespace_id,
+      ticket,
+      owner,
+      client: client.name,
+      players_max: client.players_max,
+      lease_ts: after(clock.now(), LEASE_MS),
+      seats: playerIdsOf(request).length,
+      ...toQueuedSearch(request),
     };
     const arrival = await database
       .transact((tx) => store.insertQueued(tx, row))

@@ -34,7 +34,9 @@ export function trialRoutes(lobbies: Pick<Lobbies, 'tryVerification'>) {
       },
       ({ params, body, text, address, ray_id, deadline, request }) =>
         lobbies.tryVerification(params, asWritten(body, text), {
-          ...{ address, ray_id, deadline },
+          address,
+          ray_id,
+          deadline,
           readUserAgent: () => request.headers.get('user-agent'),
         }),
     ),

@@ -6,7 +6,12 @@ import { Verdict } from './receipts-wire.ts';
 const { game_mode, tags, max_players, players, lobby_config, verification_data } = CreateBody.properties;
 
 export const VerificationTrial = Type.Object({
-  ...{ game_mode, tags, max_players, players, lobby_config, verification_data },
+  game_mode,
+  tags,
+  max_players,
+  players,
+  lobby_config,
+  verification_data,
   kind: oneOf('VerifiedKind', ['find', 'join', 'create']),
   lobby_id: JoinBody.properties.lobby_id,
 });

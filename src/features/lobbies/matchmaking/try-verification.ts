@@ -37,7 +37,10 @@ export async function tryVerification(
   const config = verificationOf(mode[kind]);
   if (!config) throw new ServiceError('MATCHMAKER_VERIFICATION_NOT_USED', { kind, game_mode });
   const question = {
-    ...{ kind, game_mode, tags, body: trial },
+    kind,
+    game_mode,
+    tags,
+    body: trial,
     lobby: await findLobby(dependencies, namespace_id, trial.lobby_id),
     lobby_config: lobby_config === undefined ? undefined : JSON.stringify(lobby_config),
   };

@@ -5,7 +5,10 @@ import { CONTAINER_RUNTIME, HOST, openTestRuntime, type TestRuntime } from '../.
 import { waitFor } from '../../../support/wait.ts';
 
 const port = (protocol: 'tcp' | 'udp', internal_port: number, public_port: number): ServerPort => ({
-  ...{ protocol, routing: 'host', internal_port, public_port },
+  protocol,
+  routing: 'host',
+  internal_port,
+  public_port,
 });
 
 describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', () => {

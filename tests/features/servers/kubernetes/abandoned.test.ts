@@ -41,7 +41,9 @@ describe('what machines left in a cluster that were given up', () => {
       },
     };
     await removeAbandoned({
-      ...{ database: muster.database, events: { emit() {} }, runtime: { others } },
+      database: muster.database,
+      events: { emit() {} },
+      runtime: { others },
       machines: { abandoned: () => machine_ids },
     });
     return { asked, removed };

@@ -60,8 +60,11 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   }
 
   const settings = () => ({
-    ...{ MUSTER_HOST: '0.0.0.0', MUSTER_KUBERNETES: lab.kubeconfig, MUSTER_KUBERNETES_IMAGE: IMAGE },
-    ...{ MUSTER_KUBERNETES_HOST: lab.host, MUSTER_KUBERNETES_PORT: String(findFreePort()) },
+    MUSTER_HOST: '0.0.0.0',
+    MUSTER_KUBERNETES: lab.kubeconfig,
+    MUSTER_KUBERNETES_IMAGE: IMAGE,
+    MUSTER_KUBERNETES_HOST: lab.host,
+    MUSTER_KUBERNETES_PORT: String(findFreePort()),
   });
 
   describeRuntime(kind);
@@ -87,7 +90,8 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const read = async () => {
         const { promise, resolve } = Promise.withResolvers<string>();
         await Bun.connect({
-          ...{ hostname: seen.host, port: public_port },
+          hostname: seen.host,
+          port: public_port,
           socket: { data: (_, bytes) => resolve(bytes.toString()), close: () => resolve(''), error: () => resolve('') },
         });
         return await promise;

@@ -58,7 +58,8 @@ describe('kubernetes: credentials', () => {
     await Bun.write(join(directory, 'key.pem'), 'the key');
     const user = { 'client-certificate-data': base64('the certificate'), 'client-key': 'key.pem' };
     expect(openCredentials(await write(user)).access()).toEqual({
-      ...{ url, token: undefined },
+      url,
+      token: undefined,
       tls: { ...tls, cert: 'the certificate', key: 'the key' },
     });
   });

@@ -58,7 +58,9 @@ describe('kubernetes: the manifests', () => {
     const config = readConfig({ ...of_image, ...literals, ...secrets, ...own });
     const [image] = kustomization.images;
     expect(config.kubernetes).toMatchObject({
-      ...{ place: 'in-cluster', namespace: 'muster-games', image: `${image?.newName}:${image?.newTag}` },
+      place: 'in-cluster',
+      namespace: 'muster-games',
+      image: `${image?.newName}:${image?.newTag}`,
       host: 'muster-0.muster-machines.muster.svc',
     });
     const { min, max } = config.servers.server_ports;

@@ -60,11 +60,15 @@ describe('kubernetes: a pod in words', () => {
   });
 
   const code = (exit_code: number, reason?: string) => ({
-    ...{ is: 'ended', exit_code, exit_signal: null },
+    is: 'ended',
+    exit_code,
+    exit_signal: null,
     ...(reason !== undefined && { reason }),
   });
   const unknown = (reason?: string) => ({
-    ...{ is: 'ended', exit_code: null, exit_signal: null },
+    is: 'ended',
+    exit_code: null,
+    exit_signal: null,
     ...(reason !== undefined && { reason }),
   });
   const disturbed = (end: object) => ({ ...end, is_disturbance: true });
@@ -93,7 +97,8 @@ describe('kubernetes: a pod in words', () => {
     [
       'over its limit of the disk',
       podWith({
-        ...{ phase: 'Failed', reason: 'Evicted' },
+        phase: 'Failed',
+        reason: 'Evicted',
         message: 'Pod ephemeral local storage usage exceeds the total limit of containers 4G. ',
       }),
       unknown(
@@ -103,7 +108,8 @@ describe('kubernetes: a pod in words', () => {
     [
       'over the limit of its folder',
       podWith({
-        ...{ phase: 'Failed', reason: 'Evicted' },
+        phase: 'Failed',
+        reason: 'Evicted',
         message: 'Usage of EmptyDir volume "work" exceeds the limit "4G". ',
       }),
       unknown('it exceeded its room on the disk (Usage of EmptyDir volume "work" exceeds the limit "4G".)'),
@@ -111,7 +117,8 @@ describe('kubernetes: a pod in words', () => {
     [
       'over the limit of its container',
       podWith({
-        ...{ phase: 'Failed', reason: 'Evicted' },
+        phase: 'Failed',
+        reason: 'Evicted',
         message: 'Container server exceeded its local ephemeral storage limit "4G". ',
       }),
       unknown('it exceeded its room on the disk (Container server exceeded its local ephemeral storage limit "4G".)'),
@@ -143,7 +150,8 @@ describe('kubernetes: a pod in words', () => {
       is: 'running',
     });
     expect(observePod(podWith({ ...running, conditions: ready('False') }, { is_deleted: true }))).toEqual({
-      ...{ is: 'unreachable', since: new Date(SINCE) },
+      is: 'unreachable',
+      since: new Date(SINCE),
     });
   });
 });

@@ -14,13 +14,16 @@ function diskLimitOf(disk_max: { bytes: number; files: number } | undefined, bui
   const pod = makePod(
     {
       order: {
-        ...{ server_id: crypto.randomUUID(), arguments: [], environment: {}, ports: {} },
+        server_id: crypto.randomUUID(),
+        arguments: [],
+        environment: {},
+        ports: {},
         build: { kind: 'archive', sha256: undefined, directory: '/build', command: ['run'] },
         resources: { cpu: 100, memory: 64 },
       },
       build,
       build_bytes,
-      server: { ...{ url: 'ws://muster', token: '', command: [], is_script: false }, environment: {}, memory: 64 },
+      server: { url: 'ws://muster', token: '', command: [], is_script: false, environment: {}, memory: 64 },
     },
     { machine_id: crypto.randomUUID(), image: 'muster:1', disk_max },
   ) as { spec: { containers: { resources: { limits: Record<string, string> } }[] } };

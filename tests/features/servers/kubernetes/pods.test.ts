@@ -61,7 +61,9 @@ describe("kubernetes: the copy of a cluster's pods", () => {
       return new Response(body);
     };
     const server = Bun.serve({
-      ...{ port: 0, hostname: '127.0.0.1', idleTimeout: 0 },
+      port: 0,
+      hostname: '127.0.0.1',
+      idleTimeout: 0,
       fetch(request) {
         const url = new URL(request.url);
         const { searchParams } = url;
@@ -79,8 +81,11 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     });
     const url = `http://127.0.0.1:${server.port}`;
     const pods = new Pods({
-      ...{ client: new ApiClient({ namespace: 'games', access: () => ({ url, token: undefined, tls: {} }) }) },
-      ...{ namespace: 'games', selector: 'a=b', onChange() {}, signal: stopping.signal },
+      client: new ApiClient({ namespace: 'games', access: () => ({ url, token: undefined, tls: {} }) }),
+      namespace: 'games',
+      selector: 'a=b',
+      onChange() {},
+      signal: stopping.signal,
       onLost: () => {
         lost += 1;
       },

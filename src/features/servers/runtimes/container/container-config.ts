@@ -101,7 +101,9 @@ function resourcesOf({ cpu, memory }: ServerResources, { has_swap_limit }: { has
 function mountsOf({ order, init, folder }: ContainerPlan) {
   const closed = ['nosuid', 'noexec', 'nodev'];
   const bound = (destination: string, source: string) => ({
-    ...{ destination, source, type: 'bind' },
+    destination,
+    source,
+    type: 'bind',
     options: ['bind', 'ro', 'nosuid', 'nodev'],
   });
   // Files in /tmp and /dev/shm count as memory of the server.
@@ -110,7 +112,9 @@ function mountsOf({ order, init, folder }: ContainerPlan) {
     { destination: '/proc', type: 'proc', source: 'proc', options: closed },
     { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'strictatime', 'mode=755', 'size=64k'] },
     {
-      ...{ destination: '/dev/pts', type: 'devpts', source: 'devpts' },
+      destination: '/dev/pts',
+      type: 'devpts',
+      source: 'devpts',
       options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'],
     },
     { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: [...closed, 'mode=1777', half_memory] },

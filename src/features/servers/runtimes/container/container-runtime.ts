@@ -151,8 +151,14 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     const image = await readImage(order.build);
     for (const name of ['rootfs', 'upper', 'overlay', 'state']) mkdirSync(join(folder, name), { mode: 0o755 });
     const config = makeContainerConfig({
-      ...{ order, image, folder, init: programs.init, cgroup: cgroupOf(server_id) },
-      ...{ has_read_only_root, has_swap_limit: hasSwapLimit(), open_files_max },
+      order,
+      image,
+      folder,
+      init: programs.init,
+      cgroup: cgroupOf(server_id),
+      has_read_only_root,
+      has_swap_limit: hasSwapLimit(),
+      open_files_max,
     });
     const files = {
       'config.json': JSON.stringify(config),

@@ -118,7 +118,10 @@ export class EngineClient {
       for (const value of [values].flat()) url.searchParams.append(name, value);
     }
     return fetch(url, {
-      ...{ unix: this.socket, method, signal, timeout: false },
+      unix: this.socket,
+      method,
+      signal,
+      timeout: false,
       ...(body && { body: is_stream ? body : JSON.stringify(body) }),
       headers: { 'content-type': is_stream ? 'application/x-tar' : 'application/json' },
     });

@@ -129,7 +129,8 @@ function publish({ protocol, internal_port, public_port, port_range }: ServerPor
       );
     }
     return Array.from({ length: count }, (_, index) => String(min + index)).map((port) => ({
-      ...{ inside: `${port}/${transport}`, outside: port },
+      inside: `${port}/${transport}`,
+      outside: port,
     }));
   }
   if (public_port === undefined) return [];

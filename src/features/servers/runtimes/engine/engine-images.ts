@@ -49,13 +49,19 @@ export function openEngineImages(client: EngineClient, machine_id: string): Engi
   async function importFiles(build: UnpackedBuild, key: string, signal: AbortSignal): Promise<string> {
     const root = rootOf(build);
     const tar = Bun.spawn([findTar() ?? 'tar', '--create', '--numeric-owner', '--sort=name', '-C', root, '.'], {
-      ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
       env: { LC_ALL: 'C' },
     });
     try {
       const errors = new Response(tar.stderr).text();
       const { status } = await client.read(Imported, {
-        ...{ method: 'POST', path: '/images/create', body: tar.stdout, signal, timeout_ms: IMPORT_TIMEOUT_MS },
+        method: 'POST',
+        path: '/images/create',
+        body: tar.stdout,
+        signal,
+        timeout_ms: IMPORT_TIMEOUT_MS,
         query: { fromSrc: '-', repo: `localhost/muster-build-${key}`, changes: labelsOf(build, key) },
       });
       if ((await tar.exited) === 0) return status;

@@ -80,7 +80,9 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   const readFacts = async () => (facts ??= await readEngineFacts(client));
   const running = (server_id: string): Started => ({ is: 'running', identity: writeEngineIdentity(server_id), host });
   const pending = (server_id: string): Started => ({
-    ...{ is: 'pending', identity: writeEngineIdentity(server_id), reason: SETTING_UP },
+    is: 'pending',
+    identity: writeEngineIdentity(server_id),
+    reason: SETTING_UP,
   });
 
   async function start(order: StartOrder): Promise<Started> {
@@ -132,8 +134,15 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     const api = reachApiAt(network.gateway);
     const environment = api.replaceAddress(order.environment);
     const body = makeEngineContainer({
-      ...{ order: { ...order, environment }, image, image_id, network: network.name, machine_id },
-      ...{ has_read_only_root, has_swap_limit, is_podman, ...limits },
+      order: { ...order, environment },
+      image,
+      image_id,
+      network: network.name,
+      machine_id,
+      has_read_only_root,
+      has_swap_limit,
+      is_podman,
+      ...limits,
       seccomp_file: folders.seccomp(server_id),
     });
     await containers.create(server_id, body, signal);

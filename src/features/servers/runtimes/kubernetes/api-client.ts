@@ -83,7 +83,11 @@ export class ApiClient {
     const { url, token, tls } = this.credentials.access();
     const type = method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json';
     return fetch(`${url}${path}?${new URLSearchParams(query)}`, {
-      ...{ method, signal, tls, redirect: 'error', timeout: false },
+      method,
+      signal,
+      tls,
+      redirect: 'error',
+      timeout: false,
       headers: { accept: 'application/json', 'content-type': type, ...(token && { authorization: `Bearer ${token}` }) },
       ...(body && { body: JSON.stringify(body) }),
     });

@@ -129,7 +129,8 @@ function readKubeconfig(file: string): Read {
   return {
     namespace: context.namespace,
     access: {
-      ...{ url: cluster.server.replace(/\/+$/, ''), token },
+      url: cluster.server.replace(/\/+$/, ''),
+      token,
       tls: {
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),

@@ -88,7 +88,10 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const { sha256, bytes: build_bytes } = await builds.facts(build.directory);
     const build_order = { url: urls.build, token, sha256 };
     const server_order = {
-      ...{ url: urls.socket, token, memory: resources.memory, is_script: build.kind === 'javascript' },
+      url: urls.socket,
+      token,
+      memory: resources.memory,
+      is_script: build.kind === 'javascript',
       command: [...build.command, ...order.arguments],
       environment: replaceApi(order.environment),
     };

@@ -54,8 +54,14 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Runtim
   url.hostname = host.includes(':') ? `[${host}]` : host;
   const runtime = opened.use(
     await openKubernetesRuntime({
-      ...{ client: new ApiClient(credentials), namespace, pod_port, machine_id, image, disk_max },
-      ...{ api_url, api_url_for_pods: url.origin },
+      client: new ApiClient(credentials),
+      namespace,
+      pod_port,
+      machine_id,
+      image,
+      disk_max,
+      api_url,
+      api_url_for_pods: url.origin,
       onLost: (cause) => events.emit({ event: 'cluster_unavailable', cause }),
     }),
   );

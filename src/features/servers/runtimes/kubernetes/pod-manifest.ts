@@ -58,11 +58,15 @@ export function makePod(
   // The kubelet counts all volumes of a pod. What the server itself writes has the limit of its folder.
   const disk = disk_max && { 'ephemeral-storage': String(disk_max.bytes + build_bytes + OUTPUT_BYTES_MAX) };
   const security = {
-    ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
   };
   const container = { image, imagePullPolicy: 'IfNotPresent', securityContext: security };
   const volume = (name: keyof typeof POD_FOLDERS, readOnly = false) => ({
-    ...{ name, mountPath: POD_FOLDERS[name], readOnly },
+    name,
+    mountPath: POD_FOLDERS[name],
+    readOnly,
   });
   return {
     apiVersion: 'v1',
@@ -81,10 +85,15 @@ export function makePod(
       finalizers: [FINALIZER],
     },
     spec: {
-      ...{ restartPolicy: 'Never', automountServiceAccountToken: false, enableServiceLinks: false },
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
       terminationGracePeriodSeconds: GRACE_SECONDS,
       securityContext: {
-        ...{ runAsNonRoot: true, runAsUser: USER_ID, runAsGroup: USER_ID, fsGroup: USER_ID },
+        runAsNonRoot: true,
+        runAsUser: USER_ID,
+        runAsGroup: USER_ID,
+        fsGroup: USER_ID,
         seccompProfile: { type: 'RuntimeDefault' },
       },
       volumes: [
@@ -95,7 +104,8 @@ export function makePod(
       initContainers: [
         {
           ...container,
-          ...{ name: CONTAINERS.build, args: [POD_COMMANDS.build] },
+          name: CONTAINERS.build,
+          args: [POD_COMMANDS.build],
           env: [{ name: POD_ORDER, value: encodeOrder(build) }],
           // Equal to those of the server, so that the pod is the last to be evicted (QoS class Guaranteed).
           resources: { limits: numbers, requests: numbers },
@@ -105,14 +115,16 @@ export function makePod(
       containers: [
         {
           ...container,
-          ...{ name: CONTAINERS.server, args: [POD_COMMANDS.server] },
+          name: CONTAINERS.server,
+          args: [POD_COMMANDS.server],
           env: [{ name: POD_ORDER, value: encoded }],
           ports: Object.values(ports).flatMap(({ protocol, internal_port, public_port }) =>
             internal_port === undefined || public_port === undefined
               ? []
               : [
                   {
-                    ...{ containerPort: internal_port, hostPort: public_port },
+                    containerPort: internal_port,
+                    hostPort: public_port,
                     protocol: protocol === 'udp' ? 'UDP' : 'TCP',
                   },
                 ],

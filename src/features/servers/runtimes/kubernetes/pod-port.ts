@@ -71,10 +71,15 @@ export function openPodPort({ host, port, key }: PodPortOptions): PodPort {
   }
 
   const listener = listen({
-    ...{ hostname: host.includes(':') ? '::' : '0.0.0.0', port, fetch: answer, maxRequestBodySize: BODY_BYTES_MAX },
+    hostname: host.includes(':') ? '::' : '0.0.0.0',
+    port,
+    fetch: answer,
+    maxRequestBodySize: BODY_BYTES_MAX,
     error: () => new Response('the build cannot be read\n', { status: 500 }),
     websocket: {
-      ...{ maxPayloadLength: MESSAGE_BYTES_MAX, idleTimeout: IDLE_SECONDS, perMessageDeflate: false },
+      maxPayloadLength: MESSAGE_BYTES_MAX,
+      idleTimeout: IDLE_SECONDS,
+      perMessageDeflate: false,
       open(socket) {
         const { server_id } = socket.data;
         const connection = new PodConnection(socket);

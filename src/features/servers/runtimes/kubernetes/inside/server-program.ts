@@ -92,9 +92,14 @@ function spawn({ command, environment, is_script }: ServerOrder): Bun.Subprocess
   const { work, build } = POD_FOLDERS;
   try {
     return Bun.spawn(['/bin/sh', '-c', ENTER, 'muster-server', ...program], {
-      ...{ cwd: build, detached: true, stdio: ['ignore', ...streams] },
+      cwd: build,
+      detached: true,
+      stdio: ['ignore', ...streams],
       env: {
-        ...{ PATH: '/usr/local/bin:/usr/bin:/bin', HOME: work, TMPDIR: work, ...environment },
+        PATH: '/usr/local/bin:/usr/bin:/bin',
+        HOME: work,
+        TMPDIR: work,
+        ...environment,
         ...(is_script && { BUN_BE_BUN: '1' }),
       },
     });
