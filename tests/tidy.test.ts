@@ -130,7 +130,7 @@ describe('the house is tidy', () => {
     const spreads = files.flatMap((path) =>
       read(path)
         .split('\n')
-        .flatMap((line, index) => (/^\s*\.\.\.\{/.test(line) ? [`${path}:${index + 1}`] : [])),
+        .flatMap((line, index) => (/(^\s*|\{)\.\.\.\{/.test(line) ? [`${path}:${index + 1}`] : [])),
     );
     expect(spreads).toEqual([]);
   });

@@ -95,7 +95,9 @@ function MachineRow({ machine, onChange }: { machine: Machine; onChange(): Promi
       <td>{servers}</td>
       <td>{lobbies}</td>
       <td>{players}</td>
-      <td>{drain ? <EndDrain {...{ machine, onChange }} /> : <Drain {...{ machine, onChange }} />}</td>
+      <td>
+        {drain ? <EndDrain machine={machine} onChange={onChange} /> : <Drain machine={machine} onChange={onChange} />}
+      </td>
     </tr>
   );
 }
