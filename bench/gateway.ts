@@ -71,8 +71,11 @@ async function measureWays(kind: Kind, ways: Way[], connections: number): Promis
     p99_ms: middleOf(turns.map(({ p99_ms }) => p99_ms)),
   }));
   const rows = results.map(({ a_second, p50_ms, p99_ms }, index) => [
-    ...[ways[index]?.name ?? '', show.perSecond(a_second), show.ratio(a_second / (results[0]?.a_second ?? 1))],
-    ...[p50_ms.toFixed(2), p99_ms.toFixed(2)],
+    ways[index]?.name ?? '',
+    show.perSecond(a_second),
+    show.ratio(a_second / (results[0]?.a_second ?? 1)),
+    p50_ms.toFixed(2),
+    p99_ms.toFixed(2),
   ]);
   printTable(`${kind}, ${connections} at once`, [['', 'a second', 'of direct', 'p50 ms', 'p99 ms'], ...rows]);
   return results;

@@ -50,7 +50,10 @@ export async function measurePods(opened: AsyncDisposableStack, { rounds, pods }
   printTable(`${pods} pods on two nodes, ${AT_ONCE} at a time, until all run; medians of ${rounds} rounds`, [
     ['', 'seconds', 'pods/s', 'of kubectl run'],
     ...medians.map(({ name, median }) => [
-      ...[name, median.toFixed(1), (pods / median).toFixed(2), `${(bare.median / median).toFixed(2)} ×`],
+      name,
+      median.toFixed(1),
+      (pods / median).toFixed(2),
+      `${(bare.median / median).toFixed(2)} ×`,
     ]),
   ]);
 }

@@ -15,7 +15,8 @@ export async function openTunnel(address: URL, signal: AbortSignal): Promise<Soc
   const socket = await opened(connect({ host: hostname, port: Number(proxy_port) || 80, signal }), signal);
   const secret = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
   const lines = [
-    ...[`CONNECT ${address.hostname}:${port} HTTP/1.1`, `Host: ${address.hostname}:${port}`],
+    `CONNECT ${address.hostname}:${port} HTTP/1.1`,
+    `Host: ${address.hostname}:${port}`,
     ...(username === '' ? [] : [`Proxy-Authorization: Basic ${secret}`]),
   ];
   socket.write(lines.join('\r\n') + HEAD_END);

@@ -5,7 +5,20 @@ export const IGNORE_FILE = '.musterignore';
 export const NEVER = ['.git', IGNORE_FILE, '.DS_Store', 'muster-data'];
 /** Files that usually hold secrets. A line such as `!.env` in the ignore file deploys one. */
 export const SECRETS = [
-  ...['.env', '.env.*', '.npmrc', '.netrc', '.git-credentials', '.ssh', '.aws', '.kube'],
-  ...['*.pem', '*.key', '*.p12', '*.pfx', 'id_rsa', 'id_ecdsa', 'id_ed25519'],
+  '.env',
+  '.env.*',
+  '.npmrc',
+  '.netrc',
+  '.git-credentials',
+  '.ssh',
+  '.aws',
+  '.kube',
+  '*.pem',
+  '*.key',
+  '*.p12',
+  '*.pfx',
+  'id_rsa',
+  'id_ecdsa',
+  'id_ed25519',
 ];
 export const FILES_MAX = 50_000;

@@ -105,8 +105,11 @@ test.skipIf(!IS_LONG)(
     const { outcomes, version } = await run(MAIN);
     expect(outcomes.filter(({ exit_code }) => exit_code !== 0)).toEqual([]);
     expect(outcomes.map(({ name }) => name)).toEqual([
-      ...['Get Muster', 'Check muster.yaml', 'Test'],
-      ...['Deploy to staging, and play there', 'Deploy to prod'],
+      'Get Muster',
+      'Check muster.yaml',
+      'Test',
+      'Deploy to staging, and play there',
+      'Deploy to prod',
     ]);
     expect(outcomes.map(({ output }) => output).join('')).not.toContain(token);
     expect(await readLive()).toMatchObject({ prod: `${version} prod 7.1`, staging: `${version} staging 7.1` });

@@ -6,8 +6,13 @@ export type Snapshots = ReturnType<typeof openSnapshots>;
 
 /** These change without a request: beats of machines, usage, counters of each minute. Refusals have receipts. */
 const ALWAYS_CHANGING = [
-  ...['machines', 'receipts', 'server_meters', 'server_samples', 'server_usage'],
-  ...['minute_counters', 'hour_counters'],
+  'machines',
+  'receipts',
+  'server_meters',
+  'server_samples',
+  'server_usage',
+  'minute_counters',
+  'hour_counters',
 ];
 /** The rows of topics that announce this usage, these counters and receipts, as text. */
 const ALWAYS_CHANGING_TOPICS = '^\\("?(usage|counters-of|receipts-of):';

@@ -26,8 +26,16 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: roles', () => {
     const servers = `/games/${game.game_id}/environments/${game.namespace_id}/servers`;
     const [server] = (await muster.api.ok('GET', servers, { token })).servers;
     pages = [
-      ...['', '/servers', '/why', '/versions', '/settings', '/changes', '/try'],
-      ...[`/lobbies/${lobby_id}`, `/servers/${server.id}`, `/versions/${game.version_id}`],
+      '',
+      '/servers',
+      '/why',
+      '/versions',
+      '/settings',
+      '/changes',
+      '/try',
+      `/lobbies/${lobby_id}`,
+      `/servers/${server.id}`,
+      `/versions/${game.version_id}`,
       `/why/${answer.headers.get('rvt-ray-id')}`,
     ];
   });

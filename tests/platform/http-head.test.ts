@@ -13,8 +13,14 @@ beforeAll(async () => {
 afterAll(() => opened[Symbol.asyncDispose]());
 
 const PAGES = [
-  ...['/openapi.json', '/asyncapi.json', '/swagger', '/swagger/ui.js', '/client.js', '/muster.schema.json'],
-  ...['/docs/errors', '/watch'],
+  '/openapi.json',
+  '/asyncapi.json',
+  '/swagger',
+  '/swagger/ui.js',
+  '/client.js',
+  '/muster.schema.json',
+  '/docs/errors',
+  '/watch',
 ];
 /** These differ from one request to the next. */
 const ITS_OWN = ['rvt-ray-id', 'ratelimit-remaining', 'ratelimit-reset'];

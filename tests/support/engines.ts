@@ -112,15 +112,42 @@ function commandOf(name: EngineName, directory: string, socket: string): string[
   const folder = (one: string) => join(directory, one);
   if (name === 'docker') {
     return [
-      ...['dockerd', '--data-root', folder('root'), '--exec-root', folder('exec'), '--pidfile', folder('pid')],
+      'dockerd',
+      '--data-root',
+      folder('root'),
+      '--exec-root',
+      folder('exec'),
+      '--pidfile',
+      folder('pid'),
       // Containers go on while the engine is stopped, as docs/operating.md recommends.
-      ...['--host', `unix://${socket}`, '--storage-driver', 'vfs', '--bridge', 'none', '--live-restore'],
+      '--host',
+      `unix://${socket}`,
+      '--storage-driver',
+      'vfs',
+      '--bridge',
+      'none',
+      '--live-restore',
     ];
   }
   return [
-    ...['podman', '--root', folder('root'), '--runroot', folder('run'), '--tmpdir', folder('tmp')],
-    ...['--storage-driver', 'vfs', '--cgroup-manager', 'cgroupfs', '--events-backend', 'file'],
-    ...['system', 'service', '--time', '0', `unix://${socket}`],
+    'podman',
+    '--root',
+    folder('root'),
+    '--runroot',
+    folder('run'),
+    '--tmpdir',
+    folder('tmp'),
+    '--storage-driver',
+    'vfs',
+    '--cgroup-manager',
+    'cgroupfs',
+    '--events-backend',
+    'file',
+    'system',
+    'service',
+    '--time',
+    '0',
+    `unix://${socket}`,
   ];
 }
 

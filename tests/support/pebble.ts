@@ -74,8 +74,16 @@ export async function openPebble({
   const dns_address = `127.0.0.1:${dns}`;
   const dns_url = `http://127.0.0.1:${dns_management}`;
   spawn([
-    ...['pebble-challtestsrv', ...none, '-dns01', dns_address, '-management', `127.0.0.1:${dns_management}`],
-    ...['-defaultIPv4', host_address, '-defaultIPv6', ''],
+    'pebble-challtestsrv',
+    ...none,
+    '-dns01',
+    dns_address,
+    '-management',
+    `127.0.0.1:${dns_management}`,
+    '-defaultIPv4',
+    host_address,
+    '-defaultIPv6',
+    '',
   ]);
   spawn(['pebble', '-config', join(folder, 'config.json'), '-dnsserver', dns_address]);
   const directory = `https://${address}:${listen}/dir`;

@@ -18,7 +18,10 @@ export async function listNamespaces(options: SharedOptions): Promise<void> {
     output.table(
       ['NAMESPACE', 'NAME', 'VERSION', 'ID'],
       namespaces.map(({ name_id, display_name, version_id, namespace_id }) => [
-        ...[name_id, display_name, nameOf(version_id), namespace_id],
+        name_id,
+        display_name,
+        nameOf(version_id),
+        namespace_id,
       ]),
     ),
   );
@@ -33,8 +36,11 @@ export async function listBuilds(options: SharedOptions): Promise<void> {
     output.table(
       ['BUILD', 'MB', 'STATE', 'AGE', 'ID'],
       answer.builds.map(({ build_id, display_name, content_length, complete, create_ts }) => [
-        ...[display_name, (content_length / 1_000_000).toFixed(1), complete ? 'complete' : 'not uploaded'],
-        ...[ago(create_ts), build_id],
+        display_name,
+        (content_length / 1_000_000).toFixed(1),
+        complete ? 'complete' : 'not uploaded',
+        ago(create_ts),
+        build_id,
       ]),
     ),
   );
@@ -48,7 +54,9 @@ export async function listRegions(options: SharedOptions): Promise<void> {
     output.table(
       ['REGION', 'NAME', 'ID'],
       regions.map(({ region_name_id, region_display_name, region_id }) => [
-        ...[region_name_id, region_display_name, region_id],
+        region_name_id,
+        region_display_name,
+        region_id,
       ]),
     ),
   );

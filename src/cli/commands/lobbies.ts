@@ -68,9 +68,12 @@ function showLobbies(output: Output, lobbies: LiveLobby[]): void {
   output.table(
     ['LOBBY', 'MODE', 'PLAYERS', 'STATE', 'SERVER', 'AGE'],
     lobbies.map((lobby) => [
-      ...[shortId(lobby.lobby_id), lobby.lobby_group_name_id],
-      ...[`${lobby.total_player_count}/${lobby.max_players_normal}`, stateOf(lobby)],
-      ...[shortId(lobby.server_id), ago(lobby.create_ts)],
+      shortId(lobby.lobby_id),
+      lobby.lobby_group_name_id,
+      `${lobby.total_player_count}/${lobby.max_players_normal}`,
+      stateOf(lobby),
+      shortId(lobby.server_id),
+      ago(lobby.create_ts),
     ]),
   );
 }

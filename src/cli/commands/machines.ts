@@ -51,7 +51,13 @@ function showAll(session: Session, all: Machine[]): void {
     output.table(
       ['MACHINE', 'HOST', 'STATE', 'SINCE', 'SERVERS', 'LOBBIES', 'PLAYERS', 'DRAIN'],
       all.map(({ machine_id, host, state, since_ts, servers, lobbies, players, drain }) => [
-        ...[shortId(machine_id), host, state, ago(since_ts), String(servers), String(lobbies), String(players)],
+        shortId(machine_id),
+        host,
+        state,
+        ago(since_ts),
+        String(servers),
+        String(lobbies),
+        String(players),
         drain === undefined ? '' : drain.is_complete ? 'complete' : 'under way',
       ]),
     ),

@@ -31,8 +31,10 @@ export async function listPlayers(options: SharedOptions): Promise<void> {
     output.table(
       ['PLAYER', 'LOBBY', 'STATE', 'AGE'],
       players.map(({ player_id, lobby_id, connect_ts, create_ts }) => [
-        ...[shortId(player_id), shortId(lobby_id)],
-        ...[connect_ts === undefined ? 'reserved' : 'connected', ago(connect_ts ?? create_ts)],
+        shortId(player_id),
+        shortId(lobby_id),
+        connect_ts === undefined ? 'reserved' : 'connected',
+        ago(connect_ts ?? create_ts),
       ]),
     );
   });

@@ -71,7 +71,10 @@ export async function listServers(options: ServersOptions): Promise<void> {
     output.table(
       ['SERVER', 'STATE', 'LOBBY', 'PORTS', 'AGE'],
       servers.map((server) => [
-        ...[shortId(server.id), stateOf(server), shortId(server.tags.lobby_id ?? '-'), portsOf(server)],
+        shortId(server.id),
+        stateOf(server),
+        shortId(server.tags.lobby_id ?? '-'),
+        portsOf(server),
         ago(server.created_at),
       ]),
     );

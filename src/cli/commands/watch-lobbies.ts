@@ -104,8 +104,14 @@ function showLobbies(output: Output, { game, namespace }: Place, { summary, rows
   output.table(
     ['LOBBY', 'MODE', 'REGION', 'PLAYERS', 'STATE', 'VERSION', 'SERVER', 'AGE'],
     rows.map((row) => [
-      ...[shortId(row.lobby_id), row.game_mode_id, row.region_id, `${row.player_count}/${row.max_players_normal}`],
-      ...[row.status, nameOf(row.version_id), shortId(row.server_id), ago(row.create_ts)],
+      shortId(row.lobby_id),
+      row.game_mode_id,
+      row.region_id,
+      `${row.player_count}/${row.max_players_normal}`,
+      row.status,
+      nameOf(row.version_id),
+      shortId(row.server_id),
+      ago(row.create_ts),
     ]),
   );
 }

@@ -95,7 +95,11 @@ grep CapEff /proc/self/status; echo x > map || echo x > /tmp/map && exit 5`;
         const { id } = created.body.server;
         expect(await endOf(muster, id)).toMatchObject({ exit_code: 5, failure: null });
         expect(await servers.linesOf(id)).toEqual([
-          ...[String(IMAGE_USER), '/server', 'desert', '--fast --two', 'CapEff:\t0000000000000000'],
+          String(IMAGE_USER),
+          '/server',
+          'desert',
+          '--fast --two',
+          'CapEff:\t0000000000000000',
         ]);
       }
     },

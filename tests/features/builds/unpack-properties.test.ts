@@ -55,8 +55,27 @@ describe('unpacking: with random changes', () => {
 });
 
 const name = fc.constantFrom(
-  ...['a', 'b', './a', 'a/b', 'a/b/c', 'a/', 'b/', 'a/b/', './', '.', '..', '../note', '../../note', '/note'],
-  ...['a/../../note', 'a/..', 'b//c', 'b\\c', 'A', '', ' '],
+  'a',
+  'b',
+  './a',
+  'a/b',
+  'a/b/c',
+  'a/',
+  'b/',
+  'a/b/',
+  './',
+  '.',
+  '..',
+  '../note',
+  '../../note',
+  '/note',
+  'a/../../note',
+  'a/..',
+  'b//c',
+  'b\\c',
+  'A',
+  '',
+  ' ',
 );
 const entry = fc.record({
   name,

@@ -130,7 +130,8 @@ describe('a game', () => {
     expect(new Set(made).size).toBe(1);
     const other_group = await makeGame(muster.api, muster.administrator_token);
     const others = await Promise.all([
-      ...[make({ if_missing: false }), make({ display_name: 'Only Two' })],
+      make({ if_missing: false }),
+      make({ display_name: 'Only Two' }),
       make({ developer_group_id: other_group.group_id }),
     ]);
     expect(new Set([made[0], ...others]).size).toBe(4);

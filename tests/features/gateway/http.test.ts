@@ -210,8 +210,15 @@ test('gateway: by host name, no header of a server acts on hosts beside its own'
 
 describe('gateway: a request by path', () => {
   const ORIGIN_HEADERS = [
-    ...['alt-svc', 'clear-site-data', 'nel', 'report-to', 'reporting-endpoints', 'service-worker-allowed'],
-    ...['set-cookie', 'strict-transport-security', 'www-authenticate'],
+    'alt-svc',
+    'clear-site-data',
+    'nel',
+    'report-to',
+    'reporting-endpoints',
+    'service-worker-allowed',
+    'set-cookie',
+    'strict-transport-security',
+    'www-authenticate',
   ];
   const sendByPath = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${muster.config.local_url}/gateway/${web.name}${path}`, { headers, redirect: 'manual' });

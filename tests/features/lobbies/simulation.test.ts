@@ -7,14 +7,18 @@ const SEEDS = IS_LONG ? 2_000 : 500;
 const STEPS = 500;
 /** Lines of the trace, without numbers, that must occur often. */
 const OUTCOMES = [
-  ...['sits in lobby ', 'makes lobby ', 'is alone', 'tries again', 'has too many players'],
-  ...['waited and sits in lobby ', 'waited and makes lobby ', 'moves on'],
-  ...[
-    'MATCHMAKER_NO_AVAILABLE_LOBBIES',
-    'MATCHMAKER_LOBBY_FULL',
-    'MATCHMAKER_LOBBY_STOPPED',
-    'MATCHMAKER_TOO_MANY_LOBBIES',
-  ],
+  'sits in lobby ',
+  'makes lobby ',
+  'is alone',
+  'tries again',
+  'has too many players',
+  'waited and sits in lobby ',
+  'waited and makes lobby ',
+  'moves on',
+  'MATCHMAKER_NO_AVAILABLE_LOBBIES',
+  'MATCHMAKER_LOBBY_FULL',
+  'MATCHMAKER_LOBBY_STOPPED',
+  'MATCHMAKER_TOO_MANY_LOBBIES',
 ];
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 

@@ -14,8 +14,15 @@ const IPV6_ADDRESS = ['--address', 'fd4d:7573:7465:72::2', '--gateway', 'fd4d:75
 
 /** Networks that containers cannot connect to: private ones, the machine's neighbours, and clouds' metadata services. */
 const PRIVATE_NETWORKS = [
-  ...['10.0.0.0/8', '100.64.0.0/10', '168.63.129.16', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'],
-  ...['198.18.0.0/15', 'fc00::/7', 'fec0::/10'],
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '168.63.129.16',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  'fc00::/7',
+  'fec0::/10',
 ];
 
 /** The network of a container, as the programs that set it up get it. */
@@ -59,10 +66,23 @@ function pastaArguments(forwards: Forward[], api: Api, machine: string[]): strin
   };
   const [has_ipv4, has_ipv6] = [machine.some(isIPv4), machine.some(isIPv6)];
   return [
-    ...['--foreground', '--quiet', '--runas', '0:0', '--config-net', '--no-map-gw', '--dns-forward', NAME_SERVER],
-    ...['--tcp-ports', listOf('tcp'), '--udp-ports', listOf('udp')],
+    '--foreground',
+    '--quiet',
+    '--runas',
+    '0:0',
+    '--config-net',
+    '--no-map-gw',
+    '--dns-forward',
+    NAME_SERVER,
+    '--tcp-ports',
+    listOf('tcp'),
+    '--udp-ports',
+    listOf('udp'),
     // The only port that leads from the container's loopback address to the machine's.
-    ...['--tcp-ns', api.is_loopback ? String(api.port) : 'none', '--udp-ns', 'none'],
+    '--tcp-ns',
+    api.is_loopback ? String(api.port) : 'none',
+    '--udp-ns',
+    'none',
     ...(has_ipv4 || !has_ipv6 ? IPV4_ADDRESS : ['--ipv6-only']),
     ...(has_ipv6 ? IPV6_ADDRESS : ['--ipv4-only']),
   ];

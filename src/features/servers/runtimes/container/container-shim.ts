@@ -46,8 +46,21 @@ export interface ContainerCommand {
 export function containerCommand({ programs, server_id, root, pasta_arguments }: ContainerCommand): string[] {
   const { unshare, nsenter, nft, pasta, oci_runtime } = programs;
   return [
-    ...[unshare, '--mount', '--propagation', 'private', SHELL, '-c', SHIM, 'muster-container'],
-    ...[unshare, nsenter, nft, pasta, oci_runtime, root, server_id],
+    unshare,
+    '--mount',
+    '--propagation',
+    'private',
+    SHELL,
+    '-c',
+    SHIM,
+    'muster-container',
+    unshare,
+    nsenter,
+    nft,
+    pasta,
+    oci_runtime,
+    root,
+    server_id,
     ...pasta_arguments,
   ];
 }
