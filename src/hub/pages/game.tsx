@@ -4,6 +4,7 @@ import { type Game, type Namespace, versionName } from '../data/places.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { Command } from '../parts/command.tsx';
+import { Figures } from '../parts/figures.tsx';
 import { WithGame } from './places.tsx';
 
 /** A game: its namespaces, what is live in each, and who plays there. */
@@ -18,16 +19,12 @@ function Namespaces({ game }: { game: Game }) {
     <>
       <div class="head">
         <h1>{game.display_name}</h1>
-        <dl class="figures end">
-          <div>
-            <dt>players now</dt>
-            <dd>{game.total_player_count}</dd>
-          </div>
-          <div>
-            <dt>versions</dt>
-            <dd>{game.versions.length}</dd>
-          </div>
-        </dl>
+        <Figures
+          of={[
+            ['players now', game.total_player_count],
+            ['versions', game.versions.length],
+          ]}
+        />
       </div>
       <ul class="cards">
         {game.namespaces.map((namespace) => (

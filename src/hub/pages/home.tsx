@@ -2,6 +2,7 @@ import type { Answer } from '../data/api.ts';
 import { useLive, useTitle } from '../data/live.ts';
 import { hrefOf } from '../data/router.ts';
 import { Command } from '../parts/command.tsx';
+import { Figures } from '../parts/figures.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Attention } from './attention.tsx';
 import { Invitation } from './invitation.tsx';
@@ -21,12 +22,7 @@ export function HomePage() {
     <>
       <div class="head">
         <h1>Games</h1>
-        <dl class="figures end">
-          <div>
-            <dt>players now</dt>
-            <dd>{players}</dd>
-          </div>
-        </dl>
+        <Figures of={[['players now', players]]} />
       </div>
       <Invitation />
       {games.length === 0 ? <NoGames /> : <GameCards games={sorted} />}

@@ -11,6 +11,7 @@ import { type Rows as RowsOf, useRows } from '../data/rows.ts';
 import { gameModesOf, useVersion } from '../data/versions.ts';
 import { Command } from '../parts/command.tsx';
 import { Confirm } from '../parts/confirm.tsx';
+import { Figures } from '../parts/figures.tsx';
 import { Choice, TextFilter } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
@@ -74,14 +75,7 @@ function Summary({ of: { lobbies, players, seats, empty } }: { of: LobbySummary 
   return (
     <div class="head">
       <h1>{namespace.display_name}</h1>
-      <dl class="figures end">
-        {figures.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Figures of={figures} />
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { followLink, hrefOf, place } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import icon from '../icon.svg';
 import { Facts } from '../parts/facts.tsx';
+import { Figures } from '../parts/figures.tsx';
 import { Connection } from '../parts/frame.tsx';
 import { Json } from '../parts/json.tsx';
 import { Life } from '../parts/life.tsx';
@@ -66,14 +67,7 @@ function SharedLobbies({ scope }: { scope: Scope }) {
     <>
       <div class="head">
         <h1>Lobbies</h1>
-        <dl class="figures end">
-          {figures.map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
+        <Figures of={figures} />
       </div>
       {rows.length === 0 ? (
         <p class="card pad">No lobby is running. New ones appear here.</p>

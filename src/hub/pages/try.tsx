@@ -11,6 +11,7 @@ import { tokenFor } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
 import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';
 import { Field, TextField } from '../parts/fields.tsx';
+import { Figures } from '../parts/figures.tsx';
 import { NotFoundPage } from './not-found.tsx';
 
 const BOTS_MAX = 1_000;
@@ -120,14 +121,7 @@ function Report({ of }: { of: BotsReport }) {
   ];
   return (
     <>
-      <dl class="figures card pad">
-        {figures.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Figures of={figures} is_card />
       {without_port > 0 && <p>{without_port} seats had no port for WebSockets, so their bots only waited.</p>}
       {refusals.length > 0 && <Refusals of={refusals} />}
       {unreached.length > 0 && <Lobbies title="Game servers that did not let a bot in" ids={unreached} />}
