@@ -5,10 +5,10 @@ import { makeGame, uploadScript } from '../tests/support/game.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { certifyLocalhost, ECHO_SOURCE } from '../tests/support/relayed.ts';
 import { serversOf } from '../tests/support/servers.ts';
-import { atLeast, type Goal, middleOf, printGoals, printTable, show, within } from './report.ts';
+import { measureWays, type Result } from './gateway/ways.ts';
+import { atLeast, type Goal, printGoals, show, within } from './report.ts';
 import { runBench } from './run.ts';
 
-const TURNS = 3;
 const SECONDS = 4;
 const CLIENTS = 64;
 const HANDSHAKES_AT_ONCE = 16;
@@ -21,11 +21,6 @@ type Kind = 'tcp' | 'handshake' | 'udp';
 interface Way {
   name: string;
   port: number;
-}
-interface Result {
-  a_second: number;
-  p50_ms: number;
-  p99_ms: number;
 }
 
 await runBench(async (opened) => {
@@ -47,19 +42,19 @@ await runBench(async (opened) => {
   opened.defer(() => peer.kill());
   const { value } = await peer.stdout.getReader().read();
   const peer_port = Number(new TextDecoder().decode(value));
-  const waysTo = ({ internal_port, public_port }: ToldPort): Way[] => [
+  const waysTo = ({ internal_port, public_port }: ListedPort): Way[] => [
     { name: 'direct', port: internal_port },
     { name: 'Muster', port: public_port },
   ];
 
   const goals: Goal[] = [];
   // No goal: with two cores for three processes, it measures the machine.
-  await measureWays('tcp', waysTo(ports.plain), CLIENTS);
-  const [one_direct, one] = await measureWays('tcp', waysTo(ports.plain), 1);
+  await measure('tcp', waysTo(ports.plain), CLIENTS);
+  const [one_direct, one] = await measure('tcp', waysTo(ports.plain), 1);
   const alone = { name: 'Bun alone', port: peer_port };
   const with_tls = [alone, { name: 'Muster', port: ports.game.public_port }];
-  const [tls_alone, tls] = await measureWays('handshake', with_tls, HANDSHAKES_AT_ONCE);
-  const [, udp] = await measureWays('udp', waysTo(ports.voice), CLIENTS);
+  const [tls_alone, tls] = await measure('handshake', with_tls, HANDSHAKES_AT_ONCE);
+  const [, udp] = await measure('udp', waysTo(ports.voice), CLIENTS);
   if (!one_direct || !one || !tls_alone || !tls || !udp) return;
   goals.push(within('TCP: added p50 of one client', 0.3, one.p50_ms - one_direct.p50_ms));
   goals.push(atLeast('TLS handshakes/s of Bun alone', 0.8, tls.a_second / tls_alone.a_second));
@@ -72,39 +67,23 @@ await runBench(async (opened) => {
 });
 
 /** Measures ways by turns. Returns the median turn of each. */
-async function measureWays(kind: Kind, ways: Way[], clients: number): Promise<Result[]> {
-  const all: Result[][] = ways.map(() => []);
-  for (let turn = 0; turn < TURNS; turn += 1) {
-    for (const [index, { port }] of ways.entries()) {
-      const load = join(import.meta.dir, 'gateway/relay-load.ts');
-      const args = [load, kind, HOST, String(port), String(clients), String(SECONDS)];
-      all[index]?.push(JSON.parse(await Bun.$`${process.execPath} ${args}`.text()));
-    }
-  }
-  const results = all.map((turns) => ({
-    a_second: middleOf(turns.map(({ a_second }) => a_second)),
-    p50_ms: middleOf(turns.map(({ p50_ms }) => p50_ms)),
-    p99_ms: middleOf(turns.map(({ p99_ms }) => p99_ms)),
-  }));
-  const rows = results.map(({ a_second, p50_ms, p99_ms }, index) => [
-    ways[index]?.name ?? '',
-    show.perSecond(a_second),
-    show.ratio(a_second / (results[0]?.a_second ?? 1)),
-    p50_ms.toFixed(2),
-    p99_ms.toFixed(2),
-  ]);
-  printTable(`${kind}, ${clients} at once`, [['', 'a second', 'of the first', 'p50 ms', 'p99 ms'], ...rows]);
-  return results;
+async function measure(kind: Kind, ways: Way[], clients: number): Promise<Result[]> {
+  const load = join(import.meta.dir, 'gateway/relay-load.ts');
+  return await measureWays({
+    title: `${kind}, ${clients} at once`,
+    ways,
+    argumentsFor: ({ port }) => [load, kind, HOST, String(port), String(clients), String(SECONDS)],
+  });
 }
 
 /** A port as the server list has it. */
-interface ToldPort {
+interface ListedPort {
   internal_port: number;
   public_port: number;
 }
 
 /** Starts a game server that answers what it gets. */
-async function startServer(program: Program): Promise<Record<'game' | 'plain' | 'voice', ToldPort>> {
+async function startServer(program: Program): Promise<Record<'game' | 'plain' | 'voice', ListedPort>> {
   const game = await makeGame(program.api, program.administrator_token);
   const servers = serversOf(program, game);
   const build = await uploadScript(program.api, game, ECHO_SOURCE);

@@ -8,11 +8,11 @@ import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { serversOf } from '../tests/support/servers.ts';
 import { findFreePort } from '../tests/support/service.ts';
 import { residentBytes } from './gateway/memory.ts';
-import { atLeast, atMost, type Goal, middleOf, printGoals, printTable, show, within } from './report.ts';
+import { measureWays, type Result } from './gateway/ways.ts';
+import { atLeast, atMost, type Goal, printGoals, show, within } from './report.ts';
 import { runBench } from './run.ts';
 import { percentile, type Samples } from './samples.ts';
 
-const TURNS = 3;
 const SECONDS = 4;
 const CONNECTIONS = 64;
 const IDLE_SOCKETS = 5_000;
@@ -24,11 +24,6 @@ interface Way {
   name: string;
   url: string;
   host: string;
-}
-interface Result {
-  a_second: number;
-  p50_ms: number;
-  p99_ms: number;
 }
 
 await runBench(async (opened) => {
@@ -43,8 +38,8 @@ await runBench(async (opened) => {
 
   const goals: Goal[] = [];
   for (const kind of ['http', 'socket'] as const) {
-    const [of_direct, of_ours, of_nginx] = await measureWays(kind, ways, CONNECTIONS);
-    const [one_direct, one_ours] = await measureWays(kind, [direct, ours], 1);
+    const [of_direct, of_ours, of_nginx] = await measure(kind, ways, CONNECTIONS);
+    const [one_direct, one_ours] = await measure(kind, [direct, ours], 1);
     if (!of_direct || !of_ours || !one_direct || !one_ours) continue;
     const what = kind === 'http' ? 'requests/s' : 'frames/s of WebSockets';
     goals.push(atLeast(`${what} of direct`, kind === 'http' ? 0.5 : 0.7, of_ours.a_second / of_direct.a_second));
@@ -57,28 +52,13 @@ await runBench(async (opened) => {
 });
 
 /** Measures ways by turns. Returns the median turn of each. */
-async function measureWays(kind: Kind, ways: Way[], connections: number): Promise<Result[]> {
-  const all: Result[][] = ways.map(() => []);
-  for (let turn = 0; turn < TURNS; turn += 1) {
-    for (const [index, { url, host }] of ways.entries()) {
-      const args = [join(import.meta.dir, 'gateway/load.ts'), kind, url, host, String(connections), String(SECONDS)];
-      all[index]?.push(JSON.parse(await Bun.$`${process.execPath} ${args}`.text()));
-    }
-  }
-  const results = all.map((turns) => ({
-    a_second: middleOf(turns.map(({ a_second }) => a_second)),
-    p50_ms: middleOf(turns.map(({ p50_ms }) => p50_ms)),
-    p99_ms: middleOf(turns.map(({ p99_ms }) => p99_ms)),
-  }));
-  const rows = results.map(({ a_second, p50_ms, p99_ms }, index) => [
-    ways[index]?.name ?? '',
-    show.perSecond(a_second),
-    show.ratio(a_second / (results[0]?.a_second ?? 1)),
-    p50_ms.toFixed(2),
-    p99_ms.toFixed(2),
-  ]);
-  printTable(`${kind}, ${connections} at once`, [['', 'a second', 'of direct', 'p50 ms', 'p99 ms'], ...rows]);
-  return results;
+async function measure(kind: Kind, ways: Way[], connections: number): Promise<Result[]> {
+  const load = join(import.meta.dir, 'gateway/load.ts');
+  return await measureWays({
+    title: `${kind}, ${connections} at once`,
+    ways,
+    argumentsFor: ({ url, host }) => [load, kind, url, host, String(connections), String(SECONDS)],
+  });
 }
 
 /** Opens many WebSockets through the gateway, which stay silent. */
