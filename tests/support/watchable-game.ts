@@ -14,6 +14,7 @@ import { makeRoomGame, QUIET_SOURCE } from './room.ts';
 import { readerOf } from './server-logs.ts';
 import { makeDataDirectory } from './service.ts';
 import { openServiceTokens } from './service-tokens.ts';
+import { waitingServer } from './waiting-server.ts';
 
 const PLAYERS_MAX = 60;
 const PEOPLE = 12;
@@ -49,39 +50,10 @@ async function insertIdleServer(
   database: Database,
   { game_id, namespace_id, build_id }: { game_id: string; namespace_id: string; build_id: string },
 ): Promise<string> {
-  const server_id = crypto.randomUUID();
-  const now = new Date();
-  const row = {
-    server_id,
-    game_id,
-    namespace_id,
-    build_id,
-    datacenter_id: crypto.randomUUID(),
-    node_id: NODE_ELSEWHERE,
-    tags: {},
-    arguments: [],
-    environment: {},
-    service_environment: {},
-    ports: {},
-    token_caller: null,
-    network_mode: 'bridge' as const,
-    cpu: 100,
-    memory: 64,
-    kill_timeout_ms: 0,
-    created_at: now,
-    started_at: now,
-    wait_reason: null,
-    identity: null,
-    destroyed_at: null,
-    kill_at: null,
-    ended_at: null,
-    exit_code: null,
-    exit_signal: null,
-    failure: null,
-    has_lost_machine: false,
-  };
+  const waiting = waitingServer({ game_id, namespace_id, build_id, datacenter_id: crypto.randomUUID() });
+  const row = { ...waiting, node_id: NODE_ELSEWHERE, kill_timeout_ms: 0, started_at: waiting.created_at };
   await database.transact((tx) => insertServer(tx, row));
-  return server_id;
+  return row.server_id;
 }
 
 /** Changes the tags of the server without a process, as stores change servers. */

@@ -14,6 +14,7 @@ import { openServiceTokens } from '../../support/service-tokens.ts';
 import { createSlowRuntime, type SlowRuntime } from '../../support/slow-runtime.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
+import { waitingServer } from '../../support/waiting-server.ts';
 
 const NODE = { node_id: crypto.randomUUID(), datacenter_id: crypto.randomUUID(), api_url: 'http://127.0.0.1:8080' };
 const PORTS = { server_ports: { min: 23_000, max: 23_099 } };
@@ -74,39 +75,15 @@ describe('a machine whose runtime answers late', () => {
   afterAll(() => opened.disposeAsync(), 90_000);
 
   async function create(): Promise<string> {
-    const server_id = crypto.randomUUID();
     const { game_id, namespace_id } = game;
     const row: ServerRow = {
-      server_id,
-      game_id,
-      namespace_id,
-      build_id,
-      datacenter_id: NODE.datacenter_id,
-      node_id: null,
-      tags: {},
-      arguments: [],
-      environment: {},
-      service_environment: {},
-      token_caller: null,
-      network_mode: 'bridge',
+      ...waitingServer({ game_id, namespace_id, build_id, datacenter_id: NODE.datacenter_id }),
       ports: { game: { protocol: 'udp', routing: 'game_guard' } },
-      cpu: 100,
-      memory: 64,
       kill_timeout_ms: MINUTE_MS,
       created_at: muster.clock.now(),
-      started_at: null,
-      wait_reason: null,
-      identity: null,
-      destroyed_at: null,
-      kill_at: null,
-      ended_at: null,
-      exit_code: null,
-      exit_signal: null,
-      failure: null,
-      has_lost_machine: false,
     };
     await database.transact((tx) => insertServer(tx, row));
-    return server_id;
+    return row.server_id;
   }
 
   const read = async (server_id: string) => {

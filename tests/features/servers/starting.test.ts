@@ -8,6 +8,7 @@ import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
 import { shareService } from '../../support/suite.ts';
+import { waitingServer } from '../../support/waiting-server.ts';
 
 const muster = shareService();
 const opened = new AsyncDisposableStack();
@@ -26,36 +27,13 @@ afterAll(() => opened.disposeAsync());
 /** A machine whose builds cannot be read, with a server that waits for its start there. */
 async function openMachine(failure: Error) {
   const node_id = crypto.randomUUID();
-  const now = muster.clock.now();
+  const { game_id, namespace_id } = game;
   await database.transact((tx) =>
     insertServer(tx, {
-      server_id: crypto.randomUUID(),
-      game_id: game.game_id,
-      namespace_id: game.namespace_id,
-      build_id,
-      datacenter_id: crypto.randomUUID(),
+      ...waitingServer({ game_id, namespace_id, build_id, datacenter_id: crypto.randomUUID() }),
       node_id,
-      network_mode: 'bridge',
-      cpu: 100,
-      memory: 64,
-      tags: {},
-      arguments: [],
-      environment: {},
-      service_environment: {},
-      ports: {},
-      token_caller: null,
       kill_timeout_ms: 0,
-      created_at: now,
-      started_at: null,
-      wait_reason: null,
-      identity: null,
-      destroyed_at: null,
-      kill_at: null,
-      ended_at: null,
-      exit_code: null,
-      exit_signal: null,
-      failure: null,
-      has_lost_machine: false,
+      created_at: muster.clock.now(),
     }),
   );
   const read = async () => {
