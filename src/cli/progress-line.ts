@@ -31,12 +31,13 @@ export function removeProgress(): void {
   is_shown = false;
 }
 
-/** Does work, and shows on stderr what it is, with its seconds, if it takes longer than one. */
-export async function showWhile<Result>(what: () => string, work: () => Promise<Result>): Promise<Result> {
+/** Does work, and shows on stderr what it is or how far, with its seconds, if it takes longer than one. */
+export async function showWhile<Result>(what: string | (() => string), work: () => Promise<Result>): Promise<Result> {
   using progress = openProgress();
   const started = performance.now();
   const timer = setInterval(() => {
-    progress.show(`${what()} … ${Math.round((performance.now() - started) / SECOND_MS)} s`);
+    const text = typeof what === 'string' ? what : what();
+    progress.show(`${text} … ${Math.round((performance.now() - started) / SECOND_MS)} s`);
   }, SECOND_MS);
   try {
     return await work();

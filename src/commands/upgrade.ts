@@ -1,3 +1,4 @@
+import { EXIT } from '../cli/failure.ts';
 import { readConfig } from '../config.ts';
 import { readUpgrade } from '../platform/database/migrate.ts';
 import { VERSION } from '../platform/version.ts';
@@ -5,7 +6,6 @@ import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
 import { runStoppable } from './stoppable.ts';
 
-const WRONG_USE_EXIT_CODE = 2;
 const USAGE = `To upgrade, stop "muster serve", and start the new executable with the same data.
 Before that, "muster upgrade --check" of the new executable says whether it can take them over.`;
 
@@ -13,7 +13,7 @@ Before that, "muster upgrade --check" of the new executable says whether it can 
 export async function upgrade(args: string[], output: CommandOutput): Promise<number> {
   if (args.length !== 1 || args[0] !== '--check') {
     console.error(USAGE);
-    return args[0] === '--help' || args[0] === '-h' ? 0 : WRONG_USE_EXIT_CODE;
+    return args[0] === '--help' || args[0] === '-h' ? 0 : EXIT.wrong_use;
   }
   const config = readConfig();
   return await runStoppable('The database was not checked', async () => {

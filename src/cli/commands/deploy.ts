@@ -63,13 +63,9 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
       say('Which version is live: muster status');
     });
   }
-  if (is_checked)
-    say(
-      await showWhile(
-        () => 'check    a lobby of it',
-        () => checkVersion(session, place, version_id),
-      ),
-    );
+  if (is_checked) {
+    say(await showWhile('check    a lobby of it', () => checkVersion(session, place, version_id)));
+  }
   await switchTo(session, place, version_id);
 
   const old_lobbies = await countOldLobbies(session, place, version_id);

@@ -83,9 +83,8 @@ async function saveImage(builder: Builder, image: string): Promise<PackageConten
   const [saved, compressed] = [join(directory, 'image.tar'), join(directory, 'image.tar.zst')];
   try {
     await run([builder.name, ...builder.save(image, saved)]);
-    await showWhile(
-      () => 'build    compressing the image',
-      () => pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(compressed)),
+    await showWhile('build    compressing the image', () =>
+      pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(compressed)),
     );
     await rm(saved);
   } catch (error) {

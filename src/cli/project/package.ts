@@ -53,14 +53,11 @@ export async function packServer(build: Build): Promise<ServerPackage> {
     throw new Failure('build.path is a directory: say in build.command which program of it to run.', EXIT.wrong_use);
   const { files, secrets } = listFiles(path);
   if (files.length === 0) throw new Failure(`${path} has no files: correct build.path in muster.yaml.`, EXIT.wrong_use);
-  const { digest, content } = await showWhile(
-    () => 'build    packing',
-    async () => {
-      const tar = await packFiles(files, command);
-      const how = isolation === 'container' ? { command, isolation } : command;
-      return { digest: digestOf(tar, how), content: await Bun.zstdCompress(tar) };
-    },
-  );
+  const { digest, content } = await showWhile('build    packing', async () => {
+    const tar = await packFiles(files, command);
+    const how = isolation === 'container' ? { command, isolation } : command;
+    return { digest: digestOf(tar, how), content: await Bun.zstdCompress(tar) };
+  });
   const open = async () => inMemory(content);
   return {
     kind: 'archive',

@@ -80,10 +80,7 @@ export async function sendBuild(session: Session, place: Place, build: Build): P
   }
   await using content = await server.open();
   const { blob } = content;
-  const content_digest = await showWhile(
-    () => 'build    reading it',
-    () => digestContent(blob),
-  );
+  const content_digest = await showWhile('build    reading it', () => digestContent(blob));
   const unfinished = listed.find(({ tags }) => tags[CONTENT_TAG] === content_digest);
   const { build_id, parts } = unfinished
     ? { ...unfinished, parts: await findMissing(api, place.game.game_id, unfinished.upload_id) }
@@ -92,10 +89,7 @@ export async function sendBuild(session: Session, place: Place, build: Build): P
   await sendParts(session, { ...transfer, contentOf: () => blob });
   // An unfinished build may have been begun for another namespace, in which only its upload can be completed.
   const path = unfinished ? `/cloud/uploads/${unfinished.upload_id}` : `${buildsOf(place)}/${build_id}`;
-  await showWhile(
-    () => 'build    the service checks it',
-    () => completeUpload(() => api.call('POST', `${path}/complete`)),
-  );
+  await showWhile('build    the service checks it', () => completeUpload(() => api.call('POST', `${path}/complete`)));
   output.say(`build    ${server.file_name}, ${sizeOf(blob.size, parts)}`);
   return build_id;
 }
@@ -145,9 +139,8 @@ export async function sendSite(session: Session, place: Place, directory: string
   const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const contentOf = (path: string) => Bun.file(places.get(path) ?? '');
   await sendParts(session, { label: 'site    ', parts, total_bytes, contentOf });
-  await showWhile(
-    () => 'site     the service checks it',
-    () => completeUpload(() => api.call('POST', `/cloud/uploads/${upload_id}/complete`)),
+  await showWhile('site     the service checks it', () =>
+    completeUpload(() => api.call('POST', `/cloud/uploads/${upload_id}/complete`)),
   );
   const new_count = new Set(parts.map(({ path }) => path)).size;
   output.say(
@@ -190,14 +183,11 @@ async function digestContent(content: Blob): Promise<string> {
 type SiteFile = ProjectFile & { sha256: string };
 
 async function digestFiles(files: ProjectFile[]): Promise<SiteFile[]> {
-  return await showWhile(
-    () => 'site     reading its files',
-    async () => {
-      const digested: SiteFile[] = [];
-      for (const one of files) digested.push({ ...one, sha256: await digestContent(Bun.file(one.file)) });
-      return digested;
-    },
-  );
+  return await showWhile('site     reading its files', async () => {
+    const digested: SiteFile[] = [];
+    for (const one of files) digested.push({ ...one, sha256: await digestContent(Bun.file(one.file)) });
+    return digested;
+  });
 }
 
 /** Returns a digest of a site's files. The site's name ends with it. */
