@@ -141,14 +141,14 @@ async function showAddresses(
   return async () => void openBrowser(page ?? (await makeHubLink(session)).url);
 }
 
-/** Returns what to do about a service that was started elsewhere, whose token is not here. */
+/** Returns what to do about a service that was started elsewhere, because its token is not here. */
 function foreignService(url: string): string {
   const port = Number(new URL(url).port) + 1;
   const ways = `give this one a port of its own (MUSTER_PORT=${port} muster dev), or log in to that one (muster login ${url})`;
   return `Another service runs at ${url}, and its token is not in ${environment.data_directory}: ${ways}.`;
 }
 
-/** Returns the files and directories whose changes are put live. */
+/** Returns the files and directories to watch. Their changes are put live. */
 async function listWatched({ file, build, site }: Project): Promise<string[]> {
   const is_script =
     build && build.dockerfile === undefined && statSync(build.path, { throwIfNoEntry: false })?.isFile();

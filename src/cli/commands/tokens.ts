@@ -22,7 +22,7 @@ async function pathOf(session: Session, kind: TokenKind): Promise<string> {
   }
 }
 
-/** Shows whose token the commands use. */
+/** Shows the caller that the token of the commands stands for. */
 export async function inspectToken(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
   const answer = await session.api.get<{ agent: object }>('/cloud/auth/inspect');
