@@ -59,7 +59,10 @@ export const diskFull: Fault = {
         if (await asked.then(({ status }) => status === 200).catch(() => false)) break;
         await Bun.sleep(100);
       }
-      return secondsSince(started);
+      const back_s = secondsSince(started);
+      // Long enough to measure others, also if the first write succeeds.
+      await Bun.sleep(1_000);
+      return back_s;
     };
     const options = { deadline_s: BACK_S_WAITED + 15, has_no_database: true };
     const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back, options);

@@ -11,6 +11,29 @@ export function createPacer(slice_ms = SLICE_MS): () => Promise<void> {
   };
 }
 
+/**
+ * Returns a function that transfers await before each chunk. Together, they pass on this many bytes and the rest of a
+ * chunk; then the event loop gets its turn before they continue, so that many of them do not delay other requests.
+ */
+export function createByteShare(bytes_each_turn: number): (chunk_bytes: number) => Promise<void> {
+  let bytes_left = bytes_each_turn;
+  let next_turn: Promise<void> | undefined;
+
+  async function waitForTurn(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    next_turn = undefined;
+    bytes_left = bytes_each_turn;
+  }
+
+  return async (chunk_bytes) => {
+    while (bytes_left <= 0) {
+      next_turn ??= waitForTurn();
+      await next_turn;
+    }
+    bytes_left -= chunk_bytes;
+  };
+}
+
 /** Runs `work` on each item, at most `at_once_max` at a time. Waits for all of them, then throws the first failure. */
 export async function forEachAtOnce<Item>(
   items: readonly Item[],

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createPacer, forEachAtOnce } from '../../src/platform/pacing.ts';
+import { createByteShare, createPacer, forEachAtOnce } from '../../src/platform/pacing.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
 test('createPacer: long work yields to the event loop', async () => {
@@ -12,6 +12,46 @@ test('createPacer: long work yields to the event loop', async () => {
   while (performance.now() < end) await pace();
   clearInterval(timer);
   expect(turns).toBeGreaterThan(2);
+});
+
+test('createByteShare: transfers with chunks at hand pass on no more than their share in a turn of the event loop', async () => {
+  const takeShare = createByteShare(1_000);
+  let in_turn = 0;
+  let most_in_turn = 0;
+  let turns = 0;
+  let is_done = false;
+  const countTurn = () => {
+    turns += 1;
+    most_in_turn = Math.max(most_in_turn, in_turn);
+    in_turn = 0;
+    if (!is_done) setImmediate(countTurn);
+  };
+  setImmediate(countTurn);
+  const sent = Array.from({ length: 20 }, () => 0);
+  const send = async (transfer: number) => {
+    for (let chunk = 0; chunk < 30; chunk += 1) {
+      await takeShare(100);
+      in_turn += 100;
+      sent[transfer] = (sent[transfer] ?? 0) + 100;
+    }
+  };
+  await Promise.all(sent.map((_, transfer) => send(transfer)));
+  is_done = true;
+  expect(sent).toEqual(sent.map(() => 3_000));
+  expect(most_in_turn).toBeLessThanOrEqual(1_000);
+  expect(turns).toBeGreaterThanOrEqual(20 * 3 - 1);
+});
+
+test('createByteShare: a chunk larger than the share passes, and the next one waits', async () => {
+  const takeShare = createByteShare(1_000);
+  await takeShare(5_000);
+  let has_passed = false;
+  const next = takeShare(1).then(() => {
+    has_passed = true;
+  });
+  await Promise.resolve();
+  expect(has_passed).toBe(false);
+  await next;
 });
 
 test('forEachAtOnce: runs once for each item, within the limit, and waits for all when one fails', async () => {

@@ -1,4 +1,5 @@
 import { assert, ServiceError, StartError } from '../errors.ts';
+import { createByteShare } from '../pacing.ts';
 import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
 import { checkedKey, exactly, type Objects, streamOf } from './objects.ts';
 import { createS3Requests, repeat, S3Failure, type S3Requests, unavailable } from './s3-requests.ts';
@@ -12,6 +13,8 @@ const IDLE_MS = 30_000;
 const PAGE_MAX = 1_000;
 const LISTED_MAX = 100_000;
 const REMOVED_AT_ONCE = 16;
+/** What all reads pass on before other requests get their turn. */
+const READ_BYTES_EACH_TURN = 1024 ** 2;
 
 /** Failures of a storage that is away for now. Only an operator can fix others. */
 const AWAY = /^(Connection\w*|FailedToOpenSocket|E[A-Z_]+|TimeoutError|SlowDown|InternalError|ServiceUnavailable)$/;
@@ -42,6 +45,7 @@ export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Pr
  */
 function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number): Objects {
   const nameOf = (key: string) => `${prefix}${checkedKey(key)}`;
+  const takeShare = createByteShare(READ_BYTES_EACH_TURN);
 
   async function list(folder: string): Promise<Map<string, number>> {
     const sizes = new Map<string, number>();
@@ -101,7 +105,7 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
         const idle = createIdleTimeout(idle_ms);
         const response = await requests.send('GET', name, { idle, wanted: [range ? 206 : 200], headers });
         const length_bytes = range ? range.end - range.start + 1 : Number(response.headers.get('content-length'));
-        return streamOf(receive(response, { name, length_bytes, idle }));
+        return streamOf(receive(response, { name, length_bytes, idle, takeShare }));
       });
     },
     remove,
@@ -131,10 +135,18 @@ async function* offer(sending: Sending, idle: IdleTimeout): AsyncGenerator<Uint8
   }
 }
 
+interface Receiving {
+  name: string;
+  length_bytes: number;
+  idle: IdleTimeout;
+  /** Waits until the chunk may be passed on. */
+  takeShare(chunk_bytes: number): Promise<void>;
+}
+
 /** Yields the bytes of an answer. Throws if the answer ends early. */
 async function* receive(
   { body }: Response,
-  { name, length_bytes, idle }: { name: string; length_bytes: number; idle: IdleTimeout },
+  { name, length_bytes, idle, takeShare }: Receiving,
 ): AsyncGenerator<Uint8Array, void> {
   let received = 0;
   try {
@@ -142,6 +154,7 @@ async function* receive(
     for await (const chunk of body ?? []) {
       idle.stop();
       received += chunk.length;
+      await takeShare(chunk.length);
       yield chunk;
       idle.start();
     }
