@@ -41,12 +41,11 @@ export function nextStep(
   const { identity, started_at, destroyed_at, kill_at, failure } = server;
   // A failed server is ended without a timeout.
   const is_overdue = destroyed_at !== null && (!kill_at || kill_at <= now);
+  const is_ended_before_it_ran = identity !== null && started_at === null && destroyed_at !== null;
   switch (observed.is) {
     case 'absent': {
-      const has_run = started_at !== null;
       if (!identity && !destroyed_at) return { do: 'start' };
-      const was_lost = identity && (has_run || !destroyed_at);
-      const reason = failure ?? (was_lost ? LOST : null);
+      const reason = failure ?? (identity && !is_ended_before_it_ran ? LOST : null);
       return { do: 'finish', exit_code: null, exit_signal: null, failure: reason, has_lost_machine: false };
     }
     case 'pending':
@@ -72,7 +71,7 @@ export function nextStep(
       const was_killed = !is_known && kill_at !== null && kill_at <= now;
       // Muster ends a pod without a connection by deleting it, as others do.
       const is_own_end = was_killed || (is_disturbance && is_known && destroyed_at !== null);
-      const reason = is_own_end ? null : (observed.reason ?? (is_known ? null : LOST));
+      const reason = is_own_end ? null : (observed.reason ?? (is_known || is_ended_before_it_ran ? null : LOST));
       return {
         do: 'finish',
         exit_code,

@@ -79,6 +79,7 @@ describe('servers: the next step', () => {
     ['starts one that may never have run', WANTED, UNSEEN_END, { do: 'start' }],
     ['ends one that may never have run and is to end', { ...WANTED, ...ASKED }, UNSEEN_END, finish({ failure: LOST })],
     ['ends one without a known end as lost', NOTED, UNSEEN_END, finish({ failure: LOST })],
+    ['ends one that was ended before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, UNSEEN_END, finish()],
     [
       'ends one without a known end as lost, also while it was ending',
       { ...NOTED, ...ASKED },
