@@ -8,6 +8,7 @@ import { nameOf } from '../../src/features/servers/runtimes/kubernetes/pod-manif
 import { openPodPort, type PodPort } from '../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { IMAGE, type Lab, NAMESPACE } from './kubernetes-lab.ts';
 import type { RuntimeKind } from './runtimes.ts';
+import { findFreePort } from './service.ts';
 
 export const API_URL = 'http://127.0.0.1:8080';
 
@@ -67,19 +68,36 @@ export function kubernetesRuntime(lab: () => Lab, changes: Partial<KubernetesRun
   };
 }
 
+/** The settings of a service whose servers are pods of a lab. */
+export const clusterSettings = (lab: Lab) => ({
+  MUSTER_HOST: '0.0.0.0',
+  MUSTER_KUBERNETES: lab.kubeconfig,
+  MUSTER_KUBERNETES_IMAGE: IMAGE,
+  MUSTER_KUBERNETES_HOST: lab.host,
+  MUSTER_KUBERNETES_PORT: String(findFreePort()),
+});
+
 /** What the tests look at of a pod. */
 interface InspectedPod {
   metadata: { uid: string; deletionTimestamp?: string };
   spec: { nodeName: string };
 }
 
-const pathOf = (server_id: string) => `/api/v1/namespaces/${NAMESPACE}/pods/${nameOf(server_id)}`;
+const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+const pathOf = (server_id: string) => `${PODS}/${nameOf(server_id)}`;
 
 /** Returns the pod of a server; undefined if there is none. */
 export async function inspectPod({ client }: Lab, server_id: string): Promise<InspectedPod | undefined> {
   const request: ApiRequest = { method: 'GET', path: pathOf(server_id), expected: [404] };
   const { status, text } = await client.call(request);
   return status === 404 ? undefined : JSON.parse(text);
+}
+
+/** Returns the names of all pods. */
+export async function listPods({ client }: Lab): Promise<string[]> {
+  const { text } = await client.call({ method: 'GET', path: PODS });
+  const { items } = JSON.parse(text) as { items: { metadata: { name: string } }[] };
+  return items.map(({ metadata }) => metadata.name);
 }
 
 /** Deletes the pod of a server, as its operator does. */

@@ -2,14 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Observation, StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { makeGame, uploadScript } from '../../../support/game.ts';
 import { find } from '../../../support/game-server.ts';
-import { deletePod, inspectPod, kubernetesRuntime } from '../../../support/kubernetes.ts';
-import { IMAGE, type Lab, reasonWithoutLab, startLab } from '../../../support/kubernetes-lab.ts';
+import { clusterSettings, deletePod, inspectPod, kubernetesRuntime } from '../../../support/kubernetes.ts';
+import { type Lab, reasonWithoutLab, startLab } from '../../../support/kubernetes-lab.ts';
 import { enterRoom, makeRoomGame } from '../../../support/room.ts';
 import { describeRuntime } from '../../../support/runtime-suite.ts';
 import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { endOf, serversOf } from '../../../support/servers.ts';
-import { findFreePort, openTestService } from '../../../support/service.ts';
+import { openTestService } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
+import { describeKills } from './kills.ts';
 
 /** Time for a cluster to start on a busy machine, and to end. */
 const LAB_TIMEOUT_MS = 10 * 60_000;
@@ -59,15 +60,8 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
     );
   }
 
-  const settings = () => ({
-    MUSTER_HOST: '0.0.0.0',
-    MUSTER_KUBERNETES: lab.kubeconfig,
-    MUSTER_KUBERNETES_IMAGE: IMAGE,
-    MUSTER_KUBERNETES_HOST: lab.host,
-    MUSTER_KUBERNETES_PORT: String(findFreePort()),
-  });
-
   describeRuntime(kind);
+  describeKills(() => lab);
 
   describe('a server in a pod', () => {
     test('has no rights: no account of the cluster, no root, no capability, no file of the image or its build to write', async () => {
@@ -193,7 +187,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   test(
     'a build that the cluster cannot run is refused with the kinds that it can, and a script runs as a pod',
     async () => {
-      await using muster = await openTestService(settings());
+      await using muster = await openTestService(clusterSettings(lab));
       const game = await makeGame(muster.api, muster.administrator_token);
       const script = 'console.log("hello", process.env.SERVICE_API_ENDPOINT); process.exit(5)';
       const build = await uploadScript(muster.api, game, script);
@@ -215,7 +209,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   test(
     'two players meet in a room, which is a pod, at an address that they got from find',
     async () => {
-      await using muster = await openTestService(settings());
+      await using muster = await openTestService(clusterSettings(lab));
       const game = await makeRoomGame(muster);
       const first = await find(muster, game, { prevent_auto_create_lobby: false });
       expect(first.body.ports?.game?.hostname).toMatch(lab.node_address);

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
+import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
+import { openExternalDatabase } from '../../../support/database.ts';
+import { makeGame, type TestGame } from '../../../support/game.ts';
+import { holdRows, type RowChange } from '../../../support/held-rows.ts';
+import { clusterSettings, listPods } from '../../../support/kubernetes.ts';
+import type { Lab } from '../../../support/kubernetes-lab.ts';
+import { type ApiProxy, type HeldCall, openApiProxy } from '../../../support/kubernetes-proxy.ts';
+import { type Home, makeHome, type Program } from '../../../support/program.ts';
+import { serversOf, uploadShell } from '../../../support/servers.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+/** Time to start a pod, a service and to end both on a busy machine. */
+const KILL_TIMEOUT_MS = 180_000;
+/** Writes numbers to both streams until it gets SIGTERM, and ends a moment later. */
+const COUNTING = `trap 'echo asked; sleep 1; echo end; exit 7' TERM
+n=0; while :; do echo $n; echo $n >&2; n=$((n+1)); sleep 0.2; done`;
+/** More processor time than a node of the lab has. */
+const TOO_LARGE = { cpu: 4_000, memory: 64 };
+
+/** A step at which the service is killed: a call of the API server, or a change of a row, that is held until then. */
+type Step = { call: HeldCall } | { row: RowChange };
+
+const call = (method: HeldCall['method'], is_done = false): Step => ({ call: { method, is_done } });
+const row = (is: RowChange['is'], table: string, when: string): Step => ({ row: { is, table, when } });
+const becomes = (column: string) => row('update', 'servers', `old.${column} is null and new.${column} is not null`);
+
+const STEPS_OF_START: [name: string, step: Step][] = [
+  ['it has claimed a server, which has no pod', call('POST')],
+  ['the pod was made, and the answer is lost', call('POST', true)],
+  ['the pod was made, and its row does not say so', becomes('process')],
+  ['the pod runs, and its row does not say so', becomes('started_at')],
+  ['output was read, and is not kept', row('insert', 'server_log_chunks', `new.stream = 'std_out'`)],
+];
+const STEPS_OF_END: [name: string, step: Step][] = [
+  ['it is to end a server, and its row does not say so', becomes('destroyed_at')],
+  ['the program has ended, and its row does not say so', becomes('ended_at')],
+  ['the end is in the row, and the pod is there', call('DELETE')],
+  ['the pod was deleted, and the answer is lost', call('DELETE', true)],
+  ['the pod was deleted, and its finalizer is there', call('PATCH')],
+  ['the finalizer was removed, and the answer is lost', call('PATCH', true)],
+];
+const STEPS_OF_PENDING_END: [name: string, step: Step][] = [
+  ['a pod that has no node is to be ended', call('DELETE')],
+  ['a pod that has no node was deleted, and the answer is lost', call('DELETE', true)],
+];
+
+/** Describes what holds if the service is killed between two steps of a pod. */
+export function describeKills(lab: () => Lab): void {
+  describe('the service is killed when', () => {
+    const opened = new AsyncDisposableStack();
+    let proxy: ApiProxy;
+    let database: Database;
+    let home: Home;
+    let program: Program;
+    let game: TestGame;
+    let build: string;
+    beforeAll(async () => {
+      const { url } = opened.use(await openExternalDatabase());
+      database = opened.use(openDatabase({ url }, 2));
+      proxy = opened.use(await openApiProxy(lab()));
+      const settings = { ...clusterSettings(lab()), MUSTER_KUBERNETES: proxy.kubeconfig };
+      home = opened.use(await makeHome({ ...settings, DATABASE_URL: url, MUSTER_DEMO: 'off' }));
+      program = await home.start();
+      game = await makeGame(program.api, program.administrator_token);
+      build = await uploadShell(program.api, game, COUNTING);
+    }, KILL_TIMEOUT_MS);
+    afterAll(() => opened.disposeAsync(), KILL_TIMEOUT_MS);
+
+    /** Kills the service once something that is begun comes to a step, and starts it again. */
+    async function killAt(step: Step, begin: () => Promise<unknown>): Promise<void> {
+      await using held = 'row' in step ? await holdRows(database, step.row) : undefined;
+      const is_held = 'call' in step ? proxy.hold(step.call) : held?.held;
+      // Its answer may be what is held.
+      const begun = begin().catch(() => {});
+      await is_held;
+      await program.stop('SIGKILL');
+      await begun;
+    }
+
+    async function create(resources = { cpu: 100, memory: 64 }): Promise<string> {
+      const { bodyOf, create: send } = serversOf(program, game);
+      return (await send(await bodyOf(build, { resources }))).body.server.id;
+    }
+
+    async function newestServer(): Promise<string> {
+      const [newest] = await database.queries.execute<{ server_id: string }>(
+        sql`select server_id from servers order by created_at desc limit 1`,
+      );
+      return newest?.server_id ?? '';
+    }
+
+    async function endOf(server_id: string) {
+      return await waitFor(async () => {
+        const [server] = await database.queries.execute<{ exit_code: number | null; failure: string | null }>(sql`
+          select exit_code, exit_signal, failure, has_lost_machine from servers
+          where server_id = ${server_id} and ended_at is not null`);
+        return server;
+      }, 'the end of the server');
+    }
+
+    const hasWritten = (server_id: string) => serversOf(program, game).lines(server_id, 5);
+
+    /** Checks that a server had one pod, which is gone, and all of its output once. */
+    async function expectOneLife(server_id: string): Promise<void> {
+      const own = { exit_code: 7, exit_signal: null, failure: null, has_lost_machine: false };
+      expect(await endOf(server_id)).toEqual(own as never);
+      const { linesOf } = serversOf(program, game);
+      const numbers = (await linesOf(server_id)).slice(0, -2);
+      expect(await linesOf(server_id)).toEqual([...numbers.map((_, index) => String(index)), 'asked', 'end']);
+      const errors = (await linesOf(server_id, 'std_err')).filter((line) => !line.startsWith('[muster]'));
+      expect(errors).toEqual(numbers);
+      await expectNoPod(server_id);
+    }
+
+    async function expectNoPod(server_id: string): Promise<void> {
+      expect(proxy.createdPods(nameOf(server_id))).toHaveLength(1);
+      await waitFor(async () => !(await listPods(lab())).includes(nameOf(server_id)), 'its pod to be removed');
+    }
+
+    test.each(STEPS_OF_START)(
+      '%s: it starts once, and nothing of it is lost',
+      async (_, step) => {
+        await killAt(step, create);
+        program = await home.start();
+        const server_id = await newestServer();
+        await hasWritten(server_id);
+        await serversOf(program, game).destroy(server_id);
+        await expectOneLife(server_id);
+      },
+      KILL_TIMEOUT_MS,
+    );
+
+    test.each(STEPS_OF_END)(
+      '%s: it ends once, and nothing of it is lost',
+      async (_, step) => {
+        const server_id = await create();
+        await hasWritten(server_id);
+        await killAt(step, () => serversOf(program, game).destroy(server_id));
+        program = await home.start();
+        await serversOf(program, game).destroy(server_id);
+        await expectOneLife(server_id);
+      },
+      KILL_TIMEOUT_MS,
+    );
+
+    test(
+      'the program was asked to end, which it does while the service is away: nothing of it is lost',
+      async () => {
+        const server_id = await create();
+        await hasWritten(server_id);
+        await serversOf(program, game).destroy(server_id);
+        await waitFor(
+          async () => (await serversOf(program, game).linesOf(server_id)).at(-1) === 'asked',
+          'its last line',
+        );
+        await program.stop('SIGKILL');
+        await Bun.sleep(2_000);
+        program = await home.start();
+        await expectOneLife(server_id);
+      },
+      KILL_TIMEOUT_MS,
+    );
+
+    test.each(STEPS_OF_PENDING_END)(
+      '%s: it is removed',
+      async (_, step) => {
+        const server_id = await create(TOO_LARGE);
+        await serversOf(program, game).lines(server_id, 1, 'std_err');
+        await killAt(step, () => serversOf(program, game).destroy(server_id));
+        program = await home.start();
+        expect(await endOf(server_id)).toMatchObject({ exit_code: null, failure: null });
+        await expectNoPod(server_id);
+      },
+      KILL_TIMEOUT_MS,
+    );
+  });
+}
