@@ -34,6 +34,7 @@ const SECONDS: Record<string, number> = {
     'tests/features/servers/kubernetes/cluster.test.ts': 300,
     'tests/faults/churn.test.ts': 120,
     'tests/journeys/releases.test.ts': 90,
+    'tests/journeys/kubernetes.test.ts': 60,
     'tests/cli/github-actions.test.ts': 30,
     'tests/faults/gateway.test.ts': 45,
     'tests/journeys/public-ports.test.ts': 20,

@@ -4,7 +4,7 @@ import { enterRoom, type RoomPlayer } from './room.ts';
 import { waitFor } from './wait.ts';
 
 /** The answer of find, for the game mode "default" of prod. */
-export async function findSeat({ api }: { api: Api }, { public_token: token }: TestGame) {
+export async function findSeat({ api }: { api: Api }, { public_token: token }: Pick<TestGame, 'public_token'>) {
   return await api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
 }
 

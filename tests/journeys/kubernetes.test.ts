@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { clusterSettings, inspectPod, listPods } from '../support/kubernetes.ts';
+import { type Lab, reasonWithoutLab, startLab } from '../support/kubernetes-lab.ts';
+import { type Newcomer, openNewcomer, readFirstGame } from '../support/newcomer.ts';
+import { findSeat, seeEachOther } from '../support/players.ts';
+import { type Home, makeHome, type Program } from '../support/program.ts';
+import { enterRoom } from '../support/room.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** Time for a cluster to start on a busy machine, and to end. */
+const LAB_TIMEOUT_MS = 10 * 60_000;
+const JOURNEY_TIMEOUT_MS = 240_000;
+
+const reason = reasonWithoutLab();
+if (reason !== undefined) console.log(`Not tried, because ${reason}: the README's first game as pods of Kubernetes.`);
+
+test('readme: its first game can be tried in a cluster where CI requires it', () => {
+  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(reason).toBeUndefined();
+});
+
+describe.skipIf(reason !== undefined)('readme: in a cluster of two nodes, with each game server as a pod', () => {
+  const opened = new AsyncDisposableStack();
+  let lab: Lab;
+  let home: Home;
+  let program: Program;
+  let newcomer: Newcomer;
+  beforeAll(async () => {
+    lab = opened.use(await startLab());
+    home = opened.use(await makeHome({ ...clusterSettings(lab), MUSTER_DEMO: 'off' }));
+    program = await home.start();
+    newcomer = opened.use(await openNewcomer(home, program));
+  }, LAB_TIMEOUT_MS);
+  afterAll(() => opened.disposeAsync(), LAB_TIMEOUT_MS);
+
+  test(
+    'the commands of "Your first game" run as printed',
+    async () => {
+      const steps = await readFirstGame(newcomer);
+      const { exit_code, output, errors } = await newcomer.run(steps.join('\n'));
+      expect([exit_code, errors]).toEqual([0, expect.stringContaining('Wrote muster.yaml. Next: muster deploy')]);
+      expect(errors.match(/a lobby of it was ready after/g)).toHaveLength(2);
+      expect(output).toMatch(/^connected {2}[1-9]/m);
+      expect(output).toMatch(/lobby [0-9a-f-]{36} is ready at port \d+/);
+      await waitFor(
+        async () => (await listPods(lab)).length === 0,
+        'the pods of lobbies without players to be removed',
+      );
+    },
+    JOURNEY_TIMEOUT_MS,
+  );
+
+  test(
+    'then two players share its room, and a third is in another one, on the other node',
+    async () => {
+      const game = { public_token: await runMuster('tokens create public') };
+      const first = await enterRoom(await findSeat(program, game));
+      const second = await enterRoom(await findSeat(program, game));
+      const third = await enterRoom(await findSeat(program, game));
+      expect(second.lobby_id).toBe(first.lobby_id);
+      expect(third.lobby_id).not.toBe(first.lobby_id);
+      await seeEachOther(first, second);
+      const nodes = new Map<string, string>();
+      for (const { id, tags } of JSON.parse(await runMuster('servers --json')).servers) {
+        nodes.set(tags.lobby_id, (await inspectPod(lab, id))?.spec.nodeName ?? '');
+      }
+      expect([nodes.get(first.lobby_id), nodes.get(third.lobby_id)].toSorted()).toEqual(['node1', 'node2']);
+      expect(new URL(`ws://${first.host}`).hostname).not.toBe(new URL(`ws://${third.host}`).hostname);
+      for (const player of [first, second, third]) await player.close();
+      await waitFor(async () => (await listPods(lab)).length === 0, 'the pods to be removed');
+    },
+    JOURNEY_TIMEOUT_MS,
+  );
+
+  /** Runs a command in the folder of the game. Returns what it prints. */
+  async function runMuster(command: string): Promise<string> {
+    const { exit_code, output, errors } = await newcomer.run(`cd ~/tanks && ${newcomer.programs}/muster ${command}`);
+    expect([exit_code, errors]).toEqual([0, expect.any(String)]);
+    return output.trim();
+  }
+});
