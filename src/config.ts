@@ -157,6 +157,7 @@ interface KubernetesConfig {
   image: string;
   host: string;
   port: number;
+  has_agones: boolean;
 }
 
 /** Reads the settings. Throws StartError for an invalid value, and for a MUSTER_ name that is not a setting. */
@@ -398,6 +399,7 @@ function readKubernetes(settings: Settings): KubernetesConfig | undefined {
     host,
     namespace: settings.MUSTER_KUBERNETES_NAMESPACE,
     port: settings.MUSTER_KUBERNETES_PORT,
+    has_agones: settings.MUSTER_KUBERNETES_AGONES === 'on',
   };
 }
 

@@ -323,6 +323,10 @@ export const Settings = Type.Object({
     maximum: PORT_MAX,
     description: 'Port at which pods fetch their builds and hand over their output.',
   }),
+  MUSTER_KUBERNETES_AGONES: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'off',
+    description: 'Whether Agones, which the cluster must have, makes the pods: a GameServer for each.',
+  }),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
     default: 300_000,
     minimum: 1_000,

@@ -53,6 +53,7 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_KUBERNETES_IMAGE', 'muster 1', 'expected the form ^[A-Za-z0-9][A-Za-z0-9./:@_-]{0,511}$'],
   ['MUSTER_KUBERNETES_HOST', 'http://10.0.0.1', 'expected the form ^[A-Za-z0-9.:-]+$'],
   ['MUSTER_KUBERNETES_PORT', '0', 'expected a whole number from 1 to 65535'],
+  ['MUSTER_KUBERNETES_AGONES', 'yes', 'expected one of on, off'],
   ['MUSTER_CONTAINERS_READ_ONLY', 'yes', 'expected one of on, off'],
   ['MUSTER_DATACENTER', 'Local', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
   ['MUSTER_DATACENTER', 'a-very-long-name-id', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],

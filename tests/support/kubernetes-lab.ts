@@ -29,6 +29,8 @@ export function reasonWithoutLab(): string | undefined {
 export interface Lab extends AsyncDisposable {
   /** A kubeconfig with the rights of a runtime. */
   kubeconfig: string;
+  /** A kubeconfig with all rights. */
+  operator_kubeconfig: string;
   client: ApiClient;
   /** The address of this machine for pods. */
   host: string;
@@ -61,10 +63,12 @@ export async function startLab(): Promise<Lab> {
   await rm(rootfs, { recursive: true });
   const token = (await run('token', NAMESPACE, 'muster')).trim();
   const kubeconfig = join(directory, 'kubeconfig');
-  await Bun.write(kubeconfig, await withToken(join(LAB_DIR, 'admin.kubeconfig'), token));
+  const operator_kubeconfig = join(LAB_DIR, 'admin.kubeconfig');
+  await Bun.write(kubeconfig, await withToken(operator_kubeconfig, token));
   const everything = opened.move();
   return {
     kubeconfig,
+    operator_kubeconfig,
     run,
     host: `${net}.253`,
     node_address: new RegExp(`^${net.replaceAll('.', '[.]')}[.][12]$`),

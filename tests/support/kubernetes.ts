@@ -48,6 +48,7 @@ export function kubernetesRuntime(lab: () => Lab, changes: Partial<KubernetesRun
         machine_id,
         image: IMAGE,
         pod_port,
+        has_agones: false,
         api_url: API_URL,
         api_url_for_pods: `http://${lab().host}:8080`,
         disk_max: undefined,

@@ -10,6 +10,7 @@ import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts'
 import { endOf, serversOf } from '../../../support/servers.ts';
 import { openTestService } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
+import { describeAgones } from './agones.ts';
 import { describeKills } from './kills.ts';
 
 /** Time for a cluster to start on a busy machine, and to end. */
@@ -62,6 +63,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
 
   describeRuntime(kind);
   describeKills(() => lab);
+  describeAgones(() => lab);
 
   describe('a server in a pod', () => {
     test('has no rights: no account of the cluster, no root, no capability, no file of the image or its build to write', async () => {

@@ -12,13 +12,12 @@ import { type Home, makeHome, type Program } from '../../../support/program.ts';
 import { serversOf, uploadShell } from '../../../support/servers.ts';
 import { waitFor } from '../../../support/wait.ts';
 
-/** Time to start a pod, a service and to end both on a busy machine. */
+/** Time for a pod and a service to start and to end on a busy machine. */
 const KILL_TIMEOUT_MS = 180_000;
 /** Writes numbers to both streams until it gets SIGTERM, and ends a moment later. */
 const COUNTING = `trap 'echo asked; sleep 1; echo end; exit 7' TERM
 n=0; while :; do echo $n; echo $n >&2; n=$((n+1)); sleep 0.2; done`;
-/** More processor time than a node of the lab has. */
-const TOO_LARGE = { cpu: 4_000, memory: 64 };
+const NODES = ['node1', 'node2'];
 
 /** A step at which the service is killed: a call of the API server, or a change of a row, that is held until then. */
 type Step = { call: HeldCall } | { row: RowChange };
@@ -43,8 +42,8 @@ const STEPS_OF_END: [name: string, step: Step][] = [
   ['the finalizer was removed, and the answer is lost', call('PATCH', true)],
 ];
 const STEPS_OF_PENDING_END: [name: string, step: Step][] = [
-  ['a pod that has no node is to be ended', call('DELETE')],
-  ['a pod that has no node was deleted, and the answer is lost', call('DELETE', true)],
+  ['one is to be ended', call('DELETE')],
+  ['one was deleted, and the answer is lost', call('DELETE', true)],
 ];
 
 /** Describes what holds if the service is killed between two steps of a pod. */
@@ -80,9 +79,9 @@ export function describeKills(lab: () => Lab): void {
       await begun;
     }
 
-    async function create(resources = { cpu: 100, memory: 64 }): Promise<string> {
+    async function create(): Promise<string> {
       const { bodyOf, create: send } = serversOf(program, game);
-      return (await send(await bodyOf(build, { resources }))).body.server.id;
+      return (await send(await bodyOf(build))).body.server.id;
     }
 
     async function newestServer(): Promise<string> {
@@ -164,17 +163,22 @@ export function describeKills(lab: () => Lab): void {
       KILL_TIMEOUT_MS,
     );
 
-    test.each(STEPS_OF_PENDING_END)(
-      '%s: it is removed',
-      async (_, step) => {
-        const server_id = await create(TOO_LARGE);
-        await serversOf(program, game).lines(server_id, 1, 'std_err');
-        await killAt(step, () => serversOf(program, game).destroy(server_id));
-        program = await home.start();
-        expect(await endOf(server_id)).toMatchObject({ exit_code: null, failure: null });
-        await expectNoPod(server_id);
-      },
-      KILL_TIMEOUT_MS,
-    );
+    describe('no node takes a pod, and', () => {
+      beforeAll(() => lab().run('kubectl', 'cordon', ...NODES));
+      afterAll(() => lab().run('kubectl', 'uncordon', ...NODES));
+
+      test.each(STEPS_OF_PENDING_END)(
+        '%s: it is removed',
+        async (_, step) => {
+          const server_id = await create();
+          await serversOf(program, game).lines(server_id, 1, 'std_err');
+          await killAt(step, () => serversOf(program, game).destroy(server_id));
+          program = await home.start();
+          expect(await endOf(server_id)).toMatchObject({ exit_code: null, failure: null });
+          await expectNoPod(server_id);
+        },
+        KILL_TIMEOUT_MS,
+      );
+    });
   });
 }

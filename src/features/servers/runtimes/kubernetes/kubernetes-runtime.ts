@@ -12,6 +12,7 @@ import type {
   StartOrder,
   UsageReading,
 } from '../runtime.ts';
+import { Agones } from './agones.ts';
 import { type ApiClient, ApiRefusal, ApiUnreachable } from './api-client.ts';
 import { createNodeAddresses } from './node-addresses.ts';
 import { createPackedBuilds } from './packed-builds.ts';
@@ -37,6 +38,8 @@ export interface KubernetesRuntimeOptions extends PodOptions {
   client: ApiClient;
   namespace: string;
   pod_port: PodPort;
+  /** Whether Agones makes the pods. */
+  has_agones: boolean;
   /** The address of the service in the variables of servers. */
   api_url: string;
   /** The address at which pods reach the service. */
@@ -46,14 +49,15 @@ export interface KubernetesRuntimeOptions extends PodOptions {
 
 /** Opens the runtime that runs each server as a pod of a Kubernetes cluster. Disposing of it leaves the pods. */
 export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): Promise<Runtime & AsyncDisposable> {
-  const { client, namespace, pod_port, machine_id, api_url, api_url_for_pods, onLost } = options;
+  const { client, namespace, pod_port, has_agones, machine_id, api_url, api_url_for_pods, onLost } = options;
   const stopping = new AbortController();
   const builds = createPackedBuilds();
   let notify = () => {};
   const onChange = () => notify();
   const selector = selectorOf(machine_id);
   const pods = new Pods({ client, namespace, selector, onLost, onChange, signal: stopping.signal });
-  const states = new ServerStates({ pods, pod_port, addressOfNode: createNodeAddresses(client) });
+  const agones = has_agones ? new Agones(client, namespace) : undefined;
+  const states = new ServerStates({ pods, pod_port, addressOfNode: createNodeAddresses(client), agones });
   const podOf = (server_id: string) => pods.find(nameOf(server_id));
 
   pod_port.serve({
@@ -96,6 +100,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       environment: replaceApi(order.environment),
     };
     const manifest = makePod({ order, build: build_order, build_bytes, server: server_order }, options);
+    if (agones) return await agones.create(manifest);
     if (await pods.create(manifest)) return;
     // An earlier call created it, and its answer was lost.
     const pod = await pods.read(nameOf(server_id));
@@ -125,7 +130,10 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   async function killOne(server: ServerHandle): Promise<boolean> {
     const { server_id } = server;
     const pod = podOf(server_id);
-    if (!pod) return pods.is_known;
+    if (!pod) {
+      await agones?.remove(nameOf(server_id));
+      return pods.is_known;
+    }
     const connection = pod_port.connectionOf(server_id);
     if (connection) {
       await connection.call(Type.Object({}), { do: 'kill' });
@@ -162,12 +170,18 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   async function removePod(server_id: string): Promise<void> {
     // Without an answer, the cluster ends its container.
     await pod_port.connectionOf(server_id)?.call(Type.Object({}), { do: 'leave' }).catch(unlessAway);
+    await agones?.remove(nameOf(server_id));
     if (podOf(server_id)) await pods.remove(nameOf(server_id), FINALIZER);
     states.forget(server_id);
   }
 
   const serverIdsOf = (some: Pod[]) => some.flatMap(({ metadata }) => metadata.labels?.[LABELS.server] ?? []);
-  const list = (): ServerHandle[] => serverIdsOf(pods.list()).map((server_id) => ({ server_id, identity: undefined }));
+
+  /** Returns the ids of the servers with a pod, or that Agones was asked to make one for. */
+  async function listWith(some: Pod[], selected: string): Promise<string[]> {
+    const asked = await agones?.list(selected).catch(unlessAway);
+    return [...new Set(serverIdsOf(some).concat(asked ?? []))];
+  }
 
   const started_at = performance.now();
   while (!pods.is_known && performance.now() - started_at < FIRST_LIST_TIMEOUT_MS) await Bun.sleep(POLL_MS);
@@ -179,10 +193,19 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     stop,
     readOutput,
     remove: removePod,
-    list: async () => list(),
+    async list() {
+      const server_ids = await listWith(pods.list(), selector);
+      return server_ids.map((server_id) => ({ server_id, identity: undefined }));
+    },
     others: {
-      list: async (machine_ids) => serverIdsOf((await pods.select(selectorOf(...machine_ids))).pods),
-      remove: (server_id) => pods.remove(nameOf(server_id), FINALIZER),
+      async list(machine_ids) {
+        const selected = selectorOf(...machine_ids);
+        return await listWith((await pods.select(selected)).pods, selected);
+      },
+      async remove(server_id) {
+        await agones?.remove(nameOf(server_id));
+        await pods.remove(nameOf(server_id), FINALIZER);
+      },
     },
     async observe(servers) {
       const observed = new Map<string, Observation>();

@@ -22,6 +22,8 @@ export interface KubernetesSettings {
   host: string;
   /** The port at which they do. */
   port: number;
+  /** Whether Agones makes the pods. */
+  has_agones: boolean;
 }
 
 interface KubernetesOptions {
@@ -42,7 +44,7 @@ export const ONLY_IN_PODS =
 /** Opens the runtime of a cluster. One that does not answer yet is reported, and used once it does. Throws StartError. */
 export async function openKubernetes(options: KubernetesOptions): Promise<Runtime & AsyncDisposable> {
   const { settings, directory, disk_max, api_url, machine_id, events } = options;
-  const { place, host, port, image } = settings;
+  const { place, host, port, image, has_agones } = settings;
   const credentials = openCredentials(place);
   const namespace = settings.namespace ?? credentials.namespace;
   if (namespace === undefined) {
@@ -57,6 +59,7 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Runtim
       client: new ApiClient(credentials),
       namespace,
       pod_port,
+      has_agones,
       machine_id,
       image,
       disk_max,

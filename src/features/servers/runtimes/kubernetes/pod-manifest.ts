@@ -42,10 +42,7 @@ interface PodOrder {
 }
 
 /** Returns the pod of a server. Throws an error for a server that no pod can run. */
-export function makePod(
-  { order, build, build_bytes, server }: PodOrder,
-  { machine_id, image, disk_max }: PodOptions,
-): object {
+export function makePod({ order, build, build_bytes, server }: PodOrder, { machine_id, image, disk_max }: PodOptions) {
   const { server_id, resources, ports } = order;
   if (Object.values(ports).some(({ port_range }) => port_range !== undefined)) {
     throw refusal('a pod of the cluster has no port ranges; give it single ports');
@@ -139,5 +136,7 @@ export function makePod(
     },
   };
 }
+
+export type PodManifest = ReturnType<typeof makePod>;
 
 const refusal = (error: string) => new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error });

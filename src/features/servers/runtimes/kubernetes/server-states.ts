@@ -1,4 +1,5 @@
 import type { Observation, ServerHandle } from '../runtime.ts';
+import type { Agones } from './agones.ts';
 import { ApiUnreachable } from './api-client.ts';
 import type { ReadNodeAddress } from './node-addresses.ts';
 import { nameOf } from './pod-manifest.ts';
@@ -17,6 +18,8 @@ interface StatesOptions {
   pods: Pick<Pods, 'find' | 'is_known'>;
   pod_port: Pick<PodPort, 'connectionOf'>;
   addressOfNode: ReadNodeAddress;
+  /** Undefined for plain pods. */
+  agones?: Pick<Agones, 'observe'> | undefined;
 }
 
 export const identityOf = (server_id: string) => ({ pod: nameOf(server_id) });
@@ -52,11 +55,7 @@ export class ServerStates {
     const known = this.#ends.get(server_id);
     if (known) return known;
     const pod = pods.find(nameOf(server_id));
-    if (!pod) {
-      const is_absent = pods.is_known || !mayHavePod(server);
-      // A cluster that has not answered yet gives no reason to give a server up.
-      return is_absent ? { is: 'absent' } : { is: 'unreachable', since: new Date() };
-    }
+    if (!pod) return await this.#observeWithoutPod(server);
     const connection = pod_port.connectionOf(server_id);
     if (connection?.end) return { is: 'ended', ...connection.end, ...findOutsideCause(pod) };
     const seen = observePod(pod);
@@ -65,6 +64,22 @@ export class ServerStates {
     // A pod that is connected is there, whatever the cluster says of its node.
     const is_running = seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined);
     return is_running ? await this.#describeRunning(server_id, pod) : (seen as Observation);
+  }
+
+  async #observeWithoutPod(server: ServerHandle): Promise<Observation> {
+    const { pods, agones } = this.options;
+    const { server_id } = server;
+    if (!mayHavePod(server)) return { is: 'absent' };
+    // A cluster that has not answered yet gives no reason to give a server up.
+    if (!pods.is_known) return { is: 'unreachable', since: new Date() };
+    try {
+      const seen = await agones?.observe(nameOf(server_id));
+      if (seen?.is === 'pending') return this.#describePending(server_id, seen);
+      return (seen as Observation | undefined) ?? { is: 'absent' };
+    } catch (cause) {
+      if (!(cause instanceof ApiUnreachable)) throw cause;
+      return { is: 'unreachable', since: new Date() };
+    }
   }
 
   #describePending(server_id: string, { reason, is_hopeless }: Extract<SeenPod, { is: 'pending' }>): Observation {

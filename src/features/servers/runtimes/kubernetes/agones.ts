@@ -1,0 +1,91 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { makeGameServer } from './agones-manifest.ts';
+import { type ApiClient, ApiRefusal, type ApiRequest, ApiUnreachable } from './api-client.ts';
+import { LABELS, type PodManifest } from './pod-manifest.ts';
+import type { SeenPod } from './pod-observation.ts';
+
+const LIST_PAGE = '500';
+const [NOT_FOUND, CONFLICT] = [404, 409];
+
+/** The parts of a GameServer that Muster reads. */
+const GameServer = Type.Object({
+  metadata: Type.Object({
+    labels: Type.Optional(Type.Record(Type.String(), Type.String())),
+    deletionTimestamp: Type.Optional(Type.String()),
+  }),
+  status: Type.Optional(Type.Object({ state: Type.Optional(Type.String()) })),
+});
+const GameServerList = Type.Object({
+  metadata: Type.Object({ continue: Type.Optional(Type.String()) }),
+  items: Type.Array(GameServer),
+});
+
+/** The GameServers of a cluster that has Agones, each of which leads to a pod. */
+export class Agones {
+  readonly #path: string;
+
+  constructor(
+    private readonly client: ApiClient,
+    namespace: string,
+  ) {
+    this.#path = `/apis/agones.dev/v1/namespaces/${namespace}/gameservers`;
+  }
+
+  /** Lets Agones make a pod, unless it has been asked before. */
+  async create(pod: PodManifest): Promise<void> {
+    const expected = [NOT_FOUND, CONFLICT];
+    const { status } = await this.client.call({
+      method: 'POST',
+      path: this.#path,
+      body: makeGameServer(pod),
+      expected,
+    });
+    if (status === NOT_FOUND) throw new ApiRefusal(status, 'it has no Agones, which MUSTER_KUBERNETES_AGONES needs');
+    if (status === CONFLICT && !(await this.#read(pod.metadata.name))) {
+      throw new ApiUnreachable('Agones removes an earlier GameServer');
+    }
+  }
+
+  /** Returns what Agones says of a server that has no pod; undefined if it was not asked for one. */
+  async observe(name: string): Promise<SeenPod | undefined> {
+    const game_server = await this.#read(name);
+    if (!game_server) return undefined;
+    const { state } = game_server.status ?? {};
+    if (!HAS_FAILED.has(state)) return { is: 'pending', reason: 'Agones makes its pod', is_hopeless: false };
+    const reason = `Agones makes no pod for it (${state}): tell the operator to look at the events of ${name}`;
+    return { is: 'ended', exit_code: null, exit_signal: null, reason };
+  }
+
+  /** Returns a GameServer; undefined if there is none, or if it is being removed. */
+  async #read(name: string): Promise<Static<typeof GameServer> | undefined> {
+    const request: ApiRequest = { method: 'GET', path: `${this.#path}/${name}` };
+    const game_server = await this.client.read(GameServer, request).catch(unlessAbsent);
+    return game_server?.metadata.deletionTimestamp === undefined ? game_server : undefined;
+  }
+
+  /** Returns the ids of the servers with a GameServer that a selector selects. */
+  async list(selector: string): Promise<string[]> {
+    const server_ids: string[] = [];
+    let next: string | undefined = '';
+    while (next !== undefined) {
+      const query = { labelSelector: selector, limit: LIST_PAGE, ...(next !== '' && { continue: next }) };
+      const request: ApiRequest = { method: 'GET', path: this.#path, query };
+      const page = await this.client.read(GameServerList, request).catch(unlessAbsent);
+      server_ids.push(...(page?.items ?? []).flatMap(({ metadata }) => metadata.labels?.[LABELS.server] ?? []));
+      next = page?.metadata.continue || undefined;
+    }
+    return server_ids;
+  }
+
+  /** Removes a GameServer. Agones then deletes its pod, if Muster has not done so. */
+  async remove(name: string): Promise<void> {
+    await this.client.call({ method: 'DELETE', path: `${this.#path}/${name}`, expected: [NOT_FOUND] });
+  }
+}
+
+/** The states of a GameServer that gets no pod. */
+const HAS_FAILED: ReadonlySet<string | undefined> = new Set(['Error', 'Unhealthy', 'Shutdown']);
+
+function unlessAbsent(error: unknown): undefined {
+  if (!(error instanceof ApiRefusal && error.status === NOT_FOUND)) throw error;
+}
