@@ -45,7 +45,7 @@ const BINDING = {
 
 /**
  * Describes what Muster does with the GameServers of Agones. There is no Agones in the cluster: it only stores them, and the
- * test does what Agones does, from its documentation.
+ * test makes the pods, as the published source of Agones does.
  */
 export function describeAgones(lab: () => Lab): void {
   describe('with Agones, a server', () => {
@@ -84,17 +84,8 @@ export function describeAgones(lab: () => Lab): void {
     }
 
     async function setState(server_id: string, state: string): Promise<void> {
-      await lab().run(
-        'kubectl',
-        '-n',
-        NAMESPACE,
-        'patch',
-        'gameserver',
-        nameOf(server_id),
-        '--type=merge',
-        '-p',
-        JSON.stringify({ status: { state } }),
-      );
+      const patch = ['patch', 'gameserver', nameOf(server_id), '--type=merge', '-p'];
+      await lab().run('kubectl', '-n', NAMESPACE, ...patch, JSON.stringify({ status: { state } }));
     }
 
     test('is refused by a cluster that has none', async () => {
