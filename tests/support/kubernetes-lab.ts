@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { homedir, networkInterfaces, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { ApiClient } from '../../src/features/servers/runtimes/kubernetes/api-client.ts';
@@ -15,6 +15,8 @@ const CACHE = process.env.LAB_CACHE ?? join(homedir(), '.cache/muster-kubernetes
 export const IMAGE = 'muster-test:1';
 export const NAMESPACE = 'games';
 const CONFIG = { Entrypoint: ['/usr/local/bin/muster'], Env: ['PATH=/usr/local/bin:/bin'], User: '10001' };
+/** Networks that labs may have. */
+const NETS = 255;
 const COMMANDS = 'sh cat dd echo env head id kill ls nc printf ps rm seq sleep touch wc yes';
 
 /** Why there is no cluster to try; undefined if one can be started. */
@@ -46,7 +48,7 @@ export async function startLab(): Promise<Lab> {
   // Containers do not run on an overlay, which the folder for temporary files may be on.
   const directory = await mkdtemp(join(tmpdir(), 'muster-lab-'));
   opened.defer(() => rm(directory, { recursive: true, force: true }));
-  const net = `10.77.${Math.floor(Math.random() * 255)}`;
+  const net = findFreeNet();
   const LAB_DIR = join(realpathSync(directory), 'lab');
   const run = async (...args: string[]): Promise<string> => {
     const env = { ...process.env, LAB_DIR, LAB_CACHE: CACHE, LAB_NET: net };
@@ -75,6 +77,16 @@ export async function startLab(): Promise<Lab> {
     client: new ApiClient(openCredentials(kubeconfig)),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
+}
+
+/** Returns the first bytes of a network that no lab on this machine has. */
+function findFreeNet(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((of_link = []) => of_link.map(({ address }) => address));
+  const nets = Array.from({ length: NETS }, (_, index) => `10.77.${index}`);
+  const free = nets.filter((net) => !addresses.some((address) => address.startsWith(`${net}.`)));
+  const net = free[Math.floor(Math.random() * free.length)];
+  if (net === undefined) throw new Error('all networks of labs are in use');
+  return net;
 }
 
 /** Replaces the administrator of a kubeconfig by a token. */
