@@ -2,6 +2,7 @@ import type { Config } from './config.ts';
 import { EXAMPLES, KEY_EXAMPLES } from './features/examples.ts';
 import type { Clock } from './platform/clock.ts';
 import type { Events } from './platform/events.ts';
+import { toFinding } from './platform/findings.ts';
 import { createAddresses } from './platform/http/addresses.ts';
 import { createApp } from './platform/http/app.ts';
 import type { Audit } from './platform/http/audit.ts';
@@ -9,7 +10,7 @@ import type { Tenants } from './platform/http/authorization.ts';
 import { createCors } from './platform/http/cors.ts';
 import { documentRoutes } from './platform/http/documents.ts';
 import type { Gateway } from './platform/http/gateway.ts';
-import { type HealthCheck, healthRoutes } from './platform/http/health.ts';
+import { type HealthCheck, healthRoutes, type Isolation } from './platform/http/health.ts';
 import { createRateLimiter } from './platform/http/rate-limits.ts';
 import { createRays, rayRoutes } from './platform/http/rays.ts';
 import type { Route } from './platform/http/route.ts';
@@ -37,7 +38,7 @@ interface FrontOptions {
   /** Problems that an operator should fix, although the service works. */
   warnings: HealthCheck[];
   /** Returns how well game servers are isolated, if that is known. */
-  readIsolation: () => { level: string; missing: string[] } | undefined;
+  readIsolation: () => Isolation | undefined;
   /** Identifies the database. Its processes count requests together. */
   epoch: string;
 }
@@ -49,7 +50,8 @@ export async function openFront(config: Config, options: FrontOptions) {
   await using opened = new AsyncDisposableStack();
   const stopping = new AbortController();
   let is_draining = false;
-  const isStopping: HealthCheck = async () => (is_draining || stopping.signal.aborted ? 'it is stopping' : undefined);
+  const isStopping: HealthCheck = async () =>
+    is_draining || stopping.signal.aborted ? toFinding('SERVICE_STOPPING', 'it is stopping') : undefined;
   const rays = createRays();
   const refusals = new Refusals(clock);
   const describe = () => ({ app: app.api, routes });

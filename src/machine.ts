@@ -10,6 +10,7 @@ import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';
 import { type DataDirectory, openDataDirectory } from './platform/data-directory.ts';
 import type { Events } from './platform/events.ts';
+import { toFinding } from './platform/findings.ts';
 import { createCors } from './platform/http/cors.ts';
 import { type Answering, createPort } from './platform/http/listen.ts';
 import { releaseHold } from './platform/http/port-hold.ts';
@@ -17,7 +18,7 @@ import { createWaitingAnswers } from './platform/http/waiting.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
 import type { Absence } from './platform/waiting.ts';
 
-const STARTING: Absence = { code: 'DATABASE_UNAVAILABLE', reason: 'it is starting' };
+const STARTING: Absence = { code: 'DATABASE_UNAVAILABLE', finding: toFinding('SERVICE_STARTING', 'it is starting') };
 
 /** The parts of the service that need no database. */
 export interface Machine extends AsyncDisposable {

@@ -70,6 +70,11 @@ export const terminal: Output = {
   sayFailure: (error) => writeWords(toJson({ error })),
 };
 
+/** Returns a text of the service that is part of a sentence as a whole one. */
+export function toSentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
 /** Returns how long ago a moment was, in its largest unit: `3m`. */
 export function ago(moment: string | number, now = Date.now()): string {
   const seconds = Math.max(0, Math.round((now - new Date(moment).getTime()) / 1_000));

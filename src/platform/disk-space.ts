@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { ServiceError } from './errors.ts';
 import type { Events } from './events.ts';
+import { type Finding, toFinding } from './findings.ts';
 import { type Loop, startLoop } from './loop.ts';
 import { isErrno } from './processes.ts';
 
@@ -12,6 +13,9 @@ const DATABASE_NEEDS_BYTES = 16 * 1024 ** 2;
 /** Long, because an operator has to free space. */
 const RETRY_AFTER_MS = 30_000;
 
+const RESERVE_USED =
+  'less than MUSTER_DISK_RESERVE_MB is free on the disk, so uploads and builds are refused and server logs dropped';
+
 /** Checks the free space of a file system, which keeps a reserve for the database. */
 export interface DiskSpace {
   /** Throws STORAGE_FULL if storing that many bytes would leave less than the reserve. */
@@ -20,10 +24,10 @@ export interface DiskSpace {
   isLow(): Promise<boolean>;
   /** Returns a function to call before each write with its length. It throws STORAGE_FULL when the reserve is reached. */
   createMeter(): (bytes: number) => Promise<void>;
-  /** Returns why a database on this file system cannot work, as a sentence for operators; undefined if it can. */
-  check(): Promise<string | undefined>;
-  /** Returns what is refused because less than the reserve is free, as a sentence for operators. */
-  warn(): Promise<string | undefined>;
+  /** Returns why a database on this file system cannot work; undefined if it can. */
+  check(): Promise<Finding | undefined>;
+  /** Returns what is refused because less than the reserve is free; undefined if more is. */
+  warn(): Promise<Finding | undefined>;
 }
 
 /** For directories without a reserve. */
@@ -65,11 +69,11 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
     async check() {
       const free_bytes = await readFreeBytes(directory);
       if (free_bytes >= DATABASE_NEEDS_BYTES) return undefined;
-      return `the disk of the data directory is full (${free_bytes} bytes are free)`;
+      return toFinding('DISK_FULL', `the disk of the data directory is full (${free_bytes} bytes are free)`);
     },
     async warn() {
       if (!(await isLow())) return undefined;
-      return 'less than MUSTER_DISK_RESERVE_MB is free on the disk, so uploads and builds are refused and server logs dropped';
+      return toFinding('DISK_RESERVE_USED', RESERVE_USED);
     },
   };
 

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describeAbsence, rootMessageOf } from './database/failures.ts';
 import { ServiceError } from './errors.ts';
 import type { Events } from './events.ts';
+import { type Finding, toFinding } from './findings.ts';
 
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 5_000;
@@ -12,8 +13,8 @@ const REPORT_EVERY_MS = 10 * 60_000;
 export interface Absence {
   /** The error that requests get meanwhile. */
   code: 'DATABASE_UNAVAILABLE' | 'OBJECTS_UNAVAILABLE';
-  /** For operators, in words. */
-  reason: string;
+  /** For operators. */
+  finding: Finding;
 }
 
 const EVENTS = { DATABASE_UNAVAILABLE: 'database_awaited', OBJECTS_UNAVAILABLE: 'storage_awaited' } as const;
@@ -43,7 +44,8 @@ export async function whenAvailable<Result>(
     } catch (cause) {
       const absence = absenceOf(cause);
       if (absence === undefined) throw cause;
-      const { code, reason } = absence;
+      const { code, finding } = absence;
+      const { message: reason } = finding;
       const now = performance.now();
       if (reported?.reason !== reason || now - reported.at >= REPORT_EVERY_MS) {
         reported = { reason, at: now };
@@ -58,8 +60,10 @@ export async function whenAvailable<Result>(
 
 function absenceOf(cause: unknown): Absence | undefined {
   if (cause instanceof ServiceError && cause.code === 'OBJECTS_UNAVAILABLE') {
-    return { code: cause.code, reason: `the object storage cannot be used: ${rootMessageOf(cause)}` };
+    const reason = `the object storage cannot be used: ${rootMessageOf(cause)}`;
+    return { code: cause.code, finding: toFinding(cause.code, reason) };
   }
   const reason = describeAbsence(cause);
-  return reason === undefined ? undefined : { code: 'DATABASE_UNAVAILABLE', reason };
+  if (reason === undefined) return undefined;
+  return { code: 'DATABASE_UNAVAILABLE', finding: toFinding('DATABASE_UNAVAILABLE', reason) };
 }

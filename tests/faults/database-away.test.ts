@@ -34,7 +34,7 @@ async function waitForReason(program: Launched, reason: string): Promise<void> {
   const { get } = createApi(home.url);
   await waitFor(async () => {
     const answer = await get('/health/ready').catch(() => undefined);
-    return answer?.status === 503 && answer.body.metadata?.reasons?.[0] === reason;
+    return answer?.status === 503 && answer.body.metadata?.reasons?.[0]?.message === reason;
   }, `the program to wait because of "${reason}": ${program.output()}`);
 }
 
@@ -87,7 +87,9 @@ describe('the database is away when the service starts', () => {
       expect(ready.body).toMatchObject({
         code: 'SERVICE_NOT_READY',
         message: 'The service is not ready: the database refuses connections (ECONNREFUSED).',
-        metadata: { reasons: ['the database refuses connections (ECONNREFUSED)'] },
+        metadata: {
+          reasons: [{ code: 'DATABASE_UNAVAILABLE', message: 'the database refuses connections (ECONNREFUSED)' }],
+        },
         ray_id: ready.headers.get('rvt-ray-id'),
       });
     }

@@ -37,7 +37,7 @@ describe('the database is lost', () => {
       expect(ready.status).toBe(503);
       expect(ready.body).toMatchObject({
         code: 'SERVICE_NOT_READY',
-        metadata: { reasons: ['the database does not answer'] },
+        metadata: { reasons: [{ code: 'DATABASE_UNAVAILABLE', message: 'the database does not answer' }] },
       });
       expect((await api.get('/health/live')).status).toBe(200);
       const body = { game_modes: ['default'] };

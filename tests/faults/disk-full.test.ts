@@ -45,7 +45,7 @@ test.skipIf(!disk)(
       const answer = await api.get('/health/ready');
       return answer.status === 503 && answer;
     }, 'the service not to be ready');
-    expect(unready.body.metadata.reasons.join()).toMatch(/disk/);
+    expect(unready.body.metadata.reasons[0].code).toMatch(/DISK/);
     expect(await outcomeOfUpload(program, game)).toMatch(/^503 (STORAGE_FULL|DATABASE_UNAVAILABLE)$/);
 
     await disk.empty();

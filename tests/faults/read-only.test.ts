@@ -19,7 +19,7 @@ test('database read-only for a moment: the service is not ready meanwhile, and t
   }, 'the service to notice');
   expect(unready.body).toMatchObject({
     code: 'SERVICE_NOT_READY',
-    metadata: { reasons: ['the database is read-only (default_transaction_read_only is on)'] },
+    metadata: { reasons: [{ code: 'DATABASE_READ_ONLY' }] },
   });
 
   await operator.allowWrites('database');
@@ -32,9 +32,17 @@ test('database set read-only: the service is not ready, even while old connectio
   await using operator = await openOperator(service.database_address);
   await operator.setReadOnly('role in database');
   const answer = await service.api.get('/health/ready');
-  expect([answer.status, answer.body.metadata?.reasons]).toEqual([
+  expect([answer.status, answer.body.metadata]).toEqual([
     503,
-    ['the database is read-only (default_transaction_read_only is on)'],
+    {
+      reasons: [
+        {
+          code: 'DATABASE_READ_ONLY',
+          message: 'the database is read-only (default_transaction_read_only is on)',
+          advice: 'Switch default_transaction_read_only off in PostgreSQL.',
+        },
+      ],
+    },
   ]);
   await operator.allowWrites('role in database');
   expect((await service.api.get('/health/ready')).status).toBe(200);

@@ -80,7 +80,10 @@ test.skipIf(!disk)(
     const space = createDiskSpace({ directory: disk.directory, reserve_bytes: 0, events: { emit() {} } });
     expect(await space.check()).toBeUndefined();
     await disk.fillUntil(8 * 1024 ** 2);
-    expect(await space.check()).toMatch(/^the disk of the data directory is full \(\d+ bytes are free\)$/);
+    expect(await space.check()).toMatchObject({
+      code: 'DISK_FULL',
+      message: expect.stringMatching(/^the disk of the data directory is full \(\d+ bytes are free\)$/),
+    });
     await disk.empty();
     expect(await space.check()).toBeUndefined();
   },

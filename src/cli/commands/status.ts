@@ -1,12 +1,12 @@
 import { paths } from '../paths.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { ago } from '../terminal.ts';
+import { ago, toSentence } from '../terminal.ts';
 import { readServers } from './servers.ts';
 
 interface Health {
   status?: string;
   isolation?: { level: string };
-  warnings?: string[];
+  warnings?: { message: string }[];
 }
 
 /** Shows what runs in a namespace, which version is live, and the warnings of the service. */
@@ -28,6 +28,6 @@ export async function status(options: SharedOptions): Promise<void> {
       [[game.name_id, namespace.name_id, version?.display_name ?? '-', ...Object.values(counts).map(String)]],
     );
     if (version) output.say(`The version is ${ago(version.create_ts)} old.`);
-    for (const warning of health.warnings ?? []) output.say(warning);
+    for (const { message } of health.warnings ?? []) output.say(toSentence(message));
   });
 }

@@ -11,19 +11,6 @@ const ADVICE: Record<string, string> = {
   SERVERS_NO_PORTS: 'Widen MUSTER_SERVER_PORTS, or add a machine.',
 };
 
-/** Returns a finding for the rate limits that have refused requests within the last hour. */
-export function describeRefused(refused: { limit: string; count: number }[]): Finding[] {
-  if (refused.length === 0) return [];
-  const limits = refused.map(({ limit, count }) => `${limit} ${count}`).join(', ');
-  return [
-    {
-      what: `Rate limits refused requests within the last hour: ${limits}.`,
-      advice:
-        'If many players share an address, raise MUSTER_LIMITS_SCALE; behind a proxy, name it in MUSTER_TRUSTED_PROXIES. Otherwise let the client wait for Retry-After.',
-    },
-  ];
-}
-
 /** Returns the limits that players of the session's namespace have hit within the last hour; none without a namespace. */
 export async function checkNamespaceLimits(session: Session): Promise<Finding[]> {
   const place = await placeOf(session);

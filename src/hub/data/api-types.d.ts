@@ -2664,7 +2664,7 @@ export interface components {
     CheckReadyResponse: {
       status: string;
       /** @description What the operator should mend although the service does its work. */
-      warnings?: string[];
+      warnings?: components['schemas']['Finding'][];
       /** @description How well game servers of this machine are isolated (full, partial or off), and what is missing. */
       isolation?: {
         level: string;
@@ -2676,6 +2676,27 @@ export interface components {
         count: number;
       }[];
     };
+    Finding: {
+      code: components['schemas']['FindingCode'];
+      /** @description What is wrong: a sentence without its capital letter and full stop. */
+      message: string;
+      /** @description What to do about it. */
+      advice: string;
+    };
+    /** @enum {string} */
+    FindingCode:
+      | 'SERVICE_STARTING'
+      | 'SERVICE_STOPPING'
+      | 'DATABASE_UNAVAILABLE'
+      | 'DATABASE_STANDBY'
+      | 'DATABASE_READ_ONLY'
+      | 'DATABASE_DISK_FULL'
+      | 'OBJECTS_UNAVAILABLE'
+      | 'DISK_FULL'
+      | 'DISK_RESERVE_USED'
+      | 'STORAGE_DIFFERS'
+      | 'ISOLATION_INCOMPLETE'
+      | 'REQUESTS_REFUSED';
   };
   responses: never;
   parameters: never;
@@ -6424,7 +6445,11 @@ export interface operations {
            * @example {
            *       "status": "text",
            *       "warnings": [
-           *         "text"
+           *         {
+           *           "code": "SERVICE_STARTING",
+           *           "message": "text",
+           *           "advice": "text"
+           *         }
            *       ],
            *       "isolation": {
            *         "level": "text",

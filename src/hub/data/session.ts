@@ -19,17 +19,27 @@ export const state = signal<SessionState>({ is: 'unknown' });
 /** Whether changes are pushed to the page now. */
 export const is_live = signal(false);
 
+/** The body of a refusal; that of a proxy may have nothing of it. */
+interface RefusedAnswer {
+  code?: string;
+  message?: string;
+  ray_id?: string;
+  metadata?: unknown;
+}
+
 /** A refused request: the service's own words. */
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
   readonly ray_id: string | undefined;
+  readonly metadata: unknown;
 
-  constructor(status: number, { code, message, ray_id }: { code?: string; message?: string; ray_id?: string }) {
+  constructor(status: number, { code, message, ray_id, metadata }: RefusedAnswer) {
     super(message ?? `The service answered with the status ${status}.`);
     this.status = status;
     this.code = code ?? `HTTP_${status}`;
     this.ray_id = ray_id;
+    this.metadata = metadata;
   }
 }
 
@@ -167,7 +177,7 @@ async function request<Answer>(
   return answer as Answer;
 }
 
-function parse(text: string): Record<string, string> | undefined {
+function parse(text: string): RefusedAnswer | undefined {
   try {
     return JSON.parse(text);
   } catch {

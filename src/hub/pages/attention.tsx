@@ -11,7 +11,7 @@ import { Refused } from '../data/session.ts';
 
 const AGAIN_MS = 30_000;
 
-type Ready = Answer<'/health/ready', 'get'>;
+type Finding = Pick<NonNullable<Answer<'/health/ready', 'get'>['warnings']>[number], 'message' | 'advice'>;
 type Machine = Answer<'/cloud/machines', 'get'>['machines'][number];
 
 /** The games with the most players are looked at, and their first namespaces: each is watched. */
@@ -32,7 +32,7 @@ export function Attention({ games }: { games: { game_id: string }[] }) {
   );
 }
 
-/** What the service is not ready for, weak isolation, limits that refused requests, and machines that do not answer. */
+/** What the service says that its operator should mend, each with what to do about it, and machines that do not answer. */
 function ServiceFindings() {
   const { read, again } = useReading('/health/ready', {});
   useEffect(() => {
@@ -41,21 +41,24 @@ function ServiceFindings() {
   }, []);
   const ready = read.value;
   if (ready === undefined) return null;
-  const findings =
-    ready instanceof Error
-      ? [ready instanceof Refused ? ready.message : 'The service does not answer.']
-      : [...(ready.warnings ?? []), ...isolationFindings(ready.isolation), ...limitFindings(ready.refused)];
+  const findings = ready instanceof Error ? reasonsOf(ready) : (ready.warnings ?? []);
   return (
     <>
-      {findings.map((finding) => (
-        <li key={finding} class="warn">
-          {finding}
+      {findings.map(({ message, advice }) => (
+        <li key={message}>
+          <span class="warn sentence">{message}.</span> {advice}
         </li>
       ))}
       <Machines />
       {findings.length === 0 && <li class="good">The service is ready, without warnings.</li>}
     </>
   );
+}
+
+/** Returns why the service is not ready. */
+function reasonsOf(error: Error): Finding[] {
+  const metadata = error instanceof Refused ? (error.metadata as { reasons?: Finding[] } | undefined) : undefined;
+  return metadata?.reasons ?? [{ message: 'the service does not answer', advice: 'Its log says why.' }];
 }
 
 function GameTroubles({ game_id }: { game_id: string }) {
@@ -90,18 +93,6 @@ function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
       })}
     </>
   );
-}
-
-function limitFindings(refused: Ready['refused']): string[] {
-  if (!refused) return [];
-  const limits = refused.map(({ limit, count }) => `${limit} ${count}`).join(', ');
-  return [`Rate limits refused requests within the last hour: ${limits}.`];
-}
-
-function isolationFindings(isolation: Ready['isolation']): string[] {
-  if (!isolation || isolation.level === 'full') return [];
-  const missing = isolation.missing.length === 0 ? '' : `, without ${isolation.missing.join(', ')}`;
-  return [`Game servers are not fully isolated (${isolation.level}${missing}).`];
 }
 
 function Machines() {

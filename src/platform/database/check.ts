@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { type Finding, toFinding } from '../findings.ts';
 import type { Database } from './database.ts';
 
 /**
@@ -18,15 +19,17 @@ const CHECK = sql`
       limit 1
     ), false) as is_read_only`;
 
-/** Returns why the database cannot do its work, as a sentence for operators; undefined if it can. */
-export async function checkDatabase({ queries, isFull }: Database): Promise<string | undefined> {
+const READ_ONLY = 'the database is read-only (default_transaction_read_only is on)';
+
+/** Returns why the database cannot do its work; undefined if it can. */
+export async function checkDatabase({ queries, isFull }: Database): Promise<Finding | undefined> {
   try {
     const [state] = await queries.execute<{ is_standby: boolean; is_read_only: boolean }>(CHECK);
-    if (state?.is_standby) return 'the database is a standby, which takes no writes';
-    if (state?.is_read_only) return 'the database is read-only (default_transaction_read_only is on)';
-    if (await isFull()) return 'the disk of the database is full';
+    if (state?.is_standby) return toFinding('DATABASE_STANDBY', 'the database is a standby, which takes no writes');
+    if (state?.is_read_only) return toFinding('DATABASE_READ_ONLY', READ_ONLY);
+    if (await isFull()) return toFinding('DATABASE_DISK_FULL', 'the disk of the database is full');
     return undefined;
   } catch {
-    return 'the database does not answer';
+    return toFinding('DATABASE_UNAVAILABLE', 'the database does not answer');
   }
 }

@@ -1,18 +1,29 @@
 import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../errors.ts';
+import { FINDING_CODES, type Finding, toFinding } from '../findings.ts';
 import { inOneMinute } from '../limits/limit.ts';
 import { LISTED_MAX, type RefusedRequests } from '../limits/refusals.ts';
 import { type Route, route } from './route.ts';
+import { oneOf } from './shapes.ts';
 
 const Status = Type.Object({ status: Type.String() });
 
 /** A monitor may have the same address as all clients, and must not be refused because of them. */
 const HEALTH_CHECKS = inOneMinute('health', 60_000, { counted: 'here' });
 
+const FindingShape = Type.Object(
+  {
+    code: oneOf('FindingCode', FINDING_CODES),
+    message: Type.String({ description: 'What is wrong: a sentence without its capital letter and full stop.' }),
+    advice: Type.String({ description: 'What to do about it.' }),
+  },
+  { title: 'Finding' },
+);
+
 const Readiness = Type.Object({
   status: Type.String(),
   warnings: Type.Optional(
-    Type.Array(Type.String(), { description: 'What the operator should mend although the service does its work.' }),
+    Type.Array(FindingShape, { description: 'What the operator should mend although the service does its work.' }),
   ),
   isolation: Type.Optional(
     Type.Object(
@@ -30,15 +41,21 @@ const Readiness = Type.Object({
   ),
 });
 
-/** Checks something that the service needs. Returns what is wrong with it, in words; undefined if nothing is. */
-export type HealthCheck = () => Promise<string | undefined>;
+/** Checks something that the service needs. Returns what is wrong with it; undefined if nothing is. */
+export type HealthCheck = () => Promise<Finding | undefined>;
+
+/** How well game servers are isolated: full, partial or off; and what is missing. */
+export interface Isolation {
+  level: string;
+  missing: string[];
+}
 
 interface HealthOptions {
   checks: HealthCheck[];
   /** Each returns what an operator should mend although the service works. */
   warnings: HealthCheck[];
   /** Returns how well game servers are isolated, if that is known. That of a container engine is known once it answers. */
-  readIsolation: () => { level: string; missing: string[] } | undefined;
+  readIsolation: () => Isolation | undefined;
   /** Returns how many requests rate limits have refused within the last hour. */
   refused: () => RefusedRequests[];
 }
@@ -63,7 +80,8 @@ export function healthRoutes({ checks, warnings, readIsolation, ...options }: He
       '/health/ready',
       {
         operation: 'checkReady',
-        summary: 'Succeeds while the service can do its work. If it cannot, metadata.reasons says why.',
+        summary:
+          'Succeeds while the service can do its work. If it cannot, metadata.reasons says why, and what to do about each.',
         allow: 'anyone',
         limit: HEALTH_CHECKS,
         response: Readiness,
@@ -71,12 +89,10 @@ export function healthRoutes({ checks, warnings, readIsolation, ...options }: He
       },
       async () => {
         const reasons = await runChecks(checks);
-        if (reasons.length > 0) {
-          throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
-        }
-        const warned = await runChecks(warnings);
+        if (reasons.length > 0) throw notReady(reasons);
         const refused = options.refused();
         const isolation = readIsolation();
+        const warned = [...(await runChecks(warnings)), ...warnOfIsolation(isolation), ...warnOfRefused(refused)];
         return {
           status: 'ok',
           ...(warned.length > 0 && { warnings: warned }),
@@ -88,7 +104,26 @@ export function healthRoutes({ checks, warnings, readIsolation, ...options }: He
   ];
 }
 
+/** Returns the error of a service that cannot do its work. */
+export function notReady(reasons: Finding[]): ServiceError<'SERVICE_NOT_READY'> {
+  const messages = reasons.map(({ message }) => message).join('; ');
+  return new ServiceError('SERVICE_NOT_READY', { reasons: messages }, { metadata: { reasons } });
+}
+
+function warnOfIsolation(isolation: Isolation | undefined): Finding[] {
+  if (!isolation || isolation.level === 'full') return [];
+  const { level, missing } = isolation;
+  const without = missing.length === 0 ? '' : `, without ${missing.join(', ')}`;
+  return [toFinding('ISOLATION_INCOMPLETE', `game servers are not fully isolated (${level}${without})`)];
+}
+
+function warnOfRefused(refused: RefusedRequests[]): Finding[] {
+  if (refused.length === 0) return [];
+  const limits = refused.map(({ limit, count }) => `${limit} ${count}`).join(', ');
+  return [toFinding('REQUESTS_REFUSED', `rate limits refused requests within the last hour: ${limits}`)];
+}
+
 /** Returns what is wrong by the checks. */
-async function runChecks(checks: HealthCheck[]): Promise<string[]> {
+async function runChecks(checks: HealthCheck[]): Promise<Finding[]> {
   return (await Promise.all(checks.map((check) => check()))).filter((reason) => reason !== undefined);
 }

@@ -3,6 +3,7 @@ import type { Absence } from '../waiting.ts';
 import { errorResponse, toResponse } from './answers.ts';
 import { hasBody } from './body.ts';
 import type { Cors } from './cors.ts';
+import { notReady } from './health.ts';
 
 /** When clients should try again: the service does not know how long it will wait. */
 const RETRY_AFTER_MS = 2_000;
@@ -21,10 +22,7 @@ interface WaitingOptions {
 export function createWaitingAnswers({ cors, public_url, absence }: WaitingOptions) {
   function answer({ method }: Request, origin: string | null, path: string): Response {
     if (path === '/health/live') return toResponse({ status: 'ok' });
-    if (path === '/health/ready') {
-      const reasons = [absence().reason];
-      throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
-    }
+    if (path === '/health/ready') throw notReady([absence().finding]);
     if (method === 'OPTIONS') {
       return toResponse(new Response(null, { status: 204, headers: cors.preflightHeaders(origin, path) }));
     }

@@ -1,6 +1,7 @@
 import type { Queries } from '../database/database.ts';
 import { assert, type ErrorCode, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import { type Finding, toFinding } from '../findings.ts';
 import type { Objects } from './objects.ts';
 import { objectStorage } from './tables.ts';
 
@@ -16,13 +17,18 @@ interface StorageOptions {
 }
 
 const STORAGE_FAILURES: ErrorCode[] = ['STORAGE_FULL', 'OBJECTS_UNAVAILABLE'];
-const WARNING = 'this process does not store uploaded files where the other processes on its database do';
+const DIFFERS = 'this process does not store uploaded files where the other processes on its database do';
 
 /**
  * Compares the storage of this process with the one that the first process on the database marked, because all of them must
  * share their uploaded files. If it is another one, reports it to operators and returns a warning.
  */
-export async function compareStorage({ queries, objects, place, events }: StorageOptions): Promise<string | undefined> {
+export async function compareStorage({
+  queries,
+  objects,
+  place,
+  events,
+}: StorageOptions): Promise<Finding | undefined> {
   try {
     const [own_mark = await addMark(objects)] = await readMarks(objects);
     const known = await claim(queries, { mark: own_mark, place });
@@ -35,7 +41,7 @@ export async function compareStorage({ queries, objects, place, events }: Storag
     const of_database = { place_of_database: known.place, mark_of_database: known.mark };
     const advice = `Share that storage, or use one bucket for all processes. If these are the same files, put an empty file ${MARKS_FOLDER}/${known.mark} beside them.`;
     events.emit({ event: 'storage_differs', place, mark: own_mark, ...of_database, advice });
-    return WARNING;
+    return toFinding('STORAGE_DIFFERS', DIFFERS);
   } catch (cause) {
     // The service must start on a full disk too, because players need no uploads.
     if (!(cause instanceof ServiceError) || !STORAGE_FAILURES.includes(cause.code)) throw cause;

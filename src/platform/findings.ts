@@ -1,0 +1,34 @@
+/** What an operator should do about each problem of a service, by the code of the problem. */
+const ADVICE = {
+  SERVICE_STARTING: 'Wait; the log of the service says what it does.',
+  SERVICE_STOPPING: 'Start the service again: muster serve',
+  DATABASE_UNAVAILABLE: 'Start PostgreSQL, or correct DATABASE_URL; database_lost in the log of the service says why.',
+  DATABASE_STANDBY: 'Let DATABASE_URL name the primary server of PostgreSQL.',
+  DATABASE_READ_ONLY: 'Switch default_transaction_read_only off in PostgreSQL.',
+  DATABASE_DISK_FULL: 'Free space on the disk of PostgreSQL, or give it a larger one.',
+  OBJECTS_UNAVAILABLE: 'Correct the settings of the bucket, or start its storage; the service becomes ready by itself.',
+  DISK_FULL: 'Free space on the disk of MUSTER_DATA.',
+  DISK_RESERVE_USED: 'Free space on the disk of MUSTER_DATA, or set a smaller MUSTER_DISK_RESERVE_MB.',
+  STORAGE_DIFFERS: 'Share one storage or bucket; storage_differs in the log names both.',
+  ISOLATION_INCOMPLETE:
+    'Run servers of strangers only where the level is full; docs/isolation.md says what that needs.',
+  REQUESTS_REFUSED:
+    'If many players share an address, raise MUSTER_LIMITS_SCALE; behind a proxy, name it in MUSTER_TRUSTED_PROXIES. Otherwise let the client wait for Retry-After.',
+} as const;
+
+export type FindingCode = keyof typeof ADVICE;
+export const FINDING_CODES = Object.keys(ADVICE) as FindingCode[];
+
+/** A problem of a service, for its operator. */
+export interface Finding {
+  code: FindingCode;
+  /** What is wrong, as a sentence without its capital letter and full stop. */
+  message: string;
+  /** What to do about it, in sentences. */
+  advice: string;
+}
+
+/** Returns a problem with the advice for its code. */
+export function toFinding(code: FindingCode, message: string): Finding {
+  return { code, message, advice: ADVICE[code] };
+}
