@@ -9,6 +9,7 @@ import { shareService } from '../support/suite.ts';
 const muster = shareService();
 const chromium = shareChromium(muster);
 const MINUTE_MS = 60_000;
+const STEPS_OF_DAY = 288;
 /** One that is wider than a phone. */
 const LONG_CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
 
@@ -74,15 +75,18 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     const history = page.getByRole('region', { name: 'History' });
     await history.getByRole('img', { name: /^Players over the last day: 9 at most, 0 at last; deployed: / }).waitFor();
     await history.getByText('9 requests got a seat, 9 did not').waitFor();
-    const canvas = history.locator('canvas');
-    await canvas.waitFor();
-    // The line of the players is drawn in the color of the page.
-    await page.waitForFunction(() => {
-      const drawn = document.querySelector<HTMLCanvasElement>('.chart canvas');
-      const { data } = drawn?.getContext('2d')?.getImageData(0, 0, drawn.width, drawn.height) ?? { data: [] };
-      const is_accent = (place: number) => data[place] === 0x4f && data[place + 1] === 0x46 && data[place + 2] === 0xe5;
-      return Array.from(data).some((_, place) => place % 4 === 0 && is_accent(place));
-    });
+    const line = history.locator('polyline').first();
+    await line.waitFor();
+    const [color, points] = await line.evaluate((one) => [getComputedStyle(one).stroke, one.getAttribute('points')]);
+    expect(color).toBe('rgb(79, 70, 229)');
+    // A day has 288 steps; the most players, half an hour ago, are the highest point, and those after it are at the bottom.
+    const heights = (points ?? '').split(' ').map((point) => Number(point.split(',')[1]));
+    expect(heights).toHaveLength(STEPS_OF_DAY);
+    const peak = heights.indexOf(Math.min(...heights));
+    expect(STEPS_OF_DAY - peak).toBeWithin(6, 9);
+    expect(heights.at(-1)).toBe(Math.max(...heights));
+    await history.getByText('0', { exact: true }).first().waitFor();
+    expect(await history.locator('.chart-mark').count()).toBeGreaterThan(0);
     const requests: string[] = [];
     page.on('request', (request) => requests.push(request.url()));
     await count(10, 12);
@@ -104,7 +108,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, { token: other.cloud_token });
     await using opened = await chromium.open(`/hub/${its.name_id}/prod`, other.cloud_token);
     await opened.page.getByText('0 requests got a seat, 0 did not').waitFor();
-    expect(await opened.page.locator('canvas').count()).toBe(0);
+    expect(await opened.page.locator('.chart').count()).toBe(0);
     expect(opened.troubles).toEqual([]);
   });
 });

@@ -12,9 +12,6 @@ export const PAGE = 'index.html';
 /** The script of the bots, which runs beside the page. */
 const WORKER = 'src/hub/bots/worker.ts';
 export const WORKER_NAME = /^worker-\w+\.js$/;
-/** The script of charts as its authors minified it, which is smaller than what Bun would make of it. */
-const PLOT = 'node_modules/uplot/dist/uPlot.iife.min.js';
-const AS_MODULE = '\nexport default uPlot;\n';
 const ENCODINGS = { br: compressWithBrotli, gz: gzipSync } as const;
 
 /** The files of the hub by name: the page, its scripts and styles, each also compressed (`.br`, `.gz`). */
@@ -39,14 +36,9 @@ async function readIncluded(): Promise<Bundle> {
 /** Builds the hub from its sources. Names of files have hashes of their content, so browsers may keep them for good. */
 export async function buildBundle(): Promise<Bundle> {
   const worker = await bundle(WORKER, { naming: '[name]-[hash].[ext]' });
-  const plot = await readPlot();
   const page = await bundle('src/hub/index.html', {
     naming: { entry: '[name].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
-    define: {
-      BOTS_WORKER: JSON.stringify(`${FILES_PATH}${worker.map(nameOf).join()}`),
-      PLOT_SCRIPT: JSON.stringify(`${FILES_PATH}${plot.name}`),
-    },
-    external: [`${FILES_PATH}*`],
+    define: { BOTS_WORKER: JSON.stringify(`${FILES_PATH}${worker.map(nameOf).join()}`) },
   });
   const outputs = [...page, ...worker];
   const files = await Promise.all(
@@ -54,16 +46,10 @@ export async function buildBundle(): Promise<Bundle> {
       return [nameOf(output), new Uint8Array(await output.arrayBuffer())] as const;
     }),
   );
-  files.push([plot.name, plot.content]);
   const compressed = files.flatMap(([name, content]) =>
     Object.entries(ENCODINGS).map(([ending, compress]) => [`${name}.${ending}`, bytesOf(compress(content))] as const),
   );
   return new Map([...files, ...compressed]);
-}
-
-async function readPlot(): Promise<{ name: string; content: Uint8Array<ArrayBuffer> }> {
-  const content = bytesOf(Buffer.from((await Bun.file(findAsset(PLOT)).text()) + AS_MODULE));
-  return { name: `plot-${Bun.hash(content).toString(36).padStart(8, '0').slice(0, 8)}.js`, content };
 }
 
 async function bundle(entry: string, options: Partial<Bun.BuildConfig>): Promise<Bun.BuildArtifact[]> {

@@ -1,16 +1,17 @@
-import { useEffect, useRef } from 'preact/hooks';
-import type uPlot from 'uplot';
+import { useSignal } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 const HEIGHT_PX = 180;
-const FONT_PX = 11;
-const FONT = `${FONT_PX}px system-ui, sans-serif`;
+/** What is left around the lines for the texts of the axes. */
+const MARGIN_PX = { left: 46, right: 10, top: 10, bottom: 22 };
+/** The least distance of two values, and of two times, at their axes. */
+const APART_PX = { values: 34, times: 64 };
 /** Texts of marks that are near each other stand in different rows. */
-const MARK = { rows: 4, letters_max: 20 };
-const SECOND_MS = 1_000;
-/** Seconds between two times below a chart: it takes the first of these for which there is room. */
-const TIMES_APART_S = [60, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 86_400, 172_800];
-const DAY_MS = 86_400_000;
-const DARK = matchMedia('(prefers-color-scheme: dark)');
+const MARK = { rows: 4, row_px: 13, letters_max: 20 };
+/** Times at the axis are this far apart: the first of these for which there is room. */
+const TIMES_APART_MIN = [1, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1_440, 2_880];
+const MINUTE_MS = 60_000;
+const DAY_MIN = 1_440;
 const TIME = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const DAY = new Intl.DateTimeFormat([], { weekday: 'short', day: 'numeric' });
 
@@ -27,57 +28,33 @@ export interface Mark {
   text: string;
 }
 
-/** The address of uPlot's script: the build puts it here. */
-declare const PLOT_SCRIPT: string;
-
-async function loadPlot(): Promise<typeof uPlot> {
-  const { default: plot }: { default: typeof uPlot } = await import(PLOT_SCRIPT);
-  return plot;
-}
-
 interface ChartProps {
   /** What it shows, for those who do not see it. */
   label: string;
   /** In Unix milliseconds, rising. */
   times: number[];
   lines: ChartLine[];
-  marks: Mark[];
+  marks?: Mark[];
+  /** Writes a value at the axis. */
+  write?(value: number): string;
 }
 
-/** Lines over time, which are loaded when they are first shown. */
-export function Chart({ label, times, lines, marks }: ChartProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(undefined);
-  const shown = useRef({ times, lines, marks });
-  shown.current = { times, lines, marks };
-  useEffect(() => {
-    let is_wanted = true;
-    const redraw = () => plot.current?.redraw();
-    const resizing = new ResizeObserver(() =>
-      plot.current?.setSize({ width: box.current?.clientWidth ?? 0, height: HEIGHT_PX }),
-    );
-    void loadPlot().then((Plot) => {
-      if (!is_wanted || !box.current) return;
-      plot.current = new Plot(
-        optionsOf(box.current, () => shown.current),
-        dataOf(shown.current),
-        box.current,
-      );
-      resizing.observe(box.current);
-      DARK.addEventListener('change', redraw);
-    });
-    return () => {
-      is_wanted = false;
-      DARK.removeEventListener('change', redraw);
-      resizing.disconnect();
-      plot.current?.destroy();
-      plot.current = undefined;
+/** Lines over time, as wide as there is room. */
+export function Chart({ lines, ...drawn }: ChartProps) {
+  const box = useRef<HTMLElement>(null);
+  const width = useSignal(0);
+  useLayoutEffect(() => {
+    const measure = () => {
+      width.value = box.current?.clientWidth ?? 0;
     };
+    measure();
+    const resizing = new ResizeObserver(measure);
+    if (box.current) resizing.observe(box.current);
+    return () => resizing.disconnect();
   }, []);
-  useEffect(() => plot.current?.setData(dataOf(shown.current)), [times, lines, marks]);
   return (
-    <figure class="chart">
-      <div ref={box} role="img" aria-label={label} style={{ height: `${HEIGHT_PX}px` }} />
+    <figure ref={box} class="chart">
+      <Drawing {...drawn} lines={lines} width={width.value} />
       <figcaption class="row quiet">
         {lines.map(({ name, color }) => (
           <span key={name}>
@@ -89,65 +66,79 @@ export function Chart({ label, times, lines, marks }: ChartProps) {
   );
 }
 
-type Shown = Pick<ChartProps, 'times' | 'lines' | 'marks'>;
-
-function dataOf({ times, lines }: Shown): uPlot.AlignedData {
-  return [times.map((time) => time / SECOND_MS), ...lines.map(({ values }) => values)];
+function Drawing({ label, times, lines, marks = [], write = String, width }: ChartProps & { width: number }) {
+  const [begin = 0, end = 0] = [times[0], times.at(-1)];
+  const highest = Math.max(1, ...lines.flatMap(({ values }) => values)) * 1.1;
+  const across = Math.max(0, width - MARGIN_PX.left - MARGIN_PX.right);
+  const down = HEIGHT_PX - MARGIN_PX.top - MARGIN_PX.bottom;
+  const xOf = (time: number) => MARGIN_PX.left + (across * (time - begin)) / Math.max(1, end - begin);
+  const yOf = (value: number) => MARGIN_PX.top + down * (1 - value / highest);
+  const bottom = yOf(0);
+  return (
+    <svg role="img" aria-label={label} width={width} height={HEIGHT_PX}>
+      {roundValues(highest, down / APART_PX.values).map((value) => (
+        <g key={value}>
+          <line x1={MARGIN_PX.left} x2={width - MARGIN_PX.right} y1={yOf(value)} y2={yOf(value)} />
+          <text x={MARGIN_PX.left - 6} y={yOf(value) + 4} text-anchor="end">
+            {write(value)}
+          </text>
+        </g>
+      ))}
+      {roundTimes(begin, end, across / APART_PX.times).map((time) => (
+        <text key={time} x={xOf(time)} y={HEIGHT_PX - 6} text-anchor="middle">
+          {(isLong(begin, end) ? DAY : TIME).format(time)}
+        </text>
+      ))}
+      {lines.map(({ name, color, values }) => (
+        <polyline
+          key={name}
+          style={{ stroke: `var(${color})` }}
+          points={values.map((value, place) => `${xOf(times[place] ?? end)},${yOf(value)}`).join(' ')}
+        />
+      ))}
+      {marks.map(({ at, text }, place) => {
+        const x = xOf(at);
+        // In the right half, the text is on the left of its line.
+        const is_late = x > width / 2;
+        return (
+          <g key={`${at} ${text}`} class="chart-mark">
+            <line x1={x} x2={x} y1={MARGIN_PX.top} y2={bottom} />
+            <text
+              x={x + (is_late ? -4 : 4)}
+              y={MARGIN_PX.top + MARK.row_px * (1 + (place % MARK.rows))}
+              text-anchor={is_late ? 'end' : 'start'}
+            >
+              {text.slice(0, MARK.letters_max)}
+            </text>
+          </g>
+        );
+      })}
+    </svg>
+  );
 }
 
-function optionsOf(box: HTMLElement, shown: () => Shown): uPlot.Options {
-  // A canvas knows no properties of styles, so each drawing asks for their present values.
-  const colorOf = (name: string) => () => {
-    box.style.color = `var(${name})`;
-    return getComputedStyle(box).color;
-  };
-  const axis = { font: FONT, stroke: colorOf('--quiet'), grid: { stroke: colorOf('--line'), width: 1 } };
-  return {
-    width: box.clientWidth,
-    height: HEIGHT_PX,
-    legend: { show: false },
-    cursor: { show: false },
-    scales: { y: { range: (_, __, highest) => [0, Math.max(1, highest * 1.1)] } },
-    axes: [
-      {
-        ...axis,
-        incrs: TIMES_APART_S,
-        values: (_, moments) => moments.map((moment) => nameMoment(moment * SECOND_MS, shown().times)),
-      },
-      { ...axis, size: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] },
-    ],
-    series: [
-      {},
-      ...shown().lines.map(({ color }) => ({ stroke: colorOf(color), width: 1.5, points: { show: false } })),
-    ],
-    hooks: { draw: [(plot) => drawMarks(plot, shown().marks, colorOf('--text')())] },
-  };
+/** Returns values from 0 to the highest one that are 1, 2 or 5 times a power of ten apart. */
+function roundValues(highest: number, count_max: number): number[] {
+  const power = 10 ** Math.floor(Math.log10(highest / count_max));
+  const apart = Math.max(1, power * ([1, 2, 5].find((times) => highest / (power * times) <= count_max) ?? 10));
+  return Array.from({ length: Math.floor(highest / apart) + 1 }, (_, place) => place * apart);
 }
 
-function nameMoment(moment: number, times: number[]): string {
-  const is_long = (times.at(-1) ?? 0) - (times[0] ?? 0) > DAY_MS;
-  return (is_long ? DAY : TIME).format(moment);
+/** Returns whether days are named at the axis instead of hours. */
+function isLong(begin: number, end: number): boolean {
+  return end - begin > DAY_MIN * MINUTE_MS;
 }
 
-function drawMarks(plot: uPlot, marks: Mark[], color: string): void {
-  const { ctx, bbox } = plot;
-  const row_height = FONT_PX * devicePixelRatio;
-  ctx.save();
-  ctx.strokeStyle = color;
-  ctx.fillStyle = color;
-  ctx.font = FONT.replace(`${FONT_PX}`, `${row_height}`);
-  ctx.setLineDash([3, 3]);
-  for (const [place, { at, text }] of marks.entries()) {
-    const x = plot.valToPos(at / SECOND_MS, 'x', true);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    // In the right half, the text is on the left of its line.
-    const is_late = x > bbox.left + bbox.width / 2;
-    ctx.textAlign = is_late ? 'right' : 'left';
-    const y = bbox.top + row_height * (1 + (place % MARK.rows));
-    ctx.fillText(text.slice(0, MARK.letters_max), x + (is_late ? -4 : 4), y);
-  }
-  ctx.restore();
+/** Returns full hours, days and the like between two moments, by the clock here. */
+function roundTimes(begin: number, end: number, count_max: number): number[] {
+  const least = isLong(begin, end) ? DAY_MIN : 0;
+  const minutes = TIMES_APART_MIN.find((one) => one >= least && (end - begin) / (one * MINUTE_MS) <= count_max);
+  if (minutes === undefined) return [];
+  const apart = minutes * MINUTE_MS;
+  const offset = new Date(end).getTimezoneOffset() * MINUTE_MS;
+  const first = Math.ceil((begin - offset) / apart) * apart + offset;
+  return Array.from(
+    { length: Math.max(0, Math.floor((end - first) / apart) + 1) },
+    (_, place) => first + place * apart,
+  );
 }
