@@ -30,6 +30,8 @@ import type { Load } from './features/machines/machines.ts';
 import { openMedia } from './features/media/feature.ts';
 import { openNamespaces } from './features/namespaces/feature.ts';
 import type { Namespaces } from './features/namespaces/namespaces.ts';
+import { openOperator } from './features/operator/feature.ts';
+import type { UsedLimit } from './features/operator/operator.ts';
 import { openRetention } from './features/retention/feature.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
 import { openServers } from './features/servers/feature.ts';
@@ -45,18 +47,21 @@ import type { Machine } from './machine.ts';
 import type { Feature } from './platform/feature.ts';
 import { createTransfers } from './platform/http/transfers.ts';
 import { NO_IP_DATABASE } from './platform/ip-database.ts';
+import type { KeptEvents } from './platform/kept-events.ts';
 import { createOutbound, type Destination } from './platform/outbound/outbound.ts';
 import { loadKey } from './platform/tokens/keys.ts';
 import { VERSION } from './platform/version.ts';
 
 type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'> & {
   machine: Machine;
+  /** Those of the base, which are kept. */
+  kept_events: KeptEvents;
   /** Ends a start that waits. */
   signal: AbortSignal | undefined;
 };
 
 /** Opens all features in order. A feature uses those above it directly, and those below it through small functions. */
-export async function openFeatures(config: Config, { base, storage, machine, signal }: Foundation) {
+export async function openFeatures(config: Config, { base, storage, machine, kept_events, signal }: Foundation) {
   const { database, clock, events } = base;
   const { space, objects, presigner, links } = storage;
   const { data, runtime, address_classes, ip_database = NO_IP_DATABASE } = machine;
@@ -265,7 +270,13 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
     verification_timeout_ms: config.verification_timeout_ms,
     outbound: createOutbound({ allowed_private: outbound_allow, onBreak }),
   });
-  const counters = add(openCounters({ ...base, countLobbies: () => lobbies.countByNamespace() }));
+  const counters = add(
+    openCounters({
+      ...base,
+      countLobbies: () => lobbies.countByNamespace(),
+      requireAdministrator: (caller) => identities.requireAdministrator(caller),
+    }),
+  );
   const lobbies: Lobbies = add(
     openLobbies({
       ...base,
@@ -305,6 +316,32 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
     ),
   );
   add(openExports({ lobbies, servers, links }));
+  const operator = add(
+    openOperator({
+      ...base,
+      events: kept_events,
+      own: { machine_id: node_id, host: hostname(), version: VERSION },
+      certificates,
+      requireAdministrator: (caller) => identities.requireAdministrator(caller),
+      countWaiting: () => lobbies.queue.lengths(),
+      async namesOf(namespace_id) {
+        const namespace = await namespaces.find(namespace_id);
+        const game = namespace && (await games.get(namespace.game_id));
+        return game && { game_id: game.game_id, game_name_id: game.name_id, namespace_name_id: namespace.name_id };
+      },
+      countServers: async () => (await servers.countByMachine()).get(node_id) ?? 0,
+      servers_max: config.servers.servers_max,
+      readLimits(): UsedLimit[] {
+        const { requests, sockets } = gateway.count();
+        return [
+          { name: 'gateway_requests', used: requests, max: config.gateway_requests_max },
+          { name: 'gateway_sockets', used: sockets },
+          { name: 'relayed_connections', used: relays.count(), max: relays.count_max },
+          { name: 'transfers', used: transfers.count(), max: transfers_max },
+        ];
+      },
+    }),
+  );
   add(openRetention({ ...base, lobbies, servers, history_days: config.history_days }));
 
   const everything = opened.move();
@@ -320,6 +357,7 @@ export async function openFeatures(config: Config, { base, storage, machine, sig
     node,
     bootstrap,
     hub,
+    operator,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }

@@ -75,6 +75,8 @@ export async function openFront(config: Config, options: FrontOptions) {
   const everything = opened.move();
   return {
     fetch: app.fetch,
+    /** Returns how many sockets and polls watch. */
+    countWatchers: () => ({ ...options.watch.count(), sockets: sockets.count() }),
     websocket: SOCKET_HANDLERS,
     /** Waits until players have left by themselves. Everything is served meanwhile, but the service is not ready. */
     async drain(): Promise<void> {

@@ -8,10 +8,11 @@ import { type Machine, openMachine } from './machine.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
 import { checkDatabase } from './platform/database/check.ts';
 import type { DatabaseAddress } from './platform/database/database.ts';
-import { createLog, type Events } from './platform/events.ts';
+import { createLog } from './platform/events.ts';
 import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/connection-limits.ts';
 import type { Answering } from './platform/http/listen.ts';
+import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
 import { whenAvailable } from './platform/waiting.ts';
 import { readEpoch } from './platform/watch/versions.ts';
 import { openPublicPorts } from './public-ports.ts';
@@ -34,7 +35,7 @@ export interface Service extends AsyncDisposable {
 interface ServiceOptions {
   /** Tests set the time. */
   clock?: Clock;
-  events?: Events;
+  events?: KeptEvents;
   /** Replaces the database of the configuration, for tests. */
   database_address?: DatabaseAddress;
   /** Tests recheck rarely, so that they notice a lost notification. */
@@ -49,7 +50,7 @@ interface ServiceOptions {
  * background work and then closes the database. A failed start closes the parts that are open. Throws StartError.
  */
 export async function openService(config: Config, options: ServiceOptions = {}): Promise<Service> {
-  const { events = createLog(config.log), signal } = options;
+  const { events = keepEvents(createLog(config.log)), signal } = options;
   await using opened = new AsyncDisposableStack();
   const machine = opened.use(await openMachine(config, events));
   const service = await whenAvailable(() => openAll(config, { ...options, events, machine }), {
@@ -64,7 +65,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
 
 async function openAll(
   config: Config,
-  { events, machine, ...options }: ServiceOptions & { events: Events; machine: Machine },
+  { events, machine, ...options }: ServiceOptions & { events: KeptEvents; machine: Machine },
 ): Promise<Service> {
   const { clock = systemClock } = options;
   const { data, runtime, ip_database } = machine;
@@ -72,8 +73,10 @@ async function openAll(
 
   const { base, storage } = opened.use(await openBase(config, { ...options, clock, events, data }));
   const { database, watch } = base;
-  const composed = opened.use(await openFeatures(config, { base, storage, machine, signal: options.signal }));
-  const { features, servers, machines, node, bootstrap, certificates, hub } = composed;
+  const composed = opened.use(
+    await openFeatures(config, { base, storage, machine, kept_events: events, signal: options.signal }),
+  );
+  const { features, servers, machines, node, bootstrap, certificates, hub, operator } = composed;
   opened.defer(async () => {
     const has_servers = await servers.isAnyOn(node.node_id).catch(() => true);
     // If the database is away, the others give the machine up sooner.
@@ -90,11 +93,21 @@ async function openAll(
       // Players call the last features, so the documents list these first.
       routes: features.toReversed().flatMap(({ routes = [] }) => routes),
       checks: [() => checkDatabase(database), storage.database_space.check],
-      warnings: [async () => storage.warning, storage.space.warn],
+      warnings: [async () => storage.warning, storage.space.warn, ...operator.warnings],
       readIsolation: () => runtime.isolation,
       epoch: await readEpoch(database.queries),
     }),
   );
+
+  const { watchers_max } = config.watch;
+  operator.addLimits(() => {
+    const { watchers, polls, sockets } = front.countWatchers();
+    return [
+      { name: 'watchers', used: watchers, max: watchers_max },
+      { name: 'polls', used: polls },
+      { name: 'sockets', used: sockets, max: config.sockets.sockets_max },
+    ];
+  });
 
   const work: Work[] = [];
   const working = new AbortController();

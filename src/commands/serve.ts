@@ -1,5 +1,6 @@
 import { type Config, forgetSecrets, readConfig } from '../config.ts';
-import { createLog, type Events } from '../platform/events.ts';
+import { createLog } from '../platform/events.ts';
+import { type KeptEvents, keepEvents } from '../platform/kept-events.ts';
 import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
@@ -16,7 +17,8 @@ export async function serve(): Promise<number> {
   const config = readConfig();
   forgetSecrets();
   hideFromOthers();
-  const events = createLog(config.log);
+  const log = createLog(config.log);
+  const events = keepEvents(log);
   // PostgreSQL has its own session, so a signal during the start must not end this process without it.
   const stop_requested = listenForStop(() => process.exit(INTERRUPTED_EXIT_CODE));
   // An unhandled rejection must not end the service. The request or step that caused it has failed already.
@@ -25,7 +27,7 @@ export async function serve(): Promise<number> {
   void stop_requested.then((reason) => giving_up.abort(reason));
   const service = await openUnlessStopped(config, events, giving_up.signal);
   if (!service) {
-    await events.flush();
+    await log.flush();
     return 0;
   }
   const started_in_ms = Math.round(performance.now() - started);
@@ -43,12 +45,16 @@ export async function serve(): Promise<number> {
   const within_ms = STOP_WITHIN_MS + config.drain_ms;
   const is_closed = await closeInTime(service, within_ms);
   if (!is_closed) events.emit({ event: 'service_stopped_late', after_ms: within_ms });
-  await events.flush();
+  await log.flush();
   return is_closed ? 0 : 1;
 }
 
 /** Opens the service. Returns undefined if a signal stopped it while it waited for its database. */
-async function openUnlessStopped(config: Config, events: Events, signal: AbortSignal): Promise<Service | undefined> {
+async function openUnlessStopped(
+  config: Config,
+  events: KeptEvents,
+  signal: AbortSignal,
+): Promise<Service | undefined> {
   try {
     return await openService(config, { events, signal });
   } catch (cause) {

@@ -102,8 +102,9 @@ export interface Log extends Events {
 }
 
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
+export type EventLevel = Exclude<LogLevel, 'off'>;
 
-const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
+export const LEVELS: Record<EventName, EventLevel> = {
   service_started: 'info',
   service_stopping: 'info',
   servers_stop_failed: 'error',
@@ -185,10 +186,7 @@ export function createLog(level: LogLevel): Log {
       messageKey: 'event',
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (name) => ({ level: name }) },
-      serializers: {
-        cause: (cause: unknown) => describeCause(cause, CAUSES_MAX),
-        last_lines: (lines: string[]) => lines.map((line) => blot(line.slice(0, LINE_MAX))),
-      },
+      serializers: SERIALIZERS,
     },
     destination,
   );
@@ -211,6 +209,12 @@ const CAUSES_MAX = 8;
 
 /** Maximum length of a line that a game server wrote. */
 const LINE_MAX = 300;
+
+/** How members of events are written that may quote secrets. */
+export const SERIALIZERS = {
+  cause: (cause: unknown) => describeCause(cause, CAUSES_MAX),
+  last_lines: (lines: string[]) => lines.map((line) => blot(line.slice(0, LINE_MAX))),
+};
 
 /** Returns an error and its causes as plain data, without the secrets that they may quote. */
 function describeCause(cause: unknown, depth_max: number): unknown {

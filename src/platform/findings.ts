@@ -10,6 +10,13 @@ const ADVICE = {
   DISK_FULL: 'Free space on the disk of MUSTER_DATA.',
   DISK_RESERVE_USED: 'Free space on the disk of MUSTER_DATA, or set a smaller MUSTER_DISK_RESERVE_MB.',
   STORAGE_DIFFERS: 'Share one storage or bucket; storage_differs in the log names both.',
+  LOOP_FAILS: 'Look for loop_failed in the log of the service, which has the cause.',
+  LIMIT_NEARLY_REACHED:
+    'Raise its setting (MUSTER_SOCKETS_MAX, MUSTER_WATCHERS_MAX, MUSTER_SERVERS_MAX; for files, ulimit -n), or add a machine.',
+  CERTIFICATE_EXPIRES: 'Renew it; with MUSTER_ACME_HOSTS, the log says why that fails (certificate_not_issued).',
+  DATABASE_CONNECTIONS_FEW: 'Raise max_connections in PostgreSQL, or lower MUSTER_DATABASE_POOL.',
+  TRANSACTION_OLD:
+    'End it, unless it is a backup: until then PostgreSQL removes no old rows. The hub says which program has it.',
   ISOLATION_INCOMPLETE:
     'Run servers of strangers only where the level is full; docs/isolation.md says what that needs.',
   REQUESTS_REFUSED:

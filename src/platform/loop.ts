@@ -1,4 +1,5 @@
-import type { Events } from './events.ts';
+import { rootMessageOf } from './database/failures.ts';
+import { blot, type Events } from './events.ts';
 
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 30_000;
@@ -11,7 +12,33 @@ export interface Loop {
   stopped: Promise<void>;
 }
 
+/** What is known of a loop. */
+export interface LoopState {
+  name: string;
+  /** Steps since the start. */
+  steps: number;
+  /** When the last step began; undefined before the first one. */
+  begun_ts: Date | undefined;
+  /** How long the last step took, in milliseconds; undefined while the first one runs. */
+  took_ms: number | undefined;
+  /** When the next step begins unless the loop is woken; undefined while a step runs. */
+  next_ts: Date | undefined;
+  /** How many steps have failed in a row. */
+  failures: number;
+  /** The last failure since the start, without secrets. */
+  last_failure: { at: Date; message: string } | undefined;
+}
+
+/** The loops that run, by where they report to: tests run several services in one process. */
+const running = new WeakMap<Events, Set<LoopState>>();
+
+/** Returns the loops that run and report to `events`, in the order of their starts. */
+export function listLoops(events: Events): LoopState[] {
+  return [...(running.get(events) ?? [])];
+}
+
 const FORGET_EVERY_MS = 60_000;
+const MESSAGE_MAX = 500;
 
 interface LoopOptions {
   name: string;
@@ -28,21 +55,44 @@ interface LoopOptions {
  * pause that doubles up to 30 s. Corrections without a wake are reported as `loop_corrected`, because a wake was missing.
  */
 export function startLoop({ name, every_ms, signal, events, step }: LoopOptions): Loop {
+  const state: LoopState = {
+    name,
+    steps: 0,
+    begun_ts: undefined,
+    took_ms: undefined,
+    next_ts: undefined,
+    failures: 0,
+    last_failure: undefined,
+  };
+  const loops = running.get(events) ?? new Set<LoopState>();
+  running.set(events, loops.add(state));
   let is_woken = true;
-  let failures = 0;
   let endPause = () => {};
 
   async function pause(milliseconds: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => resolve();
+    state.next_ts = new Date(Date.now() + milliseconds);
     const timer = setTimeout(end, milliseconds);
     endPause = end;
     signal.addEventListener('abort', end, { once: true });
     if (signal.aborted) end();
     await promise;
+    state.next_ts = undefined;
     endPause = () => {};
     clearTimeout(timer);
     signal.removeEventListener('abort', end);
+  }
+
+  async function takeStep(): Promise<number> {
+    const begun = performance.now();
+    state.begun_ts = new Date();
+    state.steps += 1;
+    try {
+      return await step(signal);
+    } finally {
+      state.took_ms = performance.now() - begun;
+    }
   }
 
   async function run(): Promise<void> {
@@ -50,15 +100,16 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
       const was_woken = is_woken;
       is_woken = false;
       try {
-        const corrected = await step(signal);
-        failures = 0;
+        const corrected = await takeStep();
+        state.failures = 0;
         if (corrected > 0 && !was_woken) events.emit({ event: 'loop_corrected', loop: name, count: corrected });
       } catch (cause) {
         if (signal.aborted) return;
-        failures += 1;
+        state.failures += 1;
+        state.last_failure = { at: new Date(), message: describe(cause) };
         is_woken = true;
-        events.emit({ event: 'loop_failed', loop: name, failures, cause });
-        await pause(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures));
+        events.emit({ event: 'loop_failed', loop: name, failures: state.failures, cause });
+        await pause(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** state.failures));
       }
       if (!is_woken) await pause(typeof every_ms === 'number' ? every_ms : every_ms());
     }
@@ -71,8 +122,13 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
       is_woken = true;
       endPause();
     },
-    stopped: run(),
+    stopped: run().finally(() => loops.delete(state)),
   };
+}
+
+/** Returns why a step failed, without secrets. */
+function describe(cause: unknown): string {
+  return blot(rootMessageOf(cause)).slice(0, MESSAGE_MAX);
 }
 
 interface ForgettingOptions extends Pick<LoopOptions, 'name' | 'signal' | 'events'> {

@@ -121,8 +121,9 @@ test('login: reads the token from standard input, and only this user can read it
 test('doctor: finds nothing wrong with a healthy service, and finds a refused token', async () => {
   const well = await run(['doctor', '--json'], { env: service() });
   const { findings } = JSON.parse(well.data);
-  // Some machines cannot isolate servers fully.
-  expect(findings.filter(({ what }: { what: string }) => !what.includes('not fully isolated'))).toEqual([]);
+  // Some machines cannot isolate servers fully, and other tests share the server of the database.
+  const is_of_machine = /not fully isolated|^PostgreSQL has \d+ of \d+ connections open/;
+  expect(findings.filter(({ what }: { what: string }) => !is_of_machine.test(what))).toEqual([]);
   expect(well.exit_code).toBe(findings.length === 0 ? 0 : 1);
   const refused = await run(['doctor'], { env: { ...service(), MUSTER_TOKEN: 'no-token' } });
   expect([refused.exit_code, refused.data]).toEqual([1, expect.stringContaining('→ Log in: muster login')]);

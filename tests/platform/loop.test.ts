@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import type { ServiceEvent } from '../../src/platform/events.ts';
-import { type Loop, startLoop } from '../../src/platform/loop.ts';
+import { type Loop, listLoops, startLoop } from '../../src/platform/loop.ts';
 import { waitFor } from '../support/wait.ts';
 
 const NEVER_MS = 600_000;
@@ -212,5 +212,57 @@ describe('a loop that is stopped', () => {
       return 0;
     }).stopped;
     expect(steps).toBe(0);
+  });
+});
+
+describe('what is known of a loop', () => {
+  test('is its last step, how long it took, and when the next one begins', async () => {
+    const log = { emit() {} };
+    const { signal } = stopping;
+    const gate = makeGate();
+    const loop = startLoop({ name: 'known', every_ms: NEVER_MS, signal, events: log, step: gate.step });
+    const begun = Date.now();
+    expect(listLoops(log)).toMatchObject([{ name: 'known', steps: 1, took_ms: undefined, next_ts: undefined }]);
+    gate.endStep();
+    await settle();
+    const [state] = listLoops(log);
+    expect(state).toMatchObject({ steps: 1, failures: 0, last_failure: undefined });
+    expect(state?.took_ms).toBeGreaterThan(0);
+    expect((state?.next_ts?.getTime() ?? 0) - begun).toBeWithin(NEVER_MS - 5_000, NEVER_MS + 5_000);
+    loop.wake();
+    await waitFor(() => gate.begun() === 2, 'the second step');
+    expect(listLoops(log)).toMatchObject([{ steps: 2, next_ts: undefined }]);
+  });
+
+  test('is its last failure without secrets, and how many there were in a row; nothing of other services', async () => {
+    const log = { emit() {} };
+    const { signal } = stopping;
+    let fails = true;
+    const step = async () => {
+      if (fails) throw new Error('no connection to postgres://user:secret@host/base');
+      return 0;
+    };
+    startLoop({ name: 'failing', every_ms: 1, signal, events: log, step });
+    await waitFor(() => listLoops(log)[0]?.failures === 2, 'two failures');
+    fails = false;
+    expect(listLoops(log)[0]?.last_failure?.message).toBe('no connection to postgres://[blotted]@host/base');
+    await waitFor(() => listLoops(log)[0]?.failures === 0, 'a step that succeeds');
+    expect(listLoops(log)[0]?.last_failure).toBeDefined();
+    expect(listLoops({ emit() {} })).toEqual([]);
+  });
+
+  test('is forgotten when it has stopped', async () => {
+    const log = { emit() {} };
+    const loop = startLoop({
+      name: 'short',
+      every_ms: NEVER_MS,
+      signal: stopping.signal,
+      events: log,
+      step: async () => 0,
+    });
+    expect(listLoops(log)).toHaveLength(1);
+    stopping.abort();
+    await loop.stopped;
+    expect(listLoops(log)).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { type Config, readConfig } from '../../src/config.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
+import { keepEvents } from '../../src/platform/kept-events.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
@@ -38,7 +39,7 @@ export async function openRestartableService(settings: Record<string, string> = 
   async function open(): Promise<Service> {
     events.length = 0;
     const emit = (event: ServiceEvent) => void events.push(event);
-    service = await openService(config, { clock, events: { emit }, database_address: database.address });
+    service = await openService(config, { clock, events: keepEvents({ emit }), database_address: database.address });
     return service;
   }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type Config, readConfig } from '../../src/config.ts';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
+import { keepEvents } from '../../src/platform/kept-events.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
@@ -55,7 +56,7 @@ export async function openTestService(
   const events: ServiceEvent[] = [];
   const service = await openService(config, {
     clock,
-    events: { emit: (event) => void events.push(event) },
+    events: keepEvents({ emit: (event) => void events.push(event) }),
     database_address,
     feed_recheck_ms: FEED_RECHECK_MS,
   });

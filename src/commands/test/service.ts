@@ -4,6 +4,7 @@ import { cacheDirectories, readThrowawayConfig } from '../../config.ts';
 import { openThrowawayPostgres } from '../../platform/database/throwaway.ts';
 import { assert } from '../../platform/errors.ts';
 import { createLog } from '../../platform/events.ts';
+import { keepEvents } from '../../platform/kept-events.ts';
 import { hideFromOthers } from '../../platform/own-memory.ts';
 import { openService } from '../../service.ts';
 import { createMovableClock, openClockPort } from './clock.ts';
@@ -37,7 +38,9 @@ export async function serveThrowaway([data_directory = '', game_name = 'test']: 
   const cache_directory = chooseCacheDirectory(cacheDirectories()) ?? join(data_directory, 'cache');
   const { address } = opened.use(await openThrowawayPostgres({ directory, cache_directory, events }));
   const clock = createMovableClock();
-  const service = opened.use(await openService(config, { events, clock, database_address: address }));
+  const service = opened.use(
+    await openService(config, { events: keepEvents(events), clock, database_address: address }),
+  );
   const { url: clock_url } = opened.use(openClockPort(clock, clock_port));
 
   const { administrator_token } = service.bootstrap_result;

@@ -39,6 +39,7 @@ export interface CertificatesDependencies extends CertificatesOptions {
 }
 
 export interface Certificates extends ServedCertificates {
+  current(): ReadonlyMap<string, Certificate>;
   /** Answers the request by which an authority proves that a host is ours; undefined for all other requests. */
   answerChallenge(request: Request): Promise<Response> | undefined;
   /** The file with the certificate of the local authority, if there is one. */

@@ -4,6 +4,7 @@ import { transactInTurn } from '../../platform/database/turn.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startForgetting, startLoop } from '../../platform/loop.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { bySteps, emptyCounts, merge, percentileOf, startOfStep } from './rules.ts';
@@ -51,6 +52,8 @@ export interface CountersDependencies {
   events: Events;
   /** Returns the namespaces with lobbies. */
   countLobbies(): Promise<Presence[]>;
+  /** Throws IDENTITY_NOT_ADMIN unless the caller is an administrator. */
+  requireAdministrator(caller: CallerOf<'identity'>): Promise<void>;
 }
 
 export type Counters = ReturnType<typeof createCounters>;
@@ -59,7 +62,8 @@ export type Counters = ReturnType<typeof createCounters>;
  * Creates the counters of namespaces. Requests for seats are counted in memory; each minute is stored once it is over, in
  * one statement for all namespaces, so no request waits for that and a crash loses a minute at most.
  */
-export function createCounters({ database, clock, events, countLobbies }: CountersDependencies) {
+export function createCounters(dependencies: CountersDependencies) {
+  const { database, clock, events, countLobbies, requireAdministrator } = dependencies;
   const { queries } = database;
   const process_id = crypto.randomUUID();
   const tally = createTally(() => clock.now().getTime());
@@ -141,6 +145,11 @@ export function createCounters({ database, clock, events, countLobbies }: Counte
 
   return {
     counted,
+    /** Returns what all namespaces counted within the last hour, by minutes. Throws IDENTITY_NOT_ADMIN. */
+    async ofAll(caller: CallerOf<'identity'>): Promise<store.CountedMinuteOfAll[]> {
+      await requireAdministrator(caller);
+      return await store.selectMinutesOfAll(queries, startOfStep(after(clock.now(), -HOUR_MS), MINUTE_MS));
+    },
     /** Runs a request for a seat, and counts how it ended. */
     async count<Answer>(kind: Kind, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {
       const started = performance.now();

@@ -1,7 +1,7 @@
-import { watched } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { type Counters, WINDOWS } from './counters.ts';
-import { CountersAnswer, CountersQuery, toStep } from './wire.ts';
+import { CountersAnswer, CountersOfAllAnswer, CountersQuery, toStep } from './wire.ts';
 
 export function counterRoutes(counters: Counters) {
   return [
@@ -22,6 +22,22 @@ export function counterRoutes(counters: Counters) {
           step_ms: WINDOWS[window].step_ms,
           steps: steps.map(toStep),
         })),
+    ),
+    route(
+      'GET',
+      '/cloud/service/counters',
+      {
+        operation: 'getServiceCounters',
+        summary:
+          'Returns how many players, lobbies and requests for seats all namespaces had in each minute of the last hour. For administrators.',
+        allow: ['identity'],
+        response: CountersOfAllAnswer,
+        errors: ['IDENTITY_NOT_ADMIN'],
+      },
+      async ({ caller }) => {
+        const minutes = await counters.ofAll(caller);
+        return { minutes: minutes.map((minute) => ({ ...minute, start_ts: minute.start_ts.toISOString() })) };
+      },
     ),
   ];
 }

@@ -1,4 +1,4 @@
-import { and, asc, eq, gte, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, gte, lt, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -36,6 +36,34 @@ export async function selectHours(queries: Queries, namespace_id: string, from: 
     .select({ start_ts, players, lobbies, seated, refused, find_times })
     .from(hourCounters)
     .where(and(eq(hourCounters.namespace_id, namespace_id), gte(start_ts, from)))
+    .orderBy(asc(start_ts));
+}
+
+/** What all namespaces counted in a minute. */
+export interface CountedMinuteOfAll {
+  start_ts: Date;
+  players: number;
+  lobbies: number;
+  seated: number;
+  refused: number;
+}
+
+/** Returns what all namespaces counted from a moment on, by minutes, oldest first. */
+export async function selectMinutesOfAll(queries: Queries, from: Date): Promise<CountedMinuteOfAll[]> {
+  const { start_ts, players, lobbies, seated, refused } = minuteCounters;
+  const sumOf = (counts: SQLWrapper) =>
+    sql<number>`sum((select coalesce(sum(value::int), 0) from jsonb_each_text(${counts})))::int`;
+  return await queries
+    .select({
+      start_ts,
+      players: sql<number>`sum(${players})::int`,
+      lobbies: sql<number>`sum(${lobbies})::int`,
+      seated: sumOf(seated),
+      refused: sumOf(refused),
+    })
+    .from(minuteCounters)
+    .where(gte(start_ts, from))
+    .groupBy(start_ts)
     .orderBy(asc(start_ts));
 }
 

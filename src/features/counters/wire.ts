@@ -36,6 +36,22 @@ export const CountersAnswer = Type.Object({
   steps: Type.Array(CountersStep, { description: 'Oldest first. A step in which nothing happened is left out.' }),
 });
 
+export const CountersOfAllAnswer = Type.Object({
+  minutes: Type.Array(
+    Type.Object(
+      {
+        start_ts: Timestamp,
+        players: Type.Integer({ minimum: 0, description: 'With a seat.' }),
+        lobbies: Count,
+        seated: Type.Integer({ minimum: 0, description: 'Finds, joins and creates that got a seat.' }),
+        refused: Type.Integer({ minimum: 0, description: 'Those that got none.' }),
+      },
+      { title: 'CountersMinute' },
+    ),
+    { description: 'Oldest first. A minute in which nothing happened is left out.' },
+  ),
+});
+
 interface ReadStep {
   start_ts: Date;
   counts: Counts;

@@ -21,8 +21,10 @@ type Dependencies = Omit<GatewayDependencies, 'presence' | 'subscribe' | 'server
     drain_ms: number;
   };
 
+type Counted = Pick<ReturnType<typeof createGateway>, 'count'>;
+
 /** Opens the gateway, and the work that reports players and ready lobbies for game servers that do not report them. */
-export function openGateway(dependencies: Dependencies): Feature<Gateway & AsyncDisposable> {
+export function openGateway(dependencies: Dependencies): Feature<Gateway & Counted & AsyncDisposable> {
   const { servers, relays, drain_ms, events } = dependencies;
   const { subscribe } = dependencies.watch;
   const presence = createPresence(dependencies);

@@ -125,6 +125,8 @@ export function createGateway(dependencies: GatewayDependencies) {
     sockets,
     findByHost: ({ url }: Request): GatewayRequest | undefined => toRequest(readHostName(url, servers_domain)),
     findByPath: ({ url }: Request): GatewayRequest | undefined => toRequest(readPathName(url)),
+    /** Returns how many requests to game servers are in progress, and how many of their WebSockets are open. */
+    count: () => ({ requests: in_progress.taken, sockets: sockets.count() }),
     stop: (): void => sockets.stopAll(),
     [Symbol.dispose]: (): void => targets[Symbol.dispose](),
   };

@@ -99,6 +99,11 @@ export class Quotas {
     this.#slots = slots;
   }
 
+  /** How many slots are taken at all servers. */
+  get taken(): number {
+    return this.#slots.taken;
+  }
+
   /** Takes a slot at a server. Returns the function that frees it. Throws GATEWAY_TOO_MANY_CONNECTIONS at a limit. */
   take(server_id: string, address: string): () => void {
     const quota = this.#of_servers.get(server_id) ?? new Quota(this.#limits, this.#slots);

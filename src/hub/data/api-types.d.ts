@@ -2695,6 +2695,11 @@ export interface components {
       | 'DISK_FULL'
       | 'DISK_RESERVE_USED'
       | 'STORAGE_DIFFERS'
+      | 'LOOP_FAILS'
+      | 'LIMIT_NEARLY_REACHED'
+      | 'CERTIFICATE_EXPIRES'
+      | 'DATABASE_CONNECTIONS_FEW'
+      | 'TRANSACTION_OLD'
       | 'ISOLATION_INCOMPLETE'
       | 'REQUESTS_REFUSED';
   };

@@ -30,6 +30,11 @@ export function noteEnd(user: object): void {
   else sockets.delete(user);
 }
 
+/** Returns how many requests and WebSockets are in progress. */
+export function countInUse(): { requests: number; sockets: number } {
+  return { requests: requests.size, sockets: sockets.size };
+}
+
 /** Returns a function that checks whether a request or a WebSocket uses a connection now. */
 export function readConnectionsInUse(): (peer: Peer) => boolean {
   const names = new Set(sockets.values());

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { assert } from '../errors.ts';
 import { libc } from '../libc.ts';
 import { createPacer } from '../pacing.ts';
@@ -47,6 +47,12 @@ export function readDescriptorsMax(): number {
   const [, max] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
   assert(max !== undefined, 'the kernel reports the limit of open files');
   return Number(max);
+}
+
+/** Returns how many descriptors this process has. */
+export function countDescriptors(): number {
+  // Before Linux 6.2, the directory has no size.
+  return statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length;
 }
 
 /** Opens the table of this process's descriptors, with the connections to its ports. */

@@ -26,6 +26,8 @@ export interface Transfers {
    * and TRANSFERS_BUSY if the service is.
    */
   begin(address: string, client: AbortSignal): EndTransfer;
+  /** Returns how many transfers are in progress. */
+  count(): number;
   /** Returns the content that `open` does, as a transfer that ends when the content was read, failed or was cancelled. */
   download(
     address: string,
@@ -61,6 +63,7 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
 
   return {
     begin,
+    count: () => under_way,
     async download(address, client, open) {
       // A file on disk needs no request, and Bun sends its length only with the stream that it made itself.
       if (!s3) return await open();

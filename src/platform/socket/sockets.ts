@@ -30,6 +30,8 @@ export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependen
 }
 
 export interface Sockets extends Upgrades {
+  /** Returns how many sockets are open. */
+  count(): number;
   /** Closes all sockets with `restarting`, and accepts no more. */
   stop(): void;
 }
@@ -105,6 +107,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       freeSlot();
       throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
     },
+    count: () => sessions.size,
     stop() {
       is_stopping = true;
       clearTimeout(checking);

@@ -51,6 +51,8 @@ export interface Watch {
   ): Promise<Found | undefined>;
   /** Takes one of the caller's slots. Returns the function that frees it. Throws TOO_MANY_WATCHERS. */
   takeSlot(caller_key: CallerKey): () => void;
+  /** Returns how many polls and subscriptions there are, and how many of these are polls that wait for a change. */
+  count(): { watchers: number; polls: number };
   /** Answers all polls at once, from now on. Called when the service stops. */
   release(): void;
   subscribe: Feed['subscribe'];
@@ -61,6 +63,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   const channels = createChannels(queries, feed, await readEpoch(queries));
   const slots = new CallerSlots(watchers_per_caller_max);
   let slots_taken = 0;
+  let polls = 0;
 
   const waiters = new Waiters(watch_hold_ms);
 
@@ -89,6 +92,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     const key = takeSlot(caller_key);
     const waiter = waiters.add(signal);
     const channel = channels.listen(view, waiter);
+    polls += 1;
     const authorized = authorization && watchAuthorization(authorization);
     try {
       for (;;) {
@@ -101,6 +105,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
         await waiter.next();
       }
     } finally {
+      polls -= 1;
       waiters.remove(waiter);
       channels.leave(view, waiter);
       authorized?.unsubscribe();
@@ -124,6 +129,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       const key = takeSlot(caller_key);
       return () => freeSlot(key);
     },
+    count: () => ({ watchers: slots_taken, polls }),
     release: () => waiters.release(),
     subscribe: feed.subscribe,
     answer: (view, { number, ...waiting }) =>

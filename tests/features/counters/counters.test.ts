@@ -110,6 +110,7 @@ function openCounters(now: () => number, present: Presence[] = []) {
     clock: { now: () => new Date(now()) },
     events: { emit: (event) => void ('cause' in event && failures.push(event.cause)) },
     countLobbies: async () => present,
+    requireAdministrator: async () => {},
   });
   return {
     counters,
@@ -206,6 +207,7 @@ test('counters: a stop without the database loses the last minute, says so, and 
     clock: { now: () => new Date(NOON) },
     events: { emit: (event) => void ('loop' in event && emitted.push(event.loop)) },
     countLobbies: async () => [],
+    requireAdministrator: async () => {},
   });
   await counters.count('find', crypto.randomUUID(), async () => {});
   await lost[Symbol.asyncDispose]();

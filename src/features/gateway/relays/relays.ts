@@ -129,6 +129,8 @@ export function createRelays(options: RelaysOptions) {
     },
     /** Returns how many connections and clients are open. */
     count: (): number => [...opened.values()].flat().reduce((sum, relay) => sum + relay.count(), 0),
+    /** How many may be open. */
+    count_max: slots.max,
     [Symbol.dispose](): void {
       for (const server_id of [...opened.keys()]) close(server_id);
     },

@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../../platform/database/database.ts';
 import { isAnyOf } from '../../../platform/database/lists.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
@@ -98,6 +98,24 @@ export async function deleteAbandoned(queries: Queries, namespace_id: string, no
     where namespace_id = ${namespace_id}::uuid and lease_ts <= ${timestamptz(now)} and (select count(*) from bumped) > 0
     returning ticket`);
   return rows.length;
+}
+
+/** The finds that wait in a namespace, and the seats that they want. */
+export interface QueueLength {
+  namespace_id: string;
+  finds: number;
+  seats: number;
+}
+
+/** Returns the lengths of all queues. */
+export async function selectLengths(queries: Queries): Promise<QueueLength[]> {
+  const { namespace_id, seats } = queuedFinds;
+  return await queries
+    .select({ namespace_id, finds: sql<number>`count(*)::int`, seats: sql<number>`sum(${seats})::int` })
+    .from(queuedFinds)
+    .groupBy(namespace_id)
+    .orderBy(desc(sql`count(*)`), asc(namespace_id))
+    .limit(NAMESPACES_MAX);
 }
 
 /** The position of a find in the queue: 1 is next. */

@@ -164,6 +164,8 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
 
   return {
     place,
+    /** Returns how many finds wait in each namespace, longest queue first. */
+    lengths: () => store.selectLengths(queries),
     /**
      * Returns a seat, at once or when it is the find's turn. `prepare` returns the request for the current version of the
      * namespace. Throws MATCHMAKER_TOO_MANY_LOBBIES if the turn does not come in time.

@@ -1,0 +1,142 @@
+import { totalmem } from 'node:os';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { assert } from '../../platform/errors.ts';
+import { countInUse } from '../../platform/http/connections-in-use.ts';
+import type { HealthCheck } from '../../platform/http/health.ts';
+import { countDescriptors, readDescriptorsMax } from '../../platform/http/open-connections.ts';
+import type { DescribedEvent, KeptEvents, KeptLevel } from '../../platform/kept-events.ts';
+import { type LoopState, listLoops } from '../../platform/loop.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
+import type { Certificates } from '../certificates/certificates.ts';
+import { warnOfCertificates, warnOfConnections, warnOfLimits, warnOfLoops, warnOfTransaction } from './rules.ts';
+import { createSamples } from './samples.ts';
+import * as store from './store.ts';
+import type { QueueOfNamespace, ReadDatabase, ServiceProcess, ServiceSample, UsedLimit } from './wire.ts';
+
+export type { UsedLimit } from './wire.ts';
+
+const EVENTS_MAX = 200;
+const QUEUES_MAX = 20;
+
+/** Finds that wait in a namespace. */
+interface Waiting {
+  namespace_id: string;
+  finds: number;
+  seats: number;
+}
+
+/** The names of a namespace and its game. */
+type NamespaceNames = Pick<QueueOfNamespace, 'game_id' | 'game_name_id' | 'namespace_name_id'>;
+
+export interface OperatorDependencies {
+  database: Pick<Database, 'queries'>;
+  clock: Clock;
+  events: KeptEvents;
+  /** This process. */
+  own: Omit<ServiceProcess, 'start_ts'>;
+  certificates: Pick<Certificates, 'current'>;
+  /** Throws IDENTITY_NOT_ADMIN unless the caller is an administrator. */
+  requireAdministrator(caller: CallerOf<'identity'>): Promise<void>;
+  /** Returns what is used of the limits of features. */
+  readLimits(): UsedLimit[];
+  /** Returns how many servers run on this machine, which may have `servers_max`. */
+  countServers(): Promise<number>;
+  servers_max: number;
+  /** Returns the finds that wait, by namespace, longest queue first. */
+  countWaiting(): Promise<Waiting[]>;
+  /** Returns the names of a namespace; undefined if it is gone. */
+  namesOf(namespace_id: string): Promise<NamespaceNames | undefined>;
+}
+
+/** The use cases of the operator. All but `warnings` and `addLimits` throw IDENTITY_NOT_ADMIN. */
+export type Operator = ReturnType<typeof createOperator>;
+
+type Administrator = CallerOf<'identity'>;
+
+/** Creates what an administrator sees of the service: this process, its database, the queue and its log. */
+export function createOperator(dependencies: OperatorDependencies) {
+  const { database, clock, events, own, certificates, requireAdministrator } = dependencies;
+  const { countServers, servers_max, countWaiting, namesOf } = dependencies;
+  const { queries } = database;
+  const self: ServiceProcess = { ...own, start_ts: clock.now().toISOString() };
+  const sources = [readOwnLimits, dependencies.readLimits];
+  const readLimits = () => sources.flatMap((read) => read());
+  const samples = createSamples({ database, clock, events, readLimits });
+
+  async function nameQueue({ namespace_id, finds, seats }: Waiting): Promise<QueueOfNamespace[]> {
+    const names = await namesOf(namespace_id);
+    return names ? [{ namespace_id, finds, seats, ...names }] : [];
+  }
+
+  const warnings: HealthCheck[] = [
+    async () => warnOfLoops(listLoops(events)),
+    async () => warnOfLimits(readLimits()),
+    async () => warnOfConnections(samples.lastLoad()),
+    async () => warnOfTransaction(samples.lastLoad()),
+    async () => warnOfCertificates(certificates.current(), clock.now()),
+  ];
+
+  return {
+    /** What an operator should mend although the service works. */
+    warnings,
+    /** Adds limits of parts that are opened later. */
+    addLimits(read: () => UsedLimit[]): void {
+      sources.push(read);
+    },
+    startWork: samples.startTaking,
+    /** Returns this process, what it uses of its limits, and its background work. */
+    async getService(
+      caller: Administrator,
+    ): Promise<{ process: ServiceProcess; limits: UsedLimit[]; loops: LoopState[] }> {
+      await requireAdministrator(caller);
+      const servers: UsedLimit = { name: 'servers', used: await countServers(), max: servers_max };
+      return { process: self, limits: [...readLimits(), servers], loops: listLoops(events) };
+    },
+    /** Returns the state of the database, which all processes share. */
+    async getDatabase(caller: Administrator): Promise<ReadDatabase> {
+      await requireAdministrator(caller);
+      const server = await store.selectServer(queries);
+      assert(server, 'PostgreSQL describes itself');
+      return {
+        server,
+        load: await store.selectLoad(queries),
+        oldest_transaction: await store.selectOldestTransaction(queries),
+        programs: await store.selectPrograms(queries),
+        tables: await store.selectLargestTables(queries),
+        replicas: await store.selectReplicas(queries),
+      };
+    },
+    /** Returns how many finds wait for their turn in all namespaces, and the longest queues. */
+    async getQueue(caller: Administrator): Promise<{ finds: number; namespaces: QueueOfNamespace[] }> {
+      await requireAdministrator(caller);
+      const waiting = await countWaiting();
+      return {
+        finds: waiting.reduce((sum, { finds }) => sum + finds, 0),
+        namespaces: (await Promise.all(waiting.slice(0, QUEUES_MAX).map(nameQueue))).flat(),
+      };
+    },
+    /** Returns the latest events of this process's log, of a level or a worse one. */
+    async listEvents(
+      caller: Administrator,
+      level: KeptLevel,
+    ): Promise<{ process: ServiceProcess; events: DescribedEvent[] }> {
+      await requireAdministrator(caller);
+      return { process: self, events: events.list(level, EVENTS_MAX) };
+    },
+    /** Returns what this process used and did in each step of the last hour. */
+    async listSamples(caller: Administrator): Promise<{ process: ServiceProcess; samples: readonly ServiceSample[] }> {
+      await requireAdministrator(caller);
+      return { process: self, samples: samples.list() };
+    },
+  };
+}
+
+/** Returns what is used of the limits of the process as a whole. */
+function readOwnLimits(): UsedLimit[] {
+  return [
+    { name: 'requests', used: countInUse().requests },
+    { name: 'file_descriptors', used: countDescriptors(), max: readDescriptorsMax() },
+    { name: 'memory_bytes', used: process.memoryUsage.rss(), max: process.constrainedMemory() || totalmem() },
+  ];
+}
