@@ -38,7 +38,7 @@ function App() {
 function CurrentPage() {
   const { game, namespace } = place.value;
   if (game === undefined) return <HomePage />;
-  if (game === OPERATOR && namespace === undefined && is_administrator.value) return <OperatorPage />;
+  if (game === OPERATOR && is_administrator.value) return <OperatorPage key={namespace} part={namespace} />;
   if (namespace === undefined) return <GamePage name={game} />;
   return (
     <WithNamespace game_name={game} name={namespace}>

@@ -1,14 +1,27 @@
 import { describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { makeMember } from '../support/people.ts';
+import { makeFullGame, queueUp } from '../support/queue.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 const muster = shareService();
 const chromium = shareChromium(muster);
+
+/** Renames a table, so that the work on it fails, until the end of the test. */
+async function loseTable(name: string): Promise<AsyncDisposable> {
+  const { queries } = muster.database;
+  await queries.execute(sql.raw(`alter table ${name} rename to lost_table`));
+  return {
+    async [Symbol.asyncDispose]() {
+      await queries.execute(sql.raw(`alter table lost_table rename to ${name}`));
+    },
+  };
+}
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
   test('an administrator sees machines, drains one and ends the drain; the changes are listed', async () => {
@@ -25,9 +38,66 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     await machines.getByText(/^(draining|drained)$/).waitFor();
     await machines.getByRole('button', { name: 'End drain' }).click();
     await machines.getByRole('button', { name: 'Drain', exact: true }).waitFor();
-    await page.reload();
+    await page.getByRole('link', { name: 'Changes' }).click();
     await page.getByRole('region', { name: 'Changes' }).getByText('setMachineDrain').first().waitFor();
-    await takePictures(opened, 'operator');
+    await takePictures(opened, 'operator-changes');
+    expect(troubles).toEqual([]);
+  });
+
+  test('an administrator sees warnings with what to do, limits, the queue and the last hour', async () => {
+    const game = await makeFullGame(muster);
+    const waiter = await queueUp(muster, game);
+    await muster.api.ok('GET', '/cloud/service', { token: muster.administrator_token });
+    await using opened = await chromium.open('/hub/~operator');
+    const { page, troubles } = opened;
+    const queue = page.getByRole('region', { name: 'Queue' });
+    await queue.getByRole('row', { name: 'test-game prod 1 1' }).waitFor();
+    waiter.hangUp();
+    await queue.getByText('No find waits for its turn.').waitFor();
+    const limits = page.getByRole('region', { name: 'Limits' });
+    const { sockets_max } = muster.config.sockets;
+    // The page itself has one.
+    await limits.getByText(`1 of ${sockets_max.toLocaleString('en-US')}`).waitFor();
+    expect(await limits.getByRole('meter').count()).toBeGreaterThan(5);
+    const hour = page.getByRole('region', { name: 'The last hour' });
+    await hour.getByRole('img', { name: /^memory: \d+ MB now, \d+ MB at most$/ }).waitFor();
+    expect(await hour.getByRole('img').count()).toBe(8);
+    await page.getByText('muster doctor').waitFor();
+    await takePictures(opened, 'operator', { is_whole: true });
+    expect(troubles).toEqual([]);
+  });
+
+  test('an administrator sees the database, the background work with its failures, and the log', async () => {
+    await using opened = await chromium.open('/hub/~operator/database');
+    const { page, troubles } = opened;
+    const database = page.getByRole('region', { name: 'Database' });
+    await database.getByText('primary, takes writes').waitFor();
+    await page.getByRole('region', { name: 'Largest tables' }).getByRole('row').nth(10).waitFor();
+    await page.getByRole('region', { name: 'Programs' }).getByRole('cell', { name: 'muster' }).first().waitFor();
+    await takePictures(opened, 'operator-database', { is_whole: true });
+
+    await page.getByRole('link', { name: 'Background work' }).click();
+    await page.getByRole('cell', { name: 'process-samples' }).waitFor();
+    await using _restored = await loseTable('queued_finds');
+    const failing = page.getByRole('row').nth(1);
+    await failing.getByText(/^queue failed ([3-9]|\d\d) ×$/).waitFor();
+    await failing.getByText('ago: relation "queued_finds" does not exist').waitFor();
+    await takePictures(opened, 'operator-work', { is_whole: true });
+    await page.getByRole('link', { name: 'Overview' }).click();
+    const attention = page.getByRole('region', { name: 'Attention' });
+    await attention.getByText('background work fails again and again: queue.').waitFor();
+    await attention.getByText('Look for loop_failed in the log of the service').waitFor();
+
+    await page.getByRole('link', { name: 'Log', exact: true }).click();
+    const log = page.getByRole('log');
+    await log.getByText('lobby_created').first().waitFor();
+    await log.getByText('cause: relation "queued_finds" does not exist').first().waitFor();
+    await page.getByRole('combobox', { name: 'Level' }).selectOption('error');
+    await waitFor(async () => (await log.getByText('lobby_created').count()) === 0, 'only errors to be shown');
+    expect(new URL(page.url()).search).toBe('?level=error');
+    await page.getByRole('combobox', { name: 'Level' }).selectOption('');
+    await log.getByText('lobby_created').first().waitFor();
+    await takePictures(opened, 'operator-log');
     expect(troubles).toEqual([]);
   });
 
@@ -40,6 +110,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     expect(await page.getByRole('link', { name: 'Operator' }).count()).toBe(0);
     expect(await page.getByRole('region', { name: 'Attention' }).count()).toBe(0);
     await page.goto(`${muster.config.public_url}/hub/~operator`);
+    await page.getByRole('heading', { name: 'There is no such game: ~operator' }).waitFor();
+    await page.goto(`${muster.config.public_url}/hub/~operator/database`);
     await page.getByRole('heading', { name: 'There is no such game: ~operator' }).waitFor();
   });
 

@@ -94,15 +94,16 @@ async function findBarriers(page: Page): Promise<string[]> {
 }
 
 /**
- * Takes pictures of a page in both widths and both colour schemes. Fails if it is wider than the window in one of them,
- * or has barriers.
+ * Takes pictures of a page in both widths and both colour schemes: of the window, or of the whole page. Fails if the page is
+ * wider than the window in one of them, or has barriers.
  */
-export async function takePictures({ page }: HubPage, name: string): Promise<void> {
+export async function takePictures({ page }: HubPage, name: string, { is_whole = false } = {}): Promise<void> {
   for (const [width_name, size] of Object.entries(WIDTHS)) {
     await page.setViewportSize(size);
     for (const colorScheme of SCHEMES) {
       await page.emulateMedia({ colorScheme });
-      await page.screenshot({ path: join(PICTURES, `${name}-${width_name}-${colorScheme}.png`) });
+      const path = join(PICTURES, `${name}-${width_name}-${colorScheme}.png`);
+      await page.screenshot({ path, fullPage: is_whole });
       expect({ name, width_name, colorScheme, found: await findBarriers(page) }).toMatchObject({ found: [] });
     }
     const excess = await page.evaluate(

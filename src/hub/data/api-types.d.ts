@@ -1,5 +1,85 @@
 // Generated from the API document by "bun .ci/documents.ts": the paths that the hub names.
 export interface paths {
+  '/cloud/service': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['getService'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/cloud/service/database': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['getDatabase'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/cloud/service/queue': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['getQueue'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/cloud/service/log': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['listLogEvents'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/cloud/service/samples': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['listServiceSamples'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/games/{game_id}/environments/{environment_id}/servers/{server_id}/logs/export': {
     parameters: {
       query?: never;
@@ -232,6 +312,22 @@ export interface paths {
       cookie?: never;
     };
     get: operations['getCounters'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/cloud/service/counters': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['getServiceCounters'];
     put?: never;
     post?: never;
     delete?: never;
@@ -1076,6 +1172,188 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
   schemas: {
+    GetServiceResponse: {
+      process: components['schemas']['ServiceProcess'];
+      /** @description What is used of each limit of the process. */
+      limits: components['schemas']['UsedLimit'][];
+      /** @description Its background work. */
+      loops: components['schemas']['ServiceLoop'][];
+    };
+    /** @description The process that answered: several may share one database. */
+    ServiceProcess: {
+      /** Format: uuid */
+      machine_id: string;
+      /** @description The name of its host. */
+      host: string;
+      /** @description The release. */
+      version: string;
+      /** @description RFC 3339, UTC, with milliseconds. */
+      start_ts: string;
+    };
+    UsedLimit: {
+      name: components['schemas']['LimitName'];
+      used: number;
+      /** @description Absent if it has no limit of its own. */
+      max?: number;
+    };
+    /**
+     * @description requests: in progress, to the service itself. watchers: long polls and subscriptions. polls: long polls that wait. sockets: WebSockets that watch.
+     * @enum {string}
+     */
+    LimitName:
+      | 'requests'
+      | 'watchers'
+      | 'polls'
+      | 'sockets'
+      | 'gateway_requests'
+      | 'gateway_sockets'
+      | 'relayed_connections'
+      | 'transfers'
+      | 'servers'
+      | 'file_descriptors'
+      | 'memory_bytes';
+    ServiceLoop: {
+      name: string;
+      /** @description Steps since the start. */
+      steps: number;
+      /** @description RFC 3339, UTC, with milliseconds. */
+      last_step_ts?: string;
+      /** @description How long the last step took. */
+      last_step_ms?: number;
+      /** @description RFC 3339. Absent while a step runs. The loop may be woken sooner. */
+      next_step_ts?: string;
+      /** @description Steps that failed since the last one that did not. */
+      failures: number;
+      last_failure?: components['schemas']['ServiceLoopFailure'];
+    };
+    ServiceLoopFailure: {
+      /** @description RFC 3339, UTC, with milliseconds. */
+      at_ts: string;
+      message: string;
+    };
+    GetDatabaseResponse: {
+      database: components['schemas']['DatabaseState'];
+    };
+    DatabaseState: {
+      /** @description The release of PostgreSQL. */
+      version: string;
+      /** @description RFC 3339, UTC, with milliseconds. */
+      start_ts: string;
+      /** @description Bytes. */
+      size_bytes: number;
+      is_standby: boolean;
+      /** @description Whether new transactions may not write. */
+      is_read_only: boolean;
+      connections: number;
+      connections_max: number;
+      oldest_transaction?: components['schemas']['DatabaseTransaction'];
+      /** @description What is connected, most connections first. */
+      programs: components['schemas']['DatabaseProgram'][];
+      /** @description The largest tables. */
+      tables: components['schemas']['DatabaseTable'][];
+      /** @description The standbys that follow it. */
+      replicas: components['schemas']['DatabaseReplica'][];
+    };
+    /** @description Absent if none is open. */
+    DatabaseTransaction: {
+      /** @description RFC 3339, UTC, with milliseconds. */
+      begin_ts: string;
+      program: string;
+      state: string;
+    };
+    DatabaseProgram: {
+      /** @description As it names itself to PostgreSQL: Muster is "muster". */
+      name: string;
+      /** @description Absent for connections by a socket of the machine. */
+      address?: string;
+      connections: number;
+      /** @description Those that run a statement. */
+      active: number;
+      /** @description Those that wait inside a transaction. */
+      in_transaction: number;
+    };
+    DatabaseTable: {
+      name: string;
+      /** @description Bytes, with its indexes. */
+      size_bytes: number;
+      /** @description About how many rows it has. */
+      rows: number;
+      /** @description Old versions of rows that are not removed yet. */
+      dead_rows: number;
+      /** @description RFC 3339. When these were removed last. */
+      vacuum_ts?: string;
+    };
+    DatabaseReplica: {
+      name: string;
+      address?: string;
+      state: string;
+      /** @description Bytes of the log that it has not replayed. */
+      lag_bytes: number;
+    };
+    GetQueueResponse: {
+      /** @description Finds that wait in all namespaces. */
+      finds: number;
+      /** @description The longest queues. */
+      namespaces: components['schemas']['QueueOfNamespace'][];
+    };
+    QueueOfNamespace: {
+      /** Format: uuid */
+      game_id: string;
+      game_name_id: string;
+      /** Format: uuid */
+      namespace_id: string;
+      namespace_name_id: string;
+      finds: number;
+      /** @description The seats that these finds want. */
+      seats: number;
+    };
+    /**
+     * @description Only events of this level or a worse one. Default: info.
+     * @enum {string}
+     */
+    LogEventLevel: 'info' | 'warn' | 'error';
+    ListLogEventsResponse: {
+      process: components['schemas']['ServiceProcess'];
+      /** @description The latest ones, oldest first. */
+      events: components['schemas']['LogEvent'][];
+    };
+    LogEvent: {
+      /** @description Rises by one with each event of the process. */
+      number: number;
+      /** @description RFC 3339, UTC, with milliseconds. */
+      ts: string;
+      level: string;
+      event: string;
+      /** @description As in the log, without secrets. */
+      details: {
+        [key: string]: unknown;
+      };
+    };
+    ListServiceSamplesResponse: {
+      process: components['schemas']['ServiceProcess'];
+      /** @description The time between two samples. */
+      step_ms: number;
+      /** @description Of the last hour since the start of the process, oldest first. */
+      samples: components['schemas']['ServiceSample'][];
+    };
+    ServiceSample: {
+      /** @description RFC 3339, UTC, with milliseconds. */
+      ts: string;
+      /** @description Processor time since the sample before, in thousandths of a core. */
+      cpu: number;
+      /** @description Bytes. */
+      memory_bytes: number;
+      /** @description The longest time for which the process did nothing else. */
+      delay_ms: number;
+      /** @description Answered since the sample before. */
+      requests: number;
+      /** @description Of these, those for whose failure it is at fault. */
+      failed_requests: number;
+      sockets: number;
+      watchers: number;
+      /** @description Of all programs. Absent if PostgreSQL did not answer. */
+      database_connections?: number;
+    };
     ExportServerLogRequest: {
       stream: components['schemas']['LogStream'];
     };
@@ -1573,6 +1851,21 @@ export interface components {
       find_p50_ms?: number;
       /** @description 95 % of the finds that got a seat took no longer; at most a tenth too high. */
       find_p95_ms?: number;
+    };
+    GetServiceCountersResponse: {
+      /** @description Oldest first. A minute in which nothing happened is left out. */
+      minutes: components['schemas']['CountersMinute'][];
+    };
+    CountersMinute: {
+      /** @description RFC 3339, UTC, with milliseconds. */
+      start_ts: string;
+      /** @description With a seat. */
+      players: number;
+      lobbies: number;
+      /** @description Finds, joins and creates that got a seat. */
+      seated: number;
+      /** @description Those that got none. */
+      refused: number;
     };
     /** @description Solve it with a client of ALTCHA (proof of work, version 2), or as docs/captcha.md describes. */
     CreateCaptchaChallengeResponse: {
@@ -2711,6 +3004,239 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+  getService: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "process": {
+           *         "machine_id": "53d34790-6855-5dd0-a0a6-fa23d29c84aa",
+           *         "host": "play.example.com:26001",
+           *         "version": "text",
+           *         "start_ts": "2026-01-01T12:00:00.000Z"
+           *       },
+           *       "limits": [
+           *         {
+           *           "name": "requests",
+           *           "used": 1,
+           *           "max": 26009
+           *         }
+           *       ],
+           *       "loops": [
+           *         {
+           *           "name": "Crab Arena 1.2.0",
+           *           "steps": 1,
+           *           "last_step_ts": "2026-01-01T12:00:00.000Z",
+           *           "last_step_ms": 1,
+           *           "next_step_ts": "2026-01-01T12:00:00.000Z",
+           *           "failures": 1,
+           *           "last_failure": {
+           *             "at_ts": "2026-01-01T12:00:00.000Z",
+           *             "message": "text"
+           *           }
+           *         }
+           *       ]
+           *     }
+           */
+          'application/json': components['schemas']['GetServiceResponse'];
+        };
+      };
+    };
+  };
+  getDatabase: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "database": {
+           *         "version": "text",
+           *         "start_ts": "2026-01-01T12:00:00.000Z",
+           *         "size_bytes": 1,
+           *         "is_standby": true,
+           *         "is_read_only": true,
+           *         "connections": 1,
+           *         "connections_max": 1,
+           *         "oldest_transaction": {
+           *           "begin_ts": "2026-01-01T12:00:00.000Z",
+           *           "program": "text",
+           *           "state": "text"
+           *         },
+           *         "programs": [
+           *           {
+           *             "name": "Crab Arena 1.2.0",
+           *             "address": "text",
+           *             "connections": 1,
+           *             "active": 1,
+           *             "in_transaction": 1
+           *           }
+           *         ],
+           *         "tables": [
+           *           {
+           *             "name": "Crab Arena 1.2.0",
+           *             "size_bytes": 1,
+           *             "rows": 1,
+           *             "dead_rows": 1,
+           *             "vacuum_ts": "2026-01-01T12:00:00.000Z"
+           *           }
+           *         ],
+           *         "replicas": [
+           *           {
+           *             "name": "Crab Arena 1.2.0",
+           *             "address": "text",
+           *             "state": "text",
+           *             "lag_bytes": 1
+           *           }
+           *         ]
+           *       }
+           *     }
+           */
+          'application/json': components['schemas']['GetDatabaseResponse'];
+        };
+      };
+    };
+  };
+  getQueue: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "finds": 1,
+           *       "namespaces": [
+           *         {
+           *           "game_id": "fd0d16ad-6de8-5e8c-ac79-36fa1898fe80",
+           *           "game_name_id": "crab-arena",
+           *           "namespace_id": "50de6678-ab18-5579-b16e-3a27aa88e4c5",
+           *           "namespace_name_id": "prod",
+           *           "finds": 1,
+           *           "seats": 1
+           *         }
+           *       ]
+           *     }
+           */
+          'application/json': components['schemas']['GetQueueResponse'];
+        };
+      };
+    };
+  };
+  listLogEvents: {
+    parameters: {
+      query?: {
+        /** @example info */
+        level?: components['schemas']['LogEventLevel'];
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "process": {
+           *         "machine_id": "53d34790-6855-5dd0-a0a6-fa23d29c84aa",
+           *         "host": "play.example.com:26001",
+           *         "version": "text",
+           *         "start_ts": "2026-01-01T12:00:00.000Z"
+           *       },
+           *       "events": [
+           *         {
+           *           "number": 1,
+           *           "ts": "2026-01-01T12:00:00.000Z",
+           *           "level": "text",
+           *           "event": "text",
+           *           "details": {
+           *             "name": {}
+           *           }
+           *         }
+           *       ]
+           *     }
+           */
+          'application/json': components['schemas']['ListLogEventsResponse'];
+        };
+      };
+    };
+  };
+  listServiceSamples: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "process": {
+           *         "machine_id": "53d34790-6855-5dd0-a0a6-fa23d29c84aa",
+           *         "host": "play.example.com:26001",
+           *         "version": "text",
+           *         "start_ts": "2026-01-01T12:00:00.000Z"
+           *       },
+           *       "step_ms": 1,
+           *       "samples": [
+           *         {
+           *           "ts": "2026-01-01T12:00:00.000Z",
+           *           "cpu": 500,
+           *           "memory_bytes": 1,
+           *           "delay_ms": 1,
+           *           "requests": 1,
+           *           "failed_requests": 1,
+           *           "sockets": 1,
+           *           "watchers": 1,
+           *           "database_connections": 1
+           *         }
+           *       ]
+           *     }
+           */
+          'application/json': components['schemas']['ListServiceSamplesResponse'];
+        };
+      };
+    };
+  };
   exportServerLog: {
     parameters: {
       query?: never;
@@ -3752,6 +4278,38 @@ export interface operations {
            *     }
            */
           'application/json': components['schemas']['GetCountersResponse'];
+        };
+      };
+    };
+  };
+  getServiceCounters: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "minutes": [
+           *         {
+           *           "start_ts": "2026-01-01T12:00:00.000Z",
+           *           "players": 1,
+           *           "lobbies": 1,
+           *           "seated": 1,
+           *           "refused": 1
+           *         }
+           *       ]
+           *     }
+           */
+          'application/json': components['schemas']['GetServiceCountersResponse'];
         };
       };
     };

@@ -1,24 +1,38 @@
 import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { type Answer, get, type Parameters, type Readable } from './api.ts';
+import { type Answer, get, type Parameters, type Query, type Readable } from './api.ts';
 
-/** What was read once; undefined until then. */
+/** What was read; undefined until then. */
 export interface Reading<Body> {
   read: Signal<Body | Error | undefined>;
   /** Reads it again, for example after a change. */
   again(): Promise<void>;
 }
 
+interface ReadingOptions {
+  query?: Query;
+  /** Reads again at this interval, while the page is in sight. */
+  every_ms?: number;
+}
+
 /** Reads a path that cannot be watched, when the component is shown. */
 export function useReading<Path extends Readable>(
   path: Path,
   parameters: Parameters<Path>,
+  { query, every_ms }: ReadingOptions = {},
 ): Reading<Answer<Path, 'get'>> {
-  const key = JSON.stringify(parameters);
+  const key = JSON.stringify([parameters, query]);
   const read = useMemo(() => signal<Answer<Path, 'get'> | Error | undefined>(undefined), [path, key]);
   const again = async () => {
-    read.value = await get(path, parameters).catch((error: Error) => error);
+    read.value = await get(path, parameters, query).catch((error: Error) => error);
   };
-  useEffect(() => void again(), [path, key]);
+  useEffect(() => {
+    void again();
+    if (every_ms === undefined) return undefined;
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') void again();
+    }, every_ms);
+    return () => clearInterval(timer);
+  }, [path, key]);
   return { read, again };
 }

@@ -1,4 +1,3 @@
-import { useEffect } from 'preact/hooks';
 import type { Answer } from '../data/api.ts';
 import { is_administrator } from '../data/bearer.ts';
 import { COUNTERS, refusalsOf } from '../data/counters.ts';
@@ -34,12 +33,7 @@ export function Attention({ games }: { games: { game_id: string }[] }) {
 
 /** What the service says that its operator should mend, each with what to do about it, and machines that do not answer. */
 function ServiceFindings() {
-  const { read, again } = useReading('/health/ready', {});
-  useEffect(() => {
-    const timer = setInterval(() => void again(), AGAIN_MS);
-    return () => clearInterval(timer);
-  }, []);
-  const ready = read.value;
+  const ready = useReading('/health/ready', {}, { every_ms: AGAIN_MS }).read.value;
   if (ready === undefined) return null;
   const findings = ready instanceof Error ? reasonsOf(ready) : (ready.warnings ?? []);
   return (

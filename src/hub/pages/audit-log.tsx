@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Answer, get, type Parameters } from '../data/api.ts';
 import { Notice } from '../parts/notice.tsx';
-import { Scroll } from '../parts/scroll.tsx';
+import { Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 
 type AuditPath = '/cloud/audit-log' | '/cloud/games/{game_id}/audit-log';
@@ -32,24 +32,11 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
   if (error.value) return <Notice error={error.value} />;
   return (
     <>
-      <Scroll>
-        <table>
-          <thead>
-            <tr>
-              <th>Ago</th>
-              <th>Who</th>
-              <th>What</th>
-              <th>Details</th>
-              <th>From</th>
-            </tr>
-          </thead>
-          <tbody>
-            {entries.value.map((entry) => (
-              <EntryRow key={entry.entry_id} entry={entry} />
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table heads={['Ago', 'Who', 'What', 'Details', 'From']}>
+        {entries.value.map((entry) => (
+          <EntryRow key={entry.entry_id} entry={entry} />
+        ))}
+      </Table>
       {next.value !== undefined && (
         <div class="row">
           <button type="button" onClick={() => void load(next.value)}>

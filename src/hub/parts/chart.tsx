@@ -1,9 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-const HEIGHT_PX = 180;
 /** What is left around the lines for the texts of the axes. */
-const MARGIN_PX = { left: 46, right: 10, top: 10, bottom: 22 };
+const MARGIN_PX = { left: 50, right: 16, top: 10, bottom: 22 };
 /** The least distance of two values, and of two times, at their axes. */
 const APART_PX = { values: 34, times: 64 };
 /** Texts of marks that are near each other stand in different rows. */
@@ -37,6 +36,7 @@ interface ChartProps {
   marks?: Mark[];
   /** Writes a value at the axis. */
   write?(value: number): string;
+  height_px?: number;
 }
 
 /** Lines over time, as wide as there is room. */
@@ -66,16 +66,17 @@ export function Chart({ lines, ...drawn }: ChartProps) {
   );
 }
 
-function Drawing({ label, times, lines, marks = [], write = String, width }: ChartProps & { width: number }) {
+function Drawing(props: ChartProps & { width: number }) {
+  const { label, times, lines, marks = [], write = String, height_px = 180, width } = props;
   const [begin = 0, end = 0] = [times[0], times.at(-1)];
   const highest = Math.max(1, ...lines.flatMap(({ values }) => values)) * 1.1;
   const across = Math.max(0, width - MARGIN_PX.left - MARGIN_PX.right);
-  const down = HEIGHT_PX - MARGIN_PX.top - MARGIN_PX.bottom;
+  const down = height_px - MARGIN_PX.top - MARGIN_PX.bottom;
   const xOf = (time: number) => MARGIN_PX.left + (across * (time - begin)) / Math.max(1, end - begin);
   const yOf = (value: number) => MARGIN_PX.top + down * (1 - value / highest);
   const bottom = yOf(0);
   return (
-    <svg role="img" aria-label={label} width={width} height={HEIGHT_PX}>
+    <svg role="img" aria-label={label} width={width} height={height_px}>
       {roundValues(highest, down / APART_PX.values).map((value) => (
         <g key={value}>
           <line x1={MARGIN_PX.left} x2={width - MARGIN_PX.right} y1={yOf(value)} y2={yOf(value)} />
@@ -85,7 +86,7 @@ function Drawing({ label, times, lines, marks = [], write = String, width }: Cha
         </g>
       ))}
       {roundTimes(begin, end, across / APART_PX.times).map((time) => (
-        <text key={time} x={xOf(time)} y={HEIGHT_PX - 6} text-anchor="middle">
+        <text key={time} x={xOf(time)} y={height_px - 6} text-anchor="middle">
           {(isLong(begin, end) ? DAY : TIME).format(time)}
         </text>
       ))}
@@ -93,7 +94,7 @@ function Drawing({ label, times, lines, marks = [], write = String, width }: Cha
         <polyline
           key={name}
           style={{ stroke: `var(${color})` }}
-          points={values.map((value, place) => `${xOf(times[place] ?? end)},${yOf(value)}`).join(' ')}
+          points={pointsOf(values.map((value, place) => `${xOf(times[place] ?? end)},${yOf(value)}`))}
         />
       ))}
       {marks.map(({ at, text }, place) => {
@@ -115,6 +116,11 @@ function Drawing({ label, times, lines, marks = [], write = String, width }: Cha
       })}
     </svg>
   );
+}
+
+/** Returns the points of a line. A single one is drawn as a dot, which needs an end, too. */
+function pointsOf(points: string[]): string {
+  return (points.length === 1 ? [...points, ...points] : points).join(' ');
 }
 
 /** Returns values from 0 to the highest one that are 1, 2 or 5 times a power of ten apart. */

@@ -40,7 +40,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
 
 function Crumbs() {
   const { game, namespace } = place.value;
-  if (game === undefined || (game === OPERATOR && namespace === undefined)) return null;
+  if (game === undefined || game === OPERATOR) return null;
   return (
     <nav class="crumbs" aria-label="Place">
       <span class="quiet">/</span>

@@ -6,11 +6,11 @@ import { type Deployment, deploy, useDeployments, versionBefore } from '../data/
 import { useLive } from '../data/live.ts';
 import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
 import { type Game, type Namespace, shortId, versionName } from '../data/places.ts';
-import { goTo, hrefOf, OPERATOR, type Place, place } from '../data/router.ts';
+import { goTo, hrefOf, type Place, place } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { logOut } from '../data/session.ts';
 import { Dialog, is_covered, useDialog } from './dialog.tsx';
-import { TABS } from './tabs.tsx';
+import { OPERATOR_TABS, operatorPlace, TABS } from './tabs.tsx';
 
 /** Lobbies that the palette offers: the newest ones, or those with a text in their ids. */
 const LOBBIES_MAX = 30;
@@ -66,10 +66,17 @@ function Commands({ onDone }: { onDone(): void }) {
     ),
     ...all.map(({ name_id, display_name }) => goCommand(`${display_name} (${name_id})`, 'game', { game: name_id })),
     goCommand('Home', 'page', {}),
-    ...(is_administrator.value ? [goCommand('Operator', 'page', { game: OPERATOR })] : []),
+    ...(is_administrator.value ? operatorCommands() : []),
     { text: 'Log out', kind: 'action', run: () => void logOut() },
   ];
   return <Choose query={query} commands={commands} {...(target && { here: placeOf(target) })} onDone={onDone} />;
+}
+
+/** The parts of the operator's page. */
+function operatorCommands(): Command[] {
+  return OPERATOR_TABS.map(([name, text]) =>
+    goCommand(name === undefined ? 'Operator' : `Operator: ${text}`, 'page', operatorPlace(name)),
+  );
 }
 
 /** The namespace that the page is about. */

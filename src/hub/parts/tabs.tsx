@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { hrefOf, place } from '../data/router.ts';
+import { is_administrator } from '../data/bearer.ts';
+import { hrefOf, OPERATOR, type Place, place } from '../data/router.ts';
 
 /** What stays visible before the current tab. */
 const TAB_MARGIN_PX = 60;
@@ -14,26 +15,44 @@ export const TABS = [
   ['changes', 'Changes'],
 ] as const;
 
-/** The pages of the namespace that the address names. */
+/** The parts of the operator's page. */
+export const OPERATOR_TABS = [
+  [undefined, 'Overview'],
+  ['database', 'Database'],
+  ['work', 'Background work'],
+  ['log', 'Log'],
+  ['changes', 'Changes'],
+] as const;
+
+/** Returns where a tab leads. */
+function tabPlace(name: string | undefined): Place {
+  const { game = '', namespace = '' } = place.value;
+  if (game === OPERATOR) return operatorPlace(name);
+  return { game, namespace, ...(name !== undefined && { page: name }) };
+}
+
+export function operatorPlace(name: string | undefined): Place {
+  return { game: OPERATOR, ...(name !== undefined && { namespace: name }) };
+}
+
+/** The pages of the namespace that the address names, or the parts of the operator's. */
 export function Tabs() {
-  const { game, namespace, page: current } = place.value;
+  const { game, namespace, page } = place.value;
+  const is_of_operator = game === OPERATOR && is_administrator.value;
+  const current = is_of_operator ? namespace : page;
   const tabs = useRef<HTMLElement>(null);
   useEffect(() => {
     // On a phone, the tabs are wider than the window.
     const tab = tabs.current?.querySelector<HTMLElement>('[aria-current]');
     tabs.current?.scrollTo({ left: (tab?.offsetLeft ?? 0) - TAB_MARGIN_PX });
   }, [current]);
-  if (game === undefined || namespace === undefined) return null;
+  if (!is_of_operator && (game === undefined || namespace === undefined)) return null;
   return (
     <nav ref={tabs} class="tabs" aria-label="Pages">
-      {TABS.map(([page, text]) => {
-        const is_current = current === page || (page === undefined && current === 'lobbies');
+      {(is_of_operator ? OPERATOR_TABS : TABS).map(([name, text]) => {
+        const is_current = current === name || (name === undefined && current === 'lobbies');
         return (
-          <a
-            key={text}
-            href={hrefOf({ game, namespace, ...(page !== undefined && { page }) })}
-            {...(is_current && { 'aria-current': 'page' })}
-          >
+          <a key={text} href={hrefOf(tabPlace(name))} {...(is_current && { 'aria-current': 'page' })}>
             {text}
           </a>
         );

@@ -36,6 +36,11 @@ export function Countdown({ to }: { to: string }) {
   return <>, {textLeft(to)}</>;
 }
 
+/** How long it is until a moment. */
+export function Until({ moment }: { moment: string }) {
+  return <>in {durationOf(Date.parse(moment) - now.value)}</>;
+}
+
 export function textLeft(to: string): string {
   return `${durationOf(Date.parse(to) - now.value)} left`;
 }

@@ -1,0 +1,130 @@
+import type { Answer } from '../data/api.ts';
+import { Chart, type ChartLine } from '../parts/chart.tsx';
+import { Polled } from '../parts/polled.tsx';
+import { Process } from '../parts/process.tsx';
+import { Section } from '../parts/section.tsx';
+import { sizeOf } from '../parts/size.ts';
+
+const COUNTERS = '/cloud/service/counters';
+const SAMPLES = '/cloud/service/samples';
+const MINUTE_MS = 60_000;
+const MINUTES = 60;
+/** Eight charts have to fit a phone. */
+const HEIGHT_PX = 120;
+/** Thousandths of a core for each per cent of it. */
+const CPU_OF_PERCENT = 10;
+
+type Minute = Answer<typeof COUNTERS, 'get'>['minutes'][number];
+type Sampled = Answer<typeof SAMPLES, 'get'>;
+
+/** The last hour: of all games, and of the process that answers. */
+export function Metrics() {
+  return (
+    <Section title="The last hour">
+      <Polled path={COUNTERS} every_ms={MINUTE_MS}>
+        {({ minutes }) => <GameCharts minutes={minutes} />}
+      </Polled>
+      <Polled path={SAMPLES} every_ms={MINUTE_MS / 4}>
+        {(body) => (
+          <>
+            <Process of={body.process} />
+            <ProcessCharts of={body} />
+          </>
+        )}
+      </Polled>
+    </Section>
+  );
+}
+
+function GameCharts({ minutes }: { minutes: Minute[] }) {
+  const last = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const times = Array.from({ length: MINUTES }, (_, place) => last - (MINUTES - 1 - place) * MINUTE_MS);
+  const by_time = new Map(minutes.map((minute) => [Date.parse(minute.start_ts), minute]));
+  const valuesOf = (name: 'players' | 'lobbies' | 'seated' | 'refused') =>
+    times.map((time) => by_time.get(time)?.[name] ?? 0);
+  return (
+    <ul class="cards">
+      <Metric
+        times={times}
+        lines={[
+          { name: 'players', color: '--accent', values: valuesOf('players') },
+          { name: 'lobbies', color: '--warn', values: valuesOf('lobbies') },
+        ]}
+      />
+      <Metric
+        times={times}
+        lines={[
+          { name: 'requests that got a seat, a minute', color: '--accent', values: valuesOf('seated') },
+          { name: 'refused', color: '--bad', values: valuesOf('refused') },
+        ]}
+      />
+    </ul>
+  );
+}
+
+function ProcessCharts({ of: { step_ms, samples } }: { of: Sampled }) {
+  const times = samples.map(({ ts }) => Date.parse(ts));
+  const valuesOf = (read: (sample: Sampled['samples'][number]) => number) => samples.map(read);
+  const steps_a_minute = MINUTE_MS / step_ms;
+  return (
+    <ul class="cards">
+      <Metric
+        times={times}
+        lines={[{ name: '% of a core', color: '--accent', values: valuesOf(({ cpu }) => cpu / CPU_OF_PERCENT) }]}
+      />
+      <Metric
+        times={times}
+        lines={[{ name: 'memory', color: '--accent', values: valuesOf(({ memory_bytes }) => memory_bytes) }]}
+        write={(bytes) => sizeOf(bytes).replace('.0 ', ' ')}
+      />
+      <Metric
+        times={times}
+        lines={[
+          {
+            name: 'requests a minute',
+            color: '--accent',
+            values: valuesOf(({ requests }) => requests * steps_a_minute),
+          },
+          { name: 'failed', color: '--bad', values: valuesOf((one) => one.failed_requests * steps_a_minute) },
+        ]}
+      />
+      <Metric
+        times={times}
+        lines={[{ name: 'longest delay of other work, ms', color: '--warn', values: valuesOf((one) => one.delay_ms) }]}
+      />
+      <Metric
+        times={times}
+        lines={[
+          { name: 'sockets', color: '--accent', values: valuesOf(({ sockets }) => sockets) },
+          { name: 'polls and subscriptions', color: '--warn', values: valuesOf(({ watchers }) => watchers) },
+        ]}
+      />
+      <Metric
+        times={times}
+        lines={[
+          {
+            name: 'connections to PostgreSQL',
+            color: '--accent',
+            values: valuesOf(({ database_connections = 0 }) => database_connections),
+          },
+        ]}
+      />
+    </ul>
+  );
+}
+
+interface MetricProps {
+  times: number[];
+  lines: ChartLine[];
+  write?(value: number): string;
+}
+
+function Metric({ times, lines, write = (value) => String(Math.round(value)) }: MetricProps) {
+  const describe = ({ name, values }: ChartLine) =>
+    `${name}: ${write(values.at(-1) ?? 0)} now, ${write(Math.max(0, ...values))} at most`;
+  return (
+    <li class="card pad">
+      <Chart label={lines.map(describe).join('; ')} times={times} lines={lines} write={write} height_px={HEIGHT_PX} />
+    </li>
+  );
+}

@@ -1,0 +1,13 @@
+import type { Answer } from '../data/api.ts';
+import { shortId } from '../data/places.ts';
+import { Age } from './time.tsx';
+
+/** Which process of the service has answered. */
+export function Process({ of }: { of: Answer<'/cloud/service', 'get'>['process'] }) {
+  return (
+    <p class="quiet">
+      Of the process on {of.host} <span class="mono">{shortId(of.machine_id)}</span>, {of.version}, started{' '}
+      <Age of={of.start_ts} /> ago.
+    </p>
+  );
+}
