@@ -70,6 +70,8 @@ export type ServiceEvent =
       failure: string | null;
       /** How it ended, if it should not have. */
       crash?: string;
+      /** The id of the server that restarts it. */
+      restarted_as?: string;
     }
   | { event: 'server_took_port'; server_id: string; port: number }
   | { event: 'container_engine_unavailable'; engine: string; reason: string }

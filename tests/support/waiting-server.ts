@@ -32,5 +32,11 @@ export function waitingServer({ game_id, namespace_id, build_id, datacenter_id }
     exit_signal: null,
     failure: null,
     has_lost_machine: false,
+    restarts_max: null,
+    chain_id: null,
+    restart_of: null,
+    restarted_as: null,
+    restart_count: 0,
+    start_after: null,
   };
 }

@@ -8,6 +8,8 @@ export interface Server {
   created_at: number;
   started_at?: number;
   destroyed_at?: number;
+  /** The end of the pause before a restart. */
+  start_after?: number;
   tags: Record<string, string>;
   network: { ports: Record<string, { protocol: string; public_hostname?: string; public_port?: number }> };
 }
@@ -100,9 +102,10 @@ export async function stopServer(given: string, options: SharedOptions): Promise
   session.show({ server_id: server.id }, ({ say }) => say(`The server ${server.id} is ending.`));
 }
 
-function stateOf({ started_at, destroyed_at }: Server): string {
+function stateOf({ started_at, destroyed_at, start_after }: Server): string {
   if (destroyed_at !== undefined) return 'ended';
-  return started_at === undefined ? 'starting' : 'running';
+  if (started_at !== undefined) return 'running';
+  return start_after === undefined ? 'starting' : 'restarting';
 }
 
 function portsOf({ network }: Server): string {

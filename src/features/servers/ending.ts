@@ -4,11 +4,12 @@ import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
 import { describeEnding, hasCrashed } from './end-description.ts';
+import { setEnded } from './ends-store.ts';
 import type { LogSource } from './log-collector.ts';
 import type { Logs } from './logs.ts';
+import { planRestart } from './restarts.ts';
 import { handleOf, nextStep } from './rules.ts';
 import type { Runtime, ServerHandle } from './runtimes/runtime.ts';
-import * as store from './store.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
 /** Maximum number of servers whose output is read or whose files are removed concurrently. */
@@ -45,15 +46,17 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
       const ends = await describeEnds(servers.filter(({ server_id }) => gone.has(server_id)));
       await forEachAtOnce(ends, AT_ONCE_MAX, (end) => keepOutput(end).catch((cause: unknown) => fail(end, cause)));
       const kept = ends.filter(({ server_id }) => !failed.has(server_id));
-      await recordEnds(kept, fail);
-      await removeFiles(kept.filter(({ server_id }) => !failed.has(server_id)));
+      const restarts = await recordEnds(kept, fail);
+      const recorded = kept.filter(({ server_id }) => !failed.has(server_id));
+      await removeFiles(recorded, restarts);
     } catch (cause) {
       for (const server of servers) if (!failed.has(server.server_id)) fail(server, cause);
     }
     return servers.filter(({ server_id }) => failed.has(server_id));
   }
 
-  async function describeEnds(servers: ServerRow[]): Promise<store.ServerEnd[]> {
+  /** Returns the rows of those servers that have ended, with how they ended. */
+  async function describeEnds(servers: ServerRow[]): Promise<ServerRow[]> {
     const observed = await runtime.observe(servers.map(handleOf));
     return servers.flatMap((server) => {
       const seen = observed.get(server.server_id);
@@ -63,7 +66,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
   }
 
   /** Collects the rest of a server's output. After a crash or a loss, the last line says how the server ended. */
-  async function keepOutput(end: store.ServerEnd): Promise<void> {
+  async function keepOutput(end: ServerRow): Promise<void> {
     const { server_id, failure } = end;
     while (await collect(end));
     if (!hasCrashed(end) && !end.has_lost_machine) return;
@@ -71,25 +74,42 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }
 
-  /** Records the ends in one statement. If it fails, records each end alone, so that one does not hold up the others. */
-  async function recordEnds(ends: store.ServerEnd[], fail: (end: store.ServerEnd, cause: unknown) => void) {
-    if (ends.length === 0) return;
-    const record = (some: store.ServerEnd[]) => store.setEnded(database.queries, some, clock.now());
+  /**
+   * Records the ends in one statement. If it fails, records each end alone, so that one does not hold up the others. Returns the
+   * ids of restarts by the servers that they restart.
+   */
+  async function recordEnds(
+    ends: ServerRow[],
+    fail: (end: ServerRow, cause: unknown) => void,
+  ): Promise<Map<string, string>> {
+    if (ends.length === 0) return new Map();
+    const record = async (some: ServerRow[]) => {
+      const now = clock.now();
+      const with_restarts = some.map((end) => ({ ...end, restart: planRestart(end, now) }));
+      return await setEnded(database.queries, with_restarts, now);
+    };
     try {
-      await record(ends);
+      return await record(ends);
     } catch (cause) {
       if (ends.length === 1 || toServiceError(cause)) throw cause;
-      for (const end of ends) await record([end]).catch((cause_of_one: unknown) => fail(end, cause_of_one));
+      const restarts = new Map<string, string>();
+      for (const end of ends) {
+        const restarts_of_one = await record([end]).catch((cause_of_one: unknown) => fail(end, cause_of_one));
+        for (const [server_id, restart_id] of restarts_of_one ?? []) restarts.set(server_id, restart_id);
+      }
+      return restarts;
     }
   }
 
   /** Removes the files of servers that have ended. A later step removes what remains as a leftover. */
-  async function removeFiles(ends: store.ServerEnd[]): Promise<void> {
+  async function removeFiles(ends: ServerRow[], restarts: ReadonlyMap<string, string>): Promise<void> {
     await forEachAtOnce(ends, AT_ONCE_MAX, async (end) => {
       const { server_id, exit_code, exit_signal, failure } = end;
       await removeFilesOf(server_id);
       const crash = hasCrashed(end) ? { crash: `it ${describeEnding(end)}` } : {};
-      events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash });
+      const restarted_as = restarts.get(server_id);
+      const restarted = restarted_as === undefined ? {} : { restarted_as };
+      events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash, ...restarted });
     });
   }
 

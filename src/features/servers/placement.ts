@@ -59,8 +59,8 @@ export interface PlacementDependencies {
 /**
  * Creates the step that places waiting servers of this datacenter on this machine, in turns of their namespaces, and
  * assigns ports to each. Machines place concurrently and take different servers. A machine counts only its
- * own servers, so its quotas hold with any number of processes. `placeAgainIn` is called when a server is left to a machine
- * that has more room, or has its build, in case that does not take it.
+ * own servers, so its quotas hold with any number of processes. `placeAgainIn` is called when the next restart is due, and when
+ * a server is left to a machine that has more room, or has its build, in case that does not take it.
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
   const { database, clock, events, logs, node, runtime, machines, groupsOf, builds } = dependencies;
@@ -71,24 +71,39 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   /** Takes waiting servers while the machine has room for them. Returns how many it took. */
   async function takeWaiting(running: ServerRow[]): Promise<number> {
     const { queries } = database;
-    const [is_any_waiting, ending] = await Promise.all([
-      waitingStore.isAnyWaiting(queries, node.datacenter_id),
+    const now = clock.now();
+    const queue = { datacenter_id: node.datacenter_id, now };
+    const [{ is_any_due, next_start }, ending] = await Promise.all([
+      waitingStore.readWaiting(queries, queue),
       waitingStore.selectEndingUnplaced(queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
     ]);
-    if (!is_any_waiting && ending.length === 0) return 0;
+    awaitStart(next_start, now);
+    if (!is_any_due && ending.length === 0) return 0;
     const room = roomBeside(running, await selectTakenPorts(queries, releasedBefore()));
     const filter = { room, relayed: node.relayed, counted_max: TAKEN_AT_ONCE_MAX };
-    const all_waiting = await waitingStore.selectWaiting(queries, node.datacenter_id, filter);
+    const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / node.servers_max, usedShare(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
     const { taken, held } = await share(waiting, running, room);
-    const placed = taken.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ taken, ending, running });
+    const placed =
+      taken.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ taken, ending, running, now });
     for (const { namespace_id, server_id } of waiting) {
       const reason = placed.held.get(server_id);
       if (reason) held.set(namespace_id, reason);
     }
     await recordWaitReasons(waiting, placed.takes_servers ? held : reasonsOfDrain(waiting));
     return placed.count;
+  }
+
+  /** The time of a restart for which a round was requested. */
+  let awaited_start = 0;
+
+  /** Requests a round when the next restart is due, unless that was done. */
+  function awaitStart(next_start: Date | undefined, now: Date): void {
+    if (next_start === undefined || next_start.getTime() === awaited_start) return;
+    awaited_start = next_start.getTime();
+    // A timer may be early by less than a millisecond.
+    placeAgainIn(awaited_start - now.getTime() + 1);
   }
 
   /** Returns the namespaces of which this machine takes servers now. It leaves others to better machines for a moment. */
@@ -181,7 +196,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     return new Map(waiting.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
   }
 
-  async function take({ taken, ending, running }: Taking): Promise<Placed> {
+  async function take({ taken, ending, running, now }: Taking): Promise<Placed> {
     return await database.transact(async (tx) => {
       // Keeps the machine from being given up before the servers are assigned to it.
       const held = await machines.lockHeld(tx);
@@ -191,7 +206,8 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const taken_ports = await selectTakenPorts(tx, released_before);
       let room = roomBeside(running, taken_ports);
       const filter = { taken, room, relayed: node.relayed };
-      const chosen = takes_servers ? await waitingStore.lockWaiting(tx, node.datacenter_id, filter) : [];
+      const queue = { datacenter_id: node.datacenter_id, now };
+      const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
       const placed: Placed = { count: 0, takes_servers, held: new Map() };
@@ -234,6 +250,7 @@ interface Taking {
   ending: string[];
   /** The servers of the machine. */
   running: ServerRow[];
+  now: Date;
 }
 
 interface Placed {

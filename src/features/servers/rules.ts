@@ -89,11 +89,16 @@ const LOST = 'the process was lost: the machine restarted, or another program en
 const RESOURCES_MAX = { cpu: 4_000, memory: 7_352 };
 
 /** Returns the ports of a server to create, as stored. Throws an error that says what is wrong with the server. */
-export function checkServer({ network, resources }: CreateServer): Record<string, ServerPort> {
+export function checkServer({ network, resources, lifecycle }: CreateServer): Record<string, ServerPort> {
   if (resources.cpu > RESOURCES_MAX.cpu || resources.memory > RESOURCES_MAX.memory) {
     const { cpu, memory } = RESOURCES_MAX;
     throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
       error: `its resources exceed the largest tier, cpu ${cpu} and memory ${memory}`,
+    });
+  }
+  if (lifecycle?.restarts_max !== undefined && lifecycle.restart !== 'on_crash') {
+    throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
+      error: 'lifecycle.restarts_max needs lifecycle.restart "on_crash": add the policy, or remove the maximum',
     });
   }
   const ports = Object.entries(network.ports).map(([port, wanted]): [string, ServerPort] => {
@@ -144,10 +149,10 @@ export function assignPorts(
 /** Returns the ports of a server that has a network of its own: it listens on those that its developer asked for. */
 export function portsInside(ports: Record<string, ServerPort>): Record<string, ServerPort> {
   return Object.fromEntries(
-    Object.entries(ports).map(([label, { wanted_port, ...port }]): [string, ServerPort] => [
-      label,
-      wanted_port === undefined ? port : { ...port, internal_port: wanted_port },
-    ]),
+    Object.entries(ports).map(([label, port]): [string, ServerPort] => {
+      const { wanted_port } = port;
+      return [label, wanted_port === undefined ? port : { ...port, internal_port: wanted_port }];
+    }),
   );
 }
 

@@ -13,6 +13,7 @@ import { describeEnding, MACHINE_LOST } from './end-description.ts';
 import { createLogReading } from './log-reading.ts';
 import { createLogSearch } from './log-search.ts';
 import { LOGS_KEPT_FOR_MS, type Logs } from './logs.ts';
+import { endWithMachine } from './lost-machine.ts';
 import { reachServer } from './reach.ts';
 import { removeEnded } from './retention.ts';
 import type { InUse } from './retention-store.ts';
@@ -32,6 +33,9 @@ export type { LogStream, ServerPort } from './tables.ts';
 
 /** Default time between asking a server to end and killing it. */
 const KILL_TIMEOUT_DEFAULT_MS = 30_000;
+
+/** How often in a row a server is restarted, by default: for about five minutes. */
+const RESTARTS_DEFAULT_MAX = 10;
 
 /** Time between asking and killing when ctrl-C ends all servers of a machine. */
 const STOP_ALL_WITHIN_MS = 5_000;
@@ -62,7 +66,8 @@ export type WantedServer = Pick<
   | 'cpu'
   | 'memory'
   | 'kill_timeout_ms'
->;
+> &
+  Partial<Pick<ServerRow, 'restarts_max'>>;
 
 export interface ServersDependencies {
   database: Database;
@@ -86,10 +91,12 @@ export type Servers = ReturnType<typeof createServers>;
 export function createServers({ database, clock, builds, datacenters, logs, watch, machines }: ServersDependencies) {
   async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
     const created_at = clock.now();
+    // Its id has the time of its creation, so that a cursor is valid after the server was removed.
+    const server_id = Bun.randomUUIDv7('hex', created_at);
+    const { restarts_max = null } = wanted;
     const row: ServerRow = {
       ...wanted,
-      // Its id has the time of its creation, so that a cursor is valid after the server was removed.
-      server_id: Bun.randomUUIDv7('hex', created_at),
+      server_id,
       created_at,
       node_id: null,
       wait_reason: null,
@@ -102,6 +109,12 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       exit_signal: null,
       failure: null,
       has_lost_machine: false,
+      restarts_max,
+      chain_id: restarts_max === null ? null : server_id,
+      restart_of: null,
+      restarted_as: null,
+      restart_count: 0,
+      start_after: null,
     };
     await store.insertServer(tx, row);
     return row;
@@ -167,6 +180,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       if (!datacenter) throw new ServiceError('CLUSTER_DATACENTER_NOT_FOUND', {});
       const build = await builds.get(scope, wanted.runtime.build);
       if (!build.complete_ts) throw new ServiceError('BUILDS_BUILD_NOT_COMPLETE', {});
+      const { kill_timeout, restart, restarts_max } = wanted.lifecycle ?? {};
       return await database.transact((tx) =>
         insert(tx, {
           ...scope,
@@ -181,11 +195,15 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
           ports,
           cpu: wanted.resources.cpu,
           memory: wanted.resources.memory,
-          kill_timeout_ms: wanted.lifecycle?.kill_timeout ?? KILL_TIMEOUT_DEFAULT_MS,
+          kill_timeout_ms: kill_timeout ?? KILL_TIMEOUT_DEFAULT_MS,
+          restarts_max: restart === 'on_crash' ? (restarts_max ?? RESTARTS_DEFAULT_MAX) : null,
         }),
       );
     },
-    /** Requests the end of a server, which a machine carries out soon after. Repeating it is harmless. */
+    /**
+     * Requests the end of a server, or of the last one of its chain, which a machine carries out soon after. Repeating it is
+     * harmless.
+     */
     async destroy(scope: store.ServerScope, server_id: string, override_kill_timeout_ms?: number): Promise<void> {
       const how = { now: clock.now(), override_kill_timeout_ms };
       const server = await database.transact((tx) => store.destroyServer(tx, scope, server_id, how));
@@ -215,7 +233,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     stopWaiting,
     /** Records the end of all servers of a machine that is given up. Returns how many. */
     giveUpWith: (tx: Tx, node_id: string): Promise<number> =>
-      store.setMachineLost(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
+      endWithMachine(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
     /** Returns how many servers machines have that have not ended, by machine. */
     countByMachine: () => store.countByMachine(database.queries),
     /** Returns the servers that a machine has taken and that have not ended. */
@@ -262,7 +280,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     },
     /** Returns why no machine has taken a server, in words for its developer; undefined if one has or soon will. */
     async whyWaiting(server_id: string): Promise<string | undefined> {
-      const reason = await selectWaitReason(database.queries, server_id);
+      const reason = await selectWaitReason(database.queries, server_id, clock.now());
       return reason && describeWait(reason);
     },
     /** Returns which of the servers a machine has been running since before a moment. */

@@ -1,7 +1,7 @@
 import { and, asc, type Column, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz, toMoment } from '../../platform/database/moments.ts';
-import { bump, touch } from '../../platform/watch/versions.ts';
+import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type Identity, type ServerRow, serverPorts, servers } from './tables.ts';
 
@@ -18,10 +18,13 @@ export interface ServerFilter {
   cursor: string | undefined;
 }
 
-type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
+export type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
 
 /** Returns the topics that a change of a server bumps. */
-const topicsOf = ({ server_id, namespace_id }: Named) => [topics.server(server_id), topics.serversOf(namespace_id)];
+export const topicsOf = ({ server_id, namespace_id }: Named) => [
+  topics.server(server_id),
+  topics.serversOf(namespace_id),
+];
 
 const PAGE = 10_000;
 const WAITING_MAX = 10_000;
@@ -88,8 +91,9 @@ export async function selectServers(queries: Queries, scope: ServerScope, filter
 }
 
 /**
- * Marks a server to be ended. `override_kill_timeout_ms` replaces the timeout of the server; for a server that is marked
- * already, it can only shorten the time that is left. Returns the server, or undefined if there is none.
+ * Marks a server to be ended, or if it was restarted, the last one of its chain. `override_kill_timeout_ms` replaces the
+ * timeout of the server; for a server that is marked already, it can only shorten the time that is left. Returns the server,
+ * or undefined if there is none.
  */
 export async function destroyServer(
   tx: Tx,
@@ -97,7 +101,8 @@ export async function destroyServer(
   server_id: string,
   { now, override_kill_timeout_ms }: { now: Date; override_kill_timeout_ms: number | undefined },
 ): Promise<ServerRow | undefined> {
-  const known = await selectServer(tx, scope, server_id);
+  const named = await selectServer(tx, scope, server_id);
+  const known = (named?.ended_at && (await selectOpenOfChain(tx, scope, named))) || named;
   const is_decided = known?.destroyed_at && override_kill_timeout_ms === undefined;
   if (!known || known.ended_at || is_decided) return known;
   await touch(tx, [...topicsOf(known), topics.serversEnding(), topics.work(known.datacenter_id)]);
@@ -110,9 +115,26 @@ export async function destroyServer(
       kill_at: sql`case when ${destroyed_at} is null then ${kill_at} else least(${servers.kill_at}, ${kill_at}) end`,
     })
     // A server that failed has no `kill_at`, because it is ended without a timeout.
-    .where(and(eq(servers.server_id, server_id), or(isNull(destroyed_at), isNotNull(servers.kill_at))))
+    .where(and(eq(servers.server_id, known.server_id), or(isNull(destroyed_at), isNotNull(servers.kill_at))))
     .returning();
-  return row ?? known;
+  if (row) return row;
+  const now_known = await selectServer(tx, scope, known.server_id);
+  // It has ended meanwhile. Its restart cannot end before this transaction, which has locked a topic of its end.
+  return now_known?.restarted_as
+    ? await destroyServer(tx, scope, now_known.restarted_as, { now, override_kill_timeout_ms })
+    : now_known;
+}
+
+/** Returns the server of a chain that has not ended; undefined if there is none. */
+async function selectOpenOfChain(
+  queries: Queries,
+  scope: ServerScope,
+  { chain_id }: Pick<ServerRow, 'chain_id'>,
+): Promise<ServerRow | undefined> {
+  if (chain_id === null) return undefined;
+  const is_open = and(within(scope), eq(servers.chain_id, chain_id), isNull(servers.ended_at));
+  const [row] = await queries.select().from(servers).where(is_open).limit(1);
+  return row;
 }
 
 /** Marks all servers of a machine to be ended, by `kill_at` at the latest. */
@@ -306,49 +328,6 @@ export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, fail
     .update(servers)
     .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})` })
     .where(isNotEnded(server_id));
-}
-
-/** A server and how it ended. */
-export type ServerEnd = Named &
-  Pick<ServerRow, 'identity' | 'kill_at' | 'exit_code' | 'exit_signal' | 'failure' | 'has_lost_machine'>;
-
-/**
- * Records the ends of servers and releases their ports. Uses one statement, because every request that creates or destroys
- * a server waits for the rows of these topics.
- */
-export async function setEnded(queries: Queries, ends: readonly ServerEnd[], now: Date): Promise<void> {
-  const column = (key: keyof ServerEnd) => sql.param(ends.map((end) => end[key]));
-  // As texts: the driver takes an array of booleans for one boolean.
-  const have_lost_machine = sql.param(ends.map((end) => String(end.has_lost_machine)));
-  await queries.execute(sql`
-    with ${bump([...ends.flatMap(topicsOf), topics.serversEnding()])},
-    ended as (
-      update ${servers} set
-        exit_code = ended.exit_code, exit_signal = ended.exit_signal, failure = ended.failure,
-        has_lost_machine = ended.has_lost_machine,
-        ended_at = ${timestamptz(now)}, destroyed_at = coalesce(${servers.destroyed_at}, ${timestamptz(now)})
-      from unnest(
-        ${column('server_id')}::uuid[], ${column('exit_code')}::int[], ${column('exit_signal')}::text[],
-        ${column('failure')}::text[], ${have_lost_machine}::text[]::boolean[]
-      ) as ended (server_id, exit_code, exit_signal, failure, has_lost_machine)
-      where ${servers.server_id} = ended.server_id and ${servers.ended_at} is null
-        -- The count makes the statement lock the topics first.
-        and (select count(*) from bumped) > 0
-    )
-    update ${serverPorts} set release_ts = ${timestamptz(now)}
-    where server_id = any(${column('server_id')}::uuid[]) and (select count(*) from bumped) > 0`);
-}
-
-/** Records that all servers of a machine have ended with it. Returns how many. */
-export async function setMachineLost(
-  tx: Tx,
-  node_id: string,
-  { failure, now }: { failure: string; now: Date },
-): Promise<number> {
-  const lost = { exit_code: null, exit_signal: null, failure, has_lost_machine: true };
-  const ends = (await selectOfNode(tx, node_id)).map((server) => ({ ...server, ...lost }));
-  if (ends.length > 0) await setEnded(tx, ends, now);
-  return ends.length;
 }
 
 /** Returns the ports of a machine that are in use, or were released after `released_before`. */

@@ -11,6 +11,7 @@ import {
   primaryKey,
   text,
   timestamp,
+  uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
 import type { CallerOf, PortProtocol } from '../../platform/tokens/caller.ts';
@@ -104,6 +105,18 @@ export const servers = pgTable(
     failure: text(),
     /** Whether it ended because its machine was given up, or was lost or drained in a cluster. It is no crash. */
     has_lost_machine: boolean().notNull().default(false),
+    /** How often in a row it is restarted after a crash; null for never. */
+    restarts_max: integer(),
+    /** The first server of its chain, which is a server and its restarts. Null for a server that is never restarted. */
+    chain_id: uuid(),
+    /** The server that it restarts. */
+    restart_of: uuid(),
+    /** The server that restarts it. */
+    restarted_as: uuid(),
+    /** Which restart in a row it is; 0 for none. */
+    restart_count: integer().notNull().default(0),
+    /** No machine takes it before this time. */
+    start_after: moment(),
   },
   (table) => [
     index('servers_by_namespace').on(table.namespace_id, table.created_at, table.server_id),
@@ -115,6 +128,10 @@ export const servers = pgTable(
       .where(sql`node_id is null and ended_at is null and destroyed_at is not null`),
     index('servers_ended').on(table.ended_at).where(sql`ended_at is not null`),
     index('servers_of_node').on(table.node_id).where(sql`ended_at is null`),
+    index('servers_delayed')
+      .on(table.datacenter_id, table.start_after)
+      .where(sql`node_id is null and destroyed_at is null and start_after is not null`),
+    uniqueIndex('servers_open_of_chain').on(table.chain_id).where(sql`chain_id is not null and ended_at is null`),
   ],
 );
 

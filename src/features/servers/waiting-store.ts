@@ -1,14 +1,24 @@
 import { and, asc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { type Room, type ServerPort, type ServerRow, servers, type WaitReason } from './tables.ts';
 
 const NAMESPACES_MAX = 10_000;
 
+/** Returns a condition: a server is no restart whose pause goes on. */
+const isDue = (start_after: SQL, now: Date) => sql`coalesce(${start_after} <= ${timestamptz(now)}, true)`;
+
+/** Where and when servers wait for a machine. */
+interface Queue {
+  datacenter_id: string;
+  now: Date;
+}
+
 /** Selects a namespace's servers that wait for a machine of a datacenter, the oldest first, by index `servers_waiting`. */
-const queueOf = (datacenter_id: string, namespace_id: SQL, condition = sql``) => sql`
+const queueOf = ({ datacenter_id, now }: Queue, namespace_id: SQL, condition = sql``) => sql`
   from ${servers} as waiter
   where waiter.datacenter_id = ${datacenter_id} and waiter.namespace_id = ${namespace_id}
-    and waiter.node_id is null and waiter.destroyed_at is null ${condition}
+    and waiter.node_id is null and waiter.destroyed_at is null and ${isDue(sql`waiter.start_after`, now)} ${condition}
   order by waiter.created_at`;
 
 /** What a machine has left for servers, and the protocols whose ports need a second number. */
@@ -50,12 +60,13 @@ export interface WaitingRow {
 /** Returns the namespaces with waiting servers. Steps through the index by namespace, however many servers each has. */
 export async function selectWaiting(
   queries: Queries,
-  datacenter_id: string,
+  queue: Queue,
   { counted_max, ...filter }: RoomFilter & { counted_max: number },
 ): Promise<WaitingRow[]> {
   const nextAfter = (condition: SQL) => sql`
     select namespace_id, game_id from ${servers}
-    where datacenter_id = ${datacenter_id} and node_id is null and destroyed_at is null ${condition}
+    where datacenter_id = ${queue.datacenter_id} and node_id is null and destroyed_at is null
+      and ${isDue(sql`start_after`, queue.now)} ${condition}
     order by namespace_id limit 1`;
   const rows = await queries.execute<Omit<WaitingRow, 'since'> & { since_ms: number }>(sql`
     with recursive queue as (
@@ -69,26 +80,37 @@ export async function selectWaiting(
       (extract(epoch from first.created_at) * 1000)::float8 as since_ms
     from queue
     cross join lateral (
-      select server_id, build_id, created_at, wait_reason, ${NEEDS} as needs ${queueOf(datacenter_id, sql`queue.namespace_id`)} limit 1
+      select server_id, build_id, created_at, wait_reason, ${NEEDS} as needs ${queueOf(queue, sql`queue.namespace_id`)} limit 1
     ) as first
     cross join lateral (
       select count(*)::int as waiting, json_agg(queued.needs order by queued.created_at) as needs
       from (
-        select created_at, ${NEEDS} as needs ${queueOf(datacenter_id, sql`queue.namespace_id`, fits(filter))} limit ${counted_max}
+        select created_at, ${NEEDS} as needs ${queueOf(queue, sql`queue.namespace_id`, fits(filter))} limit ${counted_max}
       ) as queued
     ) as counted
     limit ${NAMESPACES_MAX}`);
   return rows.map(({ since_ms, ...row }) => ({ ...row, since: new Date(since_ms) }));
 }
 
-/** Returns whether servers wait for a machine of a datacenter. */
-export async function isAnyWaiting(queries: Queries, datacenter_id: string): Promise<boolean> {
-  const is_waiting = and(
-    eq(servers.datacenter_id, datacenter_id),
-    isNull(servers.node_id),
-    isNull(servers.destroyed_at),
-  );
-  return (await queries.select({ server_id: servers.server_id }).from(servers).where(is_waiting).limit(1)).length > 0;
+/** What waits for a machine of a datacenter. */
+export interface Waiting {
+  is_any_due: boolean;
+  /** The time of the next restart whose pause goes on; undefined if there is none. */
+  next_start: Date | undefined;
+}
+
+/** Returns whether servers wait for a machine of a datacenter, and when the next one will. */
+export async function readWaiting(queries: Queries, { datacenter_id, now }: Queue): Promise<Waiting> {
+  const is_waiting = sql`datacenter_id = ${datacenter_id} and node_id is null and destroyed_at is null`;
+  const [row] = await queries.execute<{ is_any_due: boolean; next_start_ms: number | null }>(sql`
+    select
+      exists (select from ${servers} where ${is_waiting} and ${isDue(sql`start_after`, now)}) as is_any_due,
+      (
+        select (extract(epoch from start_after) * 1000)::float8 from ${servers}
+        where ${is_waiting} and start_after > ${timestamptz(now)} order by start_after limit 1
+      ) as next_start_ms`);
+  const { is_any_due = false, next_start_ms = null } = row ?? {};
+  return { is_any_due, next_start: next_start_ms === null ? undefined : new Date(next_start_ms) };
 }
 
 /** Returns servers of a datacenter that are ending and that no machine has taken. */
@@ -120,14 +142,14 @@ export async function isAnyEndingUnplaced(queries: Queries, datacenter_id: strin
  */
 export async function lockWaiting(
   tx: Tx,
-  datacenter_id: string,
+  queue: Queue,
   { taken, ...filter }: RoomFilter & { taken: ReadonlyMap<string, number> },
 ): Promise<string[]> {
   const rows = await tx.execute<{ server_id: string }>(sql`
     select locked.server_id
     from unnest(${sql.param([...taken.keys()])}::uuid[], ${sql.param([...taken.values()])}::int[]) as turn (namespace_id, count)
     cross join lateral (
-      select waiter.server_id ${queueOf(datacenter_id, sql`turn.namespace_id`, fits(filter))}
+      select waiter.server_id ${queueOf(queue, sql`turn.namespace_id`, fits(filter))}
       limit turn.count for update of waiter skip locked
     ) as locked`);
   return rows.map(({ server_id }) => server_id);
@@ -158,13 +180,17 @@ export async function setWaitReasons(queries: Queries, reasons: ReadonlyMap<stri
 }
 
 /** Returns why a server waits for a machine. The reason is in the row of the oldest waiting server of its namespace. */
-export async function selectWaitReason(queries: Queries, server_id: string): Promise<WaitReason | undefined> {
+export async function selectWaitReason(
+  queries: Queries,
+  server_id: string,
+  now: Date,
+): Promise<WaitReason | undefined> {
   const [row] = await queries.execute<{ wait_reason: WaitReason | null }>(sql`
     select first.wait_reason from ${servers} as own
     cross join lateral (
       select waiter.wait_reason from ${servers} as waiter
       where waiter.datacenter_id = own.datacenter_id and waiter.namespace_id = own.namespace_id
-        and waiter.node_id is null and waiter.destroyed_at is null
+        and waiter.node_id is null and waiter.destroyed_at is null and ${isDue(sql`waiter.start_after`, now)}
       order by waiter.created_at limit 1
     ) as first
     where own.server_id = ${server_id} and own.node_id is null and own.destroyed_at is null`);

@@ -32,6 +32,14 @@ const Resources = Type.Object(
 );
 /** At most two hours, the limit of the reference API. */
 const KillTimeout = Type.Integer({ minimum: 0, maximum: 7_199_999, description: 'Milliseconds.' });
+const RestartPolicy = oneOf('RestartPolicy', ['never', 'on_crash'], {
+  description: 'Whether a server follows this one when it has crashed or lost its machine. By default never.',
+});
+const RestartsMax = Type.Integer({
+  minimum: 1,
+  maximum: 1_000,
+  description: 'How often in a row. It counts anew after a server has run for 10 minutes. By default 10.',
+});
 
 export const CreateServerBody = Type.Object({
   datacenter: Uuid,
@@ -78,7 +86,14 @@ export const CreateServerBody = Type.Object({
   ),
   resources: Resources,
   lifecycle: Type.Optional(
-    Type.Object({ kill_timeout: Type.Optional(KillTimeout) }, { title: 'CreateServerLifecycle' }),
+    Type.Object(
+      {
+        kill_timeout: Type.Optional(KillTimeout),
+        restart: Type.Optional(RestartPolicy),
+        restarts_max: Type.Optional(RestartsMax),
+      },
+      { title: 'CreateServerLifecycle' },
+    ),
   ),
 });
 export type CreateServer = Static<typeof CreateServerBody>;
@@ -93,7 +108,20 @@ const Server = Type.Object(
     started_at: Type.Optional(U64),
     destroyed_at: Type.Optional(U64),
     tags: Type.Record(Type.String(), Type.String()),
-    lifecycle: Type.Object({ kill_timeout: Type.Optional(U64) }, { title: 'ServerLifecycle' }),
+    lifecycle: Type.Object(
+      {
+        kill_timeout: Type.Optional(U64),
+        restart: Type.Optional(Type.Literal('on_crash', { description: 'Absent if it is never restarted.' })),
+        restarts_max: Type.Optional(RestartsMax),
+      },
+      { title: 'ServerLifecycle' },
+    ),
+    restart_of: Type.Optional(Type.String({ format: 'uuid', description: 'The server that it restarts.' })),
+    restarted_as: Type.Optional(Type.String({ format: 'uuid', description: 'The server that restarts it.' })),
+    restart_count: Type.Optional(Type.Integer({ minimum: 1, description: 'Which restart in a row it is.' })),
+    start_after: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'The end of the pause before a restart, in milliseconds since 1970.' }),
+    ),
     network: Type.Object(
       {
         mode: Type.Optional(NetworkMode),
@@ -309,7 +337,14 @@ export function toServer(row: ServerRow, addressOf: AddressOf): Static<typeof Se
     ...(row.started_at ? { started_at: row.started_at.getTime() } : {}),
     ...(row.destroyed_at ? { destroyed_at: row.destroyed_at.getTime() } : {}),
     tags: row.tags,
-    lifecycle: { kill_timeout: row.kill_timeout_ms },
+    lifecycle: {
+      kill_timeout: row.kill_timeout_ms,
+      ...(row.restarts_max !== null && { restart: 'on_crash' as const, restarts_max: row.restarts_max }),
+    },
+    ...(row.restart_of !== null && { restart_of: row.restart_of }),
+    ...(row.restarted_as !== null && { restarted_as: row.restarted_as }),
+    ...(row.restart_count > 0 && { restart_count: row.restart_count }),
+    ...(row.start_after !== null && { start_after: row.start_after.getTime() }),
     network: {
       mode: row.network_mode,
       ports: Object.fromEntries(

@@ -1983,12 +1983,33 @@ export interface components {
         [key: string]: string;
       };
       lifecycle: components['schemas']['ServerLifecycle'];
+      /**
+       * Format: uuid
+       * @description The server that it restarts.
+       */
+      restart_of?: string;
+      /**
+       * Format: uuid
+       * @description The server that restarts it.
+       */
+      restarted_as?: string;
+      /** @description Which restart in a row it is. */
+      restart_count?: number;
+      /** @description The end of the pause before a restart, in milliseconds since 1970. */
+      start_after?: number;
       network: components['schemas']['ServerNetwork'];
       resources: components['schemas']['Resources'];
       runtime: components['schemas']['ServerRuntime'];
     };
     ServerLifecycle: {
       kill_timeout?: number;
+      /**
+       * @description Absent if it is never restarted.
+       * @constant
+       */
+      restart?: 'on_crash';
+      /** @description How often in a row. It counts anew after a server has run for 10 minutes. By default 10. */
+      restarts_max?: number;
     };
     ServerNetwork: {
       mode?: components['schemas']['NetworkMode'];
@@ -2060,7 +2081,15 @@ export interface components {
     CreateServerLifecycle: {
       /** @description Milliseconds. */
       kill_timeout?: number;
+      restart?: components['schemas']['RestartPolicy'];
+      /** @description How often in a row. It counts anew after a server has run for 10 minutes. By default 10. */
+      restarts_max?: number;
     };
+    /**
+     * @description Whether a server follows this one when it has crashed or lost its machine. By default never.
+     * @enum {string}
+     */
+    RestartPolicy: 'never' | 'on_crash';
     CreateServerResponse: {
       server: components['schemas']['Server'];
     };
@@ -4548,8 +4577,14 @@ export interface operations {
            *             "map": "beach"
            *           },
            *           "lifecycle": {
-           *             "kill_timeout": 30000
+           *             "kill_timeout": 30000,
+           *             "restart": "on_crash",
+           *             "restarts_max": 1
            *           },
+           *           "restart_of": "a62f4d13-7c96-5398-a2b9-8c5b34c29d01",
+           *           "restarted_as": "cb4b6c49-37f0-5fd7-9330-2e1dfea1230c",
+           *           "restart_count": 1,
+           *           "start_after": 1,
            *           "network": {
            *             "mode": "bridge",
            *             "ports": {
@@ -4648,8 +4683,14 @@ export interface operations {
            *           "map": "beach"
            *         },
            *         "lifecycle": {
-           *           "kill_timeout": 30000
+           *           "kill_timeout": 30000,
+           *           "restart": "on_crash",
+           *           "restarts_max": 1
            *         },
+           *         "restart_of": "a62f4d13-7c96-5398-a2b9-8c5b34c29d01",
+           *         "restarted_as": "cb4b6c49-37f0-5fd7-9330-2e1dfea1230c",
+           *         "restart_count": 1,
+           *         "start_after": 1,
            *         "network": {
            *           "mode": "bridge",
            *           "ports": {
@@ -4723,8 +4764,14 @@ export interface operations {
            *           "map": "beach"
            *         },
            *         "lifecycle": {
-           *           "kill_timeout": 30000
+           *           "kill_timeout": 30000,
+           *           "restart": "on_crash",
+           *           "restarts_max": 1
            *         },
+           *         "restart_of": "a62f4d13-7c96-5398-a2b9-8c5b34c29d01",
+           *         "restarted_as": "cb4b6c49-37f0-5fd7-9330-2e1dfea1230c",
+           *         "restart_count": 1,
+           *         "start_after": 1,
            *         "network": {
            *           "mode": "bridge",
            *           "ports": {

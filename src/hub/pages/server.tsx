@@ -4,6 +4,7 @@ import { may_act } from '../data/bearer.ts';
 import { useEntries } from '../data/entries.ts';
 import { useLive, useTitle } from '../data/live.ts';
 import { regionName, shortId, useNamespace } from '../data/places.ts';
+import { hrefOf } from '../data/router.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Life } from '../parts/life.tsx';
@@ -86,13 +87,15 @@ function EndServer({ id }: { id: string }) {
 
 function ServerFacts({ server }: { server: Server }) {
   const { game } = useNamespace();
-  const { id, tags, network, datacenter, resources, runtime } = server;
+  const { id, tags, network, datacenter, resources, runtime, restart_of, restarted_as } = server;
   const { lobby_id, ...others } = tags;
   return (
     <Facts
       of={[
         lobby_id !== undefined && ['Lobby', <LobbyLink key="lobby" lobby_id={lobby_id} />],
         ['Id', <code key="id">{id}</code>],
+        restart_of !== undefined && ['Restart of', <OtherServer key="restart_of" id={restart_of} />],
+        restarted_as !== undefined && ['Restarted as', <OtherServer key="restarted_as" id={restarted_as} />],
         ['Region', regionName(game, datacenter)],
         ['Ports', <Ports key="ports" of={network.ports} />],
         ['Usage', <Usage key="usage" id={id} resources={resources} />],
@@ -100,6 +103,16 @@ function ServerFacts({ server }: { server: Server }) {
         ...Object.entries(others).map(([name, value]): [string, string] => [name, value]),
       ]}
     />
+  );
+}
+
+/** A link to another server of the namespace. */
+function OtherServer({ id }: { id: string }) {
+  const { game, namespace } = useNamespace();
+  return (
+    <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'servers', id })}>
+      {shortId(id)}
+    </a>
   );
 }
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import * as store from '../../../src/features/machines/store.ts';
-import { assignServer, insertServer, setMachineLost } from '../../../src/features/servers/store.ts';
+import { endWithMachine } from '../../../src/features/servers/lost-machine.ts';
+import { assignServer, insertServer } from '../../../src/features/servers/store.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { shareService } from '../../support/suite.ts';
@@ -47,7 +48,7 @@ async function takeServer({ transact }: Database, machine: TestMachine): Promise
 async function giveUp({ transact }: Database, machine: TestMachine): Promise<number | undefined> {
   const end = { failure: 'its machine was lost', now: new Date() };
   return await transact(async (tx) =>
-    (await store.giveUp(tx, machine)) ? await setMachineLost(tx, machine.node_id, end) : undefined,
+    (await store.giveUp(tx, machine)) ? await endWithMachine(tx, machine.node_id, end) : undefined,
   );
 }
 

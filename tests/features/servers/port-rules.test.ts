@@ -177,7 +177,7 @@ test('ports: a server with a network of its own listens on those that its develo
     new Set(),
   );
   expect(portsInside(ports)).toEqual({
-    page: { protocol: 'tcp', routing: 'game_guard', internal_port: 80, public_port: 26_000 },
+    page: { protocol: 'tcp', routing: 'game_guard', wanted_port: 80, internal_port: 80, public_port: 26_000 },
     game: { protocol: 'udp', routing: 'game_guard', internal_port: 26_001, public_port: 26_001 },
     range: { protocol: 'udp', routing: 'host', port_range: { min: 5_000, max: 5_010 } },
   });

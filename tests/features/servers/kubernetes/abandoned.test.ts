@@ -2,7 +2,8 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { selectMachines } from '../../../../src/features/machines/store.ts';
 import { removeAbandoned } from '../../../../src/features/servers/abandoned.ts';
-import { assignServer, insertServer, setMachineLost } from '../../../../src/features/servers/store.ts';
+import { endWithMachine } from '../../../../src/features/servers/lost-machine.ts';
+import { assignServer, insertServer } from '../../../../src/features/servers/store.ts';
 import { makeGame, type TestGame, uploadScript } from '../../../support/game.ts';
 import { shareService } from '../../../support/suite.ts';
 import { waitingServer } from '../../../support/waiting-server.ts';
@@ -52,7 +53,7 @@ describe('what machines left in a cluster that were given up', () => {
   test('is removed, also without a row, but not what a machine that came back has started', async () => {
     const node_id = crypto.randomUUID();
     const before = await makeServer(node_id);
-    await muster.database.transact((tx) => setMachineLost(tx, node_id, { failure: 'lost', now: new Date() }));
+    await muster.database.transact((tx) => endWithMachine(tx, node_id, { failure: 'lost', now: new Date() }));
     const after = await makeServer(node_id);
     const forgotten = crypto.randomUUID();
     const { asked, removed } = await remove([node_id], [before, after, forgotten]);
