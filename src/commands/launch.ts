@@ -1,4 +1,4 @@
-import { readFileSync, writeSync } from 'node:fs';
+import { readOpenFile, writeOpenFile } from '../platform/containment/files.ts';
 import { type LaunchOrder, launch } from '../platform/containment/launcher.ts';
 
 const STDIN = 0;
@@ -10,11 +10,11 @@ const NOT_EXECUTED = 126;
 /** Becomes the program of the order on standard input. Returns the exit code if that is impossible. */
 export function launchOrdered(): number {
   try {
-    const order: LaunchOrder = JSON.parse(readFileSync(STDIN, 'utf8'));
+    const order: LaunchOrder = JSON.parse(readOpenFile(STDIN));
     return launch(order, { last_file: EXIT_FILE });
   } catch (error) {
     console.error(`[muster] the server could not be contained: ${error instanceof Error ? error.message : error}`);
-    writeSync(EXIT_FILE, `${NOT_EXECUTED}\n`);
+    writeOpenFile(EXIT_FILE, `${NOT_EXECUTED}\n`);
     return NOT_EXECUTED;
   }
 }

@@ -1,5 +1,5 @@
 import { ptr } from 'bun:ffi';
-import { closeSync, fstatSync, openSync } from 'node:fs';
+import { closeFile, ENOTDIR, OPEN, tryOpenFile } from './files.ts';
 import { systemCall, trySystemCall } from './system-calls.ts';
 
 /** What a process may still do after it restricts itself (landlock(7)). Everything else that Landlock knows is refused. */
@@ -20,8 +20,6 @@ const RULE_NET_PORT = 2;
 const NET_BIND_TCP = 1;
 const SCOPE_ABSTRACT_UNIX_SOCKET = 1;
 const SCOPE_SIGNAL = 2;
-/** Opens a file only to name it, so it need not be readable. */
-const O_PATH = 0o10000000;
 
 const EXECUTE = 1 << 0;
 const WRITE_FILE = 1 << 1;
@@ -62,23 +60,21 @@ export function restrictByLandlock(allowed: Allowed): void {
   for (const path of allowed.use) allowPath(ruleset, path, all & (READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEVICE));
   if (restrictsPorts(abi)) for (const port of allowed.tcp_ports) allowPort(ruleset, port);
   systemCall('landlock_restrict_self', ruleset, 0);
-  closeSync(ruleset);
+  closeFile(ruleset);
 }
 
 function allowPath(ruleset: number, path: string, rights: number): void {
-  let file: number;
-  try {
-    file = openSync(path, O_PATH);
-  } catch {
-    return;
-  }
-  const applicable = fstatSync(file).isDirectory() ? rights : rights & OF_FILES;
+  const directory = tryOpenFile(path, OPEN.name | OPEN.directory);
+  const is_file = directory === -ENOTDIR;
+  const file = is_file ? tryOpenFile(path, OPEN.name) : directory;
+  if (file < 0) return;
+  const applicable = is_file ? rights & OF_FILES : rights;
   // struct landlock_path_beneath_attr, which is packed: rights, descriptor.
   const rule = new DataView(new ArrayBuffer(12));
   rule.setBigUint64(0, BigInt(applicable), true);
   rule.setInt32(8, file, true);
   systemCall('landlock_add_rule', ruleset, RULE_PATH_BENEATH, ptr(rule), 0);
-  closeSync(file);
+  closeFile(file);
 }
 
 function allowPort(ruleset: number, port: number): void {

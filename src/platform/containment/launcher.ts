@@ -1,6 +1,5 @@
 import { ptr } from 'bun:ffi';
-import { closeSync, constants, openSync, readFileSync } from 'node:fs';
-import { enterGroup } from '../cgroups.ts';
+import { changeDirectory, closeFile, OPEN, openFile, readFile, writeFile } from './files.ts';
 import { type Allowed, restrictByLandlock } from './landlock.ts';
 import { filterCalls } from './seccomp.ts';
 import { systemCall, trySystemCall } from './system-calls.ts';
@@ -21,8 +20,8 @@ export interface LaunchOrder {
   processes_max: number | undefined;
   /** Undefined to allow all files and ports. */
   allowed: Allowed | undefined;
-  /** Whether to refuse system calls that no game server needs. */
-  filters_calls: boolean;
+  /** The filter of system calls in base64, as `makeSeccompFilter` makes it; undefined to allow all calls. */
+  call_filter: string | undefined;
 }
 
 const [RLIMIT_CORE, RLIMIT_NPROC, RLIMIT_NOFILE] = [4, 6, 7];
@@ -39,21 +38,21 @@ const STDIN = 0;
  */
 export function launch(order: LaunchOrder, { last_file }: { last_file: number }): never {
   const { user_id, allowed } = order;
-  enterGroup(order.groups);
-  process.chdir(order.directory);
+  for (const group of order.groups) writeFile(`${group}/cgroup.procs`, '0');
+  changeDirectory(order.directory);
   setLimit(RLIMIT_CORE, 0);
   setLimit(RLIMIT_NOFILE, order.open_files_max);
   if (order.processes_max !== undefined) setLimit(RLIMIT_NPROC, order.processes_max);
-  const nothing = openSync('/dev/null', constants.O_RDONLY);
+  const nothing = openFile('/dev/null', OPEN.read);
   systemCall('dup3', nothing, STDIN, 0);
-  closeSync(nothing);
+  closeFile(nothing);
   systemCall('close_range', last_file + 1, 0xffffffff, CLOSE_RANGE_CLOEXEC);
   resetSignals();
   const program = asExecuted(order);
   if (user_id !== undefined) become(user_id);
   systemCall('prctl', PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (allowed) restrictByLandlock(allowed);
-  if (order.filters_calls) filterCalls({ shares_user: user_id === undefined });
+  if (order.call_filter !== undefined) filterCalls(Uint8Array.fromBase64(order.call_filter));
   systemCall('execve', program.path, program.arguments, program.environment);
   throw new Error('a program that is executed does not return');
 }
@@ -69,7 +68,7 @@ function setLimit(resource: number, wanted: number): void {
 
 /** Gives the program the usual signals. A signal that our runtime ignores would be ignored by the program too. */
 function resetSignals(): void {
-  const [, ignored = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  const [, ignored = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFile('/proc/self/status')) ?? [];
   const usual = new Uint8Array(SIGNAL_ACTION_BYTES);
   for (const [index, bit] of [...BigInt(`0x${ignored}`).toString(2)].reverse().entries()) {
     if (bit === '1') trySystemCall('rt_sigaction', index + 1, ptr(usual), 0, SIGNAL_MASK_BYTES);

@@ -1,5 +1,4 @@
 import { ptr } from 'bun:ffi';
-import { makeSeccompFilter } from './seccomp-filter.ts';
 import { systemCall, trySystemCall } from './system-calls.ts';
 
 const SET_MODE_FILTER = 1;
@@ -12,9 +11,11 @@ export function canFilterCalls(): boolean {
   return trySystemCall('seccomp', GET_ACTION_AVAILABLE, 0, ptr(new Uint32Array([ACTION_FAIL]))) === 0;
 }
 
-/** Refuses system calls to this thread, and to the program that it executes, for ever. `no_new_privs` must be set. */
-export function filterCalls({ shares_user }: { shares_user: boolean }): void {
-  const filter = makeSeccompFilter({ machine: process.arch === 'arm64' ? 'arm64' : 'x64', shares_user });
+/**
+ * Filters the system calls of this thread, and of the program that it executes, for ever. `filter`: from `makeSeccompFilter`.
+ * `no_new_privs` must be set.
+ */
+export function filterCalls(filter: Uint8Array): void {
   // struct sock_fprog: the number of instructions, and where they are.
   const program = new BigUint64Array([BigInt(filter.byteLength / INSTRUCTION_BYTES), BigInt(ptr(filter))]);
   systemCall('seccomp', SET_MODE_FILTER, 0, ptr(program));

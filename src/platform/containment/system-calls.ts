@@ -10,6 +10,11 @@ const { symbols: libc } = dlopen('libc.so.6', {
 });
 
 interface Numbers {
+  read: number;
+  write: number;
+  close: number;
+  openat: number;
+  chdir: number;
   setgroups: number;
   setresgid: number;
   setresuid: number;
@@ -25,6 +30,11 @@ interface Numbers {
 /** Numbers that differ between machines. */
 const NUMBERS: Record<'x64' | 'arm64', Numbers> = {
   x64: {
+    read: 0,
+    write: 1,
+    close: 3,
+    openat: 257,
+    chdir: 80,
     setgroups: 116,
     setresgid: 119,
     setresuid: 117,
@@ -37,6 +47,11 @@ const NUMBERS: Record<'x64' | 'arm64', Numbers> = {
     rt_sigprocmask: 14,
   },
   arm64: {
+    read: 63,
+    write: 64,
+    close: 57,
+    openat: 56,
+    chdir: 49,
     setgroups: 159,
     setresgid: 149,
     setresuid: 147,

@@ -1,6 +1,7 @@
 import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { Allowed } from '../../../../platform/containment/landlock.ts';
 import type { LaunchOrder } from '../../../../platform/containment/launcher.ts';
+import { makeSeccompFilter } from '../../../../platform/containment/seccomp-filter.ts';
 import type { ServerPort } from '../../tables.ts';
 import type { Isolation, StartOrder } from '../runtime.ts';
 import { underShim } from './exit-status.ts';
@@ -85,11 +86,20 @@ export function createLaunching(options: LaunchingOptions) {
       open_files_max: OPEN_FILES_MAX,
       processes_max: user_id === undefined ? undefined : PROCESSES_MAX,
       allowed: isolation.missing.includes('files') ? undefined : allowed,
-      filters_calls: !isolation.missing.includes('system calls'),
+      call_filter: isolation.missing.includes('system calls') ? undefined : callFilterOf(user_id),
     };
   }
 
   return spawn;
+}
+
+/** Filters of system calls in base64, for servers that share our user and for those that have their own. */
+const CALL_FILTERS = { shared: writeCallFilter({ shares_user: true }), own: writeCallFilter({ shares_user: false }) };
+
+const callFilterOf = (user_id: number | undefined): string => CALL_FILTERS[user_id === undefined ? 'shared' : 'own'];
+
+function writeCallFilter({ shares_user }: { shares_user: boolean }): string {
+  return makeSeccompFilter({ machine: process.arch === 'arm64' ? 'arm64' : 'x64', shares_user }).toBase64();
 }
 
 /** Writes an order for its launcher only, and returns the open file, which has no name any more. */
