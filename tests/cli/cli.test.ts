@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import type { TestGame } from '../support/game.ts';
+import { makeGame, type TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { commandOf, EXECUTABLE } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
@@ -273,6 +273,20 @@ test('servers: commands find a server among any number of newer ones that have e
   const all = JSON.parse((await run(['servers', 'list', '--all', '--json'], { env })).data);
   expect(all.servers).toHaveLength(NEWER + 3);
 }, 120_000);
+
+test('servers: a restart is listed during its pause, and can be stopped', async () => {
+  const own = await makeGame(muster.api, muster.administrator_token);
+  const servers = serversOf(muster, own);
+  const server_id = await servers.run('exit 3', { lifecycle: { restart: 'on_crash' } });
+  const restart_id: string = await waitFor(async () => (await servers.get(server_id)).restarted_as, 'its restart');
+  await muster.database.queries.execute(
+    sql`update servers set start_after = start_after + interval '1 hour' where server_id = ${restart_id}::uuid`,
+  );
+  const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
+  expect((await run(['servers', 'list'], { env })).data).toContain('restarting');
+  expect(await run(['servers', 'stop', restart_id], { env })).toMatchObject({ exit_code: 0 });
+  expect((await servers.get(restart_id)).destroyed_at).toBeDefined();
+}, 60_000);
 
 test('lobbies watch: each change is a line of JSON', async () => {
   const child = start(['lobbies', 'watch', '--json'], { env: service() });

@@ -102,7 +102,8 @@ export async function destroyServer(
   { now, override_kill_timeout_ms }: { now: Date; override_kill_timeout_ms: number | undefined },
 ): Promise<ServerRow | undefined> {
   const named = await selectServer(tx, scope, server_id);
-  const known = (named?.ended_at && (await selectOpenOfChain(tx, scope, named))) || named;
+  const open_of_chain = named?.restarted_as ? await selectOpenOfChain(tx, scope, named) : undefined;
+  const known = open_of_chain ?? named;
   const is_decided = known?.destroyed_at && override_kill_timeout_ms === undefined;
   if (!known || known.ended_at || is_decided) return known;
   await touch(tx, [...topicsOf(known), topics.serversEnding(), topics.work(known.datacenter_id)]);
@@ -118,11 +119,10 @@ export async function destroyServer(
     .where(and(eq(servers.server_id, known.server_id), or(isNull(destroyed_at), isNotNull(servers.kill_at))))
     .returning();
   if (row) return row;
-  const now_known = await selectServer(tx, scope, known.server_id);
-  // It has ended meanwhile. Its restart cannot end before this transaction, which has locked a topic of its end.
-  return now_known?.restarted_as
-    ? await destroyServer(tx, scope, now_known.restarted_as, { now, override_kill_timeout_ms })
-    : now_known;
+  const ended = await selectServer(tx, scope, known.server_id);
+  if (!ended?.restarted_as) return ended;
+  // It was restarted meanwhile. The restart cannot end before this transaction, which has locked a topic of each end.
+  return await destroyServer(tx, scope, ended.restarted_as, { now, override_kill_timeout_ms });
 }
 
 /** Returns the server of a chain that has not ended; undefined if there is none. */

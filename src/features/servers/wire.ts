@@ -33,12 +33,13 @@ const Resources = Type.Object(
 /** At most two hours, the limit of the reference API. */
 const KillTimeout = Type.Integer({ minimum: 0, maximum: 7_199_999, description: 'Milliseconds.' });
 const RestartPolicy = oneOf('RestartPolicy', ['never', 'on_crash'], {
-  description: 'Whether a server follows this one when it has crashed or lost its machine. By default never.',
+  description:
+    'When another server like it follows. on_crash: after a crash, or with its machine lost. By default never.',
 });
 const RestartsMax = Type.Integer({
   minimum: 1,
   maximum: 1_000,
-  description: 'How often in a row. It counts anew after a server has run for 10 minutes. By default 10.',
+  description: 'How often in a row; it counts anew after a server has run for 10 minutes. By default 10.',
 });
 
 export const CreateServerBody = Type.Object({

@@ -2008,7 +2008,7 @@ export interface components {
        * @constant
        */
       restart?: 'on_crash';
-      /** @description How often in a row. It counts anew after a server has run for 10 minutes. By default 10. */
+      /** @description How often in a row; it counts anew after a server has run for 10 minutes. By default 10. */
       restarts_max?: number;
     };
     ServerNetwork: {
@@ -2082,11 +2082,11 @@ export interface components {
       /** @description Milliseconds. */
       kill_timeout?: number;
       restart?: components['schemas']['RestartPolicy'];
-      /** @description How often in a row. It counts anew after a server has run for 10 minutes. By default 10. */
+      /** @description How often in a row; it counts anew after a server has run for 10 minutes. By default 10. */
       restarts_max?: number;
     };
     /**
-     * @description Whether a server follows this one when it has crashed or lost its machine. By default never.
+     * @description When another server like it follows. on_crash: after a crash, or with its machine lost. By default never.
      * @enum {string}
      */
     RestartPolicy: 'never' | 'on_crash';
