@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
+import { findFreePorts } from '../../src/features/servers/free-ports.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
-import { readStat } from '../../src/platform/processes.ts';
+import { listProcesses, readStat } from '../../src/platform/processes.ts';
 import { packImage, WITHOUT_CONTAINERS } from '../support/containers.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { makeGame, type TestGame, uploadBuild } from '../support/game.ts';
+import { countDescriptors, countZombies, groupsOf, mountsIn } from '../support/leftovers.ts';
 import { IS_LONG } from '../support/length.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
@@ -32,12 +34,15 @@ const PROCESSES: Kind = {
 };
 const CONTAINERS: Kind = {
   name: 'servers in containers',
-  servers: 96,
-  at_once: 8,
+  servers: 1_000,
+  at_once: 20,
   folder: 'containers',
   upload: async ({ api }, game, script) =>
     await uploadBuild(api, game, { image_tag: 'a:1', path: 'image.tar', content: await packImage(script, 'a:1') }),
 };
+
+/** Other programs of the machine may have some at any time. */
+const ZOMBIES_OF_OTHERS_MAX = 8;
 
 /** How servers end: by themselves, badly, on request, and with a process that left their session. */
 const SCRIPTS = ['exit 0', 'exit 3', 'exec sleep 600', '(setsid sleep 600 &); exec sleep 600'];
@@ -54,23 +59,19 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
-const namesIn = (folder: string) => readdirSync(folder, { withFileTypes: true });
-/** Returns the control groups of servers, in all hierarchies. */
-function groupsOf(server_ids: ReadonlySet<string>, folder = '/sys/fs/cgroup'): string[] {
-  const folders = namesIn(folder).filter((entry) => entry.isDirectory());
-  return folders.flatMap(({ name }) => [
-    ...([...server_ids].some((id) => name.includes(id)) ? [join(folder, name)] : []),
-    ...groupsOf(server_ids, join(folder, name)),
-  ]);
+/** Returns a condition: each of the ports has been free once. Servers of other tests may take them at any time. */
+function portsAreFree(ports: number[]): () => Promise<boolean> {
+  const left = new Set(ports);
+  return async () => {
+    for (const port of left) {
+      const free = await findFreePorts({ min: port, max: port }, new Set(), 1).catch(() => []);
+      if (free.length > 0) left.delete(port);
+    }
+    return left.size === 0;
+  };
 }
-const childrenOf = (pid: number) =>
-  namesIn('/proc').flatMap(({ name }) => (readStat(Number(name))?.parent === pid ? [Number(name)] : []));
-const descriptorsOf = (pid: number) => namesIn(`/proc/${pid}/fd`).length;
-/** Returns the mounts of a process in a folder. */
-const mountsIn = (folder: string, pid: number) =>
-  readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
-    .split('\n')
-    .filter((line) => line.includes(folder));
+
+const childrenOf = (parent: number) => listProcesses().filter((pid) => readStat(pid)?.parent === parent);
 
 /** Starts and ends servers, kills the service among them, and looks for what is left. */
 async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> {
@@ -102,6 +103,15 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
     await Promise.all(ids.map((id) => destroy(id, '?override_kill_timeout=0')));
     await haveEnded();
   }
+
+  /** Returns the ports that the servers have had. */
+  async function selectPorts(): Promise<number[]> {
+    const rows = await database.queries.execute<{ port: number }>(sql`
+      select distinct (port ->> 'public_port')::int as port from servers
+      cross join jsonb_each(ports) as of_server (label, port) where port ? 'public_port' order by port limit 10000`);
+    return rows.map(({ port }) => port);
+  }
+
   const runSome = async () => end(await startSome(builds));
   const haveEnded = () =>
     waitFor(async () => {
@@ -113,7 +123,8 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
 
   // The first servers open descriptors that stay open.
   await runSome();
-  const descriptors_before = descriptorsOf(program.pid);
+  const descriptors_before = countDescriptors(program.pid);
+  const zombies_before = countZombies();
   while (all.size < servers / 2) await runSome();
   const lasting = await startSome(builds.slice(2));
   await program.stop('SIGKILL');
@@ -126,21 +137,23 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
   while (all.size < servers) await runSome();
 
   await waitFor(() => childrenOf(program.pid).length === 0, 'no child of the service to be left');
-  await waitFor(() => descriptorsOf(program.pid) <= descriptors_before + 8, 'no descriptor to be left');
+  await waitFor(() => countDescriptors(program.pid) <= descriptors_before + 8, 'no descriptor to be left');
   expect(mountsIn(home.data_directory, program.pid)).toEqual([]);
   // The files of a server are removed after its end is recorded.
-  await waitFor(() => namesIn(join(home.data_directory, folder)).length === 0, 'no folder to be left');
+  await waitFor(() => readdirSync(join(home.data_directory, folder)).length === 0, 'no folder to be left');
   await waitFor(() => groupsOf(all).length === 0, 'no control group to be left');
+  await waitFor(() => countZombies() <= zombies_before + ZOMBIES_OF_OTHERS_MAX, 'no zombie to be left');
   expect([...all].flatMap(findProcessesOf)).toEqual([]);
   const [row] = await database.queries.execute<{ held: number; ended: number }>(sql`
     select (select count(*)::int from server_ports where release_ts is null) as held,
       (select count(*)::int from servers where ended_at is not null) as ended`);
   expect(row).toMatchObject({ held: 0, ended: all.size + ended_before });
+  await waitFor(portsAreFree(await selectPorts()), 'their ports to be free');
   await program.stop('SIGINT');
 }
 
 describe.each([PROCESSES, ...(WITHOUT_CONTAINERS === undefined ? [CONTAINERS] : [])])('churn:', (kind) => {
   test(`${kind.servers} ${kind.name} that start and end leave nothing, also with a kill of the service among them`, async () => {
     await churn(kind);
-  }, 300_000);
+  }, 600_000);
 });

@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { listProcesses, readStat } from '../../src/platform/processes.ts';
+
+const namesIn = (folder: string) => readdirSync(folder, { withFileTypes: true });
+
+/** Lists the control groups of servers, in all hierarchies. */
+export function groupsOf(server_ids: ReadonlySet<string>, folder = '/sys/fs/cgroup'): string[] {
+  const folders = namesIn(folder).filter((entry) => entry.isDirectory());
+  return folders.flatMap(({ name }) => [
+    ...([...server_ids].some((id) => name.includes(id)) ? [join(folder, name)] : []),
+    ...groupsOf(server_ids, join(folder, name)),
+  ]);
+}
+
+/** Counts the zombies of this machine: a process that a server left is a child of any process that takes orphans. */
+export const countZombies = (): number => listProcesses().filter((pid) => readStat(pid)?.is_dead).length;
+
+/** Counts the open files of a process. */
+export const countDescriptors = (pid: number): number => namesIn(`/proc/${pid}/fd`).length;
+
+/** Lists the mounts of a process in a folder. The network of a container, with its rules, is one of them. */
+export const mountsIn = (folder: string, pid: number): string[] =>
+  readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(folder));
