@@ -37,6 +37,8 @@ export function reasonWithout(name: EngineName): string | undefined {
 /** An engine of the tests' own. Nothing of it is left when disposed of. */
 export interface TestEngine extends AsyncDisposable {
   name: EngineName;
+  /** The directory of its files. */
+  directory: string;
   socket: string;
   client: EngineClient;
   /** Stops the engine, as an upgrade of it does. Its containers may continue. */
@@ -78,6 +80,7 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
   await start();
   return {
     name,
+    directory,
     socket,
     client,
     start,

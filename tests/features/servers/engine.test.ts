@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
 import { chmod, chown, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -6,6 +7,7 @@ import { EngineNetworks } from '../../../src/features/servers/runtimes/engine/en
 import type { EngineRuntimeOptions } from '../../../src/features/servers/runtimes/engine/engine-runtime.ts';
 import type { StartOrder } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServerPort } from '../../../src/features/servers/tables.ts';
+import { forEachAtOnce } from '../../../src/platform/pacing.ts';
 import { IMAGE_USER, makeImage, packImage } from '../../support/containers.ts';
 import { openExternalDatabase } from '../../support/database.ts';
 import {
@@ -22,7 +24,9 @@ import { makeGame, uploadBuild } from '../../support/game.ts';
 import { expectDocumented } from '../../support/isolation/documented.ts';
 import { LEVELS } from '../../support/isolation/levels.ts';
 import { probe } from '../../support/isolation/probing.ts';
+import { countDescriptors, countZombies, groupsOf, mountsIn } from '../../support/leftovers.ts';
 import { IS_LONG } from '../../support/length.ts';
+import { findProcessesOf } from '../../support/processes.ts';
 import { makeHome } from '../../support/program.ts';
 import { describeRuntime } from '../../support/runtime-suite.ts';
 import { openTestRuntime, type TestRuntime } from '../../support/runtimes.ts';
@@ -30,6 +34,14 @@ import { endOf, serversOf } from '../../support/servers.ts';
 import { findFreePort, openTestService } from '../../support/service.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
 import { waitFor } from '../../support/wait.ts';
+
+/** Containers that start and end in a row, and how many of them at one time. */
+const STARTS = 100;
+const STARTS_AT_ONCE = 4;
+/** Connections to the engine that stay open for the next call. */
+const DESCRIPTORS_MAX = 8;
+/** Other programs of the machine may have some at any time. */
+const ZOMBIES_OF_OTHERS_MAX = 8;
 
 // Two engines and the suite of runtimes on each take minutes, so only the long run tries them.
 for (const name of ENGINES) {
@@ -339,6 +351,51 @@ for (const name of ENGINES) {
         expect(await imagesOf()).toHaveLength(0);
       });
     });
+
+    test(`${STARTS} containers that start and end leave nothing`, async () => {
+      const listLinks = () => readdirSync('/sys/class/net');
+      const countRules = async () => (await Bun.$`iptables-save`.quiet().text()).split('\n').length;
+      const build = await makeImage(opened.directory, 'sleep 600 & [ "$MODE" = crash ] && exit 3; exec sleep 600');
+      const ids = new Set<string>();
+      const runOne = async (index: number) => {
+        const page: ServerPort = {
+          protocol: 'tcp',
+          routing: 'host',
+          internal_port: 80,
+          public_port: findFreePort(),
+        };
+        const environment = { MODE: index % 3 === 0 ? 'crash' : 'play' };
+        const server = await opened.run('', { build, ports: { page }, environment });
+        ids.add(server.server_id);
+        // Some end by themselves, some are stopped, some are killed.
+        if (index % 3 === 1) await opened.stop(server);
+        if (index % 3 < 2) await opened.endOf(server);
+        await opened.remove(server);
+      };
+      // The first containers make the network, and open descriptors that stay open.
+      const lasting = await opened.run('exec sleep 600');
+      for (let index = 0; index < 3; index += 1) await runOne(index);
+      const links = listLinks();
+      const rules = await countRules();
+      const mounts = mountsIn(engine.directory, process.pid);
+      const descriptors = countDescriptors(process.pid);
+      const zombies = countZombies();
+
+      const indexes = Array.from({ length: STARTS }, (_, index) => index);
+      await forEachAtOnce(indexes, STARTS_AT_ONCE, runOne);
+
+      expect(await opened.runtime.list()).toEqual([{ server_id: lasting.server_id, identity: undefined }]);
+      const left = (await leftIn(engine)).filter((one) => [...ids].some((id) => one.includes(id)));
+      expect(left).toEqual([]);
+      expect([...ids].flatMap(findProcessesOf)).toEqual([]);
+      await waitFor(() => listLinks().every((link) => links.includes(link)), 'no network device to be left');
+      await waitFor(async () => (await countRules()) <= rules, 'no rule of the firewall to be left');
+      await waitFor(() => mountsIn(engine.directory, process.pid).length <= mounts.length, 'no mount to be left');
+      await waitFor(() => groupsOf(ids).length === 0, 'no control group to be left');
+      await waitFor(() => countDescriptors(process.pid) <= descriptors + DESCRIPTORS_MAX, 'no descriptor to be left');
+      await waitFor(() => countZombies() <= zombies + ZOMBIES_OF_OTHERS_MAX, 'no zombie to be left');
+      await opened.remove(lasting);
+    }, 300_000);
 
     test('an archive with isolation container runs on the base image, in /server', async () => {
       const base = join(opened.directory, 'base.tar');
