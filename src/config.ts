@@ -65,8 +65,6 @@ export interface Config {
   database_pool: number;
   /** Maximum number of concurrent downloads and uploads. */
   transfers_max: number;
-  /** Maximum number of concurrent requests to game servers. */
-  gateway_requests_max: number;
   /** Undefined to store objects in the data directory. */
   s3: S3Settings | undefined;
   trusted_proxies: Network[];
@@ -82,15 +80,17 @@ export interface Config {
   demo: boolean;
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
-  /** How game servers learn the addresses of relayed clients; undefined if they do not. */
-  relay_proxy_protocol: 'v1' | 'v2' | undefined;
-  /** How long a stop waits for players at the gateway. */
-  drain_ms: number;
-  bytes_a_minute: { of_server: number; of_address: number };
+  gateway: {
+    /** Maximum number of concurrent requests to game servers. */
+    requests_max: number;
+    /** How game servers learn the addresses of relayed clients; undefined if they do not. */
+    proxy_protocol: 'v1' | 'v2' | undefined;
+    /** How long a stop waits for players at the gateway. */
+    drain_ms: number;
+    bytes_a_minute: { of_server: number; of_address: number };
+  };
   isolation: Settings['MUSTER_ISOLATION'];
   containers: { is_on: boolean; has_read_only_root: boolean; engine_url: string | undefined };
-  /** The file of the image on which archives run in containers. */
-  container_base_file: string | undefined;
   /** Undefined if this machine runs game servers itself. */
   kubernetes: KubernetesConfig | undefined;
   sites_domain: string;
@@ -121,7 +121,7 @@ export interface Config {
     receipts_per_second_max: number;
   };
   request_timeout_ms: number;
-  verification_timeout_ms: number;
+  verification: { verification_timeout_ms: number };
   outbound_allow: string[];
   ip_database_file: string | undefined;
   /** 0 keeps the history for ever. */
@@ -130,6 +130,8 @@ export interface Config {
   builds: {
     /** 0 keeps unpacked builds until the disk is short of space. */
     unpacked_days: number;
+    /** The file of the image on which archives run in containers. */
+    container_base_file: string | undefined;
   };
   /** Keys for captchas of versions that have no keys of their own. */
   shared_captcha_keys: SharedCaptchaKeys;
@@ -198,7 +200,6 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     database_url: settings.DATABASE_URL,
     database_pool: settings.MUSTER_DATABASE_POOL,
     transfers_max: transfersMaxOf(environment, { is_s3: s3 !== undefined }),
-    gateway_requests_max: gatewayRequestsMaxOf(environment),
     s3,
     trusted_proxies,
     proxy_secret: settings.MUSTER_PROXY_SECRET,
@@ -215,11 +216,14 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       coordinates: parseCoordinates(settings.MUSTER_DATACENTER_COORDINATES),
     },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
-    relay_proxy_protocol: proxyProtocolOf(settings),
-    drain_ms: settings.MUSTER_GATEWAY_DRAIN_MS,
-    bytes_a_minute: {
-      of_server: settings.MUSTER_GATEWAY_SERVER_MINUTE_MIB * MIB,
-      of_address: settings.MUSTER_GATEWAY_ADDRESS_MINUTE_MIB * MIB,
+    gateway: {
+      requests_max: gatewayRequestsMaxOf(environment),
+      proxy_protocol: proxyProtocolOf(settings),
+      drain_ms: settings.MUSTER_GATEWAY_DRAIN_MS,
+      bytes_a_minute: {
+        of_server: settings.MUSTER_GATEWAY_SERVER_MINUTE_MIB * MIB,
+        of_address: settings.MUSTER_GATEWAY_ADDRESS_MINUTE_MIB * MIB,
+      },
     },
     isolation: settings.MUSTER_ISOLATION,
     containers: {
@@ -227,7 +231,6 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       has_read_only_root: settings.MUSTER_CONTAINERS_READ_ONLY === 'on',
       engine_url: settings.MUSTER_CONTAINER_ENGINE,
     },
-    container_base_file: settings.MUSTER_CONTAINER_BASE,
     kubernetes: readKubernetes(settings),
     sites_domain,
     servers_domain,
@@ -260,12 +263,15 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       receipts_per_second_max: settings.MUSTER_RECEIPTS_PER_SECOND_MAX,
     },
     request_timeout_ms: settings.MUSTER_REQUEST_TIMEOUT_MS,
-    verification_timeout_ms: settings.MUSTER_VERIFICATION_TIMEOUT_MS,
+    verification: { verification_timeout_ms: settings.MUSTER_VERIFICATION_TIMEOUT_MS },
     outbound_allow: parseOutboundAllow(settings.MUSTER_OUTBOUND_ALLOW),
     ip_database_file: settings.MUSTER_IP_DATABASE,
     history_days: settings.MUSTER_HISTORY_DAYS,
     audit_days: settings.MUSTER_AUDIT_DAYS,
-    builds: { unpacked_days: settings.MUSTER_UNPACKED_DAYS },
+    builds: {
+      unpacked_days: settings.MUSTER_UNPACKED_DAYS,
+      container_base_file: settings.MUSTER_CONTAINER_BASE,
+    },
     shared_captcha_keys: {
       ...readCaptchaKeys('hcaptcha', settings.MUSTER_HCAPTCHA_SITE_KEY, settings.MUSTER_HCAPTCHA_SECRET_KEY),
       ...readCaptchaKeys('turnstile', settings.MUSTER_TURNSTILE_SITE_KEY, settings.MUSTER_TURNSTILE_SECRET_KEY),

@@ -2,7 +2,6 @@ import { openBase } from './base.ts';
 import { openFeatures } from './composition.ts';
 import type { Config } from './config.ts';
 import type { BootstrapResult } from './features/bootstrap/bootstrap.ts';
-import { evictFromPort } from './features/servers/eviction.ts';
 import { openFront } from './front.ts';
 import { type Machine, openMachine } from './machine.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
@@ -127,7 +126,7 @@ async function openAll(
   const answering: Answering = {
     fetch: front.fetch,
     websocket: front.websocket,
-    evict: (port) => evictFromPort({ events, runtime, records: { database, clock, node } }, port),
+    evict: composed.evict,
   };
   await machine.answerBy(answering);
   let public_ports: AsyncDisposable | undefined;

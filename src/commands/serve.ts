@@ -42,7 +42,7 @@ export async function serve(): Promise<number> {
     );
     await stopServers(service).catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
   }
-  const within_ms = STOP_WITHIN_MS + config.drain_ms;
+  const within_ms = STOP_WITHIN_MS + config.gateway.drain_ms;
   const is_closed = await closeInTime(service, within_ms);
   if (!is_closed) events.emit({ event: 'service_stopped_late', after_ms: within_ms });
   await log.flush();

@@ -1,9 +1,11 @@
 import { after } from '../../platform/clock.ts';
+import type { DataDirectory } from '../../platform/data-directory.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Feature } from '../../platform/feature.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { SignedLinks } from '../../platform/objects/links.ts';
+import { openBaseImage } from './base-image.ts';
 import { type Builds, type BuildsDependencies, createBuilds } from './builds.ts';
 import { type BuildFiles, createBuildFiles } from './files.ts';
 import { buildFileRoutes, buildRoutes } from './routes.ts';
@@ -13,19 +15,26 @@ const DAY_MS = 24 * 3_600_000;
 /** For builds that are kept until the disk is short of space. */
 const LONG_AGO = new Date(0);
 
-interface Dependencies extends BuildsDependencies {
+interface Dependencies extends Omit<BuildsDependencies, 'directory' | 'base_image'> {
   events: Events;
+  data: Pick<DataDirectory, 'folder'>;
   links: SignedLinks;
   transfers: Transfers;
   /** Days that the files of an unused build stay on this machine. 0 keeps them until the disk is short of space. */
   unpacked_days: number;
+  /** The file of the image on which archives run in containers; undefined if they do not. */
+  container_base_file: string | undefined;
   /** Returns the ids of the builds that servers of this machine use, among them all servers that are starting. */
   buildsInUse(): Promise<Set<string>>;
 }
 
-/** Opens builds: uploaded game servers. */
-export function openBuilds(dependencies: Dependencies): Feature<Builds & BuildFiles> {
-  const builds = createBuilds(dependencies);
+/** Opens builds: uploaded game servers. Throws StartError for a base image that cannot be used. */
+export async function openBuilds(dependencies: Dependencies): Promise<Feature<Builds & BuildFiles>> {
+  const { data, available, container_base_file: file } = dependencies;
+  const directory = data.folder('builds');
+  const has_base_image = file !== undefined && available.kinds.includes('oci_bundle');
+  const base_image = has_base_image ? await openBaseImage({ file, directory }) : undefined;
+  const builds = createBuilds({ ...dependencies, directory, base_image });
   const files = createBuildFiles({ ...dependencies, builds });
   return {
     api: { ...builds, ...files },

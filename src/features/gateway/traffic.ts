@@ -14,7 +14,7 @@ export interface ByteLimits {
   of_address: number;
 }
 
-interface TrafficOptions {
+export interface TrafficOptions {
   limits: { is_on: boolean; scale: number };
   bytes_a_minute: ByteLimits;
 }

@@ -1,15 +1,17 @@
 import type { Feature } from '../../platform/feature.ts';
 import { startForgetting } from '../../platform/loop.ts';
+import { loadKey } from '../../platform/tokens/keys.ts';
 import { createIdentities, type Identities, type IdentitiesDependencies } from './identities.ts';
 import { type IdentityRoutesDependencies, identityRoutes } from './routes.ts';
 import { sessionRoutes } from './session-routes.ts';
 
-type Dependencies = IdentitiesDependencies & Omit<IdentityRoutesDependencies, 'identities'>;
+type Dependencies = Omit<IdentitiesDependencies, 'refresh_key'> & Omit<IdentityRoutesDependencies, 'identities'>;
 
 /** Opens identities: people and guests of games, with their profiles and sessions. */
-export function openIdentities(dependencies: Dependencies): Feature<Identities> {
-  const { events } = dependencies;
-  const identities = createIdentities(dependencies);
+export async function openIdentities(dependencies: Dependencies): Promise<Feature<Identities>> {
+  const { database, clock, events } = dependencies;
+  const refresh_key = await loadKey(database.queries, clock, 'refresh');
+  const identities = createIdentities({ ...dependencies, refresh_key });
   return {
     api: identities,
     routes: [...sessionRoutes(identities, dependencies), ...identityRoutes({ ...dependencies, identities })],

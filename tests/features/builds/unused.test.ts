@@ -246,13 +246,14 @@ describe('unused builds: on a disk without space', () => {
     const { clock } = muster;
     const events: ServiceEvent[] = [];
     let asked = 0;
-    const feature = openBuilds({
+    const feature = await openBuilds({
       database,
       clock,
       uploads,
-      directory,
+      data: { folder: () => directory },
       available: { kinds: [] },
       unpacked_days: 0,
+      container_base_file: undefined,
       links: createSignedLinks(KEY, clock, muster.config.public_url),
       transfers: createTransfers({ transfers_max: 1, s3: undefined, limits: { is_on: true, scale: 1 } }),
       events: { emit: (event) => void events.push(event) },

@@ -41,7 +41,7 @@ describe('the service, for its operator', () => {
     expect(used.get('requests')?.used).toBeGreaterThanOrEqual(1);
     expect(used.get('sockets')).toEqual({ name: 'sockets', used: 0, max: muster.config.sockets.sockets_max } as never);
     expect(used.get('servers')?.max).toBe(muster.config.servers.servers_max);
-    expect(used.get('gateway_requests')?.max).toBe(muster.config.gateway_requests_max);
+    expect(used.get('gateway_requests')?.max).toBe(muster.config.gateway.requests_max);
     const descriptors = used.get('file_descriptors');
     expect(descriptors?.used).toBeWithin(10, descriptors?.max ?? 0);
   });
