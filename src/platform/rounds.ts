@@ -13,11 +13,59 @@ export function sizeOfRound(waiting: number, last: number, round_max: number): n
   return Math.min(round_max, Math.max(SMALL_ROUND, Math.ceil((waiting + last) / 2)));
 }
 
-interface RoundsOptions<Item, Result> {
+interface RoundQueueOptions<Item> {
   /** Maximum number of items in a round. */
   round_max: number;
   /** Maximum number of items that wait for a round. */
   waiting_max: number;
+  /** Processes a round. It answers all items itself, also when it fails, so it never rejects. */
+  work(round: Item[]): Promise<void>;
+}
+
+/**
+ * Items that are processed together, in one round at a time. An item that comes during a round waits for the next one, or
+ * for a later one if many wait. There is no timer, so a single item is processed at once.
+ */
+export class RoundQueue<Item> {
+  readonly #options: RoundQueueOptions<Item>;
+  readonly #run = coalesceRuns(() => this.#runAll());
+  #waiting: Item[] = [];
+
+  constructor(options: RoundQueueOptions<Item>) {
+    this.#options = options;
+  }
+
+  /** Adds an item. Throws DATABASE_BUSY if too many wait. */
+  add(item: Item): void {
+    if (this.#waiting.length >= this.#options.waiting_max) throw new ServiceError('DATABASE_BUSY', {});
+    this.#waiting.push(item);
+    // Never rejects, because no round does.
+    void this.#run();
+  }
+
+  /** Puts items of an earlier round in front of all that wait. */
+  addFirst(items: Item[]): void {
+    this.#waiting = [...items, ...this.#waiting];
+    void this.#run();
+  }
+
+  /** Removes items that wait, for example because they were answered. */
+  remove(items: readonly Item[]): void {
+    this.#waiting = this.#waiting.filter((one) => !items.includes(one));
+  }
+
+  async #runAll(): Promise<void> {
+    const { round_max, work } = this.#options;
+    let last = 0;
+    while (this.#waiting.length > 0) {
+      const round = this.#waiting.splice(0, sizeOfRound(this.#waiting.length, last, round_max));
+      last = round.length;
+      await work(round);
+    }
+  }
+}
+
+interface RoundsOptions<Item, Result> extends Omit<RoundQueueOptions<Item>, 'work'> {
   /** Processes all items at once. Returns a result for each, in their order. */
   work(items: Item[]): Promise<Result[]>;
 }
@@ -28,35 +76,23 @@ interface Waiting<Item, Result> {
   reject(error: unknown): void;
 }
 
-/**
- * Returns a function that processes an item together with others, in one round at a time. An item that comes during a
- * round waits for the next one, or for a later one if many wait. There is no timer, so a single item is processed at once.
- * Throws DATABASE_BUSY if too many wait.
- */
-export function createRounds<Item, Result>({ round_max, waiting_max, work }: RoundsOptions<Item, Result>) {
-  let waiting: Waiting<Item, Result>[] = [];
-
-  const run = coalesceRuns(async () => {
-    let last = 0;
-    while (waiting.length > 0) {
-      const round = waiting.slice(0, sizeOfRound(waiting.length, last, round_max));
-      waiting = waiting.slice(round.length);
-      last = round.length;
+/** Returns a function that processes an item in a round with others. Throws DATABASE_BUSY if too many wait. */
+export function createRounds<Item, Result>({ work, ...limits }: RoundsOptions<Item, Result>) {
+  const queue = new RoundQueue<Waiting<Item, Result>>({
+    ...limits,
+    async work(round) {
       try {
         const results = await work(round.map(({ item }) => item));
         for (const [index, { resolve }] of round.entries()) resolve(results[index] as Result);
       } catch (error) {
         for (const { reject } of round) reject(error);
       }
-    }
+    },
   });
 
   return async (item: Item): Promise<Result> => {
-    if (waiting.length >= waiting_max) throw new ServiceError('DATABASE_BUSY', {});
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    waiting.push({ item, resolve, reject });
-    // Never fails: a failure rejects the promises of its round.
-    void run();
+    queue.add({ item, resolve, reject });
     return await promise;
   };
 }

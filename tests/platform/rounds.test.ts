@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { setImmediate } from 'node:timers/promises';
-import { createRounds, sizeOfRound } from '../../src/platform/rounds.ts';
+import { createRounds, RoundQueue, sizeOfRound } from '../../src/platform/rounds.ts';
 
 const DEFAULTS = { round_max: 512, waiting_max: 1_000 };
 
@@ -62,6 +62,30 @@ describe('a round', () => {
     expect(settled.length).toBeGreaterThan(10);
     for (const size of settled) expect(size).toBe(CALLERS / 2);
   });
+});
+
+test('a queue of rounds processes items that are put first before all that wait, and none that were removed', async () => {
+  const rounds: number[][] = [];
+  const done = Promise.withResolvers<void>();
+  const queue = new RoundQueue<number>({
+    ...DEFAULTS,
+    round_max: 2,
+    async work(round) {
+      rounds.push(round);
+      await setImmediate();
+      if (rounds.length === 1) {
+        queue.addFirst([10, 11, 12]);
+        queue.remove([3, 11]);
+      }
+      if (round.includes(4)) done.resolve();
+    },
+  });
+  for (const item of [1, 2, 3, 4]) queue.add(item);
+  await done.promise;
+  expect(rounds).toEqual([[1], [10, 12], [2, 4]]);
+  queue.addFirst([5]);
+  await setImmediate();
+  expect(rounds.at(-1)).toEqual([5]);
 });
 
 describe('the size of a round', () => {

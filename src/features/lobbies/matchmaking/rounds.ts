@@ -1,8 +1,7 @@
 import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
-import { sizeOfRound } from '../../../platform/rounds.ts';
-import { coalesceRuns } from '../../../platform/runs.ts';
+import { RoundQueue } from '../../../platform/rounds.ts';
 import { overLimit, toRefusal } from '../refusals.ts';
 import type { CreateLobbies, LobbyOutcome } from './create-lobbies.ts';
 import type { LobbyCache } from './lobby-cache.ts';
@@ -58,18 +57,15 @@ export type Rounds = ReturnType<typeof createSeatRounds>;
  */
 export function createSeatRounds({ database, clock, cache, createLobbies, seat_timeout_ms }: RoundsDependencies) {
   const connection = database.openDedicatedConnection();
-  let waiting: PendingRequest[] = [];
   let loading_count = 0;
 
-  const run = coalesceRuns(async () => {
-    let last = 0;
-    while (waiting.length > 0) {
-      const round = waiting.slice(0, sizeOfRound(waiting.length, last, ROUND_MAX));
-      waiting = waiting.slice(round.length);
-      last = round.length;
+  const queue = new RoundQueue<PendingRequest>({
+    round_max: ROUND_MAX,
+    waiting_max: WAITING_MAX,
+    async work(round) {
       const loaded = setAsideUnloaded(round);
       if (loaded.length > 0) await decide(loaded).catch((error: unknown) => giveUp(loaded, error));
-    }
+    },
   });
 
   /**
@@ -93,8 +89,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     try {
       if (loading_count > WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       await cache.load(namespace_id);
-      waiting = [...pending, ...waiting];
-      void run();
+      queue.addFirst(pending);
     } catch (error) {
       for (const { reject } of pending) reject(error);
     } finally {
@@ -247,12 +242,12 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       cache.forget(request.namespace_id);
       reject(new ServiceError('DATABASE_BUSY', {}));
     }
-    waiting = [...lost.filter(({ attempts }) => attempts < ATTEMPTS_MAX), ...waiting];
+    queue.addFirst(lost.filter(({ attempts }) => attempts < ATTEMPTS_MAX));
   }
 
   /** Rejects a round whose commit failed, and forgets the cache's entries, in which the planned seats are counted. */
   function giveUp(round: PendingRequest[], error: unknown): void {
-    waiting = waiting.filter((one) => !round.includes(one));
+    queue.remove(round);
     for (const { request, reject } of round) {
       cache.forget(request.namespace_id);
       reject(error);
@@ -262,9 +257,8 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   return {
     /** Returns a seat for the request. Throws the error of a refused request. */
     seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
-      if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
-      waiting.push({
+      queue.add({
         request,
         draft,
         attempts: 0,
@@ -273,8 +267,6 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
         resolve,
         reject,
       });
-      // Never rejects: each request is answered by its own promise.
-      void run();
       return promise;
     },
   };
