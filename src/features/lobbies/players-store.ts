@@ -51,12 +51,18 @@ export async function selectKicked(queries: Queries, player_ids: string[]): Prom
 /** A player who has come to a lobby. */
 export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 
-const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>(
-  (value) => sql`
+const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>((value) => {
+  // The first is one condition, so that the planner does not scan the index of all seated players.
+  const may_connect = sql`
+    coalesce(connect_ts, remove_ts) is null
+      and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)`;
+  return sql`
+    -- A player who may not connect bumps nothing, so it wakes no watcher.
     with arrivals as (
       select distinct player_id, lobby_id, namespace_id
       from unnest(${value('player_ids')}::uuid[], ${value('lobby_ids')}::uuid[]) as arrival (player_id, lobby_id)
       join ${players} using (player_id, lobby_id)
+      where ${may_connect}
     ),
     ${bumpMany(
       sql`
@@ -67,13 +73,11 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
       'bumped',
     )}
     update ${players} set connect_ts = ${value('now')}::timestamptz from arrivals
-    where ${players.player_id} = arrivals.player_id
-      -- One condition, so that the planner does not scan the index of all seated players.
-      and coalesce(connect_ts, remove_ts) is null and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)
+    where ${players.player_id} = arrivals.player_id and ${may_connect}
       -- The count makes the versions the first rows that are locked, here as everywhere.
       and (select count(*) from bumped) > 0
-    returning ${players.player_id}, ${players.lobby_id}`,
-);
+    returning ${players.player_id}, ${players.lobby_id}`;
+});
 
 /**
  * Records that players have connected: each once, to the right lobby, in time, and while it has its seat (I-M3).

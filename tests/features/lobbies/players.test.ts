@@ -123,6 +123,22 @@ describe('a player', () => {
     expect(await versions()).toEqual(before);
   });
 
+  test('who may not connect wakes no watcher', async () => {
+    const [connected, gone] = [
+      await seatOf(join(muster, game, host.lobby_id)),
+      await seatOf(join(muster, game, host.lobby_id)),
+    ];
+    await host.connected(connected.player_token);
+    await host.disconnected(gone.player_token);
+    const names = [topics.playersOf(game.namespace_id), topics.seats(host.lobby_id)];
+    const versions = () => readVersions(muster.database.queries, names);
+    const before = await versions();
+    expect(outcomeOf(await host.connected(connected.player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
+    expect(outcomeOf(await host.connected(gone.player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+    expect(await versions()).toEqual(before);
+    await host.disconnected(connected.player_token);
+  });
+
   test('frees one seat, also when many players of several games leave at the same time', async () => {
     const other = await makeControlledGame(muster, { game_modes: { default: { max_players: 40 } } });
     const seats = await Promise.all(Array.from({ length: 40 }, () => seatOf(find(muster, other))));

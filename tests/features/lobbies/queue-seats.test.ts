@@ -247,3 +247,24 @@ test('countLobby: the earlier of two waiting finds creates its lobby first, wher
   expect(await count(earlier)).toBeGreaterThan(0);
   expect(await count(later)).toBeGreaterThan(0);
 });
+
+test('countLobby: a lobby that is refused notifies no watcher, and leaves no topic of its own', async () => {
+  const { game, ...lobby } = await makeLobby(1);
+  await lobby.wait(1, { region: 'far' });
+  const ticket = await lobby.wait();
+  const { namespace_id, version_id } = game;
+  const refused_id = crypto.randomUUID();
+  const place = { game_mode: 'default', region: 'local', tags: {}, max_players_normal: 4, max_players_party: 4 };
+  const refused = { lobby_id: refused_id, namespace_id, version_id, ...place };
+  const player = { player_id: Bun.randomUUIDv7(), address: '', client: '', players_max: 4, party: 0 };
+  const watched = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id), topics.lobby(refused_id)];
+  const versions = () => readVersions(database.queries, watched);
+  const before = await versions();
+  for (const one of [ticket, null]) {
+    const count = database.transact((tx) => countLobby(tx, refused, [{ ...player, ticket: one }], 8));
+    expect((await count).changed).toBeUndefined();
+  }
+  expect(await versions()).toEqual(before);
+  const left = await database.queries.execute(sql`select 1 from topics where topic = ${topics.lobby(refused_id)}`);
+  expect(left).toHaveLength(0);
+});

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Tx } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
+import { lockTopics } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
 import { touchLobby } from '../store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
@@ -60,8 +61,9 @@ async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): P
 
 /**
  * Counts one more lobby of a namespace and those of its first players who are within their client's limit, and announces it.
- * Counts nothing if the creator, who is the first of them, is over its limit, if the namespace has as many lobbies as it
- * may, or if an earlier find waits for the lobby (I-M12). Returns the version of the namespace's list for the new lobby.
+ * Counts and announces nothing if the creator, who is the first of them, is over its limit, if the namespace has as many
+ * lobbies as it may, or if an earlier find waits for the lobby (I-M12). Returns the version of the namespace's list for the
+ * new lobby.
  */
 export async function countLobby(
   tx: Tx,
@@ -72,7 +74,9 @@ export async function countLobby(
   const { namespace_id } = lobby;
   const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));
   const has_queued = claims.some(({ ticket }) => ticket !== null);
-  const changed = await touchLobby(tx, lobby, has_queued ? [topics.queueOf(namespace_id)] : []);
+  const queue = has_queued ? [topics.queueOf(namespace_id)] : [];
+  // Locked first, here as everywhere, and bumped only for a lobby that is counted.
+  await lockTopics(tx, [topics.lobbiesOf(namespace_id), ...queue]);
   const created = {
     namespace_id: sql`${namespace_id}::uuid`,
     version_id: sql`${lobby.version_id}::uuid`,
@@ -133,7 +137,8 @@ export async function countLobby(
         where players_after > players_max group by party order by party
       ) as over_limit
     ) as over_limit`);
-  return { changed: row?.is_counted ? changed : undefined, over_limit: row?.over_limit ?? [] };
+  const changed = row?.is_counted ? await touchLobby(tx, lobby, queue) : undefined;
+  return { changed, over_limit: row?.over_limit ?? [] };
 }
 
 /**
