@@ -137,7 +137,8 @@ export const players = pgTable(
     remove_ts: moment(),
     remove_reason: text({ enum: REMOVE_REASONS }),
   },
-  // A connect changes no indexed column, so the row stays on its page and needs no new index entry.
+  // A connect changes no indexed column, so the row stays on its page and needs no new index entry. Half of each page is
+  // left free for that (the fillfactor, which only a migration can set).
   //
   // A prepared statement may keep a plan from a moment at which no player was seated. Such a plan reads the whole of
   // any index whose condition the statement meets, so only statements with an index's columns meet its condition.

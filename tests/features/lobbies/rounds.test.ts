@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+import { setConnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectLobby, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
 import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';
@@ -132,24 +133,44 @@ describe('the changed lobbies of a namespace', () => {
 
   test('by new seats need index entries only for the first change of a step', async () => {
     const rounds = 8 * CHANGED_STEP;
-    const count = async (tx: Tx) => {
-      const [counts] = await tx.execute<{ noted: number; updated: number }>(sql`
-        select n_tup_upd::int - n_tup_hot_upd::int as noted, n_tup_upd::int as updated
-        from pg_stat_xact_user_tables where relname = 'lobbies'`);
-      return counts ?? { noted: 0, updated: 0 };
-    };
     const counted = await tryOut(async (tx) => {
       await tx.execute(sql`update lobbies set max_players_direct = 1000 where lobby_id = ${lobby.lobby_id}`);
-      const before = await count(tx);
-      for (let round = 0; round < rounds; round += 1) await takeSeats(tx, proposeSeats('join', 1, lobby), NOW());
-      const { noted, updated } = await count(tx);
-      return { noted: noted - before.noted, updated: updated - before.updated };
+      return await countUpdates(tx, 'lobbies', async () => {
+        for (let round = 0; round < rounds; round += 1) await takeSeats(tx, proposeSeats('join', 1, lobby), NOW());
+      });
     });
     expect(counted.updated).toBe(rounds);
     // Some more updates need entries because a page is full: old row versions stay until the transaction ends.
     expect(counted.noted).toBeLessThan(rounds / 4);
   });
 });
+
+test('setConnected: players connect without new index entries, because their pages have room', async () => {
+  const { namespace_id, ...game } = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
+  const { lobby_id } = await seatOf(find(muster, { ...game, namespace_id }));
+  const seats = proposeSeats('join', 900, { lobby_id, namespace_id });
+  const counted = await tryOut(async (tx) => {
+    await tx.execute(sql`update lobbies set max_players_direct = 1000 where lobby_id = ${lobby_id}`);
+    await takeSeats(tx, seats, NOW());
+    return await countUpdates(tx, 'players', () => setConnected(tx, seats, muster.clock.now()));
+  });
+  expect(counted.updated).toBe(seats.length);
+  expect(counted.noted).toBeLessThan(seats.length / 20);
+});
+
+/** Returns how many rows of a table some work updates, and how many of these updates wrote index entries. */
+async function countUpdates(tx: Tx, table: string, work: () => Promise<unknown>) {
+  const count = async () => {
+    const [counts] = await tx.execute<{ noted: number; updated: number }>(sql`
+      select n_tup_upd::int - n_tup_hot_upd::int as noted, n_tup_upd::int as updated
+      from pg_stat_xact_user_tables where relname = ${table}`);
+    return counts ?? { noted: 0, updated: 0 };
+  };
+  const before = await count();
+  await work();
+  const { noted, updated } = await count();
+  return { noted: noted - before.noted, updated: updated - before.updated };
+}
 
 class RolledBack extends Error {}
 
