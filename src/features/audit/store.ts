@@ -1,5 +1,6 @@
-import { and, asc, desc, eq, inArray, lt } from 'drizzle-orm';
+import { and, desc, eq, lt } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { type AuditEntryRow, auditEntries } from './tables.ts';
 
 export const PAGE = 64;
@@ -51,15 +52,5 @@ export async function selectEntries(queries: Queries, filter: EntryFilter): Prom
 
 /** Deletes a batch of entries that were created before a moment. Returns how many; more may remain. */
 export async function deleteEntriesBefore(queries: Queries, moment: Date): Promise<number> {
-  const old = queries
-    .select({ entry_id: auditEntries.entry_id })
-    .from(auditEntries)
-    .where(lt(auditEntries.create_ts, moment))
-    .orderBy(asc(auditEntries.create_ts))
-    .limit(DELETED_AT_ONCE_MAX);
-  const deleted = await queries
-    .delete(auditEntries)
-    .where(inArray(auditEntries.entry_id, old))
-    .returning({ entry_id: auditEntries.entry_id });
-  return deleted.length;
+  return await deleteOldRows(queries, auditEntries.create_ts, { before: moment, limit: DELETED_AT_ONCE_MAX });
 }

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
+import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { captchaWindows, usedCaptchas } from './tables.ts';
 
 const DELETED_AT_ONCE_MAX = 5_000;
@@ -58,15 +59,8 @@ export async function releaseCaptcha(queries: Queries, captcha_id: string): Prom
 
 /** Deletes a batch of windows and captchas that expired before a moment. Returns how many; more may remain. */
 export async function deleteExpired(queries: Queries, before: Date): Promise<number> {
-  const windows = await queries.execute(sql`
-    delete from ${captchaWindows} where (namespace_id, connection) in (
-      select namespace_id, connection from ${captchaWindows}
-      where expire_ts < ${timestamptz(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
-    ) and expire_ts < ${timestamptz(before)} returning 1`);
-  const captchas = await queries.execute(sql`
-    delete from ${usedCaptchas} where captcha_id in (
-      select captcha_id from ${usedCaptchas}
-      where expire_ts < ${timestamptz(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
-    ) returning 1`);
-  return windows.length + captchas.length;
+  const old = { before, limit: DELETED_AT_ONCE_MAX };
+  const windows = await deleteOldRows(queries, captchaWindows.expire_ts, old);
+  const captchas = await deleteOldRows(queries, usedCaptchas.expire_ts, old);
+  return windows + captchas;
 }

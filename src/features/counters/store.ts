@@ -1,5 +1,6 @@
 import { and, asc, eq, gte, lt, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
+import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type CounterRow, type HourCounterRow, hourCounters, type MinuteCounterRow, minuteCounters } from './tables.ts';
@@ -105,12 +106,5 @@ export async function upsertHours(tx: Tx, rows: HourCounterRow[]): Promise<void>
 
 /** Deletes a batch of hours before a moment. Returns how many; more may remain. */
 export async function deleteHoursBefore(tx: Tx, moment: Date): Promise<number> {
-  const old = sql`array(
-    select ctid from ${hourCounters} where ${lt(hourCounters.start_ts, moment)} order by start_ts limit ${ROWS_AT_ONCE_MAX}
-  )`;
-  const deleted = await tx
-    .delete(hourCounters)
-    .where(sql`ctid = any(${old})`)
-    .returning({ start_ts: hourCounters.start_ts });
-  return deleted.length;
+  return await deleteOldRows(tx, hourCounters.start_ts, { before: moment, limit: ROWS_AT_ONCE_MAX });
 }

@@ -1,5 +1,6 @@
-import { and, asc, eq, gt, inArray, lt } from 'drizzle-orm';
+import { and, eq, gt } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { type HubSecretRow, hubSecrets } from './tables.ts';
 
 const EXPIRED_AT_ONCE = 1_000;
@@ -38,11 +39,5 @@ export async function deleteSession(queries: Queries, secret_hash: string): Prom
 
 /** Deletes a batch of expired links and sessions. */
 export async function deleteExpired(queries: Queries, now: Date): Promise<void> {
-  const expired = queries
-    .select({ secret_hash: hubSecrets.secret_hash })
-    .from(hubSecrets)
-    .where(lt(hubSecrets.expire_ts, now))
-    .orderBy(asc(hubSecrets.expire_ts))
-    .limit(EXPIRED_AT_ONCE);
-  await queries.delete(hubSecrets).where(inArray(hubSecrets.secret_hash, expired));
+  await deleteOldRows(queries, hubSecrets.expire_ts, { before: now, limit: EXPIRED_AT_ONCE });
 }

@@ -1,6 +1,7 @@
-import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
+import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { deleteTopics, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type IdentityRow, identities, type RefreshTokenRow, refreshTokens } from './tables.ts';
@@ -105,17 +106,7 @@ export async function revokeRefreshTokensOf(tx: Tx, identity_id: string, now: Da
 
 /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
 export async function deleteExpiredRefreshTokens(queries: Queries, now: Date): Promise<number> {
-  const expired = queries
-    .select({ token_hash: refreshTokens.token_hash })
-    .from(refreshTokens)
-    .where(lt(refreshTokens.expire_ts, now))
-    .orderBy(asc(refreshTokens.expire_ts))
-    .limit(REFRESH_TOKENS_AT_ONCE);
-  const rows = await queries
-    .delete(refreshTokens)
-    .where(inArray(refreshTokens.token_hash, expired))
-    .returning({ token_hash: refreshTokens.token_hash });
-  return rows.length;
+  return await deleteOldRows(queries, refreshTokens.expire_ts, { before: now, limit: REFRESH_TOKENS_AT_ONCE });
 }
 
 /** Keeps an identity until a moment, or longer if that was decided earlier. Returns false if there is none. */

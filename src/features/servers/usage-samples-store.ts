@@ -1,6 +1,7 @@
-import { and, asc, eq, gte, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, gte, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
+import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { bump } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { minuteOf, serverSamples, servers, startOf, type UsageSample } from './tables.ts';
@@ -74,14 +75,8 @@ export async function selectSamples(queries: Queries, server_id: string, from_mi
 
 /** Deletes a batch of the hours that ended before a moment. Returns how many; more may remain. */
 export async function deleteSamplesBefore(queries: Queries, moment: Date): Promise<number> {
-  const { hour_start } = serverSamples;
   const oldest_kept = new Date(moment.getTime() - HOUR_MS);
-  const old = sql`array(
-    select ctid from ${serverSamples} where ${lt(hour_start, sql`${timestamptz(oldest_kept)}`)}
-    limit ${FORGOTTEN_AT_ONCE_MAX} for update skip locked
-  )`;
-  const rows = await queries.execute(sql`delete from ${serverSamples} where ctid = any(${old}) returning 1`);
-  return rows.length;
+  return await deleteOldRows(queries, serverSamples.hour_start, { before: oldest_kept, limit: FORGOTTEN_AT_ONCE_MAX });
 }
 
 function timesKib(kib: number | null | undefined): number | null {

@@ -1,5 +1,6 @@
-import { and, asc, count, desc, eq, gt, inArray, lt } from 'drizzle-orm';
+import { and, count, desc, eq, gt } from 'drizzle-orm';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
+import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { lockTopics, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type ShareRow, shares } from './tables.ts';
@@ -66,15 +67,5 @@ export async function deleteShare(
 
 /** Deletes a batch of shares that expired before a moment. Returns how many; more may remain. */
 export async function deleteSharesBefore(queries: Queries, moment: Date): Promise<number> {
-  const expired = queries
-    .select({ share_id: shares.share_id })
-    .from(shares)
-    .where(lt(shares.expire_ts, moment))
-    .orderBy(asc(shares.expire_ts))
-    .limit(DELETED_AT_ONCE_MAX);
-  const deleted = await queries
-    .delete(shares)
-    .where(inArray(shares.share_id, expired))
-    .returning({ share_id: shares.share_id });
-  return deleted.length;
+  return await deleteOldRows(queries, shares.expire_ts, { before: moment, limit: DELETED_AT_ONCE_MAX });
 }

@@ -1,6 +1,6 @@
 import { and, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm';
 import type { Queries } from '../../../platform/database/database.ts';
-import { timestamptz } from '../../../platform/database/moments.ts';
+import { deleteOldRows } from '../../../platform/database/old-rows.ts';
 import { bump } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
 import { receipts } from '../tables.ts';
@@ -77,9 +77,5 @@ export async function selectReceipts(
 
 /** Deletes a batch of receipts that were created before a moment. Returns how many; more may remain. */
 export async function deleteReceiptsBefore(queries: Queries, before: Date): Promise<number> {
-  const rows = await queries.execute(sql`
-    delete from ${receipts} where ray_id in (
-      select ray_id from ${receipts} where create_ts < ${timestamptz(before)} order by create_ts limit ${DELETED_AT_ONCE_MAX}
-    ) returning ray_id`);
-  return rows.length;
+  return await deleteOldRows(queries, receipts.create_ts, { before, limit: DELETED_AT_ONCE_MAX });
 }
