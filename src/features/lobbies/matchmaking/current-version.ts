@@ -22,7 +22,10 @@ export async function atCurrentVersion<Result>(
 ): Promise<{ namespace: NamespaceRow; result: Result }> {
   let row = namespace;
   for (let changes = 0; changes < VERSION_CHANGES_MAX; changes += 1) {
-    const decided = await toOutcome(decide(row));
+    const decided = await decide(row).then(
+      (result) => ({ result }),
+      (error: unknown) => ({ error }),
+    );
     const { version_id } = row;
     row = await requireNamespace(namespaces, row.namespace_id);
     if (row.version_id !== version_id) continue;
@@ -30,12 +33,4 @@ export async function atCurrentVersion<Result>(
     return { namespace: row, result: decided.result };
   }
   throw new ServiceError('DATABASE_BUSY', {});
-}
-
-async function toOutcome<Result>(work: Promise<Result>): Promise<{ result: Result } | { error: unknown }> {
-  try {
-    return { result: await work };
-  } catch (error) {
-    return { error };
-  }
 }
