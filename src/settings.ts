@@ -85,7 +85,7 @@ export const Settings = Type.Object({
       minimum: 1,
       maximum: PORT_MAX,
       description:
-        'Port that redirects to https, answers for game servers without TLS, and where the ACME authority proves hosts. Default: 80 with MUSTER_ACME_HOSTS, otherwise none.',
+        'Port that redirects to https, answers for game servers without TLS, and where the ACME authority proves hosts. Default: 80 if MUSTER_HTTPS_PORT is 443, and with MUSTER_ACME_HOSTS; otherwise none.',
     }),
   ),
   DATABASE_URL: Type.Optional(

@@ -35,7 +35,9 @@ export function readTlsSettings(settings: Settings): TlsSettings {
     );
   }
   const https_port = has_any ? (settings.MUSTER_HTTPS_PORT ?? HTTPS_DEFAULT) : undefined;
-  const http_port = has_any ? (settings.MUSTER_HTTP_PORT ?? (has_acme ? HTTP_DEFAULT : undefined)) : undefined;
+  const http_port = has_any
+    ? (settings.MUSTER_HTTP_PORT ?? defaultHttpPort(settings, { https_port, has_acme }))
+    : undefined;
   if (!has_any && settings.MUSTER_HTTP_PORT !== undefined) {
     throw new StartError(
       'MUSTER_HTTP_PORT redirects to https, but there is no certificate: set MUSTER_TLS_CERTIFICATE, MUSTER_ACME_HOSTS or MUSTER_TLS_LOCAL.',
@@ -60,6 +62,16 @@ export function readTlsSettings(settings: Settings): TlsSettings {
     http_port,
     public_url: host && `https://${host}${https_port === HTTPS_DEFAULT ? '' : `:${https_port}`}`,
   };
+}
+
+/** Returns the port for http that no setting names. Without 443 for https, 80 belongs to other programs too. */
+function defaultHttpPort(
+  { MUSTER_PORT: port }: Settings,
+  { https_port, has_acme }: { https_port: number | undefined; has_acme: boolean },
+): number | undefined {
+  // The authority asks at 80, whatever the port for https.
+  if (has_acme) return HTTP_DEFAULT;
+  return https_port === HTTPS_DEFAULT && port !== HTTP_DEFAULT ? HTTP_DEFAULT : undefined;
 }
 
 function readPairs(certificate_files: string | undefined, key_files: string | undefined) {

@@ -36,16 +36,22 @@ async function play(url: string, { hostname, ca }: { hostname: string; ca: strin
   return answer;
 }
 
-test.skipIf(WITHOUT !== undefined)(
-  'public ports: without any setting of a port, http is 80 and https is 443, with a certificate from an authority that asks at 80',
-  async () => {
+const WAYS = [
+  { certificates: 'files, and an authority that asks at 80', has_authority: true },
+  { certificates: 'files alone', has_authority: false },
+];
+
+test.skipIf(WITHOUT !== undefined).each(WAYS)(
+  'public ports: without any setting of a port, http is 80 and https is 443, with certificates of $certificates',
+  async ({ has_authority }) => {
     await using network = await openNetwork();
     const { address } = network;
-    await using pebble = await openPebble({ address: network.outer_address, host_address: address, http_port: 80 });
     await using opened = new AsyncDisposableStack();
+    const authority = { address: network.outer_address, host_address: address, http_port: 80 };
+    const pebble = has_authority ? opened.use(await openPebble(authority)) : undefined;
     const folder = await mkdtemp(join(tmpdir(), 'muster-public-ports-'));
     opened.defer(() => rm(folder, { recursive: true }));
-    const wildcard = await makeCertificate([`*.${GAMES}`]);
+    const wildcard = await makeCertificate(has_authority ? [`*.${GAMES}`] : [`*.${GAMES}`, PLAY]);
     const files = { MUSTER_TLS_CERTIFICATE: join(folder, 'games.crt'), MUSTER_TLS_KEY: join(folder, 'games.key') };
     await writeFile(files.MUSTER_TLS_CERTIFICATE, wildcard.certificate);
     await writeFile(files.MUSTER_TLS_KEY, wildcard.key);
@@ -63,16 +69,14 @@ test.skipIf(WITHOUT !== undefined)(
     const game = await makeControlledGame(first, { ports, source });
     await first.stop('SIGTERM');
 
-    const acme = {
-      MUSTER_ACME_HOSTS: PLAY,
-      MUSTER_ACME_DIRECTORY: pebble.directory,
-      MUSTER_ACME_CA: pebble.ca_file,
-    };
-    const program = await home.start({ settings: { ...files, ...acme } });
-    const root = await pebble.readRoot();
+    const settings: Record<string, string> = pebble
+      ? { MUSTER_ACME_HOSTS: PLAY, MUSTER_ACME_DIRECTORY: pebble.directory, MUSTER_ACME_CA: pebble.ca_file }
+      : { MUSTER_PUBLIC_URL: `https://${PLAY}` };
+    const program = await home.start({ settings: { ...files, ...settings } });
+    const root = pebble ? await pebble.readRoot() : wildcard.certificate;
     const api = await waitFor(
       () => openTls(443, PLAY, { address, ca: root }).catch(() => undefined),
-      'the certificate of the authority',
+      'the certificate',
     );
     let answer = '';
     api.on('data', (bytes) => {

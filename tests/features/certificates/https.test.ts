@@ -135,6 +135,21 @@ test.each([
   expect(() => readConfig(settings)).toThrow(reason);
 });
 
+const FILES = { MUSTER_TLS_CERTIFICATE: 'a.pem', MUSTER_TLS_KEY: 'a.key' };
+const ACME = { MUSTER_ACME_HOSTS: 'play.example.com' };
+test.each<[Record<string, string>, number | undefined]>([
+  [FILES, 80],
+  [ACME, 80],
+  [{ MUSTER_TLS_LOCAL: 'on' }, 80],
+  [{ ...FILES, MUSTER_HTTP_PORT: '8081' }, 8_081],
+  [{ ...FILES, MUSTER_HTTPS_PORT: '8443' }, undefined],
+  [{ ...FILES, MUSTER_PORT: '80' }, undefined],
+  [{ ...ACME, MUSTER_HTTPS_PORT: '8443' }, 80],
+  [{}, undefined],
+])('https: with the settings %j, the port for http is %p', (settings, port) => {
+  expect(readConfig(settings).tls.http_port).toBe(port);
+});
+
 test('https: the start is refused with files that cannot be used', async () => {
   const file = join(folder, 'missing.pem');
   const config = { ...muster.config.tls.certificates, files: [{ certificate_file: file, key_file: file }] };
