@@ -143,6 +143,11 @@ export const CATALOGUE = {
     message:
       'The request body was sent, or read by the game server, at less than {bytes} bytes a second. Send it faster.',
   },
+  GATEWAY_GAME_BUSY: {
+    status: 503,
+    message:
+      'The servers of this game have as many requests in progress as they may have beside those of other games. Try again in a second.',
+  },
   GATEWAY_NAME_NOT_FOUND: {
     status: 404,
     message: 'No game server has the name or port "{name}". Ask the matchmaker for the address again.',

@@ -11,7 +11,7 @@ import type { Client } from './forwarded-headers.ts';
 import { relayRequest } from './http-relay.ts';
 import { type NamedRequest, type PassedRequest, readHostName, readPathName } from './named-requests.ts';
 import type { Presence } from './presence.ts';
-import { CONNECTIONS, Quotas, scaleLimits } from './quota.ts';
+import { CONNECTIONS, Quotas, Slots, scaleLimits } from './quota.ts';
 import { createSocketRelays } from './socket-relays.ts';
 import { createTargets } from './targets.ts';
 import type { Traffic } from './traffic.ts';
@@ -19,8 +19,8 @@ import type { Traffic } from './traffic.ts';
 /** Limits of each server and address, which many players may share; counted in this process, which does the work. */
 const REQUESTS = inOneMinute('gateway', 12_000, { counted: 'here' });
 const SOCKETS = inOneMinute('gateway-sockets', 1_200, { counted: 'here' });
-/** Requests in progress at a server. All players of a school may load the pages of a game at once. */
-const IN_PROGRESS = { open_max: 1_024, open_of_address_max: 256, opened_per_second_max: 1_000 };
+/** Requests in progress at a server, besides the share of its game. A school may load the pages of a game at once. */
+const IN_PROGRESS = { open_max: Number.POSITIVE_INFINITY, open_of_address_max: 256, opened_per_second_max: 1_000 };
 /** Scanners guess names, and each guess reads the database. */
 const UNKNOWN_NAMES = inOneMinute('gateway-unknown', 600, { by: 'address', counted: 'here' });
 /** How long an answer, such as a stream of events, may be silent: the maximum of Bun. */
@@ -35,7 +35,7 @@ export interface GatewayDependencies {
   presence: Pick<Presence, 'admit' | 'replacedAmong'>;
   traffic: Traffic;
   limits: { is_on: boolean; scale: number };
-  /** Requests in progress at all servers. */
+  /** Requests in progress at all servers, which games share. */
   requests_max: number;
   node_id: string;
   /** Whether servers of this machine run on others. Otherwise its loopback address reaches them. */
@@ -60,8 +60,8 @@ export function createGateway(dependencies: GatewayDependencies) {
   } = dependencies;
   const targets = createTargets({ servers, subscribe });
   const sockets = createSocketRelays({ presence });
-  const open_sockets = new Quotas(scaleLimits(CONNECTIONS, limits), { taken: 0, max: Number.POSITIVE_INFINITY });
-  const in_progress = new Quotas(scaleLimits(IN_PROGRESS, limits), { taken: 0, max: requests_max });
+  const open_sockets = new Quotas(scaleLimits(CONNECTIONS, limits), new Slots(Number.POSITIVE_INFINITY));
+  const in_progress = new Quotas(scaleLimits(IN_PROGRESS, limits), new Slots(requests_max));
 
   /** Answers a request for a game server: finds the server, counts the request, and passes it on. */
   async function respond(named: NamedRequest, visit: Visit, listener: UpgradingServer | null): Promise<Response> {
@@ -78,7 +78,10 @@ export function createGateway(dependencies: GatewayDependencies) {
       const http_port = httpPortOf(server, label);
       const is_socket = visit.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
       await visit.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
-      const onEnd = (is_socket ? open_sockets : in_progress).take(server_id, visit.address);
+      const onEnd = (is_socket ? open_sockets : in_progress).take(
+        { server_id, game_id: server.game_id },
+        visit.address,
+      );
       const passed = { ...named, ...http_port, server_id, client: clientOf(visit), traffic, onEnd };
       if (!is_socket) listener?.timeout(visit.request, SILENT_MAX_S);
       return await (is_socket ? sockets.open(passed, visit.request, listener) : pass(passed, visit)).catch(

@@ -6,6 +6,8 @@ import { networkOf } from '../../platform/networks.ts';
 const NETWORKS_MAX = 10_000;
 const SECOND_MS = 1_000;
 const SERVERS_MAX = 10_000;
+/** When a refused client should try again. */
+const RETRY = { retry_after_ms: SECOND_MS };
 
 /** Limits of a server's connections. A school or a tournament shares an address. */
 export const CONNECTIONS: QuotaLimits = { open_max: 10_000, open_of_address_max: 256, opened_per_second_max: 50 };
@@ -29,31 +31,58 @@ export function scaleLimits(limits: QuotaLimits, { is_on, scale }: { is_on: bool
   };
 }
 
-/** Slots that several quotas share. */
-export interface Slots {
-  taken: number;
-  readonly max: number;
+/** Slots of this process for the clients of all games. A game may have as many as are free, so that others get some. */
+export class Slots {
+  readonly #max: number;
+  readonly #of_games = new Map<string, number>();
+  #taken = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Returns whether a game may have one more: one game alone has up to a half of all, two up to a third each. */
+  hasRoomFor(game_id: string): boolean {
+    return (this.#of_games.get(game_id) ?? 0) < this.#max - this.#taken;
+  }
+
+  /** Takes a slot for a game, also if it has no room. */
+  take(game_id: string): void {
+    this.#of_games.set(game_id, (this.#of_games.get(game_id) ?? 0) + 1);
+    this.#taken += 1;
+  }
+
+  free(game_id: string): void {
+    const left = (this.#of_games.get(game_id) ?? 1) - 1;
+    if (left > 0) this.#of_games.set(game_id, left);
+    else this.#of_games.delete(game_id);
+    this.#taken -= 1;
+  }
 }
 
-/** The part of shared slots that the clients of one server may take, so that those of others find some. */
-const SERVER_SHARE = 1 / 2;
-
-/** Returns limits for a quota that shares slots with others. */
-export function shareSlots(limits: QuotaLimits, { max }: Slots): QuotaLimits {
-  return { ...limits, open_max: Math.min(limits.open_max, Math.ceil(max * SERVER_SHARE)) };
+/** A server, and the game that its slots belong to. */
+export interface CountedServer {
+  server_id: string;
+  game_id: string;
 }
 
 /** Counts the connections or flows of one server. */
 export class Quota {
   readonly #limits: QuotaLimits;
   readonly #slots: Slots;
+  readonly #game_id: string;
   readonly #open = new Map<string, number>();
   readonly #opened = new LRUCache<string, { count: number }>({ max: NETWORKS_MAX, ttl: SECOND_MS });
   #total = 0;
 
-  constructor(limits: QuotaLimits, slots: Slots) {
+  constructor(limits: QuotaLimits, slots: Slots, game_id: string) {
     this.#limits = limits;
     this.#slots = slots;
+    this.#game_id = game_id;
   }
 
   /** Takes a slot for an address. Returns the function that frees it, once or more often; undefined at a limit. */
@@ -61,9 +90,8 @@ export class Quota {
     const { open_max, open_of_address_max, opened_per_second_max } = this.#limits;
     const network = networkOf(address);
     const open = this.#open.get(network) ?? 0;
-    if (this.#slots.taken >= this.#slots.max || this.#total >= open_max || open >= open_of_address_max) {
-      return undefined;
-    }
+    if (!this.#slots.hasRoomFor(this.#game_id)) return undefined;
+    if (this.#total >= open_max || open >= open_of_address_max) return undefined;
     const opened = this.#opened.get(network) ?? { count: 0 };
     if (opened.count >= opened_per_second_max) return undefined;
     // The second begins with its first connection.
@@ -71,7 +99,7 @@ export class Quota {
     opened.count += 1;
     this.#open.set(network, open + 1);
     this.#total += 1;
-    this.#slots.taken += 1;
+    this.#slots.take(this.#game_id);
     let is_free = false;
     return () => {
       if (!is_free) this.#free(network);
@@ -84,7 +112,7 @@ export class Quota {
     if (left > 0) this.#open.set(network, left);
     else this.#open.delete(network);
     this.#total -= 1;
-    this.#slots.taken -= 1;
+    this.#slots.free(this.#game_id);
   }
 }
 
@@ -104,12 +132,16 @@ export class Quotas {
     return this.#slots.taken;
   }
 
-  /** Takes a slot at a server. Returns the function that frees it. Throws GATEWAY_TOO_MANY_CONNECTIONS at a limit. */
-  take(server_id: string, address: string): () => void {
-    const quota = this.#of_servers.get(server_id) ?? new Quota(this.#limits, this.#slots);
+  /**
+   * Takes a slot at a server. Returns the function that frees it. Throws GATEWAY_TOO_MANY_CONNECTIONS at a limit of the server
+   * or the address, and GATEWAY_GAME_BUSY if the game has as many slots as it may.
+   */
+  take({ server_id, game_id }: CountedServer, address: string): () => void {
+    if (!this.#slots.hasRoomFor(game_id)) throw new ServiceError('GATEWAY_GAME_BUSY', {}, RETRY);
+    const quota = this.#of_servers.get(server_id) ?? new Quota(this.#limits, this.#slots, game_id);
     this.#of_servers.set(server_id, quota);
     const free = quota.take(address);
-    if (!free) throw new ServiceError('GATEWAY_TOO_MANY_CONNECTIONS', {}, { retry_after_ms: SECOND_MS });
+    if (!free) throw new ServiceError('GATEWAY_TOO_MANY_CONNECTIONS', {}, RETRY);
     return free;
   }
 }

@@ -5,7 +5,7 @@ import type { ServerPort } from './tables.ts';
 
 /** Whether a server can be reached, and where. */
 export type ReachableServer =
-  | { is: 'running'; namespace_id: string; node_id: string; ports: Record<string, ServerPort> }
+  | { is: 'running'; game_id: string; namespace_id: string; node_id: string; ports: Record<string, ServerPort> }
   | { is: 'not_ready' }
   /** `how` continues a sentence that begins with the server. */
   | { is: 'ended'; how: string };
@@ -14,10 +14,10 @@ export type ReachableServer =
 export async function reachServer(queries: Queries, server_id: string): Promise<ReachableServer | undefined> {
   const server = await store.selectReach(queries, server_id);
   if (!server) return undefined;
-  const { namespace_id, node_id, ports, started_at, ended_at } = server;
+  const { game_id, namespace_id, node_id, ports, started_at, ended_at } = server;
   // A program may run, and its lobby be ready, before its start is recorded.
   const has_place = started_at !== null || Object.values(ports).some(({ public_hostname }) => public_hostname);
   if (ended_at !== null) return { is: 'ended', how: describeEnding(server) };
   if (!has_place || node_id === null) return { is: 'not_ready' };
-  return { is: 'running', namespace_id, node_id, ports };
+  return { is: 'running', game_id, namespace_id, node_id, ports };
 }

@@ -35,7 +35,7 @@ const NOTHING: Memory = { was_asked: false, reported: undefined };
 /** The relays of this machine, which lead players to its servers. */
 export interface ServerRelays {
   /** Opens the relays of these servers, and closes all others. Returns the servers whose relays could not be opened. */
-  keep(servers: readonly Pick<ServerRow, 'server_id' | 'ports'>[]): Promise<ReadonlySet<string>>;
+  keep(servers: readonly Pick<ServerRow, 'server_id' | 'game_id' | 'ports'>[]): Promise<ReadonlySet<string>>;
 }
 
 export interface ReconcileDependencies extends PlacementDependencies {

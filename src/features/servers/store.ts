@@ -389,10 +389,21 @@ export async function selectWithPresence(queries: Queries, { node_id, datacenter
 
 /** Returns where a server of any environment can be reached, and how it ended. */
 export async function selectReach(queries: Queries, server_id: string) {
-  const { namespace_id, node_id, ports, started_at, ended_at } = servers;
+  const { game_id, namespace_id, node_id, ports, started_at, ended_at } = servers;
   const { exit_code, exit_signal, failure, has_lost_machine } = servers;
   const [row] = await queries
-    .select({ namespace_id, node_id, ports, started_at, ended_at, exit_code, exit_signal, failure, has_lost_machine })
+    .select({
+      game_id,
+      namespace_id,
+      node_id,
+      ports,
+      started_at,
+      ended_at,
+      exit_code,
+      exit_signal,
+      failure,
+      has_lost_machine,
+    })
     .from(servers)
     .where(eq(servers.server_id, server_id));
   return row;

@@ -1,21 +1,59 @@
 import { describe, expect, test } from 'bun:test';
-import { Quota, shareSlots } from '../../../src/features/gateway/quota.ts';
+import { Quota, Quotas, Slots } from '../../../src/features/gateway/quota.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import { refusalOf } from '../../support/refusal.ts';
 
 const MANY = { open_max: 1_000, open_of_address_max: 1_000, opened_per_second_max: 1_000 };
+const [GAME, OTHER, THIRD] = ['a game', 'another game', 'a third game'];
 
-describe('quota: slots that servers share', () => {
-  test('one server gets half of them at most, so clients of others still find some', () => {
-    const slots = { taken: 0, max: 10 };
-    const [one, other] = [new Quota(shareSlots(MANY, slots), slots), new Quota(shareSlots(MANY, slots), slots)];
-    const takeAll = (quota: Quota) => Array.from({ length: 20 }, (_, index) => quota.take(`192.0.2.${index}`));
-    const of_one = takeAll(one).filter(Boolean);
-    expect(of_one).toHaveLength(5);
-    expect(takeAll(other).filter(Boolean)).toHaveLength(5);
-    of_one[0]?.();
-    expect(one.take('192.0.2.99')).toBeFunction();
+/** Takes slots for the clients of a new server until none is left. Returns the functions that free them. */
+function takeAll(slots: Slots, game_id: string) {
+  const quota = new Quota(MANY, slots, game_id);
+  const taken: (() => void)[] = [];
+  for (;;) {
+    const free = quota.take(`192.0.2.${taken.length}`);
+    if (!free) return taken;
+    taken.push(free);
+  }
+}
+
+describe('quota: slots that games share', () => {
+  test('one game gets half of them at most with all of its servers, so others still find some', () => {
+    const slots = new Slots(12);
+    expect(takeAll(slots, GAME)).toHaveLength(6);
+    expect(takeAll(slots, GAME)).toHaveLength(0);
+    expect(takeAll(slots, OTHER)).toHaveLength(3);
+    expect(takeAll(slots, THIRD)).toHaveLength(2);
+  });
+
+  test('a game gets what its own clients and those of others free', () => {
+    const slots = new Slots(12);
+    const of_game = takeAll(slots, GAME);
+    const of_other = takeAll(slots, OTHER);
+    for (const free of of_other) free();
+    expect(takeAll(slots, GAME)).toHaveLength(0);
+    for (const free of of_game) free();
+    for (const free of of_game) free();
+    expect(slots.taken).toBe(0);
+    expect(takeAll(slots, OTHER)).toHaveLength(6);
   });
 
   test('a lower limit of the server stays', () => {
-    expect(shareSlots({ ...MANY, open_max: 3 }, { taken: 0, max: 10 }).open_max).toBe(3);
+    const quota = new Quota({ ...MANY, open_max: 1 }, new Slots(12), GAME);
+    expect(quota.take('192.0.2.1')).toBeFunction();
+    expect(quota.take('192.0.2.2')).toBeUndefined();
+  });
+
+  test('a refusal says whether the game has too many, or the server and the address', () => {
+    const quotas = new Quotas({ ...MANY, open_of_address_max: 1 }, new Slots(4));
+    const take = (server_id: string, address: string) => quotas.take({ server_id, game_id: GAME }, address);
+    const refusal = (server_id: string, address: string) => {
+      const { code, retry_after_ms } = refusalOf(ServiceError, () => take(server_id, address));
+      return [code, retry_after_ms];
+    };
+    take('a server', '192.0.2.1');
+    expect(refusal('a server', '192.0.2.1')).toEqual(['GATEWAY_TOO_MANY_CONNECTIONS', 1_000]);
+    take('another server', '192.0.2.1');
+    expect(refusal('another server', '192.0.2.2')).toEqual(['GATEWAY_GAME_BUSY', 1_000]);
   });
 });

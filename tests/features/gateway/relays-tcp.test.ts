@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { Quota, type Slots } from '../../../src/features/gateway/quota.ts';
+import { Quota, Slots } from '../../../src/features/gateway/quota.ts';
 import { openTcpRelay, type TcpRelayOptions } from '../../../src/features/gateway/relays/tcp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { findFreePort } from '../../support/service.ts';
@@ -42,15 +42,12 @@ interface RelayChanges
   slots?: Slots;
 }
 
-function startRelay(
-  target_port: number,
-  { limits = {}, slots = { taken: 0, max: 1_000 }, ...more }: RelayChanges = {},
-) {
+function startRelay(target_port: number, { limits = {}, slots = new Slots(1_000), ...more }: RelayChanges = {}) {
   const port = findFreePort();
   const relay = openTcpRelay({
     listen: { hostname: HOST, port },
     target: { hostname: HOST, port: target_port },
-    quota: new Quota({ ...MANY, ...limits }, slots),
+    quota: new Quota({ ...MANY, ...limits }, slots, 'a game'),
     traffic,
     ...more,
   });
@@ -98,7 +95,7 @@ describe('relays: a TCP relay refuses', () => {
       openTcpRelay({
         listen: { hostname: HOST, port: relay.port },
         target: { hostname: HOST, port: echo.port },
-        quota: new Quota(MANY, relay.slots),
+        quota: new Quota(MANY, relay.slots, 'a game'),
         traffic,
       });
     expect(again).toThrow(expect.objectContaining({ code: 'EADDRINUSE' }));
@@ -108,7 +105,7 @@ describe('relays: a TCP relay refuses', () => {
     { name: 'connections of one address over its limit', limits: { open_of_address_max: 2 } },
     { name: 'connections of a server over its limit', limits: { open_max: 2 } },
     { name: 'new connections over the limit for a second', limits: { opened_per_second_max: 2 } },
-    { name: 'connections when the machine has no slot', slots: { taken: 0, max: 2 } },
+    { name: 'connections of a game that has half of the slots', slots: new Slots(4) },
   ];
   for (const { name, ...limited } of LIMITS) {
     test(name, async () => {

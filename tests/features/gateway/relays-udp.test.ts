@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { Quota, type Slots } from '../../../src/features/gateway/quota.ts';
+import { Quota, Slots } from '../../../src/features/gateway/quota.ts';
 import { openUdpRelay, type UdpSilence } from '../../../src/features/gateway/relays/udp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { openUdpPlayer } from '../../support/relayed.ts';
@@ -48,12 +48,12 @@ interface RelayChanges {
 }
 
 async function startRelay(target_port: number, changes: RelayChanges = {}) {
-  const { limits, slots = { taken: 0, max: 1_000 }, hostname = HOST, ...more } = changes;
+  const { limits, slots = new Slots(1_000), hostname = HOST, ...more } = changes;
   const port = findFreePort();
   const relay = await openUdpRelay({
     listen: { hostname, port },
     target: { hostname: HOST, port: target_port },
-    quota: new Quota({ ...MANY, ...limits }, slots),
+    quota: new Quota({ ...MANY, ...limits }, slots, 'a game'),
     traffic,
     ...more,
   });
@@ -63,7 +63,7 @@ async function startRelay(target_port: number, changes: RelayChanges = {}) {
 describe('relays: a UDP relay refuses', () => {
   test('to open at a port that is taken', async () => {
     using relay = await startRelay(1);
-    const quota = new Quota(MANY, relay.slots);
+    const quota = new Quota(MANY, relay.slots, 'a game');
     const again = openUdpRelay({ listen: { hostname: HOST, port: relay.port }, target: relay, quota, traffic });
     await expect(again).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
@@ -72,7 +72,7 @@ describe('relays: a UDP relay refuses', () => {
     { name: 'clients of one address over its limit', limits: { open_of_address_max: 2 } },
     { name: 'clients of a server over its limit', limits: { open_max: 2 } },
     { name: 'new clients over the limit for a second', limits: { opened_per_second_max: 2 } },
-    { name: 'clients when the machine has no slot', slots: { taken: 0, max: 2 } },
+    { name: 'clients of a game that has half of the slots', slots: new Slots(4) },
   ];
   for (const { name, ...limited } of LIMITS) {
     test(name, async () => {

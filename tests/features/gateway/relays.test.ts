@@ -25,6 +25,7 @@ function startEcho() {
 
 /** A server with a relay for its port. */
 const serverAt = (public_port: number, relay_port: number, server_id = crypto.randomUUID()) => ({
+  game_id: 'a game',
   server_id,
   ports: { game: { protocol: 'tcp', routing: 'game_guard', public_port, relay_port } as const },
 });

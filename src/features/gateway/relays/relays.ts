@@ -2,7 +2,7 @@ import type { Events } from '../../../platform/events.ts';
 import { readDescriptorsMax } from '../../../platform/http/open-connections.ts';
 import { isCovered, type KeyPair, type ServedCertificates } from '../../../platform/http/tls-port.ts';
 import type { ServerPort } from '../../servers/servers.ts';
-import { CONNECTIONS, Quota, type Slots, scaleLimits, shareSlots } from '../quota.ts';
+import { CONNECTIONS, type CountedServer, Quota, Slots, scaleLimits } from '../quota.ts';
 import type { Traffic } from '../traffic.ts';
 import { listenAddressOf } from './listen-address.ts';
 import type { ProxyProtocol } from './proxy-header.ts';
@@ -30,8 +30,7 @@ export interface RelaysOptions {
 }
 
 /** A server of this machine. */
-export interface RelayedServer {
-  server_id: string;
+export interface RelayedServer extends CountedServer {
   ports: Record<string, ServerPort>;
 }
 
@@ -51,19 +50,20 @@ export function createRelays(options: RelaysOptions) {
   const opened = new Map<string, Relay[]>();
   /** Servers whose relays could not be opened, which was reported. */
   const failed = new Set<string>();
-  const slots: Slots = { taken: 0, max: Math.floor((readDescriptorsMax() * DESCRIPTORS_SHARE) / 2) };
-  const quota_limits = shareSlots(scaleLimits(CONNECTIONS, limits), slots);
+  const slots = new Slots(Math.floor((readDescriptorsMax() * DESCRIPTORS_SHARE) / 2));
+  const quota_limits = scaleLimits(CONNECTIONS, limits);
 
   /** Opens the relays of a server: all of them or none. */
-  async function open({ server_id, ports }: RelayedServer): Promise<void> {
+  async function open(server: RelayedServer): Promise<void> {
+    const { server_id, ports } = server;
     const relayed = Object.values(ports).filter(({ relay_port }) => relay_port !== undefined);
     if (relayed.length === 0 || opened.has(server_id)) return;
     const of_server = relayed.flatMap(({ relay_port }) => relay_port ?? []);
     try {
-      const relays = await openAll(server_id, relayed).catch(async (cause: unknown) => {
+      const relays = await openAll(server, relayed).catch(async (cause: unknown) => {
         // Once, because it reads all processes.
         if (failed.has(server_id) || !(await evictFrom(of_server))) throw cause;
-        return await openAll(server_id, relayed);
+        return await openAll(server, relayed);
       });
       failed.delete(server_id);
       opened.set(server_id, relays);
@@ -73,8 +73,9 @@ export function createRelays(options: RelaysOptions) {
     }
   }
 
-  async function openAll(server_id: string, ports: ServerPort[]): Promise<Relay[]> {
-    const counted = { connections: new Quota(quota_limits, slots), flows: new Quota(quota_limits, slots), server_id };
+  async function openAll({ server_id, game_id }: CountedServer, ports: ServerPort[]): Promise<Relay[]> {
+    const quota = () => new Quota(quota_limits, slots, game_id);
+    const counted = { connections: quota(), flows: quota(), server_id };
     const relays: Relay[] = [];
     try {
       for (const port of ports) relays.push(await openRelay(port, counted));
