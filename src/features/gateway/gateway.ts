@@ -1,4 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { hasBody } from '../../platform/http/body.ts';
 import type { GatewayRequest } from '../../platform/http/gateway.ts';
 import type { Visit } from '../../platform/http/site.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
@@ -27,6 +28,8 @@ const UNKNOWN_NAMES = inOneMinute('gateway-unknown', 600, { by: 'address', count
 const SILENT_MAX_S = 255;
 /** How long a client waits that has exchanged too many bytes in a minute. */
 const RETRY_AFTER_MS = 60_000;
+/** Methods whose body Bun neither receives nor sends. */
+const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 const LOOPBACK = '127.0.0.1';
 
 export interface GatewayDependencies {
@@ -73,6 +76,10 @@ export function createGateway(dependencies: GatewayDependencies) {
       if (server.is === 'ended')
         throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id: port.server_id, how: server.how });
       const { server_id, label } = port;
+      const { method } = visit.request;
+      if (WITHOUT_BODY.has(method) && hasBody(visit.request)) {
+        throw new ServiceError('GATEWAY_BODY_NOT_ALLOWED', { method });
+      }
       const traffic = traffics.of(server_id).of(visit.address);
       if (traffic.is_over) throw new ServiceError('GATEWAY_TOO_MANY_BYTES', {}, { retry_after_ms: RETRY_AFTER_MS });
       const http_port = httpPortOf(server, label);

@@ -6,7 +6,6 @@ import type { ClientTraffic } from './traffic.ts';
 
 /** Methods of requests that may be sent twice. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
-const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 /** The longest answer whose end does not depend on its client, because the kernel keeps it. */
 const KEPT_BYTES_MAX = 64 * 1024;
 
@@ -31,7 +30,7 @@ export async function relayRequest(relayed: RelayedRequest): Promise<Response> {
   const { request, server_id, url, client, is_by_path, traffic, body_pause_max_ms, onBodySent, onEnd } = relayed;
   const { method, signal } = request;
   const started = performance.now();
-  const received = WITHOUT_BODY.has(method) ? null : request.body;
+  const received = request.body;
   using deadline = new AnswerDeadline({
     client: signal,
     server_id,

@@ -59,6 +59,9 @@ const HELLO = '5\r\nhello\r\n0\r\n\r\n';
 /** What an attacker would like a server to take for a request. */
 const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: HOST\r\n\r\n';
 
+/** Methods whose bodies Bun drops. */
+const BODILESS = ['GET', 'HEAD'];
+
 type Refused = [name: string, lines: string[], body?: string, status?: number];
 const REFUSED: Refused[] = [
   ['a length and chunks', post('Content-Length: 5', CHUNKED), `0\r\n\r\n${SMUGGLED}`],
@@ -76,6 +79,11 @@ const REFUSED: Refused[] = [
   ),
   ['chunks with bare line feeds', post(CHUNKED), '5\nhello\n0\n\n'],
   ['a chunk without its end', post(CHUNKED), '5\r\nhelloX0\r\n\r\n'],
+  ...BODILESS.flatMap((method): Refused[] => [
+    [`a body of ${method}`, [`${method} /a HTTP/1.1`, ...post('Content-Length: 5').slice(1)], 'hello'],
+    [`chunks of ${method}`, [`${method} /a HTTP/1.1`, ...post(CHUNKED).slice(1)], HELLO],
+  ]),
+  ['a request in the body of a GET', get('Content-Length: 115'), SMUGGLED.padEnd(72)],
   ['a folded header', get('X-A: 1', ' folded')],
   ['a folded coding', post('Transfer-Encoding:', ' chunked'), HELLO],
   ['a header that begins with a space', ['GET /a HTTP/1.1', ' X-A: 1', 'Host: HOST']],
@@ -121,7 +129,7 @@ const PASSED: [name: string, lines: string[], body: string, ends: string][] = [
   ['chunks', post('Transfer-Encoding: Chunked'), HELLO, `\r\n\r\n${HELLO}`],
   ['chunks with extensions', post(CHUNKED), '5;a=b\r\nhello\r\n0\r\n\r\n', `\r\n\r\n${HELLO}`],
   ['a length that Connection lists', post('Connection: content-length, host', 'Content-Length: 5'), 'hello', HELLO],
-  ['a request in the body of a GET', get(`Content-Length: 115`), SMUGGLED.padEnd(72), '\r\n\r\n'],
+  ['a GET whose body is empty', get('Content-Length: 0'), '', '\r\n\r\n'],
   [
     'another host in the target: the header counts',
     ['GET http://other.example.com/a HTTP/1.1', ...get().slice(1)],
