@@ -11,7 +11,8 @@ export interface AnswerDeadlineOptions {
   client: AbortSignal;
   server_id: string;
   has_body: boolean;
-  body_pause_max_ms?: number;
+  /** How long the body may pause. */
+  body_pause_max_ms?: number | undefined;
 }
 
 /** Ends a request whose body comes too slowly, or whose answer does not begin in time. */
@@ -34,7 +35,8 @@ export class AnswerDeadline implements Disposable {
     const within_ms = has_body ? body_pause_max_ms : ANSWER_WITHIN_MS;
     this.#ends_at = performance.now() + within_ms;
     this.#timer = setTimeout(() => this.#check(), within_ms);
-    client.addEventListener('abort', this.#end, { once: true });
+    if (client.aborted) this.#end();
+    else client.addEventListener('abort', this.#end, { once: true });
   }
 
   /** Aborted when the time is over, or the client disconnects. */

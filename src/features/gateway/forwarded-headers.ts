@@ -20,9 +20,11 @@ const OF_HANDSHAKE = [
 ];
 /** Credentials of pages of the API's origin, which game servers must not get from paths of that origin. */
 const CREDENTIALS = ['authorization', 'cookie'];
+const NOT_FOR_SERVERS = [...HOP_BY_HOP, ...REPLACED, ...OF_HANDSHAKE];
 
 /** Headers of an answer that act on other hosts than the server's own. */
 const OF_OTHER_HOSTS = ['clear-site-data'];
+const NOT_FOR_CLIENTS = [...HOP_BY_HOP, ...OF_OTHER_HOSTS];
 /** Headers of an answer that act on its whole origin, which is that of the API for paths. */
 const OF_ORIGIN = [
   'accept-ch',
@@ -51,8 +53,9 @@ export interface Client {
 /** Returns the headers of a request for the server behind the gateway. */
 export function toServerHeaders(received: Headers, client: Client, { is_by_path }: { is_by_path: boolean }): Headers {
   const headers = new Headers(received);
-  removeHopByHop(headers);
-  for (const name of [...REPLACED, ...OF_HANDSHAKE, ...(is_by_path ? CREDENTIALS : [])]) headers.delete(name);
+  removeListed(headers);
+  for (const name of NOT_FOR_SERVERS) headers.delete(name);
+  if (is_by_path) for (const name of CREDENTIALS) headers.delete(name);
   const { address, host, proto } = client;
   headers.set('host', host);
   headers.set('x-forwarded-for', address);
@@ -67,18 +70,17 @@ export function toServerHeaders(received: Headers, client: Client, { is_by_path 
   return headers;
 }
 
-/** Returns the headers of a server's answer for the client. */
-export function toClientHeaders(received: Headers, { is_by_path }: { is_by_path: boolean }): Headers {
-  const headers = new Headers(received);
-  removeHopByHop(headers);
-  for (const name of [...OF_OTHER_HOSTS, ...(is_by_path ? OF_ORIGIN : [])]) headers.delete(name);
-  limitCookies(headers);
+/** Changes the headers of a server's answer to those for the client. */
+export function limitToClient(headers: Headers, { is_by_path }: { is_by_path: boolean }): void {
+  removeListed(headers);
+  for (const name of NOT_FOR_CLIENTS) headers.delete(name);
   if (is_by_path) {
+    for (const name of OF_ORIGIN) headers.delete(name);
     // A page of a game must not act as a page of the API's origin.
     headers.set('content-security-policy', 'sandbox allow-scripts allow-forms allow-popups allow-pointer-lock');
     headers.set('x-content-type-options', 'nosniff');
   }
-  return headers;
+  limitCookies(headers);
 }
 
 /** Limits cookies to the host of the server. With a domain, they would reach other games and the API. */
@@ -89,9 +91,10 @@ function limitCookies(headers: Headers): void {
   for (const cookie of cookies) headers.append('set-cookie', cookie.replace(/;\s*domain\s*(=[^;]*)?(?=;|$)/gi, ''));
 }
 
-function removeHopByHop(headers: Headers): void {
-  const listed = headers.get('connection')?.split(',') ?? [];
-  for (const name of [...HOP_BY_HOP, ...listed.map((one) => one.trim().toLowerCase())]) {
+/** Removes the headers that Connection lists, which are of one connection too. */
+function removeListed(headers: Headers): void {
+  for (const listed of headers.get('connection')?.split(',') ?? []) {
+    const name = listed.trim();
     if (isToken(name)) headers.delete(name);
   }
 }

@@ -69,6 +69,8 @@ export function createGateway(dependencies: GatewayDependencies) {
   /** Answers a request for a game server: finds the server, counts the request, and passes it on. */
   async function respond(named: NamedRequest, visit: Visit, listener: UpgradingServer | null): Promise<Response> {
     try {
+      // First, because a request has no address once its connection is closed.
+      const client: Client = { address: visit.address, host: named.host, proto: visit.is_https ? 'https' : 'http' };
       const port = parseName(named.name);
       const server = port && (await targets.find(port.server_id));
       if (!port || !server) return await refuseUnknown(named, visit);
@@ -82,14 +84,15 @@ export function createGateway(dependencies: GatewayDependencies) {
       }
       const traffic = traffics.of(server_id).of(visit.address);
       if (traffic.is_over) throw new ServiceError('GATEWAY_TOO_MANY_BYTES', {}, { retry_after_ms: RETRY_AFTER_MS });
-      const http_port = httpPortOf(server, label);
+      const { address, has_presence } = httpPortOf(server, label);
       const is_socket = visit.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
       await visit.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
       const onEnd = (is_socket ? open_sockets : in_progress).take(
         { server_id, game_id: server.game_id },
         visit.address,
       );
-      const passed = { ...named, ...http_port, server_id, client: clientOf(visit), traffic, onEnd };
+      const { target, is_by_path } = named;
+      const passed = { server_id, address, target, is_by_path, has_presence, client, traffic, onEnd };
       if (!is_socket) listener?.timeout(visit.request, SILENT_MAX_S);
       return await (is_socket ? sockets.open(passed, visit.request, listener) : pass(passed, visit)).catch(
         (error: unknown) => {
@@ -120,11 +123,9 @@ export function createGateway(dependencies: GatewayDependencies) {
     return { address, has_presence: port.presence === 'gateway' };
   }
 
-  async function pass({ address, target, has_presence, ...passed }: PassedRequest, visit: Visit) {
-    if (has_presence) throw new ServiceError('GATEWAY_SOCKET_REQUIRED', {});
-    const { request } = visit;
-    const url = `http://${address}${target}`;
-    return await relayRequest({ ...passed, request, url, onBodySent: () => visit.noteBodyRead() });
+  async function pass(passed: PassedRequest, visit: Visit) {
+    if (passed.has_presence) throw new ServiceError('GATEWAY_SOCKET_REQUIRED', {});
+    return await relayRequest(passed, visit.request, { onBodySent: () => visit.noteBodyRead() });
   }
 
   function toRequest(named: NamedRequest | undefined): GatewayRequest | undefined {
@@ -140,10 +141,6 @@ export function createGateway(dependencies: GatewayDependencies) {
     stop: (): void => sockets.stopAll(),
     [Symbol.dispose]: (): void => targets[Symbol.dispose](),
   };
-}
-
-function clientOf({ request, address, is_https }: Visit): Client {
-  return { address, host: new URL(request.url).host, proto: is_https ? 'https' : 'http' };
 }
 
 /** Returns whether a browser shows the answer. */

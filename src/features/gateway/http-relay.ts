@@ -1,42 +1,32 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { watchContent } from '../../platform/http/watched-content.ts';
 import { AnswerDeadline } from './answer-deadline.ts';
-import { type Client, toClientHeaders, toServerHeaders } from './forwarded-headers.ts';
-import type { ClientTraffic } from './traffic.ts';
+import { limitToClient, toServerHeaders } from './forwarded-headers.ts';
+import type { PassedRequest } from './named-requests.ts';
 
 /** Methods of requests that may be sent twice. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
-/** The longest answer whose end does not depend on its client, because the kernel keeps it. */
-const KEPT_BYTES_MAX = 64 * 1024;
+/** Answers that announce at most this length are read whole: the server alone decides how long that takes. */
+const WHOLE_BYTES_MAX = 64 * 1024;
 
-export interface RelayedRequest {
-  request: Request;
-  server_id: string;
-  /** The address of the server, with the path and query of the request. */
-  url: string;
-  client: Client;
-  is_by_path: boolean;
-  traffic: ClientTraffic;
+interface RelayOptions {
   /** How long the body may pause. */
   body_pause_max_ms?: number;
   /** Called when the server has been sent the whole body. */
   onBodySent(): void;
-  /** Called when the answer has ended. */
-  onEnd(): void;
 }
 
-/** Sends a request to a server, and returns its answer, whose body is passed on while it arrives. Throws GATEWAY_ errors. */
-export async function relayRequest(relayed: RelayedRequest): Promise<Response> {
-  const { request, server_id, url, client, is_by_path, traffic, body_pause_max_ms, onBodySent, onEnd } = relayed;
+/**
+ * Sends a request to a server, and returns its answer. The body of a long answer is passed on while it arrives. Throws GATEWAY_
+ * errors.
+ */
+export async function relayRequest(passed: PassedRequest, request: Request, options: RelayOptions): Promise<Response> {
+  const { server_id, address, target, client, is_by_path, traffic } = passed;
+  const { body_pause_max_ms, onBodySent } = options;
   const { method, signal } = request;
   const started = performance.now();
   const received = request.body;
-  using deadline = new AnswerDeadline({
-    client: signal,
-    server_id,
-    has_body: received !== null,
-    ...(body_pause_max_ms !== undefined && { body_pause_max_ms }),
-  });
+  using deadline = new AnswerDeadline({ client: signal, server_id, has_body: received !== null, body_pause_max_ms });
   const body =
     received &&
     watchContent(received, {
@@ -51,7 +41,7 @@ export async function relayRequest(relayed: RelayedRequest): Promise<Response> {
       },
     });
   const send = () =>
-    fetch(url, {
+    fetch(`http://${address}${target}`, {
       method,
       headers: toServerHeaders(request.headers, client, { is_by_path }),
       body,
@@ -63,9 +53,8 @@ export async function relayRequest(relayed: RelayedRequest): Promise<Response> {
     // A server may close a connection that was kept open just when it is used again.
     const answer = await send().catch((cause: unknown) => (mayRepeat(request, cause) ? send() : Promise.reject(cause)));
     traffic.answer(performance.now() - started);
-    const { status, statusText } = answer;
-    const headers = toClientHeaders(answer.headers, { is_by_path });
-    return new Response(bodyOf(answer, { method, traffic, onEnd }), { status, statusText, headers });
+    limitToClient(answer.headers, { is_by_path });
+    return isShort(answer.headers) ? await readWhole(answer, passed) : passOn(answer, passed);
   } catch (cause) {
     if (deadline.failure) throw deadline.failure;
     if (signal.aborted) throw cause;
@@ -73,19 +62,27 @@ export async function relayRequest(relayed: RelayedRequest): Promise<Response> {
   }
 }
 
-/** Returns the body of an answer, whose bytes are counted: at once if it is short, otherwise as they come. */
-function bodyOf(
-  { body, headers }: Response,
-  { method, traffic, onEnd }: Pick<RelayedRequest, 'traffic' | 'onEnd'> & { method: string },
-): Response['body'] {
+/** Returns whether an answer is read whole. Bun would give it a type then, so not without one. */
+function isShort(headers: Headers): boolean {
   const announced = headers.get('content-length');
-  const is_kept = announced !== null && Number(announced) <= KEPT_BYTES_MAX;
-  if (body !== null && method !== 'HEAD' && !is_kept) {
-    return watchContent(body, { onBytes: (bytes) => assertFew(traffic.send(bytes)), onEnd });
-  }
-  if (body !== null && method !== 'HEAD') traffic.send(Number(announced));
+  return announced !== null && Number(announced) <= WHOLE_BYTES_MAX && headers.has('content-type');
+}
+
+async function readWhole(answer: Response, { traffic, onEnd }: PassedRequest): Promise<Response> {
+  const content = await answer.bytes();
+  traffic.send(content.length);
   onEnd();
-  return body;
+  return new Response(content, answer);
+}
+
+/** Returns an answer whose body, if it has one, is counted and passed on while it arrives. */
+function passOn(answer: Response, { traffic, onEnd }: PassedRequest): Response {
+  const { body } = answer;
+  if (body === null) {
+    onEnd();
+    return new Response(null, answer);
+  }
+  return new Response(watchContent(body, { onBytes: (bytes) => assertFew(traffic.send(bytes)), onEnd }), answer);
 }
 
 function assertFew(is_within: boolean): void {

@@ -31,9 +31,11 @@ export function createTraffic({ limits: { is_on, scale }, bytes_a_minute }: Traf
   const servers = new LRUCache<string, ServerTraffic>({ max: SERVERS_MAX });
   const counts = new Map<string, TrafficCounts>();
   const countsOf = (server_id: string): TrafficCounts => {
-    const known = counts.get(server_id) ?? noTraffic();
-    counts.set(server_id, known);
-    return known;
+    const known = counts.get(server_id);
+    if (known) return known;
+    const created = noTraffic();
+    counts.set(server_id, created);
+    return created;
   };
 
   return {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { connect } from 'node:net';
+import { AnswerDeadline } from '../../../src/features/gateway/answer-deadline.ts';
 import { relayRequest } from '../../../src/features/gateway/http-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
@@ -101,8 +102,8 @@ describe('gateway: all servers of one game', () => {
   }, 90_000);
 });
 
-/** A server behind a relay for requests, which answers bodies with the same, and other requests with 32 MiB. */
-function openRelay({ body_pause_max_ms = 30_000 } = {}) {
+/** A relay for requests to the server `to`. By default, that answers bodies with the same, and other requests with 32 MiB. */
+function openRelay({ body_pause_max_ms = 30_000, to = undefined as string | undefined } = {}) {
   const received = Promise.withResolvers<string>();
   let ended = 0;
   const game = Bun.serve({
@@ -125,17 +126,10 @@ function openRelay({ body_pause_max_ms = 30_000 } = {}) {
       const onEnd = () => {
         ended += 1;
       };
-      const relayed = {
-        request,
-        server_id: 'a server',
-        client,
-        traffic,
-        is_by_path: false,
-        body_pause_max_ms,
-        onBodySent() {},
-        onEnd,
-      };
-      return await relayRequest({ ...relayed, url: game.url.href }).catch(
+      const address = to ?? game.url.host;
+      const passed = { server_id: 'a server', address, target: '/', is_by_path: false, has_presence: false };
+      const options = { body_pause_max_ms, onBodySent() {} };
+      return await relayRequest({ ...passed, client, traffic, onEnd }, request, options).catch(
         (error) => new Response(error instanceof ServiceError ? error.code : 'failed', { status: 400 }),
       );
     },
@@ -211,6 +205,36 @@ test('gateway: an answer that is not read is in progress until its client leaves
   await waitFor(() => relay.endedCount() === 2, 'the answers that are read');
   socket.destroy();
   await waitFor(() => relay.endedCount() === 3, 'the answer whose client has left');
+});
+
+test('gateway: a request whose client has left before it is passed on ends at once', () => {
+  using deadline = new AnswerDeadline({ client: AbortSignal.abort(), server_id: 'a server', has_body: true });
+  expect([deadline.signal.aborted, deadline.failure]).toEqual([true, undefined]);
+});
+
+test('gateway: a short answer is in progress until the server has sent it all, and keeps its length', async () => {
+  const answering: Bun.Socket[] = [];
+  const server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket) {
+        answering.push(socket);
+        socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\nfirst');
+        if (answering.length > 1) socket.write(' last');
+      },
+    },
+  });
+  using relay = openRelay({ to: `127.0.0.1:${server.port}` });
+  const slow = fetch(relay.url);
+  await waitFor(() => answering.length === 1, 'the first part of the answer');
+  expect(await (await fetch(relay.url)).text()).toBe('first last');
+  expect(relay.endedCount()).toBe(1);
+  answering[0]?.write(' late');
+  const answer = await slow;
+  expect([answer.headers.get('content-length'), await answer.text()]).toEqual(['10', 'first late']);
+  expect(relay.endedCount()).toBe(2);
+  server.stop(true);
 });
 
 // A head may take 12 s and a pause of a body 30 s, so this runs only in long runs.

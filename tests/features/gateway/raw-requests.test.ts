@@ -162,19 +162,26 @@ describe('gateway: passes one well-formed request to the server:', () => {
   }
 });
 
-// The server may get the first part of these, also after the answer.
-const FOLLOWED: [name: string, lines: string[], body: string, status: number, ends: string][] = [
-  ['trailers', post(CHUNKED), '5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n', 400, `\r\n\r\n${HELLO}`],
-  ['a request after the last', post('Content-Length: 5'), `hello${SMUGGLED}`, 200, '\r\n\r\nhello'],
-  ['a request before the answer', post('Content-Length: 5').slice(0, -1), `hello${SMUGGLED}`, Number.NaN, 'hello'],
+test('gateway: an answer without a type gets none, so that browsers find it out', async () => {
+  const request = `GET /seen HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+  const { status, headers } = await sendRaw(muster.config.local_url, request);
+  expect([status, headers.get('content-type')]).toEqual([200, null]);
+});
+
+// The server may get the first part of these, also after the answer, with its length or in a chunk.
+const FIRST_PART = /\r\nx-forwarded-for: 127\.0\.0\.1\r\n.*\r\n\r\n(hello|5\r\nhello\r\n0\r\n\r\n)$/s;
+const FOLLOWED: [name: string, lines: string[], body: string, status: number][] = [
+  ['trailers', post(CHUNKED), '5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n', 400],
+  ['a request after the last', post('Content-Length: 5'), `hello${SMUGGLED}`, 200],
+  ['a request before the answer', post('Content-Length: 5').slice(0, -1), `hello${SMUGGLED}`, Number.NaN],
 ];
 
 describe('gateway: closes the connection, and takes nothing for a part of a whole request, after', () => {
-  for (const [name, lines, body, status, ends] of FOLLOWED) {
+  for (const [name, lines, body, status] of FOLLOWED) {
     test(name, async () => {
       const answer = await sendLines(lines, body);
       expect(answer.status).toEqual(status);
-      for (const request of answer.seen) expect(request).toEndWith(ends);
+      for (const request of answer.seen) expect(request).toMatch(FIRST_PART);
     });
   }
 });
