@@ -1,25 +1,31 @@
 // Measures the gateway: `bun bench/gateway.ts`. Requests and WebSockets of a game server, directly, through Muster and
-// through nginx, by turns; what idle WebSockets cost; and what a game that sends 100 MB a second does to the API.
+// through nginx, by turns; TLS handshakes with Muster and with Bun alone; what idle WebSockets cost, also with TLS; and what
+// a game that sends 100 MB a second does to the API.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGame, uploadScript } from '../tests/support/game.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
+import { certifyLocalhost } from '../tests/support/relayed.ts';
 import { serversOf } from '../tests/support/servers.ts';
 import { findFreePort } from '../tests/support/service.ts';
-import { residentBytes } from './gateway/memory.ts';
 import { measureWays, type Result } from './gateway/ways.ts';
+import { openFilesMax, residentBytes } from './meter.ts';
 import { atLeast, atMost, type Goal, printGoals, show, within } from './report.ts';
 import { runBench } from './run.ts';
 import { percentile, type Samples } from './samples.ts';
 
 const SECONDS = 4;
 const CONNECTIONS = 64;
-const IDLE_SOCKETS = 5_000;
+const HANDSHAKES_AT_ONCE = 16;
+/** Muster has two descriptors for each, and needs some of its own. */
+const IDLE_SOCKETS = Math.min(10_000, Math.floor((openFilesMax() - 500) / 2));
+/** All clients of the bench have one address. */
+const CONNECTIONS_MAX = 20_000;
 const PROBES = 600;
 const PROBE_EVERY_MS = 10;
 
-type Kind = 'http' | 'socket';
+type Kind = 'http' | 'socket' | 'handshake';
 interface Way {
   name: string;
   url: string;
@@ -27,11 +33,14 @@ interface Way {
 }
 
 await runBench(async (opened) => {
-  const home = opened.use(await makeHome({ MUSTER_LIMITS: 'off', MUSTER_DEMO: 'off' }));
-  const program = await home.start({ command: commandOf('source') });
-  const server = await startServer(program);
+  const { settings: tls } = await certifyLocalhost();
+  const limits = { MUSTER_LIMITS: 'off', MUSTER_CONNECTIONS_PER_ADDRESS_MAX: String(CONNECTIONS_MAX) };
+  const home = opened.use(await makeHome({ ...tls, ...limits, MUSTER_DEMO: 'off' }));
+  const start = () => home.start({ command: commandOf('source') });
+  const program = await start();
+  const [server, second] = await startServers(program);
   const direct: Way = { name: 'direct', url: `http://127.0.0.1:${server.port}`, host: '127.0.0.1' };
-  const ours: Way = { name: 'Muster', url: home.url, host: `${server.name}.servers.localhost` };
+  const ours: Way = { name: 'Muster', url: home.url, host: hostOf(server) };
   const nginx = await openNginx(opened, server.port);
   const ways = nginx ? [direct, ours, nginx] : [direct, ours];
   if (!nginx) console.log('nginx is not installed, so there is no peer.');
@@ -46,8 +55,24 @@ await runBench(async (opened) => {
     if (of_nginx) goals.push(atLeast(`${what} of nginx`, 0.8, of_ours.a_second / of_nginx.a_second));
     goals.push(within(`${what}: added p50 of one client`, 0.3, one_ours.p50_ms - one_direct.p50_ms));
   }
-  goals.push(await measureIdle(program, ours));
+  const https_url = `https://127.0.0.1:${tls.MUSTER_HTTPS_PORT}`;
+  const alone: Way = { name: 'Bun alone', url: await openHttpsPeer(opened, tls), host: '127.0.0.1' };
+  const secure: Way = { name: 'Muster', url: https_url, host: '127.0.0.1' };
+  const [of_bun, of_muster] = await measure('handshake', [alone, secure], HANDSHAKES_AT_ONCE);
+  if (of_bun && of_muster) {
+    goals.push(atLeast('TLS handshakes/s of Bun alone', 0.8, of_muster.a_second / of_bun.a_second));
+  }
   goals.push(await measureFlood(program, ours));
+  const hosts = [server, second].map(hostOf);
+  const restart = async (before: Program) => {
+    await before.stop('SIGTERM');
+    return await start();
+  };
+  // New processes, because memory that was freed is used again.
+  const second_program = await restart(program);
+  goals.push(await measureIdle(second_program, { what: 'idle WebSockets', url: home.url, hosts }));
+  const third_program = await restart(second_program);
+  goals.push(await measureIdle(third_program, { what: 'idle WebSockets with TLS', url: https_url, hosts }));
   printGoals(goals);
 });
 
@@ -61,21 +86,38 @@ async function measure(kind: Kind, ways: Way[], connections: number): Promise<Re
   });
 }
 
-/** Opens many WebSockets through the gateway, which stay silent. */
-async function measureIdle({ pid }: Program, { url, host }: Way): Promise<Goal> {
+/** Opens many WebSockets through the gateway, which stay silent: to several servers, because each may open 8,192 files. */
+async function measureIdle({ pid }: Program, { what, url, hosts }: { what: string; url: string; hosts: string[] }) {
   const before = residentBytes(pid);
   const sockets: WebSocket[] = [];
-  for (let index = 0; index < IDLE_SOCKETS; index += 1) sockets.push(await openSocket(url, host));
+  for (let index = 0; index < IDLE_SOCKETS; index += 1) {
+    sockets.push(await openSocket(url, hosts[index % hosts.length] ?? ''));
+  }
   await Bun.sleep(2_000);
   const each = (residentBytes(pid) - before) / IDLE_SOCKETS;
+  const open = sockets.filter(({ readyState }) => readyState === WebSocket.OPEN).length;
+  if (open < IDLE_SOCKETS) throw new Error(`${IDLE_SOCKETS - open} of ${IDLE_SOCKETS} idle WebSockets were closed`);
+  const closed = sockets.map((socket) => new Promise((resolve) => socket.addEventListener('close', resolve)));
   for (const socket of sockets) socket.close();
-  const figure = `${show.kilobytes(each)} KB`;
+  await Promise.all(closed);
   return {
-    what: `memory of each of ${IDLE_SOCKETS} idle WebSockets`,
+    what: `memory of each of ${IDLE_SOCKETS} ${what}`,
     limit: '<= 20.0 KB',
-    figure,
+    figure: `${show.kilobytes(each)} KB`,
     is_met: each <= 20 * 1_024,
   };
+}
+
+/** Starts an https server by Bun alone. Returns its address. */
+async function openHttpsPeer(
+  opened: AsyncDisposableStack,
+  { MUSTER_TLS_CERTIFICATE, MUSTER_TLS_KEY }: Record<'MUSTER_TLS_CERTIFICATE' | 'MUSTER_TLS_KEY', string>,
+): Promise<string> {
+  const script = join(import.meta.dir, 'gateway/https-peer.ts');
+  const peer = Bun.spawn([process.execPath, script, MUSTER_TLS_CERTIFICATE, MUSTER_TLS_KEY], { stdout: 'pipe' });
+  opened.defer(() => peer.kill());
+  const { value } = await peer.stdout.getReader().read();
+  return `https://127.0.0.1:${new TextDecoder().decode(value).trim()}/`;
 }
 
 /** Compares the API's times while a game sends 100 MB a second with its times before. */
@@ -110,7 +152,8 @@ async function measureFlood({ api }: Program, { url, host }: Way): Promise<Goal>
 }
 
 async function openSocket(url: string, host: string): Promise<WebSocket> {
-  const socket = new WebSocket(url.replace('http', 'ws'), { headers: { host } } as unknown as string[]);
+  const options = { headers: { host }, tls: { rejectUnauthorized: false } };
+  const socket = new WebSocket(url.replace('http', 'ws'), options as unknown as string[]);
   socket.binaryType = 'arraybuffer';
   await new Promise((resolve, reject) => {
     socket.addEventListener('open', resolve);
@@ -119,17 +162,31 @@ async function openSocket(url: string, host: string): Promise<WebSocket> {
   return socket;
 }
 
-async function startServer(program: Program) {
+interface GameServer {
+  /** The name of its port. */
+  name: string;
+  port: number;
+}
+
+function hostOf({ name }: GameServer): string {
+  return `${name}.servers.localhost`;
+}
+
+async function startServers(program: Program): Promise<[GameServer, GameServer]> {
   const game = await makeGame(program.api, program.administrator_token);
   const servers = serversOf(program, game);
   const source = await Bun.file(join(import.meta.dir, 'gateway/server.ts')).text();
   const build = await uploadScript(program.api, game, new Bun.Transpiler({ loader: 'ts' }).transformSync(source));
-  const resources = { cpu: 2_000, memory: 512 };
-  const ports = { web: { protocol: 'http' } };
-  const body = await servers.bodyOf(build, { resources, network: { ports } });
-  const server_id: string = (await servers.create(body)).body.server.id;
-  await servers.lines(server_id, 1);
-  return { name: `${server_id}-web`, port: (await servers.get(server_id)).network.ports.web.public_port as number };
+  const body = await servers.bodyOf(build, {
+    resources: { cpu: 2_000, memory: 512 },
+    network: { ports: { web: { protocol: 'http' } } },
+  });
+  const start = async (): Promise<GameServer> => {
+    const server_id: string = (await servers.create(body)).body.server.id;
+    await servers.lines(server_id, 1);
+    return { name: `${server_id}-web`, port: (await servers.get(server_id)).network.ports.web.public_port as number };
+  };
+  return [await start(), await start()];
 }
 
 /** Starts nginx in front of the game server; undefined if it is not installed. */

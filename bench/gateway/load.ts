@@ -1,5 +1,6 @@
-// The load of the bench, in a process of its own: `bun load.ts http|socket URL HOST CONNECTIONS SECONDS`. Each connection
-// has one request or frame under way. Prints answers a second and quantiles of their times in milliseconds.
+// The load of the bench, in a process of its own: `bun load.ts http|socket|handshake URL HOST CONNECTIONS SECONDS`. Each
+// connection has one request or frame under way, or is opened again after its TLS handshake. Prints answers or handshakes a
+// second, and quantiles of their times in milliseconds.
 export {};
 
 const [kind, url = '', host = '', connections_text, seconds_text] = process.argv.slice(2);
@@ -55,7 +56,32 @@ async function openSocket(): Promise<void> {
   send();
 }
 
-await Promise.all(Array.from({ length: connections }, kind === 'http' ? openHttp : openSocket));
+/** Opens a TLS connection, closes it and opens the next. */
+async function shakeHands(): Promise<void> {
+  const { hostname, port } = new URL(url);
+  for (;;) {
+    const started = performance.now();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    await Bun.connect({
+      hostname,
+      port: Number(port),
+      tls: { rejectUnauthorized: false },
+      socket: {
+        handshake(socket) {
+          note(performance.now() - started);
+          socket.end();
+        },
+        data() {},
+        close: () => resolve(),
+        error() {},
+      },
+    });
+    await promise;
+  }
+}
+
+if (kind === 'handshake') for (let connection = 0; connection < connections; connection += 1) void shakeHands();
+else await Promise.all(Array.from({ length: connections }, kind === 'http' ? openHttp : openSocket));
 await Bun.sleep(WARM_UP_S * 1_000);
 counts = true;
 await Bun.sleep(seconds * 1_000);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
-import { residentBytes } from '../../bench/gateway/memory.ts';
+import { residentBytes } from '../../bench/meter.ts';
 import { makeGame, type TestGame, uploadScript } from '../support/game.ts';
 import { openPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
 import { IS_LONG } from '../support/length.ts';
