@@ -53,7 +53,7 @@ export interface Client {
 /** Returns the headers of a request for the server behind the gateway. */
 export function toServerHeaders(received: Headers, client: Client, { is_by_path }: { is_by_path: boolean }): Headers {
   const headers = new Headers(received);
-  removeListed(headers);
+  removeNamedByConnection(headers);
   for (const name of NOT_FOR_SERVERS) headers.delete(name);
   if (is_by_path) for (const name of CREDENTIALS) headers.delete(name);
   const { address, host, proto } = client;
@@ -72,7 +72,7 @@ export function toServerHeaders(received: Headers, client: Client, { is_by_path 
 
 /** Changes the headers of a server's answer to those for the client. */
 export function limitToClient(headers: Headers, { is_by_path }: { is_by_path: boolean }): void {
-  removeListed(headers);
+  removeNamedByConnection(headers);
   for (const name of NOT_FOR_CLIENTS) headers.delete(name);
   if (is_by_path) {
     for (const name of OF_ORIGIN) headers.delete(name);
@@ -91,10 +91,10 @@ function limitCookies(headers: Headers): void {
   for (const cookie of cookies) headers.append('set-cookie', cookie.replace(/;\s*domain\s*(=[^;]*)?(?=;|$)/gi, ''));
 }
 
-/** Removes the headers that Connection lists, which are of one connection too. */
-function removeListed(headers: Headers): void {
-  for (const listed of headers.get('connection')?.split(',') ?? []) {
-    const name = listed.trim();
+/** Removes the headers that Connection names as those of one connection (RFC 9110, 7.6.1). */
+function removeNamedByConnection(headers: Headers): void {
+  for (const part of headers.get('connection')?.split(',') ?? []) {
+    const name = part.trim();
     if (isToken(name)) headers.delete(name);
   }
 }

@@ -17,8 +17,8 @@ interface RelayOptions {
 }
 
 /**
- * Sends a request to a server, and returns its answer. The body of a long answer is passed on while it arrives. Throws GATEWAY_
- * errors.
+ * Sends a request to a server, and returns its answer. The body of a long answer is passed on while it arrives. Throws
+ * GATEWAY_BODY_SLOW, GATEWAY_SERVER_SILENT and GATEWAY_SERVER_UNREACHABLE.
  */
 export async function relayRequest(passed: PassedRequest, request: Request, options: RelayOptions): Promise<Response> {
   const { server_id, address, target, client, is_by_path, traffic } = passed;

@@ -50,7 +50,7 @@ export class Slots {
     return (this.#of_games.get(game_id) ?? 0) < this.#max - this.#taken;
   }
 
-  /** Takes a slot for a game, also if it has no room. */
+  /** Takes a slot for a game. Does not check that there is room. */
   take(game_id: string): void {
     this.#of_games.set(game_id, (this.#of_games.get(game_id) ?? 0) + 1);
     this.#taken += 1;
