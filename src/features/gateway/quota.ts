@@ -33,12 +33,12 @@ export function scaleLimits(limits: QuotaLimits, { is_on, scale }: { is_on: bool
 
 /** Slots of this process for the clients of all games. A game may have as many as are free, so that others get some. */
 export class Slots {
-  readonly #max: number;
+  readonly max: number;
   readonly #of_games = new Map<string, number>();
   #taken = 0;
 
   constructor(max: number) {
-    this.#max = max;
+    this.max = max;
   }
 
   get taken(): number {
@@ -47,7 +47,7 @@ export class Slots {
 
   /** Returns whether a game may have one more: one game alone has up to a half of all, two up to a third each. */
   hasRoomFor(game_id: string): boolean {
-    return (this.#of_games.get(game_id) ?? 0) < this.#max - this.#taken;
+    return (this.#of_games.get(game_id) ?? 0) < this.max - this.#taken;
   }
 
   /** Takes a slot for a game. Does not check that there is room. */
