@@ -1,4 +1,5 @@
 import { SingleBar } from 'cli-progress';
+import { showBytes } from './bytes.ts';
 
 /** How far an upload is, on stderr; nothing without a terminal. Disposing removes it. */
 export interface ProgressBar extends Disposable {
@@ -35,9 +36,4 @@ export function openProgressBar({ label, done_bytes, total_bytes }: BarContent):
     },
     [Symbol.dispose]: () => bar.stop(),
   };
-}
-
-/** Returns a number of bytes as `46.1 MB` or `3.4 kB`. */
-export function showBytes(bytes: number): string {
-  return bytes < 100_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }

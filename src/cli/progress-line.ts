@@ -1,6 +1,5 @@
 const PAUSE_MS = 100;
 const SECOND_MS = 1_000;
-const MEGABYTE = 1_000_000;
 const CLEAR_LINE = '\r\u001b[K';
 
 /** Whether a line that is not finished is on the terminal. */
@@ -45,7 +44,5 @@ export async function showWhile<Result>(what: string | (() => string), work: () 
     clearInterval(timer);
   }
 }
-
-export const megabytes = (bytes: number): string => `${(bytes / MEGABYTE).toFixed(1)} MB`;
 
 export const percent = (part: number, whole: number): string => `${Math.floor((100 * part) / Math.max(whole, 1))} %`;

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { megabytes, openProgress, type Progress } from '../cli/progress-line.ts';
+import { showBytes } from '../cli/bytes.ts';
+import { openProgress, type Progress } from '../cli/progress-line.ts';
 import { type Config, forgetSecrets, readConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { HELD_UPLOADS, type HeldUpload, selectHeldObjects } from '../features/uploads/held-objects.ts';
@@ -54,7 +55,7 @@ export async function backup([file = '']: string[], output: CommandOutput): Prom
     // Only one backup at a time, during which the service removes no uploaded files.
     await source.database.exclusively(LOCKS.backup, () => writeBackup(source, { path, signal, progress }));
     const { size: bytes } = await stat(path);
-    output.show({ file: path, bytes }, `The backup is ${path} (${megabytes(bytes)}). It contains secret keys.`);
+    output.show({ file: path, bytes }, `The backup is ${path} (${showBytes(bytes)}). It contains secret keys.`);
   });
 }
 
@@ -75,7 +76,7 @@ async function writeBackup(
   let what = '';
   const say = (now: string) => {
     what = now;
-    progress.show(`${what} … ${megabytes(written)}`);
+    progress.show(`${what} … ${showBytes(written)}`);
   };
   const onWritten = (bytes: number) => {
     written += bytes;

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
+import { showBytes } from '../bytes.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { showBytes } from '../progress-bar.ts';
 import { showWhile } from '../progress-line.ts';
 import type { Place, Session } from '../session.ts';
 import { type DeployedFiles, listFiles, type ProjectFile } from './files.ts';

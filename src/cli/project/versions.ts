@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
+import { showBytes } from '../bytes.ts';
 import { Failure } from '../failure.ts';
-import { showBytes } from '../progress-bar.ts';
 import type { Place, Session } from '../session.ts';
 import { packServer } from './package.ts';
 import type { Project } from './project-file.ts';
