@@ -1,3 +1,13 @@
+import type { Challenge } from 'altcha-lib';
+
+/** What the page asks of a worker: that bots play, or that it solves a proof of work. */
+export type WorkerOrder = BotsOrder | { challenge: Challenge };
+
+/** A solved proof of work, as requests for seats carry it. */
+export interface SolvedWork {
+  pow: { client_response: string };
+}
+
 /** What the page asks of the bots. */
 export interface BotsOrder {
   count: number;

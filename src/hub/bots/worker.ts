@@ -1,6 +1,7 @@
-// Runs the bots, beside the page: game servers have addresses of their own, which the page's policy does not let it reach.
+// Runs beside the page. Lets bots play: game servers have addresses of their own, which the page's policy does not let it
+// reach. Or solves a proof of work, and ends.
 import { solveWork } from './proof-of-work.ts';
-import type { BotsOrder } from './protocol.ts';
+import type { BotsOrder, WorkerOrder } from './protocol.ts';
 import { Tally } from './tally.ts';
 
 const REPORT_EVERY_MS = 250;
@@ -29,10 +30,15 @@ const takeFindTurn = createTurns(FINDS_AT_ONCE);
 const takeSocketTurn = createTurns(SOCKETS_OPENING_MAX);
 let sockets = 0;
 
-addEventListener('message', ({ data }: MessageEvent<BotsOrder>) => {
-  for (let bot = 0; bot < data.count; bot += 1) void play(data, bot * BEGIN_EVERY_MS);
-  setInterval(() => postMessage(tally.report()), REPORT_EVERY_MS);
+addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
+  if ('challenge' in data) void solveWork(data.challenge).then(postMessage, reportError);
+  else startBots(data);
 });
+
+function startBots(order: BotsOrder): void {
+  for (let bot = 0; bot < order.count; bot += 1) void play(order, bot * BEGIN_EVERY_MS);
+  setInterval(() => postMessage(tally.report()), REPORT_EVERY_MS);
+}
 
 /** Plays as one bot, again and again, until the page ends the worker. */
 async function play(order: BotsOrder, begin_ms: number): Promise<void> {

@@ -2,6 +2,7 @@ import type { Answer, Parameters, RequestBody } from './api.ts';
 import { post } from './api.ts';
 import type { Receipt } from './receipts.ts';
 import { callApiAs, Refused } from './session.ts';
+import { solveWork } from './worker.ts';
 
 const PUBLIC_TOKENS = '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public';
 type Scope = Parameters<typeof PUBLIC_TOKENS>;
@@ -61,7 +62,6 @@ export async function repeatRequest(scope: Scope, { kind, request }: Receipt): P
 
 /** Returns a solved proof of work; undefined if the version has captchas of other kinds only. */
 async function proveWork(token: string): Promise<Captcha | undefined> {
-  const { solveWork } = await import('../bots/proof-of-work.ts');
   try {
     return await solveWork(await callApiAs(token, 'GET', '/matchmaker/captcha/challenge'));
   } catch (error) {
