@@ -96,6 +96,7 @@ export async function startMuster(opened: AsyncDisposableStack, name = 'Muster')
       await updateLobbies(
         database.queries,
         ids.map((lobby_id) => ({ lobby_id, state })),
+        new Date(),
       );
       return at;
     },

@@ -148,6 +148,14 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
         change: change('DELETE', `${cloud_game}/matchmaker/lobbies/${removed}`, cloud),
       };
     },
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}/visits': async () => {
+      const removed = await makeLobby();
+      return {
+        path: `${namespace}/matchmaker/lobbies/${removed}/visits`,
+        token: cloud,
+        change: change('DELETE', `${cloud_game}/matchmaker/lobbies/${removed}`, cloud),
+      };
+    },
     '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs': () => ({
       path: `${cloud_game}/matchmaker/lobbies/${lobby_id}/logs?stream=std_err`,
       token: cloud,
@@ -159,6 +167,12 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       token: cloud,
       change: () => withDatabase(muster, (database) => addEndedServer(database, namespace_id, server_id)),
       is_log: true,
+    }),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes': () => ({
+      path: `${namespace}/crashes`,
+      token: cloud,
+      change: () =>
+        withDatabase(muster, (database) => addEndedServer(database, namespace_id, server_id, { exit_code: 3 })),
     }),
     '/games/{game_id}/environments/{environment_id}/servers': () => ({
       path: `${environment}/servers`,
@@ -307,11 +321,17 @@ async function addSample(database: Database, { clock }: Pick<TestService, 'clock
 }
 
 /** Adds a server that has ended, like one that there is. Returns its id. */
-async function addEndedServer(database: Database, namespace_id: string, server_id: string): Promise<string> {
+async function addEndedServer(
+  database: Database,
+  namespace_id: string,
+  server_id: string,
+  end: { exit_code?: number } = {},
+): Promise<string> {
   const id = Bun.randomUUIDv7();
   await database.transact(async (tx) => {
     await touch(tx, [topics.serversOf(namespace_id)]);
-    const changes = sql`jsonb_build_object('server_id', ${id}::uuid, 'ended_at', now(), 'destroyed_at', now())`;
+    const changes = sql`jsonb_build_object('server_id', ${id}::uuid, 'ended_at', now(), 'destroyed_at', now(),
+      'exit_code', ${end.exit_code ?? null}::int)`;
     await tx.execute(sql`
       insert into servers select (jsonb_populate_record(servers, ${changes})).* from servers where server_id = ${server_id}`);
   });

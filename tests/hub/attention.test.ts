@@ -4,6 +4,7 @@ import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeControlledGame } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { makeMember } from '../support/people.ts';
+import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService({ MUSTER_LIMITS_SCALE: '1' });
@@ -49,6 +50,29 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     await takePictures(opened, 'attention');
     await attention.getByRole('link', { name: 'Why' }).first().click();
     await page.waitForURL(/\/prod\/why\?code=MATCHMAKER_VERIFICATION_REQUEST_FAILED$/);
+    expect(troubles).toEqual([]);
+  });
+
+  test('servers that crash are counted as they do, with how they ended in words and a way to the last one', async () => {
+    const crashing = await makeControlledGame(muster);
+    const servers = serversOf(muster, crashing);
+    await using opened = await chromium.open('/', crashing.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByRole('link', { name: 'Test game' }).waitFor();
+    const attention = page.getByRole('region', { name: 'Attention' });
+    expect(await attention.count()).toBe(0);
+    const first = await servers.run('exit 3');
+    await attention
+      .getByText('Test game, prod: 1 crash within the last hour. The server ended with exit code 3.')
+      .waitFor();
+    await servers.run('kill -SEGV $$');
+    await attention.getByText('1 crash within the last hour. The server ended by the signal SIGSEGV (a seg').waitFor();
+    await servers.run('exit 3');
+    await attention.getByText('2 crashes within the last hour. The server ended with exit code 3.').waitFor();
+    await takePictures(opened, 'attention-crashes');
+    await attention.getByRole('link', { name: 'Server' }).first().click();
+    await page.getByText('The server ended with exit code 3.').waitFor();
+    expect(page.url()).not.toContain(first);
     expect(troubles).toEqual([]);
   });
 

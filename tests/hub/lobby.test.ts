@@ -57,6 +57,49 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     expect(troubles).toEqual([]);
   });
 
+  test('its life is one strip of marks and a list of events, live, also after its end', async () => {
+    const { lobby_id, player_token } = await seatOf(find(muster, game, { tags: { map: 'ice' } }));
+    await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
+    const { page, troubles } = opened;
+    const life = page.getByRole('region', { name: 'Life' });
+    const events = life.getByRole('list', { name: 'Events' });
+    const marks = (kind: string) => life.locator(`.strip > .${kind}`);
+    await events.getByText('got a seat').waitFor();
+    for (const stage of ['created', 'started', 'ready']) await events.getByText(stage).waitFor();
+    // The server has written a line, which has its mark as well.
+    await marks('lines').first().waitFor({ state: 'attached' });
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
+    const server = await connectGameServer(muster, game, lobby_id);
+    await server.connected(player_token);
+    await events.getByText(' connected').waitFor();
+    await seatOf(find(muster, game, { tags: { map: 'ice' } }));
+    await server.disconnected(player_token);
+    await events.getByText(' left').waitFor();
+    await server.setClosed(true);
+    await events.getByText('closed').waitFor();
+    expect([await marks('in').count(), await marks('out').count(), await marks('change').count()]).toEqual([3, 1, 1]);
+    expect(requests).toEqual([]);
+    await takePictures(opened, 'lobby-life');
+    await muster.api.ok('DELETE', `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby_id}`, {
+      token: game.cloud_token,
+    });
+    await events.getByText('ended').waitFor();
+    const texts = await events.getByRole('listitem').allTextContents();
+    const order = ['ended', 'closed', 'left', 'got a seat', 'connected', 'created'];
+    const places = order.map((name) => texts.findIndex((text) => text.includes(name)));
+    expect(places).toEqual(places.toSorted((one, other) => one - other));
+    expect(places).not.toContain(-1);
+    // The keyboard reaches the list, which scrolls.
+    await events.focus();
+    await page.keyboard.press('End');
+    await page.waitForFunction(() => {
+      const list = document.querySelector('.life > ol');
+      return list !== null && list.scrollTop + list.clientHeight >= list.scrollHeight - 2;
+    });
+    expect(troubles).toEqual([]);
+  });
+
   test('one can be made by hand, with a seat for its maker', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page, troubles } = opened;

@@ -10,6 +10,7 @@ import * as wire from './history-wire.ts';
 import type { Lobbies } from './lobbies.ts';
 import { ReceiptAnswer, ReceiptsAnswer, ReceiptsQuery } from './matchmaking/receipts-wire.ts';
 import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
+import { toVisits, VisitsAnswer } from './visits-wire.ts';
 import { ClosedBody } from './wire.ts';
 
 const GAME = '/cloud/games/:game_id';
@@ -119,6 +120,17 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       // A share link is for looking: the code would let anyone join.
       ({ caller, params }) =>
         watchState(history.details, { ...params, has_code: caller.kind !== 'share' }, (lobby) => ({ lobby })),
+    ),
+    watched(
+      `${NAMESPACE}/matchmaker/lobbies/:lobby_id/visits`,
+      {
+        operation: 'listLobbyVisits',
+        ...reading,
+        summary: 'Lists the players who have a seat in a lobby, running or ended, and the latest 200 who have left it.',
+        response: VisitsAnswer,
+        errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
+      },
+      ({ params }) => watchState(history.visits, params, toVisits),
     ),
     route(
       'DELETE',

@@ -29,6 +29,7 @@ const LobbyDetails = Type.Object(
     stop_ts: Type.Optional(Timestamp),
     stop_reason: Type.Optional(oneOf('LobbyStopReason', STOP_REASONS, { description: 'Why the lobby ended.' })),
     is_closed: Type.Boolean(),
+    closed_ts: Type.Optional(Type.String({ description: 'When it was closed; absent while it is open.' })),
     publicity: Type.Optional(Publicity),
     code: Type.Optional(Type.String({ description: 'Players join the running lobby by it.' })),
     max_players_normal: Type.Integer(),
@@ -46,7 +47,7 @@ export const LobbyDetailsAnswer = Type.Object({ lobby: LobbyDetails });
 
 export function toLobbyDetails(lobby: LobbyRow, players: PlayerRow[]): LobbyDetails {
   const { lobby_id, server_id, version_id, game_mode, create_ts, ready_ts, stop_ts, stop_reason, is_closed } = lobby;
-  const { publicity, code, tags, state, max_players_normal, max_players_direct, max_players_party } = lobby;
+  const { closed_ts, publicity, code, tags, state, max_players_normal, max_players_direct, max_players_party } = lobby;
   return {
     lobby_id,
     server_id,
@@ -57,6 +58,7 @@ export function toLobbyDetails(lobby: LobbyRow, players: PlayerRow[]): LobbyDeta
     ...(stop_ts && { stop_ts: stop_ts.toISOString() }),
     ...(stop_reason && { stop_reason }),
     is_closed,
+    ...(closed_ts && { closed_ts: closed_ts.toISOString() }),
     ...(publicity && { publicity }),
     ...(code !== null && !stop_ts && { code }),
     max_players_normal,

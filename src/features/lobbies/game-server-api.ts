@@ -74,7 +74,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   const update = createRounds<store.LobbyUpdate, boolean>({
     ...LOBBY_UPDATES,
     async work(updates) {
-      const running = await store.updateLobbies(lists_connection, updates);
+      const running = await store.updateLobbies(lists_connection, updates, clock.now());
       return updates.map(({ lobby_id }) => running.has(lobby_id));
     },
   });

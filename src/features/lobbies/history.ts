@@ -15,6 +15,10 @@ import { toLiveLobby, toPastLobby } from './history-wire.ts';
 import { selectLobby } from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import * as store from './views-store.ts';
+import type { Visits } from './visits-wire.ts';
+
+/** Maximum number of players who have left, of those whose visits are returned. */
+const LEFT_MAX = 200;
 
 export interface HistoryDependencies {
   database: Database;
@@ -94,6 +98,13 @@ export function createHistory(
     };
   }
 
+  async function getLobby(scope: HistoryScope, lobby_id: string): Promise<LobbyRow> {
+    const { namespace_id } = await namespaces.get(scope);
+    const lobby = await selectLobby(queries, lobby_id);
+    if (lobby?.namespace_id !== namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+    return lobby;
+  }
+
   /** The running lobbies of a namespace. Watchable. */
   const live: Watchable<HistoryScope, LiveLobby[]> = {
     topics: ({ namespace_id }) => [
@@ -125,9 +136,7 @@ export function createHistory(
   const one: Watchable<HistoryScope & { lobby_id: string }, PastLobbySummary> = {
     topics: ({ lobby_id, namespace_id }) => [topics.lobby(lobby_id), topics.serversOf(namespace_id)],
     async read({ lobby_id, ...scope }) {
-      const { namespace_id } = await namespaces.get(scope);
-      const lobby = await selectLobby(queries, lobby_id);
-      const [described] = lobby?.namespace_id === namespace_id ? await describe([lobby]) : [];
+      const [described] = await describe([await getLobby(scope, lobby_id)]);
       if (!described) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return described;
     },
@@ -135,17 +144,26 @@ export function createHistory(
 
   /** A lobby, running or ended, with its seats and state. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
   const details: Watchable<HistoryScope & { lobby_id: string; has_code: boolean }, LobbyDetails> = {
-    topics: ({ lobby_id, namespace_id }) => [
-      topics.lobby(lobby_id),
-      topics.seats(lobby_id),
-      topics.lobbiesOf(namespace_id),
-    ],
+    topics: topicsOfPlayers,
     async read({ lobby_id, has_code, ...scope }) {
-      const { namespace_id } = await namespaces.get(scope);
-      const lobby = await selectLobby(queries, lobby_id);
-      if (lobby?.namespace_id !== namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      const lobby = await getLobby(scope, lobby_id);
       const seated = await store.selectSeated(queries, lobby_id);
       return toLobbyDetails(has_code ? lobby : { ...lobby, code: null }, seated);
+    },
+  };
+
+  /** The players of a lobby, running or ended, with the latest who have left. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
+  const visits: Watchable<HistoryScope & { lobby_id: string }, Visits> = {
+    topics: topicsOfPlayers,
+    async read({ lobby_id, ...scope }) {
+      const lobby = await getLobby(scope, lobby_id);
+      const [seated, left] = await Promise.all([
+        store.selectSeated(queries, lobby_id),
+        store.selectLeft(queries, lobby, LEFT_MAX + 1),
+      ]);
+      const players = [...left.slice(0, LEFT_MAX), ...seated];
+      players.sort((one, other) => one.create_ts.getTime() - other.create_ts.getTime());
+      return { players, has_earlier: left.length > LEFT_MAX };
     },
   };
 
@@ -154,6 +172,7 @@ export function createHistory(
     list,
     one,
     details,
+    visits,
     /** Yields all lobbies of a game that ran within a window (Unix milliseconds), page by page. */
     async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };
@@ -173,4 +192,9 @@ export function createHistory(
       return await ending.stop(lobby, 'removed');
     },
   };
+}
+
+/** Returns the topics of a lobby and its players. A seat that is taken changes the list of the namespace's lobbies. */
+function topicsOfPlayers({ lobby_id, namespace_id }: { lobby_id: string; namespace_id: string }): string[] {
+  return [topics.lobby(lobby_id), topics.seats(lobby_id), topics.lobbiesOf(namespace_id)];
 }

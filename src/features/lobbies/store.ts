@@ -99,7 +99,12 @@ export interface LobbyUpdate {
   state?: string;
 }
 
-const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)[]; state: (string | null)[] }>(
+const UPDATE = createStatement<{
+  lobby_id: string[];
+  is_closed: (boolean | null)[];
+  state: (string | null)[];
+  now: string;
+}>(
   (value) => sql`
     with ${bumpMany(
       sql`
@@ -113,6 +118,11 @@ const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)
     lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')}))
     update ${lobbies} set
       is_closed = coalesce(updates.is_closed, ${lobbies.is_closed}),
+      closed_ts = case
+        when updates.is_closed then coalesce(${lobbies.closed_ts}, ${value('now')}::timestamptz)
+        when not updates.is_closed then null
+        else ${lobbies.closed_ts}
+      end,
       state = nullif(coalesce(updates.state, ${lobbies.state}), ''),
       changed = (select version from lists where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
     from unnest(${value('lobby_id')}::uuid[], ${value('is_closed')}::boolean[], ${value('state')}::text[])
@@ -124,7 +134,11 @@ const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)
 );
 
 /** Applies the changes that lobbies report; of several by one lobby, the last. Returns the ids of the running ones. */
-export async function updateLobbies(connection: DedicatedConnection, updates: LobbyUpdate[]): Promise<Set<string>> {
+export async function updateLobbies(
+  connection: DedicatedConnection,
+  updates: LobbyUpdate[],
+  now: Date,
+): Promise<Set<string>> {
   const merged = new Map<string, LobbyUpdate>();
   for (const one of updates) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
   const all = [...merged.values()];
@@ -132,6 +146,7 @@ export async function updateLobbies(connection: DedicatedConnection, updates: Lo
     lobby_id: all.map(({ lobby_id }) => lobby_id),
     is_closed: all.map(({ is_closed }) => is_closed ?? null),
     state: all.map(({ state }) => state ?? null),
+    now: now.toISOString(),
   });
   const rows = await connection.execute<{ lobby_id: string }>(statement);
   return new Set(rows.map(({ lobby_id }) => lobby_id));

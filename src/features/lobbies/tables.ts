@@ -65,6 +65,8 @@ export const lobbies = pgTable(
     /** Set for a custom lobby: whether it is listed and found, or only joined by id or code. */
     publicity: text({ enum: ['public', 'private'] }),
     is_closed: boolean().notNull(),
+    /** When it was closed; null while it is open. */
+    closed_ts: moment(),
     /** The lobby's own state: JSON as text, which the service never reads. */
     state: text(),
     /** The addresses at which players reach it; known once it is ready. */
@@ -144,6 +146,9 @@ export const players = pgTable(
   // any index whose condition the statement meets, so only statements with an index's columns meet its condition.
   (table) => [
     index('players_seated').on(table.lobby_id).where(sql`remove_ts is null and lobby_id is not null`),
+    index('players_who_left')
+      .on(table.lobby_id, table.remove_ts)
+      .where(sql`remove_ts is not null and lobby_id is not null`),
     // The final guard of the limit (I-M11): two processes that give the same number cannot both commit (docs/decisions/0025).
     uniqueIndex('players_of_client')
       .on(table.namespace_id, table.client, table.client_number)

@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, gt, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
@@ -72,6 +72,20 @@ export async function selectSeated(queries: Queries, lobby_id: string): Promise<
     .where(and(eq(players.lobby_id, lobby_id), isNull(players.remove_ts)))
     .orderBy(players.create_ts, players.player_id)
     .limit(SEATED_MAX);
+}
+
+/** Returns the players who left a lobby most recently, the last one first. */
+export async function selectLeft(
+  queries: Queries,
+  { lobby_id, namespace_id }: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
+  limit: number,
+): Promise<PlayerRow[]> {
+  return await queries
+    .select()
+    .from(players)
+    .where(and(eq(players.lobby_id, lobby_id), eq(players.namespace_id, namespace_id), isNotNull(players.remove_ts)))
+    .orderBy(desc(players.remove_ts))
+    .limit(limit);
 }
 
 /** Returns the number of players with a seat, by version, game mode and region. */

@@ -5,6 +5,7 @@ import { perMinute } from '../../platform/limits/limit.ts';
 import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { AddressOf } from '../port-names.ts';
 import { parseTags } from '../tags.ts';
+import { CrashesAnswer, toCrashes } from './crashes-wire.ts';
 import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
 import type { Servers } from './servers.ts';
 import * as wire from './wire.ts';
@@ -56,6 +57,18 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
         errors: NOT_FOUND,
       },
       ({ params, query }) => watchRows(servers.rows, { namespace_id: params.namespace_id, ...toWindow(query) }),
+    ),
+    watched(
+      '/cloud/games/:game_id/namespaces/:namespace_id/crashes',
+      {
+        operation: 'listServerCrashes',
+        summary: 'Lists how servers of a namespace crashed within the last hour, in words, and how many did.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: CrashesAnswer,
+        errors: NOT_FOUND,
+      },
+      ({ params }) => watchState(servers.crashes, params, (crashes) => ({ crashes: crashes.map(toCrashes) })),
     ),
     watched(
       SERVERS,

@@ -9,6 +9,7 @@ import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
+import { createCrashes } from './crashes.ts';
 import { describeEnding, MACHINE_LOST } from './end-description.ts';
 import { createLogReading } from './log-reading.ts';
 import { createLogSearch } from './log-search.ts';
@@ -169,6 +170,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     ended,
     /** The servers of an environment, of which watchers see windows. Watchable. */
     rows: createServerRows({ database }),
+    /** How servers of an environment crashed within the last hour. Watchable. */
+    crashes: createCrashes({ database, clock }),
     many,
     /** Creates a server in another feature's transaction. The caller has checked everything. */
     createWith: insert,

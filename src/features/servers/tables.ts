@@ -59,6 +59,11 @@ export type Identity = Readonly<Record<string, unknown>>;
 export const WAIT_REASONS = ['group_quota', 'machine_full', 'no_ports', 'no_resources', 'machines_draining'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
+/** A server that ended although its end was not requested, and not well: as `hasCrashed` in end-description.ts. */
+export const HAS_CRASHED = sql`ended_at is not null and not has_lost_machine and (
+  failure is not null or kill_at is null and (exit_signal is not null or exit_code <> 0)
+)`;
+
 /**
  * Game servers: their desired and their observed state. A server without `node_id` waits for a machine. With
  * `destroyed_at` it is ending. With `ended_at` it has ended, and none of its processes is left.
@@ -127,6 +132,7 @@ export const servers = pgTable(
       .on(table.datacenter_id, table.destroyed_at)
       .where(sql`node_id is null and ended_at is null and destroyed_at is not null`),
     index('servers_ended').on(table.ended_at).where(sql`ended_at is not null`),
+    index('servers_crashed').on(table.namespace_id, table.ended_at).where(HAS_CRASHED),
     index('servers_of_node').on(table.node_id).where(sql`ended_at is null`),
     index('servers_delayed')
       .on(table.datacenter_id, table.start_after)

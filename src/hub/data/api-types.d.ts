@@ -240,6 +240,22 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}/visits': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['listLobbyVisits'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}': {
     parameters: {
       query?: never;
@@ -376,6 +392,22 @@ export interface paths {
       cookie?: never;
     };
     get: operations['listServerRows'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['listServerCrashes'];
     put?: never;
     post?: never;
     delete?: never;
@@ -1759,6 +1791,8 @@ export interface components {
       stop_ts?: string;
       stop_reason?: components['schemas']['LobbyStopReason'];
       is_closed: boolean;
+      /** @description When it was closed; absent while it is open. */
+      closed_ts?: string;
       publicity?: components['schemas']['LobbyPublicity'];
       /** @description Players join the running lobby by it. */
       code?: string;
@@ -1788,6 +1822,29 @@ export interface components {
       /** @description RFC 3339, UTC, with milliseconds. */
       connect_ts?: string;
     };
+    ListLobbyVisitsResponse: {
+      /** @description In the order in which the players got their seats. */
+      visits: components['schemas']['LobbyVisit'][];
+      /** @description Whether more players have left, before these. */
+      has_earlier: boolean;
+      watch: components['schemas']['WatchIndex'];
+    };
+    LobbyVisit: {
+      /** Format: uuid */
+      player_id: string;
+      /** @description When the player got the seat. */
+      create_ts: string;
+      /** @description RFC 3339, UTC, with milliseconds. */
+      connect_ts?: string;
+      /** @description When the seat became free; absent while it is taken. */
+      remove_ts?: string;
+      remove_reason?: components['schemas']['PlayerRemoveReason'];
+    };
+    /**
+     * @description Why the seat became free.
+     * @enum {string}
+     */
+    PlayerRemoveReason: 'disconnected' | 'seat_expired' | 'timed_out' | 'lobby_stopped' | 'request_ended' | 'kicked';
     DeleteLobbyRequest: Record<string, never>;
     DeleteLobbyResponse: {
       did_remove: boolean;
@@ -1964,6 +2021,22 @@ export interface components {
     PlacedServer: {
       at: number;
       row: components['schemas']['ServerRow'];
+    };
+    ListServerCrashesResponse: {
+      /** @description The last ten ways in which servers crashed, the latest first, with how many did. */
+      crashes: components['schemas']['ServerCrashes'][];
+      watch: components['schemas']['WatchIndex'];
+    };
+    ServerCrashes: {
+      /** @description How the servers ended, in words. */
+      summary: string;
+      exit_code?: number;
+      exit_signal?: string;
+      count: number;
+      /** Format: uuid */
+      last_server_id: string;
+      /** @description RFC 3339, UTC, with milliseconds. */
+      last_end_ts: string;
     };
     ListServersResponse: {
       servers: components['schemas']['Server'][];
@@ -4070,6 +4143,7 @@ export interface operations {
            *         "stop_ts": "2026-01-01T12:00:00.000Z",
            *         "stop_reason": "server_ended",
            *         "is_closed": true,
+           *         "closed_ts": "2026-01-01T12:00:00.000Z",
            *         "publicity": "public",
            *         "code": "ABCD2345",
            *         "max_players_normal": 16,
@@ -4096,6 +4170,52 @@ export interface operations {
            *     }
            */
           'application/json': components['schemas']['GetLobbyDetailsResponse'];
+        };
+      };
+    };
+  };
+  listLobbyVisits: {
+    parameters: {
+      query?: {
+        /** @example 9f86d081.42 */
+        watch_index?: string;
+      };
+      header?: never;
+      path: {
+        /** @example fd0d16ad-6de8-5e8c-ac79-36fa1898fe80 */
+        game_id: string;
+        /** @example 50de6678-ab18-5579-b16e-3a27aa88e4c5 */
+        namespace_id: string;
+        /** @example 91bb0356-1c39-505d-8aaf-4feb6858bb1c */
+        lobby_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "visits": [
+           *         {
+           *           "player_id": "eb028481-8db0-59e6-bb9a-4407451f12aa",
+           *           "create_ts": "2026-01-01T12:00:00.000Z",
+           *           "connect_ts": "2026-01-01T12:00:00.000Z",
+           *           "remove_ts": "2026-01-01T12:00:00.000Z",
+           *           "remove_reason": "disconnected"
+           *         }
+           *       ],
+           *       "has_earlier": true,
+           *       "watch": {
+           *         "index": "9f86d081.42"
+           *       }
+           *     }
+           */
+          'application/json': components['schemas']['ListLobbyVisitsResponse'];
         };
       };
     };
@@ -4531,6 +4651,50 @@ export interface operations {
            *     }
            */
           'application/json': components['schemas']['ListServerRowsResponse'];
+        };
+      };
+    };
+  };
+  listServerCrashes: {
+    parameters: {
+      query?: {
+        /** @example 9f86d081.42 */
+        watch_index?: string;
+      };
+      header?: never;
+      path: {
+        /** @example fd0d16ad-6de8-5e8c-ac79-36fa1898fe80 */
+        game_id: string;
+        /** @example 50de6678-ab18-5579-b16e-3a27aa88e4c5 */
+        namespace_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "crashes": [
+           *         {
+           *           "summary": "text",
+           *           "exit_code": 0,
+           *           "exit_signal": "text",
+           *           "count": 32,
+           *           "last_server_id": "e5f244c9-1ccd-5053-9e22-0044ab285f84",
+           *           "last_end_ts": "2026-01-01T12:00:00.000Z"
+           *         }
+           *       ],
+           *       "watch": {
+           *         "index": "9f86d081.42"
+           *       }
+           *     }
+           */
+          'application/json': components['schemas']['ListServerCrashesResponse'];
         };
       };
     };

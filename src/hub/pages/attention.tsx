@@ -1,3 +1,4 @@
+import { Fragment } from 'preact';
 import type { Answer } from '../data/api.ts';
 import { is_administrator } from '../data/bearer.ts';
 import { COUNTERS, refusalsOf } from '../data/counters.ts';
@@ -7,8 +8,11 @@ import type { Game, Namespace } from '../data/places.ts';
 import { useReading } from '../data/reading.ts';
 import { hrefOf } from '../data/router.ts';
 import { Refused } from '../data/session.ts';
+import { now } from '../parts/time.tsx';
 
+const CRASHES = '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes';
 const AGAIN_MS = 30_000;
+const HOUR_MS = 3_600_000;
 
 type Finding = Pick<NonNullable<Answer<'/health/ready', 'get'>['warnings']>[number], 'message' | 'advice'>;
 type Machine = Answer<'/cloud/machines', 'get'>['machines'][number];
@@ -62,7 +66,10 @@ function GameTroubles({ game_id }: { game_id: string }) {
   return (
     <>
       {game.namespaces.slice(0, LOOKED_AT_MAX.namespaces).map((namespace) => (
-        <Troubles key={namespace.namespace_id} game={game} namespace={namespace} />
+        <Fragment key={namespace.namespace_id}>
+          <Crashes game={game} namespace={namespace} />
+          <Troubles game={game} namespace={namespace} />
+        </Fragment>
       ))}
     </>
   );
@@ -85,6 +92,26 @@ function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
           </li>
         );
       })}
+    </>
+  );
+}
+
+/** Game servers of a namespace that crashed within the last hour, by the way in which they ended. */
+function Crashes({ game, namespace }: { game: Game; namespace: Namespace }) {
+  const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
+  const live = useLive(CRASHES, scope).value;
+  if (live.is !== 'here') return null;
+  const place = { game: game.name_id, namespace: namespace.name_id, page: 'servers' };
+  return (
+    <>
+      {live.body.crashes
+        .filter(({ last_end_ts }) => now.value - Date.parse(last_end_ts) < HOUR_MS)
+        .map(({ summary, count, last_server_id }) => (
+          <li key={summary} class="warn">
+            {game.display_name}, {namespace.name_id}: {count} {count === 1 ? 'crash' : 'crashes'} within the last hour.{' '}
+            {summary} <a href={hrefOf({ ...place, id: last_server_id })}>Server</a>
+          </li>
+        ))}
     </>
   );
 }

@@ -1,4 +1,6 @@
+import { useDeployments } from '../data/deployments.ts';
 import { useLive, useTitle } from '../data/live.ts';
+import { stepsOfDeployments, stepsOfVisits, VISITS } from '../data/lobby-life.ts';
 import { regionName, shortId, useNamespace, versionName } from '../data/places.ts';
 import { hrefOf } from '../data/router.ts';
 import { Facts } from '../parts/facts.tsx';
@@ -27,13 +29,15 @@ const STOP_REASONS = {
 
 /** A lobby, running or ended: its life, seats, server and log. */
 export function LobbyPage({ id }: { id: string }) {
-  const { game, scope, environment } = useNamespace();
+  const { game, namespace, scope, environment } = useNamespace();
   const past = useLive(ONE, { ...scope, lobby_id: id }).value;
   const details = useLive(DETAILS, { ...scope, lobby_id: id }).value;
   const servers = useLive(SERVERS, environment, {
     include_destroyed: 'true',
     tags_json: JSON.stringify({ lobby_id: id }),
   }).value;
+  const visits = useLive(VISITS, { ...scope, lobby_id: id }).value;
+  const deployments = useDeployments({ game, namespace }).value;
   useTitle(() => `Lobby ${shortId(id)} · ${game.display_name} · Muster`);
   if (past.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (past.is === 'refused') return <Notice error={past.error} />;
@@ -65,9 +69,14 @@ export function LobbyPage({ id }: { id: string }) {
           { name: 'created', at: lobby.create_ts },
           { name: 'started', at: lobby.start_ts },
           { name: 'ready', at: lobby.ready_ts },
+          ...(visits.is === 'here' ? stepsOfVisits(visits.body.visits) : []),
+          ...stepsOfDeployments(game, deployments, { create_ts: lobby.create_ts, stop_ts: stopped?.stop_ts }),
+          { name: 'closed', at: detailed?.closed_ts, kind: 'change' },
           { name: 'ended', at: stopped?.stop_ts },
         ]}
+        is_over={stopped !== undefined}
       />
+      {visits.is === 'here' && visits.body.has_earlier && <p class="quiet">Earlier players are not shown.</p>}
       <Facts
         of={[
           running && ['Seats', <LobbySeats key="seats" lobby={running} />],

@@ -46,6 +46,7 @@ export function ServerPage({ id }: { id: string }) {
           { name: 'started', at: server.started_at },
           { name: 'ended', at: server.destroyed_at },
         ]}
+        is_over={server.destroyed_at !== undefined}
       />
       <ServerFacts server={server} />
       <Log parameters={parameters} since={server.created_at} />

@@ -136,6 +136,7 @@ function Shown({ lobby }: { lobby: LobbyDetails }) {
           { name: 'ready', at: ready_ts },
           { name: 'ended', at: stop_ts },
         ]}
+        is_over={stop_ts !== undefined}
       />
       <Facts
         of={[

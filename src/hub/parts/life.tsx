@@ -1,35 +1,62 @@
-import { clockOf, durationOf } from './time.tsx';
+import { log_times } from './log.tsx';
+import { clockOf, durationOf, now } from './time.tsx';
+
+/** Parts of the strip in which lines of the log are one mark. */
+const LOG_MARKS_MAX = 200;
 
 /** A moment in the life of a lobby or a server. */
 export interface Step {
   name: string;
   at: string | number | undefined;
+  /** What its mark looks like: a player who comes or goes, or a change. By default it is a stage of the life. */
+  kind?: 'in' | 'out' | 'change';
 }
 
-/** What has happened to a thing, in order, with the time between. */
-export function Life({ steps }: { steps: Step[] }) {
-  const known = steps.flatMap(({ name, at }) => (at === undefined ? [] : [{ name, at: new Date(at) }]));
+interface LifeProps {
+  steps: Step[];
+  /** Whether nothing more happens. */
+  is_over: boolean;
+}
+
+/** What has happened to a thing: as marks along its time, with those of the log below, and as a list, the latest first. */
+export function Life({ steps, is_over }: LifeProps) {
+  const known = steps
+    .flatMap(({ at, ...step }) => (at === undefined ? [] : [{ ...step, at: new Date(at).getTime() }]))
+    .sort((one, other) => one.at - other.at);
+  const begin = known[0]?.at ?? 0;
+  const last = known.at(-1)?.at ?? 0;
+  const length = Math.max(1, (is_over ? last : Math.max(last, now.value)) - begin);
+  const shareAt = (at: number) => Math.min(1, Math.max(0, (at - begin) / length));
+  const logged = new Set(log_times.value.map((ts) => Math.round(LOG_MARKS_MAX * shareAt(Date.parse(ts)))));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-    <ol class="life" aria-label="Life" tabIndex={0}>
-      {known.map(({ name, at }, place) => {
-        const before = known[place - 1];
-        return (
-          <li key={name}>
-            {before && <span class="gap">{exactly(at.getTime() - before.at.getTime())}</span>}
-            <span class="step">
-              <strong>{name}</strong>
-              <time dateTime={at.toISOString()} class="quiet">
-                {clockOf(at)}
-              </time>
-            </span>
+    <section class="life card pad stack" aria-label="Life">
+      <div class="strip" aria-hidden="true">
+        {[...logged].map((place) => (
+          <Mark key={`lines${place}`} kind="lines" share={place / LOG_MARKS_MAX} />
+        ))}
+        {known.map(({ name, at, kind = 'stage' }) => (
+          <Mark key={`${name}${at}`} kind={kind} share={shareAt(at)} title={`${clockOf(new Date(at))} ${name}`} />
+        ))}
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
+      <ol aria-label="Events" reversed tabIndex={0}>
+        {known.toReversed().map(({ name, at, kind = 'stage' }) => (
+          <li key={`${name}${at}`} class={kind}>
+            <time dateTime={new Date(at).toISOString()} title={new Date(at).toLocaleString()}>
+              {clockOf(new Date(at))}
+            </time>{' '}
+            {name} {at > begin && <span class="quiet">after {exactly(at - begin)}</span>}
           </li>
-        );
-      })}
-    </ol>
+        ))}
+      </ol>
+    </section>
   );
 }
 
+function Mark({ kind, share, title }: { kind: string; share: number; title?: string }) {
+  return <i class={kind} title={title} style={{ left: `${(100 * share).toFixed(2)}%` }} />;
+}
+
 function exactly(ms: number): string {
-  return ms < 1_000 ? `${Math.max(0, ms)} ms` : durationOf(ms);
+  return ms < 1_000 ? `${ms} ms` : durationOf(ms);
 }

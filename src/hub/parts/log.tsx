@@ -1,6 +1,6 @@
-import { useSignal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import { Component, type ComponentChildren } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useAction } from '../data/actions.ts';
 import { type Answer, type Parameters, post, type Query } from '../data/api.ts';
 import { useEntries } from '../data/entries.ts';
@@ -20,6 +20,9 @@ const LINES_BEFORE = 100;
 const STREAMS: LogStream[] = ['std_out', 'std_err'];
 /** So far from its end, a log still follows new lines. */
 const END_WITHIN_PX = 24;
+
+/** When the lines that the page shows of a log were written. */
+export const log_times = signal<string[]>([]);
 
 type Line = Answer<typeof LINES, 'get'>['lines'][number];
 
@@ -239,9 +242,18 @@ function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) 
   const is_following = useSignal(is_at_end);
   const highlight = search.value.get('highlight') ?? '';
   const marked_key = marked && `${marked.stream}${marked.number}`;
+  useEffect(
+    () => () => {
+      log_times.value = [];
+    },
+    [],
+  );
   const has_marked = marked_key !== undefined && lines.some(({ key }) => key === marked_key);
   useLayoutEffect(() => {
     if (is_following.value && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [lines.at(-1)?.key, lines.length]);
+  useLayoutEffect(() => {
+    log_times.value = lines.map(({ line }) => line.ts);
   }, [lines.at(-1)?.key, lines.length]);
   useLayoutEffect(() => {
     if (!has_marked) return;

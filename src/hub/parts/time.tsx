@@ -16,7 +16,7 @@ const CLOCK = new Intl.DateTimeFormat([], {
 });
 
 /** The time, each second, for ages. */
-const now = signal(Date.now());
+export const now = signal(Date.now());
 setInterval(() => {
   if (document.visibilityState === 'visible') now.value = Date.now();
 }, SECOND_MS);

@@ -54,9 +54,20 @@ describe('a closed lobby', () => {
     const setClosed = (is_closed: boolean, of: TestGame = closing) =>
       muster.api.put(`${path(of)}/closed`, of.cloud_token, { is_closed });
     expect(outcomeOf(await setClosed(true, game))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    const closedAt = async () => {
+      const { game_id, namespace_id, cloud_token: token } = closing;
+      const details = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/lobbies/${lobby_id}`;
+      return (await muster.api.ok('GET', details, { token })).lobby.closed_ts;
+    };
+    expect(await closedAt()).toBeUndefined();
     expect(outcomeOf(await setClosed(true))).toBe('200');
+    const closed_ts = await closedAt();
+    expect(closed_ts).toMatch(/^\d{4}-.*Z$/);
+    expect(outcomeOf(await setClosed(true))).toBe('200');
+    expect(await closedAt()).toBe(closed_ts);
     expect(outcomeOf(await find(muster, closing, PREVENT))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
     expect(outcomeOf(await setClosed(false))).toBe('200');
+    expect(await closedAt()).toBeUndefined();
     expect((await seatOf(find(muster, closing, PREVENT))).lobby_id).toBe(lobby_id);
     await muster.api.ok('DELETE', path(closing), { token: closing.cloud_token });
     expect(outcomeOf(await setClosed(true))).toBe('400 MATCHMAKER_LOBBY_STOPPED');

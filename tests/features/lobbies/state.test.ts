@@ -109,7 +109,8 @@ describe('the state of a lobby', () => {
     };
     const report = async (...updates: Omit<LobbyUpdate, 'lobby_id'>[]) => {
       const all = updates.map((one) => ({ lobby_id, ...one }));
-      const running = await updateLobbies(database.queries, [...all, { lobby_id: unknown_id, state: '3' }]);
+      const updates_of_round = [...all, { lobby_id: unknown_id, state: '3' }];
+      const running = await updateLobbies(database.queries, updates_of_round, muster.clock.now());
       expect([...running]).toEqual([lobby_id]);
       return await look();
     };

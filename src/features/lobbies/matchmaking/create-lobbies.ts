@@ -170,6 +170,7 @@ async function createLobby(
     server_id,
     player_count: seated.length,
     is_closed: false,
+    closed_ts: null,
     state: null,
     code: makeCode(CODE_LENGTH),
     ports: null,

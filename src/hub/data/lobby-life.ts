@@ -1,0 +1,46 @@
+import type { Step } from '../parts/life.tsx';
+import type { Answer } from './api.ts';
+import type { Deployment } from './deployments.ts';
+import { type Game, shortId, versionName } from './places.ts';
+
+export const VISITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}/visits';
+
+type Visit = Answer<typeof VISITS, 'get'>['visits'][number];
+
+/** What players did whose seats became free. Those of an ended lobby have no event of their own. */
+const DEPARTURES: Record<NonNullable<Visit['remove_reason']>, string | undefined> = {
+  disconnected: 'left',
+  seat_expired: 'did not connect in time',
+  timed_out: 'had the seat for too long',
+  lobby_stopped: undefined,
+  request_ended: 'gave up waiting',
+  kicked: 'was kicked',
+};
+
+/** Returns how players came to a lobby and left it. */
+export function stepsOfVisits(visits: Visit[]): Step[] {
+  return visits.flatMap(({ player_id, create_ts, connect_ts, remove_ts, remove_reason }): Step[] => {
+    const player = `player ${shortId(player_id)}`;
+    const departure = remove_reason && DEPARTURES[remove_reason];
+    return [
+      { name: `${player} got a seat`, at: create_ts, kind: 'in' },
+      { name: `${player} connected`, at: connect_ts, kind: 'in' },
+      { name: `${player} ${departure}`, at: departure && remove_ts, kind: 'out' },
+    ];
+  });
+}
+
+/** Returns when other versions went live while a lobby ran. */
+export function stepsOfDeployments(
+  game: Game,
+  deployments: Deployment[],
+  { create_ts, stop_ts }: { create_ts: string; stop_ts: string | undefined },
+): Step[] {
+  return deployments
+    .filter(({ deploy_ts }) => deploy_ts > create_ts && (stop_ts === undefined || deploy_ts < stop_ts))
+    .map(({ deploy_ts, version_id }) => ({
+      name: `${versionName(game, version_id)} went live`,
+      at: deploy_ts,
+      kind: 'change',
+    }));
+}

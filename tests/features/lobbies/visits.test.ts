@@ -1,0 +1,75 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { makeGame } from '../../support/game.ts';
+import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+
+const muster = shareService();
+const MOMENT = expect.stringMatching(/^\d{4}-.*Z$/);
+const PLAYER = { player_id: expect.any(String), create_ts: MOMENT };
+
+describe('visits of a lobby', () => {
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
+  beforeAll(async () => {
+    game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
+  });
+  const pathOf = (lobby_id: string) =>
+    `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/matchmaker/lobbies/${lobby_id}/visits`;
+  const read = (lobby_id: string) => muster.api.ok('GET', pathOf(lobby_id), { token: game.cloud_token });
+
+  test('of another game, or of none, are not found', async () => {
+    const other = await makeGame(muster.api, muster.administrator_token);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const refused = async (path: string, token: string) => outcomeOf(await muster.api.call('GET', path, { token }));
+    expect(await refused(pathOf(lobby_id), other.cloud_token)).toBe('404 GAME_NOT_FOUND');
+    const foreign = pathOf(lobby_id)
+      .replace(game.game_id, other.game_id)
+      .replace(game.namespace_id, other.namespace_id);
+    expect(await refused(foreign, other.cloud_token)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    expect(await refused(pathOf(crypto.randomUUID()), game.cloud_token)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+  });
+
+  test('tell when players got a seat, connected and left, and why, also after its end', async () => {
+    const own = await makeControlledGame(muster, { game_modes: { default: { max_players: 4 } } });
+    const path = pathOf('').replace(game.game_id, own.game_id).replace(game.namespace_id, own.namespace_id);
+    const first = await seatOf(find(muster, own));
+    const { lobby_id } = first;
+    const readOwn = () =>
+      muster.api.ok('GET', path.replace('lobbies/', `lobbies/${lobby_id}`), { token: own.cloud_token });
+    await seatOf(find(muster, own));
+    const server = await connectGameServer(muster, own, lobby_id);
+    expect(outcomeOf(await server.connected(first.player_token))).toBe('200');
+    expect(await readOwn()).toMatchObject({ visits: [{ ...PLAYER, connect_ts: MOMENT }, PLAYER], has_earlier: false });
+    await server.disconnected(first.player_token);
+    const left = { ...PLAYER, connect_ts: MOMENT, remove_ts: MOMENT, remove_reason: 'disconnected' };
+    expect((await readOwn()).visits).toEqual([left, PLAYER]);
+    const lobby = `/cloud/games/${own.game_id}/matchmaker/lobbies/${lobby_id}`;
+    await muster.api.ok('DELETE', lobby, { token: own.cloud_token });
+    expect((await readOwn()).visits).toEqual([left, { ...PLAYER, remove_ts: MOMENT, remove_reason: 'lobby_stopped' }]);
+  });
+
+  test('are those of the latest 200 players who left, read by the index', async () => {
+    const { lobby_id } = await seatOf(find(muster, game));
+    const { queries } = muster.database;
+    await queries.execute(sql`
+      insert into players (player_id, lobby_id, namespace_id, address, create_ts, remove_ts, remove_reason, client_number)
+      select gen_random_uuid(), ${lobby_id}::uuid, ${game.namespace_id}::uuid, '10.0.0.1',
+        now() - number * interval '1 minute', now() - number * interval '30 s', 'disconnected', null
+      from generate_series(1, 300) as number`);
+    // Of all others who have left, none is read.
+    await queries.execute(sql`
+      insert into players (player_id, lobby_id, namespace_id, address, create_ts, remove_ts, remove_reason, client_number)
+      select gen_random_uuid(), gen_random_uuid(), ${game.namespace_id}::uuid, '10.0.0.1', now(), now(), 'disconnected', null
+      from generate_series(1, 20000)`);
+    const { visits, has_earlier } = await read(lobby_id);
+    expect([visits.length >= 201, has_earlier]).toEqual([true, true]);
+    const times = visits.map(({ create_ts }: { create_ts: string }) => create_ts);
+    expect(times).toEqual(times.toSorted());
+    await queries.execute(sql`analyze players`);
+    const plan = await queries.execute(sql`
+      explain select * from players
+      where lobby_id = ${lobby_id}::uuid and namespace_id = ${game.namespace_id}::uuid and remove_ts is not null
+      order by remove_ts desc limit 201`);
+    expect(JSON.stringify(plan)).toContain('players_who_left');
+  });
+});
