@@ -16,8 +16,13 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
   test('without a session, the page says how, and a wrong token why not', async () => {
     await using opened = await chromium.openPage();
     const { page, troubles } = opened;
+    const errors: string[] = [];
+    page.on('console', (line) => {
+      if (line.type() === 'error') errors.push(line.text());
+    });
     await page.goto(`${muster.config.public_url}/`);
     await page.getByText(`muster open --url ${muster.config.public_url}`).waitFor();
+    expect(errors).toEqual([]);
     await takePictures(opened, 'log-in');
     await page.getByLabel('Or paste a token of yours').fill('nonsense');
     await page.getByRole('button', { name: 'Log in' }).click();

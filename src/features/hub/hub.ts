@@ -94,8 +94,8 @@ export function createHub({ database, clock, tokens, identities, games, public_u
       });
     },
     /** Returns a token for the bearer of a session. Throws HUB_NOT_LOGGED_IN. */
-    async issueToken(secret: string | undefined): Promise<HubToken> {
-      const row = secret && (await store.selectSession(queries, hash(secret), clock.now()));
+    async issueToken(secret: string): Promise<HubToken> {
+      const row = await store.selectSession(queries, hash(secret), clock.now());
       if (!row) throw new ServiceError('HUB_NOT_LOGGED_IN', {});
       const { caller, at } = await admit(row).catch((cause: unknown) => {
         if (!(cause instanceof ServiceError) || cause.status >= 500) throw cause;

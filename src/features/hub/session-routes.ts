@@ -64,13 +64,18 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       '/hub/session/token',
       {
         operation: 'createHubToken',
-        summary: "Returns a token for the bearer of the session in the browser's cookie. For pages of the hub.",
+        summary:
+          "Returns a token for the bearer of the session in the browser's cookie, or nothing without a cookie. For pages of the hub.",
         allow: 'anyone',
         body: Empty,
         response: HubToken,
         errors: ['API_MISSING_HEADER', 'HUB_NOT_LOGGED_IN'],
       },
-      async ({ request }) => await hub.issueToken(readCookie(request)),
+      async ({ request }) => {
+        const secret = readCookie(request);
+        // No refusal, which browsers would report as an error of the page.
+        return secret === undefined ? {} : await hub.issueToken(secret);
+      },
     ),
     route(
       'DELETE',

@@ -11,5 +11,8 @@ export const LogInBody = Type.Object({
   code: Type.String({ maxLength: 128, description: 'The text after `#login=` in the URL of a link.' }),
 });
 
-export const HubToken = Type.Object({ token: Type.String(), expire_ts: Timestamp });
+export const HubToken = Type.Object({
+  token: Type.Optional(Type.String({ description: 'Absent for a browser without a session.' })),
+  expire_ts: Type.Optional(Timestamp),
+});
 export type HubToken = Static<typeof HubToken>;

@@ -2290,9 +2290,10 @@ export interface components {
     RevokeHubSessionResponse: Record<string, never>;
     CreateHubTokenRequest: Record<string, never>;
     CreateHubTokenResponse: {
-      token: string;
+      /** @description Absent for a browser without a session. */
+      token?: string;
       /** @description RFC 3339, UTC, with milliseconds. */
-      expire_ts: string;
+      expire_ts?: string;
     };
     ListGameChangesResponse: {
       entries: components['schemas']['AuditEntry'][];

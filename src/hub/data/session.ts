@@ -143,9 +143,12 @@ function newToken(): Promise<Token> {
 
 async function getToken(): Promise<Token> {
   try {
-    const { token, expire_ts } = await request<{ token: string; expire_ts: string }>('POST', '/hub/session/token', {
-      body: {},
-    });
+    const { token, expire_ts = '' } = await request<{ token?: string; expire_ts?: string }>(
+      'POST',
+      '/hub/session/token',
+      { body: {} },
+    );
+    if (token === undefined) throw new Refused(401, { code: 'HUB_NOT_LOGGED_IN' });
     return { token, expires_at: Date.parse(expire_ts) };
   } catch (error) {
     if (error instanceof Refused && error.status === 401) forget({ is: 'out' });
