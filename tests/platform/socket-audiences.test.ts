@@ -97,6 +97,19 @@ async function answer(after: number | undefined, what: Snapshot | undefined): Pr
 }
 
 describe('the members of an audience', () => {
+  test('an audience without members reads no more, although there is a change after each read', async () => {
+    const only = addMember(5);
+    (await nextRead()).answer(undefined);
+    await settle();
+    notify();
+    const read = await nextRead();
+    only.leave();
+    read.answer(shown(5, 6));
+    await settle();
+    expect(reads).toEqual([]);
+    expect(only.frames).toEqual([]);
+  });
+
   test('get a change in one message', async () => {
     const [ann, bob] = [addMember(5), addMember(5)];
     await answer(5, undefined);
