@@ -25,7 +25,9 @@ export interface ManyLobbies {
 }
 
 export async function openManyLobbies(opened: AsyncDisposableStack, count: number): Promise<ManyLobbies> {
-  const home = opened.use(await makeHome({ MUSTER_DEMO: 'off' }));
+  // The player of the real lobby never connects, and keeps the seat.
+  const settings = { MUSTER_DEMO: 'off', MUSTER_SEAT_TIMEOUT_MS: '3600000' };
+  const home = opened.use(await makeHome(settings));
   const program = await home.start({ command: commandOf('source') });
   const connection = connectionOf({ directory: join(home.data_directory, 'postgres') });
   const database = opened.use(openDatabase(connection, 2));

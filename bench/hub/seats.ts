@@ -44,7 +44,14 @@ async function startOther(opened: AsyncDisposableStack, { connection }: ManyLobb
   const { path, user, database } = connection;
   // The driver takes the directory of the socket from the environment, as libpq does.
   const on_socket = { DATABASE_URL: `postgres:///${database}`, PGHOST: dirname(path), PGUSER: user };
-  const home = opened.use(await makeHome({ MUSTER_DEMO: 'off', MUSTER_DATACENTER: 'elsewhere', ...on_socket }));
+  const home = opened.use(
+    await makeHome({
+      MUSTER_DEMO: 'off',
+      MUSTER_DATACENTER: 'elsewhere',
+      MUSTER_SEAT_TIMEOUT_MS: '3600000',
+      ...on_socket,
+    }),
+  );
   return await home.start({ command: commandOf('source') });
 }
 
