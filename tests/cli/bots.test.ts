@@ -29,6 +29,24 @@ async function deploy(name: string, server: string, project = PROJECT) {
   return Object.assign((...args: string[]) => run('bots', ...args, '--game', name), { run });
 }
 
+/** Passes requests on to a service, except those for a seat, which fail as if the service had a bug. */
+function openFailingFinds(url: string) {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      if (pathname.endsWith('/matchmaker/lobbies/find')) {
+        const ray_id = crypto.randomUUID();
+        return Response.json({ code: 'ERROR', message: 'An unexpected error.', ray_id }, { status: 500 });
+      }
+      const { method, headers } = request;
+      return await fetch(`${url}${pathname}${search}`, { method, headers, body: await request.arrayBuffer() });
+    },
+  });
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) };
+}
+
 test('bots: find seats, connect and leave, and the command writes their figures', async () => {
   const bots = await deploy('played', await Bun.file(ROOM).text());
   const { exit_code, data } = await bots('5', '--for', '4s', '--json');
@@ -77,6 +95,14 @@ test('bots: a refused find is not a fault, and is shown with its code and ray id
   expect([exit_code, data]).toEqual([0, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
   for (const wrong of ['0', 'many', '1001']) expect(await bots(wrong)).toMatchObject({ exit_code: 2 });
   expect(await bots('1', '--for', 'ever')).toMatchObject({ exit_code: 2 });
+}, 90_000);
+
+test('bots: a find that the service fails to answer is a fault', async () => {
+  const bots = await deploy('failing', await Bun.file(ROOM).text());
+  await using failing = openFailingFinds(muster.config.public_url);
+  const { exit_code, data } = await bots('1', '--for', '2s', '--url', failing.url, '--json');
+  const fault = expect.objectContaining({ what: expect.stringContaining('a find without an answer') });
+  expect([exit_code, JSON.parse(data)]).toEqual([1, expect.objectContaining({ faults: [fault] })]);
 }, 90_000);
 
 test('bots: a lobby that players of a link fill up to its direct maximum is not over-filled', async () => {

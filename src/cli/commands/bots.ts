@@ -134,7 +134,7 @@ async function find({ player, mode, tally, checks, ending }: Omit<Play, 'protoco
     if (!(error instanceof Failure)) throw error;
     const { code = 'no answer', ray_id } = error.refusal ?? {};
     countRefusal(tally, code, ray_id);
-    if (/^(no answer|HTTP_5|API_INTERNAL)/.test(code)) countFault(tally, `a find without an answer (${error.message})`);
+    if (/^(no answer|ERROR|HTTP_5\d\d)$/.test(code)) countFault(tally, `a find without an answer (${error.message})`);
     return undefined;
   }
 }
