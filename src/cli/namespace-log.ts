@@ -86,7 +86,8 @@ export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
         following.add(followed);
       }
     } catch (error) {
-      if (!(error instanceof Failure)) break;
+      if (signal.aborted) break;
+      if (!(error instanceof Failure)) throw error;
       await Bun.sleep(PAUSE_AFTER_FAILURE_MS);
     }
   }
