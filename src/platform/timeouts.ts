@@ -23,7 +23,10 @@ export class Timeouts<Work> {
   /** Lets all work time out now. */
   finish(): void {
     clearTimeout(this.#timer);
-    for (const work of this.#deadlines.keys()) this.#onTimeout(work);
+    this.#timer = undefined;
+    const unfinished = [...this.#deadlines.keys()];
+    this.#deadlines.clear();
+    for (const work of unfinished) this.#onTimeout(work);
   }
 
   #wake(after_ms: number): ReturnType<typeof setTimeout> {
