@@ -1,4 +1,5 @@
 import { EXIT } from '../cli/failure.ts';
+import { counted } from '../cli/terminal.ts';
 import { readConfig } from '../config.ts';
 import { readUpgrade } from '../platform/database/migrate.ts';
 import { VERSION } from '../platform/version.ts';
@@ -24,7 +25,7 @@ export async function upgrade(args: string[], output: CommandOutput): Promise<nu
       { version: VERSION, database_version: release, pending_migrations: pending_count },
       pending_count === 0
         ? `Muster ${VERSION} can start: ${database} needs no migration.`
-        : `Muster ${VERSION} can start: ${database} gets ${pending_count} migrations. An older release cannot start then: make a backup first.`,
+        : `Muster ${VERSION} can start: ${database} gets ${counted(pending_count, 'migration', 'migrations')}. An older release cannot start then: make a backup first.`,
     );
   });
 }

@@ -39,6 +39,11 @@ test('upgrade --check: counts the migrations that an older database lacks, and r
     await queries.execute(sql`insert into migrations (hash, created_at, release) values ('x', 9999999999999, '9.9.9')`);
     const { message } = await rejectionOf(StartError, readUpgrade(muster.database));
     expect(message).toContain('The database was migrated by Muster 9.9.9');
+    await queries.execute(sql`update migrations set release = null where hash = 'x'`);
+    const { message: unknown } = await rejectionOf(StartError, readUpgrade(muster.database));
+    expect(unknown).toBe(
+      `The database was migrated by a later release of Muster than this Muster ${VERSION}: start that release or a later one, or restore an older backup.`,
+    );
   } finally {
     await queries.execute(sql`truncate migrations`);
     await queries.execute(sql`insert into migrations select * from kept`);

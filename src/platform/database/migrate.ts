@@ -125,9 +125,11 @@ async function assertNotNewer(connection: PostgresJsDatabase, { version, folder 
     sql`select release from migrations where created_at > ${last}::bigint order by created_at desc limit 1`,
   );
   if (!newer) return;
-  const release = newer.release ?? 'of a later release';
+  const { release } = newer;
   throw new StartError(
-    `The database was migrated by Muster ${release}, and this is the older Muster ${version}: start ${release} or a later release, or restore an older backup.`,
+    release === null
+      ? `The database was migrated by a later release of Muster than this Muster ${version}: start that release or a later one, or restore an older backup.`
+      : `The database was migrated by Muster ${release}, and this is the older Muster ${version}: start ${release} or a later release, or restore an older backup.`,
   );
 }
 
