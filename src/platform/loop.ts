@@ -1,7 +1,7 @@
 import { rootMessageOf } from './database/failures.ts';
 import { blot, type Events } from './events.ts';
 
-const BACKOFF_FIRST_MS = 100;
+const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 30_000;
 
 /** A piece of background work. */
@@ -109,7 +109,7 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
         state.last_failure = { at: new Date(), message: describe(cause) };
         is_woken = true;
         events.emit({ event: 'loop_failed', loop: name, failures: state.failures, cause });
-        await pause(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** state.failures));
+        await pause(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** (state.failures - 1)));
       }
       if (!is_woken) await pause(typeof every_ms === 'number' ? every_ms : every_ms());
     }

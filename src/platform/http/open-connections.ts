@@ -6,8 +6,8 @@ import { createPacer } from '../pacing.ts';
 /** A connection that a client opened to a port of the service. */
 export interface Connection {
   descriptor: number;
+  /** The client's address and port. */
   address: string;
-  /** The client's address. */
   port: number;
   /** The address, or the /64 of an IPv6 address, which belongs to one client. */
   network: string;
@@ -134,7 +134,10 @@ const name = new Uint8Array(NAME_BYTES);
 const name_view = new DataView(name.buffer);
 const length = new Uint32Array(1);
 
-/** Reads the name of a socket's end. Returns false when the descriptor is not a connected socket. */
+/**
+ * Reads the address and port of one end of a socket: of the client with `getpeername`, of this process with
+ * `getsockname`. Returns false if there is none.
+ */
 function readName(call: typeof libc.getpeername, descriptor: number): boolean {
   length[0] = NAME_BYTES;
   return call(descriptor, name, length) === 0;
@@ -144,7 +147,7 @@ function readPort(): number {
   return name_view.getUint16(2);
 }
 
-/** Returns the client of the name that was read last, IPv4 inside IPv6 as IPv4; without an address if it has no IP. */
+/** Returns the client whose name was read last, IPv4 inside IPv6 as IPv4; its address is empty if it has no IP address. */
 function describePeer(): Omit<Connection, 'descriptor'> {
   const family = name_view.getUint16(0, true);
   if (family === AF_INET) return describeIpv4(4);
