@@ -7,8 +7,8 @@ export interface CatalogueEntry {
 }
 
 /**
- * Every error of the service. Codes follow the reference API where it has one (field-behaviour 3.3). A code that ends in
- * NOT_FOUND is a 404. No error is a 409, because clients retry it. `docs/errors.md` is generated from this list.
+ * Every error of the service. Codes follow the reference API where it has one. A code that ends in NOT_FOUND is a 404.
+ * No error is a 409, because clients retry it. `docs/errors.md` is generated from this list.
  */
 export const CATALOGUE = {
   API_BAD_BODY: { status: 400, message: 'The request body is invalid: {error}.' },

@@ -119,7 +119,7 @@ test('Group summary', async () => {
   expect(groups).toMatchObject([
     { group_id: tenant.game.group_id, is_current_identity_member: true, member_count: 2, publicity: 'open' },
   ]);
-  // A bio has one to five lines (field-behaviour 11.1, 37).
+  // A bio has one to five lines.
   const group = `/group/groups/${tenant.game.group_id}`;
   const owner = opened.administrator_token;
   const bioOf = async () => (await get('/cloud/games', tenant.member.token)).groups[0].bio;

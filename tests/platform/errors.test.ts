@@ -32,7 +32,7 @@ describe('the error catalogue', () => {
     expect(by_status).toEqual(names);
   });
 
-  test("has Rivet's statuses for the codes that are not 400 there (field-behaviour 3.2)", () => {
+  test("has Rivet's statuses for the codes that are not 400 there", () => {
     const FIELD = {
       API_UNAUTHORIZED: 401,
       CLAIMS_MISSING_ENTITLEMENT: 401,

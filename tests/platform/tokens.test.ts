@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 /** Tolerance for clocks of several machines. */
 const LEEWAY_MS = MINUTE_MS;
 
-/** As in the reference API (field-behaviour 1.3): the label, the number of the entitlement, the lifetime. */
+/** As in the reference API: the label, the number of the entitlement, the lifetime. */
 const FIELD: Record<CallerKind, { label: string; entitlement: number; lifetime_ms: number }> = {
   identity: { label: 'usr', entitlement: 2, lifetime_ms: 15 * MINUTE_MS },
   public: { label: 'pub', entitlement: 3, lifetime_ms: 15 * 365 * DAY_MS },

@@ -61,7 +61,7 @@ export interface SeatRequest {
 
 export type Captcha = ReturnType<typeof createCaptcha>;
 
-/** Creates the captcha check of requests for seats, for versions that ask for it (field-behaviour 5). */
+/** Creates the captcha check of requests for seats, for versions that ask for it. */
 export function createCaptcha(dependencies: CaptchaDependencies) {
   const { database, clock, events, namespaces, versions } = dependencies;
   const { shared_captcha_keys, captcha_is_open_when_down, public_url } = dependencies;

@@ -85,8 +85,8 @@ export function chooseAnswer(
 }
 
 /**
- * Returns what a client needs to show a captcha, as `metadata` of the refusal (field-behaviour 5): the first widget,
- * and the proof of work if there is one.
+ * Returns what a client needs to show a captcha, as `metadata` of the refusal: the first widget, and the proof of work
+ * if there is one.
  */
 export function metadataOf(providers: readonly Provider[], challenge_url: string): Record<string, unknown> {
   const widget = providers.find((provider) => provider.name !== 'pow');

@@ -18,7 +18,7 @@ export type Hosts = ReturnType<typeof createHosts>;
 
 /**
  * Creates the mapping of host names to namespaces: `game--namespace.DOMAIN`, `game.DOMAIN` for prod, or a domain of the
- * namespace (field-behaviour 9.1). All other hosts are the API's.
+ * namespace. All other hosts are the API's.
  */
 export function createHosts({ games, namespaces, sites_domain }: HostsDependencies) {
   const { reserved_hosts } = namespaces.cdn;

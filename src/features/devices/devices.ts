@@ -28,8 +28,7 @@ export type Devices = ReturnType<typeof createDevices>;
 
 /**
  * Creates the use cases of device links: a tool prepares a link, a person opens it and chooses a game, and the tool
- * receives a cloud token (field-behaviour 8.10). A link that is not complete is only its token, which lives for an
- * hour; nothing is stored.
+ * receives a cloud token. A link that is not complete is only its token, which lives for an hour; nothing is stored.
  */
 export function createDevices({ database, clock, tokens, games, public_url }: DevicesDependencies) {
   /** A link as its tool sees it. Watchable, by the id of the link. */

@@ -1,9 +1,6 @@
 import type { ExportedLobby } from '../lobbies/lobbies.ts';
 
-/**
- * Columns of a lobby history in the order of the reference API (field-behaviour 8.8). `…_name` are name ids; times are
- * Unix ms.
- */
+/** Columns of a lobby history in the order of the reference API. `…_name` are name ids; times are Unix ms. */
 export const HISTORY_COLUMNS = [
   'lobby_id',
   'namespace_id',

@@ -116,7 +116,7 @@ function toSiteUrl(name_id: string, { public_url, sites_domain }: Addresses): st
   return url.origin;
 }
 
-/** Returns a game as its developers see it. Members that Muster does not have are constants (field-behaviour 8.2). */
+/** Returns a game as its developers see it. Members that Muster does not have are constants. */
 export function toGame(
   row: GameRow,
   parts: Pick<Static<typeof Game>, 'namespaces' | 'versions'> & {

@@ -146,7 +146,7 @@ export function createGroups(dependencies: GroupsDependencies) {
       await database.transact((tx) => store.insertGroup(tx, row));
       return row;
     },
-    /** Returns what is wrong with a name, with the paths of field-behaviour 8.1. */
+    /** Returns what is wrong with a name, as paths that clients of the reference API know. */
     validate(display_name: string): ContentProblem[] {
       const problem = displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
       return problem ? [{ path: [problem === 'invalid' ? 'display-name-invalid' : problem] }] : [];

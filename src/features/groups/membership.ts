@@ -7,7 +7,7 @@ import * as store from './members-store.ts';
 import { lockGroup, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
-/** Limit of the reference API (field-behaviour 8.11). */
+/** Limit of the reference API. */
 export const MEMBERS_MAX = 256;
 /** A guest costs nothing, and a join request keeps one from being forgotten. Later requests replace the oldest. */
 const JOIN_REQUESTS_MAX = 1_000;

@@ -5,7 +5,7 @@ import type { Identities } from './identities.ts';
 import { REFRESH_LIFETIME_MS, type Session } from './sessions.ts';
 import { RefreshAnswer, RefreshBody } from './wire.ts';
 
-/** Rivet's cookie name (field-behaviour 1.6), so that its clients stay logged in. */
+/** The cookie's name in the reference API, so that its clients stay logged in. */
 const COOKIE = 'rivet_user_refresh_token';
 
 /** The one route that reads a cookie. Only pages of the service's own origins may call it. */

@@ -7,7 +7,7 @@ import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import * as store from './store.ts';
 import type { RefreshTokenRow } from './tables.ts';
 
-/** Rivet's lifetime (field-behaviour 1.3). */
+/** The lifetime of the reference API. */
 export const REFRESH_LIFETIME_MS = 90 * 24 * 3_600_000;
 /** Time in which a replaced refresh token still returns its successor, because that answer may have been lost. */
 const GRACE_MS = 30_000;
@@ -33,8 +33,8 @@ interface SessionsDependencies {
 }
 
 /**
- * Creates the sessions of browsers (field-behaviour 1.6). Each use replaces a refresh token by one derived from it and
- * a secret key, so a client that repeats a request within 30 s gets the same token. The database stores hashes.
+ * Creates the sessions of browsers. Each use replaces a refresh token by one derived from it and a secret key, so a
+ * client that repeats a request within 30 s gets the same token. The database stores hashes.
  */
 export function createSessions({ database, clock, tokens, refresh_key, keep }: SessionsDependencies) {
   const { queries } = database;

@@ -26,10 +26,7 @@ export type ShowPicture = (tx: Tx) => Promise<string | null>;
 
 export type Media = ReturnType<typeof createMedia>;
 
-/**
- * Creates the use cases of pictures of games, groups and people (field-behaviour 8.6): PNG or JPEG, checked before they
- * are shown.
- */
+/** Creates the use cases of pictures of games, groups and people: PNG or JPEG, checked before they are shown. */
 export function createMedia({ database, uploads, identities, picture_quota }: MediaDependencies) {
   for (const kind of PICTURE_KINDS) {
     uploads.setPurpose(kind, {

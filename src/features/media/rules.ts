@@ -4,7 +4,7 @@ export type PictureKind = (typeof PICTURE_KINDS)[number];
 
 const MEGABYTE = 1_000_000;
 
-/** Limits of the reference API (field-behaviour 8.6). */
+/** Limits of the reference API. */
 export const BYTES_MAX: Record<PictureKind, number> = {
   custom_avatar: 2 * MEGABYTE - 1,
   identity_avatar: 2 * MEGABYTE - 1,

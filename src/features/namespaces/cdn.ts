@@ -33,7 +33,7 @@ interface CdnSettingsDependencies extends DomainSettings {
   change(scope: NamespaceScope, work: (tx: Tx) => Promise<boolean>): Promise<void>;
 }
 
-/** Creates the use cases of a namespace's site: its domains and users (field-behaviour 8.3 and 8.4). */
+/** Creates the use cases of a namespace's site: its domains and users. */
 export function createCdnSettings(dependencies: CdnSettingsDependencies) {
   const { database, clock, feed, domains_allow, name_servers, get, change } = dependencies;
   const reserved_hosts = createReservedHosts(dependencies);

@@ -127,7 +127,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       const { namespace_id, name_id } = await get(scope);
       return await tokens.issue({ kind: 'public', namespace_id }, { suffix: name_id });
     },
-    /** Issues a token with which the matchmaker answers as if a lobby ran at `hostname` (field-behaviour 1.8). */
+    /** Issues a token with which the matchmaker answers as if a lobby ran at `hostname`. */
     async createDevelopmentToken(scope: store.NamespaceScope, wanted: DevelopmentTokenBody): Promise<string> {
       const { namespace_id, name_id } = await get(scope);
       if (wanted.ports && wanted.lobby_ports) {

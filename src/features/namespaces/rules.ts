@@ -9,7 +9,7 @@ import {
 } from '../names.ts';
 
 const PORTS_MAX = 16;
-/** Limit of the reference API (field-behaviour 4.3). */
+/** Limit of the reference API. */
 const LOBBY_COUNT_MAX = 32_767;
 /** The largest number that the column can hold. */
 const MAX_PLAYERS_MAX = 2_147_483_647;
@@ -43,7 +43,7 @@ export function isUserName(text: string): boolean {
   return /^[^:\p{Cc}]{1,128}$/u.test(text);
 }
 
-/** Accepts complete bcrypt hashes (field-behaviour 8.4) that do not take too long to check. */
+/** Accepts complete bcrypt hashes that do not take too long to check. */
 export function isPasswordHash(text: string): boolean {
   return /^\$2[ayb]?\$[0-9]{2}\$[A-Za-z0-9./]{53}$/.test(text) && inRange(getRounds(text), 4, BCRYPT_COST_MAX);
 }
@@ -62,9 +62,7 @@ export function namespaceProblems(wanted: { display_name: string; name_id: strin
   ];
 }
 
-/**
- * Returns what is wrong with the ports of a development token (field-behaviour 8.5). Paths give a port by its index.
- */
+/** Returns what is wrong with the ports of a development token. Paths give a port by its index. */
 export function developmentPortProblems(ports: DevelopmentPort[]): ContentProblem[] {
   const problems = ports.flatMap((port, index) => {
     const before = ports.slice(0, index);

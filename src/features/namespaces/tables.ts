@@ -18,7 +18,7 @@ export const namespaces = pgTable(
       .notNull()
       .references(() => versions.version_id),
     create_ts: moment().notNull(),
-    /** The matchmaker's limits (field-behaviour 4.3). */
+    /** The matchmaker's limits. */
     lobby_count_max: integer().notNull().default(128),
     max_players_per_client: integer().notNull().default(8),
     max_players_per_client_vpn: integer().notNull().default(4),

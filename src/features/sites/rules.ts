@@ -1,7 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
 
 const GIB = 1024 ** 3;
-/** Limit of the reference API (field-behaviour 8.6): less than 1 GB. */
+/** Limit of the reference API: less than 1 GB. */
 export const SITE_BYTES_MAX = GIB - 1;
 export const FILES_MAX = 10_000;
 

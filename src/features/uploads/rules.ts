@@ -2,7 +2,7 @@ import type { ByteRange } from '../../platform/objects/objects.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
 import type { Splitting, UploadFileRow } from './tables.ts';
 
-/** Size of the reference API (field-behaviour 8.7). */
+/** Size of the reference API. */
 export const PART_BYTES = 100 * 1024 ** 2;
 export const PARTS_MAX = 10_000;
 /** Bytes in UTF-8, as object storages count. */

@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 
 const METHODS = 'GET, POST, PUT, PATCH, DELETE';
-/** Headers that are read, and those that the reference API's clients send (field-behaviour 3.5). */
+/** Headers that are read, and those that the reference API's clients send. */
 const HEADERS = 'Content-Type, Authorization, X-API-Version, X-Fern-Language, X-Fern-Runtime, X-Fern-Runtime-Version';
 const MAX_AGE_S = 3_600;
 
@@ -9,7 +9,7 @@ const MAX_AGE_S = 3_600;
 const OPEN_TO_ALL_ORIGINS =
   /^\/(matchmaker|v1|identity|group|portal|media|uploads|health|watch|client\.js|hub-files)(\/|$)/;
 
-/** Tells browsers which pages may read an answer (field-behaviour 0.3). */
+/** Tells browsers which pages may read an answer. */
 export interface Cors {
   /** Returns headers for the answer to a page of an origin. Throws API_CORS_ORIGIN_NOT_ALLOWED if it may not call this path. */
   headersFor(origin: string | null, path: string): Record<string, string>;

@@ -22,7 +22,7 @@ export interface Limit {
 
 type LimitOptions = Partial<Pick<Limit, 'window_ms' | 'by' | 'counted' | 'when_store_is_lost'>>;
 
-/** Returns a limit per minute that applies to windows of 15 minutes, so bursts may be larger (field-behaviour 3.4). */
+/** Returns a limit per minute that applies to windows of 15 minutes, so bursts may be larger. */
 export function perMinute(name: string, requests_per_minute: number, options: LimitOptions = {}): Limit {
   const { window_ms = WINDOW_MS } = options;
   return {
@@ -43,7 +43,7 @@ export function inOneMinute(name: string, requests: number, options: LimitOption
 
 const REQUESTS_PER_MINUTE = { GET: 128, PATCH: 32, POST: 16, PUT: 16, DELETE: 16 } as const;
 
-/** Returns the limit of a route that names none (field-behaviour 3.4). */
+/** Returns the limit of a route that names none. */
 export function defaultLimit(method: keyof typeof REQUESTS_PER_MINUTE, path: string): Limit {
   return perMinute(`${method} ${path}`, REQUESTS_PER_MINUTE[method]);
 }

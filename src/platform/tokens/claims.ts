@@ -11,8 +11,8 @@ export interface Claims {
 }
 
 /**
- * The kinds of callers, by their number in the protobuf message of the reference API (field-behaviour 1.2 and 1.3): Claims
- * {1 exp, 2 iat, 3 jti, 4 entitlements}. An entitlement is a field with this number, so the kind is signed too.
+ * The kinds of callers, by their number in the protobuf message of the reference API: Claims {1 exp, 2 iat, 3 jti,
+ * 4 entitlements}. An entitlement is a field with this number, so the kind is signed too.
  */
 const ENTITLEMENTS: Record<CallerKind, number> = {
   identity: 2,

@@ -15,7 +15,7 @@ const VERIFIED_MAX = 10_000;
 /** Tolerance for machines whose clocks differ. */
 const LEEWAY_MS = 60_000;
 
-/** How long a token of each kind is valid (field-behaviour 1.3). */
+/** How long a token of each kind is valid. */
 export const LIFETIMES_MS: Record<CallerKind, number> = {
   identity: 15 * MINUTE_MS,
   public: 15 * 365 * DAY_MS,
@@ -75,9 +75,9 @@ export interface Tokens {
 }
 
 /**
- * Creates the issuer of tokens. They have the form of the reference API (field-behaviour 1.2): a label, a dot, and a JWS
- * whose payload is a protobuf message. They are signed with EdDSA, those of players with HS256 by a key derived from the
- * same key (RFC 5869). Verified EdDSA tokens are cached, because a namespace's public token comes with every request.
+ * Creates the issuer of tokens. They have the form of the reference API: a label, a dot, and a JWS whose payload is a
+ * protobuf message. They are signed with EdDSA, those of players with HS256 by a key derived from the same key
+ * (RFC 5869). Verified EdDSA tokens are cached, because a namespace's public token comes with every request.
  */
 export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   const { d: _private, ...public_part } = key;
