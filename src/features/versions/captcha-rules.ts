@@ -1,22 +1,17 @@
 import type { CaptchaConfig } from './config.ts';
+import { below, type ProblemPath } from './problem-paths.ts';
 
 const REQUESTS_MAX = 600;
 const TTL_MS_MAX = 12 * 3_600_000;
 const DIFFICULTY_MAX = 10_000;
 const DOMAINS_MAX = 32;
-/** Lengths in bytes (field-behaviour 4.2). */
+/** Lengths of keys in bytes. */
 const HCAPTCHA_KEYS = { site_key: 36, secret_key: 42 };
 const TURNSTILE_KEYS = { site_key: 30, secret_key: 40 };
 const HOSTNAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 
-type Path = string[];
-const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
-
-/**
- * Returns what is wrong with a version's captcha settings, with the paths of field-behaviour 4.2. `shared`: providers
- * for which the service has its own keys.
- */
-export function captchaProblems(captcha: CaptchaConfig, shared: readonly string[]): Path[] {
+/** Returns what is wrong with a version's captcha settings. `shared`: providers for which the service has its own keys. */
+export function captchaProblems(captcha: CaptchaConfig, shared: readonly string[]): ProblemPath[] {
   const { requests_before_reverify, verification_ttl, hcaptcha, turnstile, pow } = captcha;
   const paths = [
     ...(requests_before_reverify > REQUESTS_MAX ? [['requests-before-reverify', 'too-high']] : []),
@@ -34,14 +29,18 @@ export function captchaProblems(captcha: CaptchaConfig, shared: readonly string[
 type Keys = { site_key?: string | undefined; secret_key?: string | undefined };
 
 /** Requires both keys, or none if they are optional. */
-function keyProblems(keys: Keys, bytes_max: { site_key: number; secret_key: number }, is_optional: boolean): Path[] {
+function keyProblems(
+  keys: Keys,
+  bytes_max: { site_key: number; secret_key: number },
+  is_optional: boolean,
+): ProblemPath[] {
   if (is_optional && keys.site_key === undefined && keys.secret_key === undefined) return [];
   return (['site_key', 'secret_key'] as const).flatMap((name) =>
     below([name.replace('_', '-')], textProblems(keys[name], bytes_max[name])),
   );
 }
 
-function turnstileProblems(turnstile: NonNullable<CaptchaConfig['turnstile']>, is_shared: boolean): Path[] {
+function turnstileProblems(turnstile: NonNullable<CaptchaConfig['turnstile']>, is_shared: boolean): ProblemPath[] {
   const domains = Object.entries(turnstile.domains ?? {});
   return [
     ...(domains.length > DOMAINS_MAX ? [['domains-meta', 'too-many']] : []),
@@ -59,16 +58,16 @@ function turnstileProblems(turnstile: NonNullable<CaptchaConfig['turnstile']>, i
   ];
 }
 
-function hostnameProblems(hostnames: readonly string[] = []): Path[] {
+function hostnameProblems(hostnames: readonly string[] = []): ProblemPath[] {
   return hostnames.flatMap((name, index) => (HOSTNAME.test(name) ? [] : [['hostnames', String(index), 'invalid']]));
 }
 
-function difficultyProblems(difficulty = 1): Path[] {
+function difficultyProblems(difficulty = 1): ProblemPath[] {
   if (difficulty < 1) return [['too-low']];
   return difficulty > DIFFICULTY_MAX ? [['too-high']] : [];
 }
 
-function textProblems(text: string | undefined, bytes_max: number): Path[] {
+function textProblems(text: string | undefined, bytes_max: number): ProblemPath[] {
   if (text === undefined) return [['required']];
   if (text === '') return [['too-short']];
   return Buffer.byteLength(text) > bytes_max ? [['too-long']] : [];

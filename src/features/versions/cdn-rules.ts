@@ -1,5 +1,6 @@
 import type { CdnConfig, CdnRoute } from './config.ts';
 import { globProblem } from './globs.ts';
+import { below, type ProblemPath } from './problem-paths.ts';
 
 const ROUTES_MAX = 32;
 const MIDDLEWARES_MAX = 32;
@@ -8,11 +9,8 @@ const HEADER_NAME_MAX = 512;
 const HEADER_VALUE_MAX = 1_024;
 const PRIORITY_MAX = 100;
 
-type Path = string[];
-const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
-
-/** Returns what is wrong with a version's site settings, with the paths of field-behaviour 4.2. */
-export function cdnProblems({ site_id, routes = [] }: CdnConfig, is_site: boolean): Path[] {
+/** Returns what is wrong with a version's site settings. */
+export function cdnProblems({ site_id, routes = [] }: CdnConfig, is_site: boolean): ProblemPath[] {
   return [
     ...(site_id === undefined ? [['no-site-id']] : []),
     ...(site_id !== undefined && !is_site ? [['site-id', 'not-found']] : []),
@@ -24,7 +22,7 @@ export function cdnProblems({ site_id, routes = [] }: CdnConfig, is_site: boolea
   ];
 }
 
-function routeProblems({ glob, priority, middlewares }: CdnRoute, is_repeated: boolean): Path[] {
+function routeProblems({ glob, priority, middlewares }: CdnRoute, is_repeated: boolean): ProblemPath[] {
   const custom = middlewares.filter(({ kind }) => kind.custom_headers !== undefined);
   const glob_problem = globProblem(glob);
   return [
@@ -44,7 +42,7 @@ function routeProblems({ glob, priority, middlewares }: CdnRoute, is_repeated: b
   ];
 }
 
-function headersProblems(headers: { name: string; value: string }[]): Path[] {
+function headersProblems(headers: { name: string; value: string }[]): ProblemPath[] {
   return [
     ...(headers.length > HEADERS_MAX ? [['headers-meta', 'too-many']] : []),
     ...headers

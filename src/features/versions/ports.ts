@@ -1,20 +1,20 @@
 import { isNameId } from '../names.ts';
 import type { PortConfig } from './config.ts';
+import type { ProblemPath } from './problem-paths.ts';
 
 const PORTS_MAX = 16;
 /** Bounds for ranges of host ports (specification: Limits). */
 const RANGE_MIN = 26_000;
 const RANGE_MAX = 31_999;
 
-type Path = string[];
 type NetworkMode = 'bridge' | 'host';
 
-/** Returns what is wrong with the ports of a game mode (field-behaviour 4.2), with paths below the mode. */
+/** Returns what is wrong with the ports of a game mode. */
 export function portProblems(
   ports: Record<string, PortConfig>,
   network_mode: NetworkMode,
   toPathPart: (label: string) => string,
-): Path[] {
+): ProblemPath[] {
   const entries = Object.entries(ports);
   const seen = new Set<string>();
   return [
@@ -33,7 +33,7 @@ export function portProblems(
 }
 
 /** A port is either one port behind the gateway or a range of host ports. */
-function combinationProblems(port: PortConfig, network_mode: NetworkMode): Path[] {
+function combinationProblems(port: PortConfig, network_mode: NetworkMode): ProblemPath[] {
   const { protocol = 'https', proxy = 'game_guard' } = port;
   const has_port = port.port !== undefined;
   const has_range = port.port_range !== undefined;
@@ -51,7 +51,7 @@ function combinationProblems(port: PortConfig, network_mode: NetworkMode): Path[
   ];
 }
 
-function rangeProblems({ port_range }: PortConfig, before: PortConfig[]): Path[] {
+function rangeProblems({ port_range }: PortConfig, before: PortConfig[]): ProblemPath[] {
   if (!port_range) return [];
   const { min, max } = port_range;
   const overlaps = before.some(

@@ -13,6 +13,7 @@ import {
   type VersionConfig,
 } from './config.ts';
 import { portProblems } from './ports.ts';
+import { below, type ProblemPath } from './problem-paths.ts';
 import { resolveGameMode, verificationOf } from './settings.ts';
 import { TIERS } from './tiers.ts';
 
@@ -44,10 +45,10 @@ const HEADERS_MAX = 32;
 const SECRET_BYTES_MIN = 24;
 const SECRET_BYTES_MAX = 64;
 
-/** Environment variables that only the service sets (field-behaviour 4.14), as in the servers API. */
+/** Environment variables that only the service sets, as in the servers API. */
 const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;
 
-/** Returns what is wrong with a version, with the paths of field-behaviour 4.2. */
+/** Returns what is wrong with a version. Clients of the reference API know the paths. */
 export function versionProblems(
   version: { display_name: string; config: VersionConfig },
   context: VersionContext,
@@ -62,13 +63,10 @@ export function versionProblems(
   return paths.map((path) => ({ path }));
 }
 
-type Path = string[];
-
-const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
 /** Returns a label as a part of a path, shortened because it is repeated for each problem below it. */
 const toPathPart = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
 
-function matchmakerProblems(matchmaker: MatchmakerConfig, context: VersionContext): Path[] {
+function matchmakerProblems(matchmaker: MatchmakerConfig, context: VersionContext): ProblemPath[] {
   const modes = Object.entries(matchmaker.game_modes ?? {});
   return [
     ...(matchmaker.captcha ? captchaProblems(matchmaker.captcha, context.shared_captchas) : []),
@@ -87,7 +85,7 @@ function gameModeProblems(
   mode: GameModeConfig,
   matchmaker: MatchmakerConfig,
   context: VersionContext,
-): Path[] {
+): ProblemPath[] {
   const settings = resolveGameMode(name, mode, matchmaker, context.region_slugs);
   const docker = mode.docker ?? matchmaker.docker;
   const counts: [string, number][] = [
@@ -110,7 +108,7 @@ function gameModeProblems(
   ];
 }
 
-function rangeProblems(value: number, min: number, max: number): Path[] {
+function rangeProblems(value: number, min: number, max: number): ProblemPath[] {
   if (value < min) return [['too-low']];
   return value > max ? [['too-high']] : [];
 }
@@ -121,7 +119,7 @@ function regionProblems({
 }: {
   tier: string;
   idle_lobbies: { min: number; max: number };
-}): Path[] {
+}): ProblemPath[] {
   return [
     ...(TIERS.has(tier) ? [] : [['tier-name-id-invalid']]),
     ...(min > max ? [['idle-lobbies', 'min-gt-max']] : []),
@@ -131,7 +129,11 @@ function regionProblems({
 }
 
 /** `general_env`: the environment of all game modes, merged into that of each. */
-function dockerProblems(docker: DockerConfig, general_env: DockerConfig['env'], { build_ids }: VersionContext): Path[] {
+function dockerProblems(
+  docker: DockerConfig,
+  general_env: DockerConfig['env'],
+  { build_ids }: VersionContext,
+): ProblemPath[] {
   const has_build = docker.image_id !== undefined && build_ids.has(docker.image_id.toLowerCase());
   const args = docker.args ?? [];
   const variables = Object.entries({ ...general_env, ...docker.env });
@@ -151,13 +153,13 @@ function dockerProblems(docker: DockerConfig, general_env: DockerConfig['env'], 
   ];
 }
 
-function argumentProblems(argument: string, is_repeated: boolean): Path[] {
+function argumentProblems(argument: string, is_repeated: boolean): ProblemPath[] {
   if (argument === '' || argument.includes('\0')) return [['invalid']];
   if (Buffer.byteLength(argument) > ARGUMENT_BYTES_MAX) return [['too-long']];
   return is_repeated ? [['not-unique']] : [];
 }
 
-function variableProblems(key: string, value: string): Path[] {
+function variableProblems(key: string, value: string): ProblemPath[] {
   return [
     ...(/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) ? [] : [['key', 'invalid']]),
     ...(Buffer.byteLength(key) > VARIABLE_NAME_BYTES_MAX ? [['key', 'too-long']] : []),
@@ -167,7 +169,7 @@ function variableProblems(key: string, value: string): Path[] {
   ];
 }
 
-function actionProblems(action: ActionConfig | undefined, { allowed_targets }: VersionContext): Path[] {
+function actionProblems(action: ActionConfig | undefined, { allowed_targets }: VersionContext): ProblemPath[] {
   const verification = verificationOf(action);
   if (!verification) return [];
   // The resolved address is checked again when a request is sent.
@@ -184,7 +186,7 @@ function actionProblems(action: ActionConfig | undefined, { allowed_targets }: V
   return below(['verification-config'], paths);
 }
 
-function headerProblems(name: string, value: string): Path[] {
+function headerProblems(name: string, value: string): ProblemPath[] {
   const is_name = isHeaderName(name) && !isOwnHeader(name);
   return [...(is_name ? [] : [['invalid-name']]), ...(isHeaderValue(value) ? [] : [['invalid-value']])];
 }

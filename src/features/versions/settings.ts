@@ -35,7 +35,7 @@ export interface RuntimeSettings {
   ports: Record<string, PortSettings>;
 }
 
-/** A game mode with all defaults filled in (field-behaviour 4.1). */
+/** A game mode with all defaults filled in. */
 export interface GameModeSettings {
   name: string;
   /** By slug, in the configured order. All regions if none are named. */

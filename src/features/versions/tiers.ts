@@ -6,7 +6,7 @@ export interface Tier {
   memory: number;
 }
 
-/** The tiers of the reference API (field-behaviour 7.6), by name id. Memory of basic-1d16 is half of the next one's. */
+/** The tiers of the reference API, by name id. Memory of basic-1d16 is half of the next one's. */
 export const TIERS: ReadonlyMap<string, Tier> = new Map([
   ['basic-1d16', { cpu: 62, memory: 114 }],
   ['basic-1d8', { cpu: 125, memory: 229 }],

@@ -61,7 +61,7 @@ const TierShape = Type.Object(
 );
 export const TiersAnswer = Type.Object({ tiers: Type.Array(TierShape) });
 
-/** Disk and bandwidth of a whole core in the reference API (field-behaviour 7.6). */
+/** Disk and bandwidth of a whole core in the reference API. */
 const DISK_OF_CORE = 8_192;
 const BANDWIDTH_OF_CORE = 2_000;
 
