@@ -46,5 +46,5 @@ export class StartError extends Error {}
 
 /** Throws if an invariant of the code does not hold: the caller gets a 500, the log gets the message. */
 export function assert(condition: unknown, message: string): asserts condition {
-  if (!condition) throw new Error(`broken promise: ${message}`);
+  if (!condition) throw new Error(`broken invariant: ${message}`);
 }

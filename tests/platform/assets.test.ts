@@ -31,7 +31,9 @@ describe('assets', () => {
     for (const path of await readAssetPaths()) expect(compile).toContain(`'${path.split('/')[0]}`);
   });
 
-  test('a path that does not exist is a broken promise', () => {
-    expect(() => findAsset('docs/nothing.md')).toThrow('broken promise: docs/nothing.md is included in the executable');
+  test('a path that does not exist breaks an invariant', () => {
+    expect(() => findAsset('docs/nothing.md')).toThrow(
+      'broken invariant: docs/nothing.md is included in the executable',
+    );
   });
 });

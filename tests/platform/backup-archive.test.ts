@@ -126,7 +126,7 @@ describe('archive: a writer refuses', () => {
       const writing = writeArchive(path, { signal, onWritten() {}, onChecking() {} }, async ({ add }) => {
         await add('entry', [Buffer.from('ab')], size);
       });
-      await expect(writing).rejects.toThrow(`broken promise: entry has ${size} bytes`);
+      await expect(writing).rejects.toThrow(`broken invariant: entry has ${size} bytes`);
       expect([existsSync(path), existsSync(`${path}.unfinished`)]).toEqual([false, false]);
     }
   });

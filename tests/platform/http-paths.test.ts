@@ -238,17 +238,17 @@ describe('a service does not start with a route', () => {
     [
       'that allows no caller',
       route('GET', '/things', { ...open, allow: [] }, async () => ({})),
-      'broken promise: GET /things names the kinds of token it takes',
+      'broken invariant: GET /things names the kinds of token it takes',
     ],
     [
       'that names a game and has no access to it',
       route('GET', '/games/:game_id', open, async () => ({})),
-      'broken promise: GET /games/:game_id says what it does with the game it names',
+      'broken invariant: GET /games/:game_id says what it does with the game it names',
     ],
     [
       'that has access to a game it does not name',
       route('PUT', '/things', { ...open, access: 'write' }, async () => ({})),
-      'broken promise: PUT /things names the game it has access to',
+      'broken invariant: PUT /things names the game it has access to',
     ],
   ];
   test.each(WRONG)('%s', async (_name, wrong, message) => {

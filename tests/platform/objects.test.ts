@@ -112,7 +112,7 @@ describe.each(STORAGES)('on %s, a key that leaves the storage is refused by ever
   const KEYS = ['', '.', '..', '../a', 'a/../b', 'a/..', './a', '/etc/passwd', 'a//b', 'a/', '/', 'a\\..\\b', 'a\0'];
   test.each([...KEYS, 'a/%2e%2e', 'Ä', 'a b', 'a\n', 'a?b', 'a#b'].map((key): [string] => [key]))('%j', async (key) => {
     const { objects, files } = await open();
-    const said = 'broken promise: the key of an object stays inside the store';
+    const said = 'broken invariant: the key of an object stays inside the store';
     const ways = [
       () => objects.put(key, piecesOf('abc'), 3),
       () => objects.list(key),
