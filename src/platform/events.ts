@@ -215,35 +215,35 @@ const LINE_MAX = 300;
 /** How members of events are written that may quote secrets. */
 export const SERIALIZERS = {
   cause: (cause: unknown) => describeCause(cause, CAUSES_MAX),
-  last_lines: (lines: string[]) => lines.map((line) => blot(line.slice(0, LINE_MAX))),
+  last_lines: (lines: string[]) => lines.map((line) => redact(line.slice(0, LINE_MAX))),
 };
 
 /** Returns an error and its causes as plain data, without the secrets that they may quote. */
 function describeCause(cause: unknown, depth_max: number): unknown {
-  if (!(cause instanceof Error)) return blot(String(cause));
+  if (!(cause instanceof Error)) return redact(String(cause));
   const below =
     cause.cause === undefined || depth_max === 0 ? {} : { cause: describeCause(cause.cause, depth_max - 1) };
-  return { name: cause.name, message: blot(cause.message), stack: describeStack(cause), ...below };
+  return { name: cause.name, message: redact(cause.message), stack: describeStack(cause), ...below };
 }
 
 /** Returns the stack without secrets. Finds the message by its text, because it may look like the frames that follow it. */
 function describeStack({ message, stack = '' }: Error): string {
   const start = stack.indexOf(message);
-  if (start < 0) return blot(stack);
-  return `${stack.slice(0, start)}${blot(message)}${stack.slice(start + message.length)}`;
+  if (start < 0) return redact(stack);
+  return `${stack.slice(0, start)}${redact(message)}${stack.slice(start + message.length)}`;
 }
 
 /**
  * Removes from a text everything that looks like a token, an upload's signature, a database password or the parameters of
  * a query, and cuts long texts. The patterns are bounded, so that a long text does not block the event loop.
  */
-export function blot(text: string): string {
+export function redact(text: string): string {
   return (
     (text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)} [cut]` : text)
-      .replace(/(\nparams: )[\s\S]*/, '$1[blotted]')
+      .replace(/(\nparams: )[\s\S]*/, '$1[redacted]')
       .replace(/(?:[\w-]{1,64}\.)?eyJ[\w-]{1,512}\.[\w-]+\.[\w-]+/g, '[token]')
-      .replace(/((?:signature|password)=)[^&\s"']+/g, '$1[blotted]')
+      .replace(/((?:signature|password)=)[^&\s"']+/g, '$1[redacted]')
       // Matches up to the last @, because a password may contain one, although it should be written as %40.
-      .replace(/((?:postgres(?:ql)?|rediss?):\/\/)[^\s"]{0,1024}@/g, '$1[blotted]@')
+      .replace(/((?:postgres(?:ql)?|rediss?):\/\/)[^\s"]{0,1024}@/g, '$1[redacted]@')
   );
 }

@@ -1,9 +1,9 @@
 import {
-  blot,
   type EventLevel,
   type EventName,
   type Events,
   LEVELS,
+  redact,
   SERIALIZERS,
   type ServiceEvent,
 } from './events.ts';
@@ -65,7 +65,7 @@ export function keepEvents(events: Events): KeptEvents {
 function describe({ event, ...members }: ServiceEvent): Pick<DescribedEvent, 'level' | 'event' | 'details'> {
   const serialized = Object.entries(members).map(([name, value]) => [name, serialize(name, value)]);
   const text = JSON.stringify(Object.fromEntries(serialized), (_, value) =>
-    typeof value === 'string' ? blot(value).slice(0, TEXT_MAX) : value,
+    typeof value === 'string' ? redact(value).slice(0, TEXT_MAX) : value,
   );
   return { level: LEVELS[event], event, details: JSON.parse(text) };
 }

@@ -1,5 +1,5 @@
 import { rootMessageOf } from './database/failures.ts';
-import { blot, type Events } from './events.ts';
+import { type Events, redact } from './events.ts';
 
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 30_000;
@@ -128,7 +128,7 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
 
 /** Returns why a step failed, without secrets. */
 function describe(cause: unknown): string {
-  return blot(rootMessageOf(cause)).slice(0, MESSAGE_MAX);
+  return redact(rootMessageOf(cause)).slice(0, MESSAGE_MAX);
 }
 
 interface ForgettingOptions extends Pick<LoopOptions, 'name' | 'signal' | 'events'> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { blot, type LogLevel } from '../../src/platform/events.ts';
+import { type LogLevel, redact } from '../../src/platform/events.ts';
 
 const EVENTS = join(import.meta.dir, '../../src/platform/events.ts');
 
@@ -138,9 +138,9 @@ describe('the log', () => {
     expect(text).not.toContain('hidden');
     expect(lines[0]).toMatchObject({
       cause: {
-        message: 'Failed query: insert into keys (private) values ($1)\nparams: [blotted]',
+        message: 'Failed query: insert into keys (private) values ($1)\nparams: [redacted]',
         stack: expect.stringMatching(
-          /^(Error: )?Failed query: insert into keys \(private\) values \(\$1\)\nparams: \[blotted\]\n\s+at /,
+          /^(Error: )?Failed query: insert into keys \(private\) values \(\$1\)\nparams: \[redacted\]\n\s+at /,
         ),
         cause: { message: 'duplicate key' },
       },
@@ -151,55 +151,59 @@ describe('the log', () => {
 describe('log: a secret in the text of a failure is redacted', () => {
   const JWS = 'eyJhbGciOiJFZERTQSJ9.aGlkZGVuLXBheWxvYWQ.aGlkZGVuLXNpZ25hdHVyZQ';
   const CASES = [
-    { what: 'a token', text: `refused ${JWS} here`, blotted: 'refused [token] here' },
-    { what: 'a token with its label', text: `Bearer cloud.${JWS}`, blotted: 'Bearer [token]' },
-    { what: 'a token with a label of several words', text: `"dev_team-1.${JWS}"`, blotted: '"[token]"' },
-    { what: 'two tokens', text: `a.${JWS} b.${JWS}`, blotted: '[token] [token]' },
+    { what: 'a token', text: `refused ${JWS} here`, redacted: 'refused [token] here' },
+    { what: 'a token with its label', text: `Bearer cloud.${JWS}`, redacted: 'Bearer [token]' },
+    { what: 'a token with a label of several words', text: `"dev_team-1.${JWS}"`, redacted: '"[token]"' },
+    { what: 'two tokens', text: `a.${JWS} b.${JWS}`, redacted: '[token] [token]' },
     {
       what: 'the signature of an upload',
       text: 'PUT http://h/uploads/1?offset=0&signature=c2VjcmV0&expires=9',
-      blotted: 'PUT http://h/uploads/1?offset=0&signature=[blotted]&expires=9',
+      redacted: 'PUT http://h/uploads/1?offset=0&signature=[redacted]&expires=9',
     },
     {
       what: 'a password',
       text: 'to postgres://user:secret@host:5432/db',
-      blotted: 'to postgres://[blotted]@host:5432/db',
+      redacted: 'to postgres://[redacted]@host:5432/db',
     },
     {
       what: 'a password, in the long form',
       text: 'postgresql://user:secret@host/db',
-      blotted: 'postgresql://[blotted]@host/db',
+      redacted: 'postgresql://[redacted]@host/db',
     },
     {
       what: 'a password of Redis',
       text: 'no answer of rediss://user:secret@host:6379/1',
-      blotted: 'no answer of rediss://[blotted]@host:6379/1',
+      redacted: 'no answer of rediss://[redacted]@host:6379/1',
     },
-    { what: 'a password with an @', text: 'postgres://user:sec@ret@host/db', blotted: 'postgres://[blotted]@host/db' },
+    {
+      what: 'a password with an @',
+      text: 'postgres://user:sec@ret@host/db',
+      redacted: 'postgres://[redacted]@host/db',
+    },
     {
       what: 'a password with a quote',
       text: "postgres://user:sec'ret@host/db",
-      blotted: 'postgres://[blotted]@host/db',
+      redacted: 'postgres://[redacted]@host/db',
     },
     {
       what: 'a password as a parameter',
       text: 'postgres://host/db?user=u&password=secret&x=1',
-      blotted: 'postgres://host/db?user=u&password=[blotted]&x=1',
+      redacted: 'postgres://host/db?user=u&password=[redacted]&x=1',
     },
     {
       what: 'passwords of two addresses',
       text: 'postgres://a:b@c/d, postgres://e:f@g/h',
-      blotted: 'postgres://[blotted]@c/d, postgres://[blotted]@g/h',
+      redacted: 'postgres://[redacted]@c/d, postgres://[redacted]@g/h',
     },
     {
       what: 'the parameters of a query',
       text: 'Failed query: select $1\nparams: one,\ntwo',
-      blotted: 'Failed query: select $1\nparams: [blotted]',
+      redacted: 'Failed query: select $1\nparams: [redacted]',
     },
   ];
-  for (const { what, text, blotted } of CASES) {
+  for (const { what, text, redacted } of CASES) {
     test(what, () => {
-      expect(blot(text)).toBe(blotted);
+      expect(redact(text)).toBe(redacted);
     });
   }
 
@@ -207,18 +211,18 @@ describe('log: a secret in the text of a failure is redacted', () => {
     for (const piece of ['a', 'a.', 'eyJ', 'eyJ.', 'postgres://', 'postgres://a:b', '\nparams: ', '@']) {
       const length = 2_000_000;
       // With a backtracking pattern, one of these takes practically forever.
-      expect(blot(piece.repeat(length / piece.length)).length).toBeLessThan(10_100);
+      expect(redact(piece.repeat(length / piece.length)).length).toBeLessThan(10_100);
     }
   });
 
   test('also if the text is cut in the middle of a token', () => {
     const text = `${'a '.repeat(4_950)}${JWS}${'hidden'.repeat(100)}`;
-    expect(blot(text)).toEndWith(' a [token] [cut]');
+    expect(redact(text)).toEndWith(' a [token] [cut]');
   });
 
   test('and nothing else is', () => {
     for (const text of ['', 'postgres://host/db', 'mail ann@example.com', 'eyJ is how they begin', 'GET /a?b=c&d=e']) {
-      expect(blot(text)).toBe(text);
+      expect(redact(text)).toBe(text);
     }
   });
 });
