@@ -9,7 +9,7 @@ import { type Archive, writeArchive } from '../platform/backup/archive-writer.ts
 import { dataFileEntry, objectEntry, tableEntry } from '../platform/backup/entries.ts';
 import { HEADER_ENTRY, writeHeader } from '../platform/backup/header.ts';
 import { type Database, LOCKS } from '../platform/database/database.ts';
-import { readSnapshot, type Snapshot, type TableShape } from '../platform/database/table-copies.ts';
+import { copyDatabase, type Snapshot, type TableShape } from '../platform/database/table-copies.ts';
 import { StartError } from '../platform/errors.ts';
 import { createDiskObjects } from '../platform/objects/disk.ts';
 import type { Objects } from '../platform/objects/objects.ts';
@@ -84,7 +84,7 @@ async function writeBackup(
   };
   await writeArchive(path, { signal, onWritten, onChecking: () => say('Checking the backup') }, async (archive) => {
     const target = { archive, say };
-    const uploads = await readSnapshot(source.database, (snapshot) => addDatabase(target, source, snapshot));
+    const uploads = await copyDatabase(source.database, (snapshot) => addDatabase(target, source, snapshot));
     await addDataFiles(target, source);
     await addObjects(target, source, uploads);
   });

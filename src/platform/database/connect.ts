@@ -18,8 +18,8 @@ interface ConfiguredDatabase {
 }
 
 /**
- * Opens the database at DATABASE_URL, or else the embedded one. Throws the errors of `connectDatabase` and
- * `connectEmbedded`.
+ * Opens the database at `address`, which is DATABASE_URL unless another one is given; without an address, the embedded
+ * one. Throws the errors of `connectDatabase` and `connectEmbedded`.
  */
 export async function openConfiguredDatabase(
   { database_url, database_pool }: ConfiguredDatabase,

@@ -20,15 +20,15 @@ type ClientOptions = postgres.Options<Record<string, never>>;
 
 /**
  * postgres.js would renew the connection after half an hour or more, and a statement would wait for that. PostgreSQL plans a
- * statement once for any number of values, because planning takes longer than a round of a few. That may happen while its
- * tables are still empty: it must not scan them when they are not any more.
+ * statement once for any number of values, because planning takes longer than a round of a few. It may plan it while the
+ * tables are still empty, so the plan must use indexes: later it would scan full tables.
  */
 const DEDICATED: ClientOptions = {
   max_lifetime: null,
   connection: { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' },
 };
 
-/** A copy takes as long as its tables are large. */
+/** For copies of whole tables, which take long if the tables are large. */
 const UNLIMITED: ClientOptions = {
   max_lifetime: null,
   connection: { statement_timeout: 0, idle_in_transaction_session_timeout: 0, lock_timeout: 0 },

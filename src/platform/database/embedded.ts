@@ -67,7 +67,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
   };
   let supervision: Loop | undefined;
   if (existsSync(place.cluster)) assertSameMajor(place.cluster);
-  else await initialise(place);
+  else await initialize(place);
 
   let running = await ensureRunning(place, directory);
   const closing = new AbortController();
@@ -135,19 +135,19 @@ async function ensureRunning(
   await stop(place.cluster);
   await endStrays(place.cluster);
   const socket = known?.socket_directory ?? (await makeSocketDirectory(directory));
-  await removeNotes(place.cluster, socket);
+  await removeLockFiles(place.cluster, socket);
   const pid = start(place, socket);
   if (await becomesReady(place, pid, signal)) return { pid, socket_directory: socket };
   throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(place.log)}`);
 }
 
 /**
- * Removes the pid file of a killed postmaster. Another process may have its pid by now, or it may be a zombie that no
+ * Removes the pid file and the socket's lock file of a killed postmaster. Another process may have its pid by now, or it may be a zombie that no
  * parent waits for: PostgreSQL would take either for another server on the cluster.
  */
-async function removeNotes(cluster: string, socket_directory: string): Promise<void> {
-  const notes = [join(cluster, 'postmaster.pid'), join(socket_directory, `${SOCKET_NAME}.lock`)];
-  await Promise.all(notes.map((path) => rm(path, { force: true })));
+async function removeLockFiles(cluster: string, socket_directory: string): Promise<void> {
+  const lock_files = [join(cluster, 'postmaster.pid'), join(socket_directory, `${SOCKET_NAME}.lock`)];
+  await Promise.all(lock_files.map((path) => rm(path, { force: true })));
 }
 
 interface Cluster {
@@ -162,16 +162,16 @@ interface Cluster {
 }
 
 /** Creates the cluster under another name and renames it once it is complete, so that a crash does no harm. */
-async function initialise({ programs, cluster, log, is_durable, wal_segment_mb }: Cluster): Promise<void> {
+async function initialize({ programs, cluster, log, is_durable, wal_segment_mb }: Cluster): Promise<void> {
   const unfinished = `${cluster}.unfinished`;
   await endStrays(unfinished);
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { mode: 0o700 });
   await giveToPostgres(unfinished);
   const copies = `${cluster}.programs`;
-  const makers = hasName(USER_ID) ? programs : await copyForNamelessUser(programs, copies);
+  const initdb_programs = hasName(USER_ID) ? programs : await copyForNamelessUser(programs, copies);
   const command = [
-    join(makers, 'bin/initdb'),
+    join(initdb_programs, 'bin/initdb'),
     `--pgdata=${unfinished}`,
     `--username=${USER}`,
     // Only this user can enter the socket's directory, and the server listens nowhere else.

@@ -72,13 +72,9 @@ export function isWorthRetrying(error: unknown): boolean {
 
 /** Returns whether the unique constraint of this name refused the row. */
 export function isTaken(error: unknown, constraint: string): boolean {
-  return violates(error, UNIQUE_VIOLATION, constraint);
-}
-
-function violates(error: unknown, code: string, constraint: string): boolean {
   return causesOf(error).some(
     (cause) =>
-      codeOf(cause) === code &&
+      codeOf(cause) === UNIQUE_VIOLATION &&
       cause instanceof Error &&
       'constraint_name' in cause &&
       cause.constraint_name === constraint,

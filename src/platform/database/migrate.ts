@@ -53,7 +53,8 @@ export async function migrateAsFarAs(
   { version, migrations }: { version: string; migrations: AppliedMigration[] },
 ): Promise<void> {
   const folder = findAsset('drizzle');
-  const last = assertKnown({ version, migrations }, folder);
+  assertKnown({ version, migrations }, folder);
+  const last = migrations.at(-1)?.created_at ?? 0;
   const partial = await mkdtemp(join(tmpdir(), 'muster-migrations-'));
   try {
     await copyMigrations({ from: folder, to: partial, last });
@@ -63,11 +64,11 @@ export async function migrateAsFarAs(
   }
 }
 
-/** Throws StartError if a backup has migrations that this release does not know. Returns the moment of the last. */
+/** Throws StartError if a backup has migrations that this release does not know. */
 export function assertKnown(
   { version, migrations }: { version: string; migrations: AppliedMigration[] },
   folder: string = findAsset('drizzle'),
-): number {
+): void {
   const known = new Set(readMigrationFiles({ migrationsFolder: folder }).map(({ hash }) => hash));
   const unknown = migrations.find(({ hash }) => !known.has(hash));
   if (unknown) {
@@ -76,10 +77,9 @@ export function assertKnown(
       `The backup is of Muster ${release}, and this is Muster ${VERSION}, which does not know its database: restore it with Muster ${release} or a later release.`,
     );
   }
-  return migrations.at(-1)?.created_at ?? 0;
 }
 
-/** Copies the migrations up to one to another folder. */
+/** Copies the migrations up to the one of the moment `last` to another folder. */
 async function copyMigrations({ from, to, last }: { from: string; to: string; last: number }): Promise<void> {
   const journal: Journal = await Bun.file(join(from, JOURNAL)).json();
   const entries = journal.entries.filter(({ when }) => when <= last);

@@ -34,8 +34,8 @@ export interface Snapshot {
 /** Copies rows into a table, in PostgreSQL's text format. */
 export type CopyIn = (table: TableShape, rows: AsyncIterable<Uint8Array>) => Promise<void>;
 
-/** Runs work on the database as it is at one moment, while others change it. */
-export async function readSnapshot<Result>(
+/** Runs work that copies the database as it is at one moment, while others change it. */
+export async function copyDatabase<Result>(
   database: Database,
   work: (snapshot: Snapshot) => Promise<Result>,
 ): Promise<Result> {
