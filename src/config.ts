@@ -4,7 +4,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
-import { allowingMoreFetches, gatewayRequestsMaxOf, transfersMaxOf } from './platform/fetches.ts';
+import { gatewayRequestsMaxOf, transfersMaxOf, withMoreFetches } from './platform/fetches.ts';
 import { assertProxySecret, readTrustedProxies } from './platform/http/addresses.ts';
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import type { Network } from './platform/networks.ts';
@@ -327,7 +327,7 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
 }
 
 /** Returns an environment that allows more concurrent fetches; undefined if the current one sets the limit already. */
-export const environmentForMoreFetches = () => allowingMoreFetches(process.env);
+export const environmentForMoreFetches = () => withMoreFetches(process.env);
 
 /** Returns the variable with the order of a container of a pod. Throws StartError outside of pods. */
 export function readPodOrder(variable: string): string {

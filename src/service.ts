@@ -55,7 +55,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const service = await whenAvailable(() => openAll(config, { ...options, events, machine }), {
     events,
     signal,
-    onAway: machine.answerWaiting,
+    onAbsence: machine.answerWaiting,
   });
   opened.use(service);
   const everything = opened.move();

@@ -46,10 +46,10 @@ export interface DataDirectory extends Disposable {
 
 /**
  * Opens the data directory, and creates it if it is missing. A lock, which ends with the process, keeps other services
- * from using it. Throws StartError if the directory cannot be used. A new directory gets the `node_id`.
+ * from using it. Throws StartError if the directory cannot be used. A new directory gets the id `new_node_id`.
  */
-export function openDataDirectory(wanted: string, node_id?: string): DataDirectory {
-  const data = openUnlessInUse(wanted, node_id);
+export function openDataDirectory(wanted: string, new_node_id?: string): DataDirectory {
+  const data = openUnlessInUse(wanted, new_node_id);
   if (data) return data;
   throw new StartError(
     `The data directory ${realpathSync(wanted)} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.`,

@@ -21,7 +21,7 @@ export function gatewayRequestsMaxOf(environment: Environment): number {
 }
 
 /** Returns an environment with a higher maximum of fetches; undefined if the given one sets it already. */
-export function allowingMoreFetches(environment: Environment): Environment | undefined {
+export function withMoreFetches(environment: Environment): Environment | undefined {
   if (readFetchesMax(environment) !== undefined) return undefined;
   return { ...environment, [VARIABLE]: String(FETCHES_MAX) };
 }

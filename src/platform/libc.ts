@@ -2,7 +2,7 @@ import { ptr as addressOf, dlopen, FFIType } from 'bun:ffi';
 
 const { i32, i64, u32, u64, ptr } = FFIType;
 
-/** Functions of the C library for file descriptors that neither Bun nor Node offers. */
+/** Functions of the C library that neither Bun nor Node offers. */
 export const { symbols: libc } = dlopen('libc.so.6', {
   flock: { args: [i32, i32], returns: i32 },
   fallocate: { args: [i32, i32, i64, i64], returns: i32 },
@@ -38,8 +38,8 @@ export function punchHole(descriptor: number, length: number): void {
 
 const WNOHANG = 1;
 
-/** Removes an ended child, of which nothing else waits for the end (waitpid(2)). */
-export function waitForChild(pid: number): void {
+/** Removes a child that has ended from the table of processes (waitpid(2)). No other code may wait for its end. */
+export function reapChild(pid: number): void {
   libc.waitpid(pid, null, WNOHANG);
 }
 

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js';
 const IPV6_NETWORK_BITS = 64;
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
-/** An address, and the number of its bits that count. */
+/** An address, and how many of its first bits all addresses of the network share. */
 export type Network = [Address, number];
 
 /**
@@ -43,6 +43,6 @@ export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const parsed = parseAddress(address);
   if (parsed === undefined || parsed.kind() === 'ipv4') return parsed?.toString() ?? address;
-  const groups = parsed.toByteArray().map((byte, index) => (index * 8 < IPV6_NETWORK_BITS ? byte : 0));
-  return `${ipaddr.fromByteArray(groups)}/${IPV6_NETWORK_BITS}`;
+  const bytes = parsed.toByteArray().map((byte, index) => (index * 8 < IPV6_NETWORK_BITS ? byte : 0));
+  return `${ipaddr.fromByteArray(bytes)}/${IPV6_NETWORK_BITS}`;
 }

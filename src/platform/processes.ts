@@ -124,7 +124,7 @@ export function readUserIds(pid: number): number[] {
 export function readVariable(pid: number, name: string): string | undefined {
   const beginning = `${name}=`;
   const environment = readText(`/proc/${pid}/environ`);
-  // Few processes have it, and a look for a port's holder reads all of them.
+  // Few processes have it, and the search for a port's holder reads all of them.
   if (!environment.includes(beginning)) return undefined;
   const entry = environment.split('\0').find((one) => one.startsWith(beginning));
   return entry?.slice(beginning.length);

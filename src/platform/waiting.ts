@@ -24,7 +24,7 @@ interface WaitingOptions {
   /** Ends the wait, which then throws the signal's reason. */
   signal: AbortSignal | undefined;
   /** Called after each failed attempt. */
-  onAway(absence: Absence): Promise<void>;
+  onAbsence(absence: Absence): Promise<void>;
 }
 
 /**
@@ -33,7 +33,7 @@ interface WaitingOptions {
  */
 export async function whenAvailable<Result>(
   work: () => Promise<Result>,
-  { events, signal, onAway }: WaitingOptions,
+  { events, signal, onAbsence }: WaitingOptions,
 ): Promise<Result> {
   const begun = performance.now();
   let reported: { reason: string; at: number } | undefined;
@@ -51,7 +51,7 @@ export async function whenAvailable<Result>(
         reported = { reason, at: now };
         events.emit({ event: EVENTS[code], reason, for_ms: Math.round(now - begun) });
       }
-      await onAway(absence);
+      await onAbsence(absence);
     }
     // If the signal is aborted, the pause ends at once, and the next iteration throws.
     await pause(Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** attempt), undefined, { signal }).catch(() => {});

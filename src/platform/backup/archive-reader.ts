@@ -16,7 +16,7 @@ export interface ArchiveEntry {
 
 interface ReadOptions {
   signal: AbortSignal;
-  /** Called with the bytes that were read from the file. */
+  /** Called with the number of bytes that were just read from the file. */
   onRead?: (bytes: number) => void;
 }
 
@@ -38,7 +38,7 @@ export async function readArchive(
   });
   let failure: unknown;
   const reading = pipeline([createReadStream(path), counter, createZstdDecompress(), tar], { signal });
-  const is_read = reading.catch((cause: unknown) => {
+  const finished_reading = reading.catch((cause: unknown) => {
     failure = cause;
     tar.destroy();
   });
@@ -49,13 +49,13 @@ export async function readArchive(
     if (!(cause instanceof DamageError)) throw cause;
     // If the file cannot be read, that is the cause of the damage.
     tar.destroy();
-    await is_read;
+    await finished_reading;
     const code = failure instanceof Error && 'code' in failure ? String(failure.code) : '';
     if (/^E[A-Z]+$/.test(code)) throw new StartError(`${path} cannot be read (${code}).`, { cause: failure });
     throw new StartError(`${path} is not a backup, or is damaged: ${cause.message}.`, { cause: failure ?? cause });
   } finally {
     tar.destroy();
-    await is_read;
+    await finished_reading;
   }
 }
 

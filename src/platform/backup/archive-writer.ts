@@ -23,7 +23,7 @@ export interface Archive {
 
 interface WriteOptions {
   signal: AbortSignal;
-  /** Called with the bytes that reach the file. */
+  /** Called with the number of bytes that were just written to the file. */
   onWritten(bytes: number): void;
   /** Called when everything is written, before it is read again. */
   onChecking(): void;

@@ -33,8 +33,8 @@ const [SIGNAL_ACTION_BYTES, SIGNAL_MASK_BYTES] = [32, 8];
 const STDIN = 0;
 
 /**
- * Becomes the program of an order, contained. Returns only if that is impossible: it throws. The standard input is replaced
- * by /dev/null; the other open files up to `last_file` stay open, and all later ones are closed.
+ * Becomes the program of an order, contained. Never returns: throws if it cannot become the program. The standard input
+ * is replaced by /dev/null; the other open files up to `last_file` stay open, and all later ones are closed.
  */
 export function launch(order: LaunchOrder, { last_file }: { last_file: number }): never {
   const { user_id, allowed } = order;
@@ -48,7 +48,7 @@ export function launch(order: LaunchOrder, { last_file }: { last_file: number })
   closeFile(nothing);
   systemCall('close_range', last_file + 1, 0xffffffff, CLOSE_RANGE_CLOEXEC);
   resetSignals();
-  const program = asExecuted(order);
+  const program = argumentsOf(order);
   if (user_id !== undefined) become(user_id);
   systemCall('prctl', PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (allowed) restrictByLandlock(allowed);
@@ -82,10 +82,11 @@ function become(user_id: number): void {
   systemCall('setresuid', user_id, user_id, user_id);
 }
 
-/** Keeps the texts that execve(2) reads in memory. */
+/** The texts that execve(2) reads. They are referenced here, so that they stay in memory. */
 const texts: Uint8Array[] = [];
 
-function asExecuted({ command, environment }: LaunchOrder) {
+/** Returns the addresses of what execve(2) takes. */
+function argumentsOf({ command, environment }: LaunchOrder) {
   const [path = ''] = command;
   const entries = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   return { path: addressOf(path), arguments: listOf(command), environment: listOf(entries) };

@@ -2,7 +2,8 @@
 type Numbers = [x64?: number, arm64?: number, x86?: number];
 
 /**
- * The system calls that a game server may not make. Most need a capability that a server does not have: refusing them keeps faults of the kernel out of reach.
+ * The system calls that a game server may not make. Most need a capability that a server does not have: refusing them
+ * keeps faults of the kernel out of reach.
  */
 const DENIED: Record<string, Numbers> = {
   // Other processes' memory.
@@ -109,6 +110,7 @@ const RETURN = 0x06;
 /** Offsets in struct seccomp_data. Of an argument, the lower half. */
 const [NUMBER_AT, ARCH_AT, FIRST_ARGUMENT_AT, SECOND_ARGUMENT_AT] = [0, 4, 16, 24];
 const ALLOW = 0x7fff0000;
+/** The action that refuses a call with the error number in its low bits (SECCOMP_RET_ERRNO). */
 const FAIL_WITH = 0x00050000;
 const [EPERM, ENOSYS] = [1, 38];
 const INSTRUCTION_BYTES = 8;

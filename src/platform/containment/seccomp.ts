@@ -3,16 +3,16 @@ import { systemCall, trySystemCall } from './system-calls.ts';
 
 const SET_MODE_FILTER = 1;
 const GET_ACTION_AVAILABLE = 2;
-const ACTION_FAIL = 0x00050000;
+const FAIL_WITH = 0x00050000;
 const INSTRUCTION_BYTES = 8;
 
 /** Returns whether this kernel can refuse system calls by a filter. */
 export function canFilterCalls(): boolean {
-  return trySystemCall('seccomp', GET_ACTION_AVAILABLE, 0, ptr(new Uint32Array([ACTION_FAIL]))) === 0;
+  return trySystemCall('seccomp', GET_ACTION_AVAILABLE, 0, ptr(new Uint32Array([FAIL_WITH]))) === 0;
 }
 
 /**
- * Filters the system calls of this thread, and of the program that it executes, for ever. `filter`: from `makeSeccompFilter`.
+ * Refuses system calls to this thread, and to the program that it executes, forever. `filter`: from `makeSeccompFilter`.
  * `no_new_privs` must be set.
  */
 export function filterCalls(filter: Uint8Array): void {

@@ -2,7 +2,7 @@ import { closeSync, openSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { countOutOfMemoryKills } from '../../../../../platform/cgroups.ts';
-import { waitForChild } from '../../../../../platform/libc.ts';
+import { reapChild } from '../../../../../platform/libc.ts';
 import { listProcesses, readStat, signalProcess } from '../../../../../platform/processes.ts';
 import type { LogStream } from '../../../tables.ts';
 import type { End, ServerOrder, Sizes } from '../pod-messages.ts';
@@ -60,7 +60,7 @@ export class ServerProgram {
       // Bun waits for the program itself.
       if (pid === this.#child.pid) continue;
       const stat = readStat(pid);
-      if (stat?.is_dead && stat.parent === process.pid) waitForChild(pid);
+      if (stat?.is_dead && stat.parent === process.pid) reapChild(pid);
     }
   }
 
