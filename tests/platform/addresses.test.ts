@@ -15,7 +15,7 @@ const PROXIES = '10.0.0.0/8, 192.168.1.1, fd00::/8, ::1';
 function addressOf(connected: string, forwarded: string | undefined, trusted: string | null = PROXIES): string {
   const headers = new Headers(forwarded === undefined ? [] : [['x-forwarded-for', forwarded]]);
   const request = new Request('http://muster', { headers });
-  return createAddresses(readTrustedProxies(trusted ?? undefined)).of(request, {
+  return createAddresses(readTrustedProxies(trusted ?? undefined)).clientOf(request, {
     requestIP: () => ({ address: connected, port: 1 }),
   });
 }
@@ -26,7 +26,7 @@ describe('a proxy with a secret', () => {
   const read = (headers: Record<string, string>, connected = '127.0.0.1') => {
     const request = new Request('http://muster', { headers: { 'x-forwarded-for': '203.0.113.9', ...headers } });
     const server = { requestIP: () => ({ address: connected, port: 1 }) };
-    return [addresses.of(request, server), addresses.isOfUnknownProxy(request, server)];
+    return [addresses.clientOf(request, server), addresses.isOfUnknownProxy(request, server)];
   };
 
   test('is trusted if it sends the secret from its own address', () => {
@@ -73,7 +73,7 @@ describe('addresses: X-Forwarded-For of an untrusted sender has no effect', () =
 
   test('a proxy, if none is trusted', () => {
     for (const forwarded of FORWARDED) expect(addressOf('10.0.0.1', forwarded, null)).toBe('10.0.0.1');
-    expect(createAddresses([]).of(new Request('http://muster'), null)).toBe('');
+    expect(createAddresses([]).clientOf(new Request('http://muster'), null)).toBe('');
   });
 });
 

@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox';
 import { route } from '../../platform/http/route.ts';
-import { ANY_U64 } from '../../platform/http/shapes.ts';
+import { AnyU64 } from '../../platform/http/shapes.ts';
 import { LogStream } from '../servers/wire.ts';
 import type { Exports } from './exports.ts';
 
 const LOBBIES = '/cloud/games/:game_id/matchmaker/lobbies';
-const HistoryBody = Type.Object({ query_start: ANY_U64, query_end: ANY_U64 });
+const HistoryBody = Type.Object({ query_start: AnyU64, query_end: AnyU64 });
 const LogsBody = Type.Object({ stream: LogStream });
 const LinkAnswer = Type.Object({ url: Type.String({ description: 'The address of a CSV file; valid for an hour.' }) });
 const TextLinkAnswer = Type.Object({

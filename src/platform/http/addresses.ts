@@ -1,5 +1,5 @@
-import { timingSafeEqual } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
+import { isSameSecret } from '../constant-time.ts';
 import { StartError } from '../errors.ts';
 import { type Address, isWithin, type Network, parseAddress, parseNetwork } from '../networks.ts';
 
@@ -19,7 +19,7 @@ export interface Addresses {
    * Returns the client's address: that of the connection or, behind trusted proxies, the last address in X-Forwarded-For that
    * is not a trusted proxy. Empty without a connection.
    */
-  of(request: Request, server: PeerServer | null): string;
+  clientOf(request: Request, server: PeerServer | null): string;
   /** Returns whether the client uses https: by its connection or, behind a trusted proxy, by the last X-Forwarded-Proto. */
   isHttps(request: Request, server: PeerServer | null): boolean;
   /** Returns whether a request seems to come from an untrusted proxy, whose clients all have its address. */
@@ -31,10 +31,10 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
   const isTrusted = (address: Address) => trusted.some((network) => isWithin(address, network));
   /** Returns whether a request from a trusted address comes from the proxy there, and not from a game server beside it. */
   const isOfProxy = ({ headers }: Request) =>
-    secret === undefined || isSame(headers.get('muster-proxy-secret') ?? '', secret);
+    secret === undefined || isSameSecret(headers.get('muster-proxy-secret') ?? '', secret);
 
   return {
-    of(request, server) {
+    clientOf(request, server) {
       const connected = server?.requestIP(request)?.address ?? '';
       // The common case: an IPv4 connection and no proxy.
       if (trusted.length === 0 && !connected.includes(':')) return connected;
@@ -108,11 +108,6 @@ export function assertProxySecret(trusted: readonly Network[]): void {
       `MUSTER_TRUSTED_PROXIES has ${text}, an address of this machine, which its game servers have too: set MUSTER_PROXY_SECRET, and let the proxy send it in the header Muster-Proxy-Secret.`,
     );
   }
-}
-
-function isSame(given: string, secret: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(secret)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 /** Yields the hops of X-Forwarded-For from right to left. */

@@ -51,7 +51,8 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
   const { answer, cors, listeners } = parts;
   assertDenyByDefault(routes);
   assertNamedOnce(routes);
-  // Elysia looks for the path after 7 characters of the URL, or after 11. A host of http may have one letter.
+  // Elysia looks for the path's slash after the first 7 characters of a URL, or after 11 with `standardHostname`. A host of
+  // http begins after 7 and may have one letter. In a URL of https, a slash before the host comes after 7.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: scheme === 'https' } });
 
   for (const route of routes) {

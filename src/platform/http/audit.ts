@@ -44,8 +44,8 @@ export interface Audit {
 }
 
 /**
- * Creates the function that lets a route handle a call. Changes by people and by tokens of developers are recorded there,
- * for all routes.
+ * Creates the function that calls a route's handler, and records what people, and the tools and back ends of developers,
+ * change. All routes record their changes there.
  */
 export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCall) => Promise<unknown> {
   const { operation, access, allow, free_params } = route;
@@ -94,7 +94,10 @@ function membersOf(shape: TSchema | undefined): string[] {
   return Object.keys(shape?.properties ?? {});
 }
 
-/** Returns the members with these names that are short values; of an object, its id. A name of an id has a UUID. */
+/**
+ * Returns the members with these names whose values are short: texts, which are cut, numbers and booleans. Of an object
+ * it returns the id. A member whose name ends in `_id` is left out unless it is a UUID.
+ */
 function pick(source: unknown, names: string[]): ChangeDetails {
   if (typeof source !== 'object' || source === null || source instanceof Response) return {};
   const members = new Map<string, unknown>(Object.entries(source));

@@ -1,4 +1,5 @@
-import { dlopen, FFIType, ptr } from 'bun:ffi';
+import { ptr } from 'bun:ffi';
+import { libc } from '../libc.ts';
 import { parseAddress } from '../networks.ts';
 
 /** A filter has one or three steps for each network; the kernel accepts 4,096. */
@@ -69,6 +70,3 @@ const [IPV4_SOURCE, IPV6_SOURCE] = [12, 8];
 const [DROP, PASS] = [0, 0xffffffff];
 
 const [SOL_SOCKET, SO_ATTACH_FILTER, SO_DETACH_FILTER] = [1, 26, 27];
-const { symbols: libc } = dlopen('libc.so.6', {
-  setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
-});

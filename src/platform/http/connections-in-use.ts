@@ -25,6 +25,7 @@ export function noteSocket(socket: object, request: Request, server: Connected):
   if (peer) sockets.set(socket, nameOf(peer));
 }
 
+/** Notes that a request, or the socket of a WebSocket, no longer uses its connection. */
 export function noteEnd(user: object): void {
   if (user instanceof Request) requests.delete(user);
   else sockets.delete(user);

@@ -83,7 +83,7 @@ export class Exchange {
 
   /** The client's address. Looked up on first use, because that takes a system call. */
   get address(): string {
-    this.#address ??= this.#services.addresses.of(this.request, this.server);
+    this.#address ??= this.#services.addresses.clientOf(this.request, this.server);
     return this.#address;
   }
 

@@ -86,10 +86,10 @@ function findHolders(file: string): ProcessIdentity[] {
 /** Kills a holder and waits for its end: until then the port is taken. */
 function endHolder(holder: ProcessIdentity): void {
   signalProcess(holder.pid, 'SIGKILL');
-  for (let look = 0; look < ENDING_LOOKS_MAX && isRunning(holder); look += 1) Bun.sleepSync(1);
+  for (let waited_ms = 0; waited_ms < HOLDER_ENDS_WITHIN_MS && isRunning(holder); waited_ms += 1) Bun.sleepSync(1);
 }
 
-const ENDING_LOOKS_MAX = 1_000;
+const HOLDER_ENDS_WITHIN_MS = 1_000;
 /** The variable that marks a holder, for the service and for operators who look for the process that has the port. */
 const HOLD_MARK = 'MUSTER_PORT_HOLD';
 /** The longest possible sleep: 68 years. */

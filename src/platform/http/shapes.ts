@@ -17,7 +17,7 @@ export const Timestamp = Type.String({ description: 'RFC 3339, UTC, with millise
 /** A u64 that a JSON number can hold. */
 export const U64 = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** Any u64; beyond 2^53 the nearest one that JavaScript has. For values that are compared, not stored. */
-export const ANY_U64 = Type.Integer({ minimum: 0, maximum: 2 ** 64 });
+export const AnyU64 = Type.Integer({ minimum: 0, maximum: 2 ** 64 });
 export const U32 = Type.Integer({ minimum: 0, maximum: 4_294_967_295 });
 export const I32 = Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 });
 /** A text with rules of its own. Longer than those allow, so that their errors name what is too long. */
@@ -40,7 +40,7 @@ export const oneOf = <const Value extends string>(title: string, values: readonl
     values.map((value) => Type.Literal(value)),
     { ...options, title },
   );
-/** Any names of up to 1,024 letters, with values of a shape. */
+/** An object whose members may have any names, of up to 1,024 characters, and have values of one shape. */
 export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) =>
   Type.Record(Type.String({ pattern: '^[\\s\\S]{0,1024}$' }), shape, {
     maxProperties: entries_max,

@@ -28,7 +28,7 @@ export interface Transfers {
   begin(address: string, client: AbortSignal): EndTransfer;
   /** Returns how many transfers are in progress. */
   count(): number;
-  /** Returns the content that `open` does, as a transfer that ends when the content was read, failed or was cancelled. */
+  /** Returns the content of `open`. It counts as a transfer until it has been read, has failed or is cancelled. */
   download(
     address: string,
     client: AbortSignal,

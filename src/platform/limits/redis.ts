@@ -37,28 +37,28 @@ export function openRedis(url: string): RedisStore {
     });
     opened = client;
     client.onclose = () => {
-      if (opened === client) leave();
+      if (opened === client) dropConnection();
     };
     is_opening = true;
     try {
       await client.connect();
       return client;
     } catch (error) {
-      if (opened === client) leave();
+      if (opened === client) dropConnection();
       throw error;
     } finally {
       if (opened === client || opened === undefined) is_opening = false;
     }
   }
 
-  function leave(): void {
+  function dropConnection(): void {
     const client = opened;
     opened = undefined;
     connection = undefined;
     client?.close();
   }
 
-  function plainOf(script: string): string {
+  function withoutFirstLine(script: string): string {
     const plain = script.replace(FIRST_LINE, '');
     // The library has a handful of scripts. The maximum guards against a version of it with many.
     if (hashes.size < SCRIPTS_MAX) hashes.set(hashOf(script), hashOf(plain));
@@ -69,15 +69,16 @@ export function openRedis(url: string): RedisStore {
     async request({ body }) {
       const [command = '', first = '', ...others] = (body as unknown[]).map(String);
       const name = command.toUpperCase();
-      const argument = name === 'EVAL' ? plainOf(first) : name === 'EVALSHA' ? (hashes.get(first) ?? first) : first;
+      const argument =
+        name === 'EVAL' ? withoutFirstLine(first) : name === 'EVALSHA' ? (hashes.get(first) ?? first) : first;
       connection ??= connect();
       return { result: await (await connection).send(name, [argument, ...others]) };
     },
   });
   const renew = () => {
-    if (!is_opening) leave();
+    if (!is_opening) dropConnection();
   };
-  return { redis, renew, close: leave };
+  return { redis, renew, close: dropConnection };
 }
 
 /** Returns the hash by which Redis names a script. */

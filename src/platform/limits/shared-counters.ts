@@ -60,14 +60,14 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
     return true;
   }
 
-  function lose(cause: unknown): void {
+  function noteLost(cause: unknown): void {
     const was_there = ask_again_at === undefined;
     ask_again_at = performance.now() + ASK_AGAIN_AFTER_MS;
     renew();
     if (was_there) onLost(cause);
   }
 
-  function find(): void {
+  function noteFound(): void {
     if (ask_again_at === undefined) return;
     ask_again_at = undefined;
     onFound();
@@ -77,17 +77,18 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
     async count(limit, caller_key) {
       const key = `${limit.name} ${caller_key}`;
       const refused_until = refused.get(key) ?? 0;
-      if (Date.now() < refused_until) return verdictOf(limit, false, 0, refused_until);
+      if (Date.now() < refused_until)
+        return verdictOf(limit, { is_within: false, remaining: 0, reset_at: refused_until });
       if (!mayAsk()) return undefined;
       try {
         const { success, remaining, reset, reason } = await limiterOf(limit).limit(caller_key);
         // The library allows requests while the store is silent.
         if (reason === 'timeout') throw new Error(`the store has not answered within ${answer_within_ms} ms`);
-        find();
+        noteFound();
         if (!success) refused.set(key, reset);
-        return verdictOf(limit, success, remaining, reset);
+        return verdictOf(limit, { is_within: success, remaining, reset_at: reset });
       } catch (cause) {
-        lose(cause);
+        noteLost(cause);
         return undefined;
       }
     },
@@ -96,8 +97,8 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
 }
 
 /** Builds the verdict by the system's clock, as the library does. */
-function verdictOf({ requests }: Limit, is_within: boolean, remaining: number, reset_at: number): Verdict {
-  return { is_within, limit: requests, remaining, reset_at, reset_in_ms: Math.max(0, reset_at - Date.now()) };
+function verdictOf({ requests }: Limit, counted: Pick<Verdict, 'is_within' | 'remaining' | 'reset_at'>): Verdict {
+  return { ...counted, limit: requests, reset_in_ms: Math.max(0, counted.reset_at - Date.now()) };
 }
 
 function openStore(store: StoreSettings, answer_within_ms: number): { redis: Redis; renew(): void; close(): void } {

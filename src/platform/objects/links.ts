@@ -5,7 +5,7 @@ import { createSignedAddresses } from './signed-addresses.ts';
 
 const LIFETIME_MS = 3_600_000;
 
-/** Addresses that allow GET for an hour without a token. Callers request them with a token. */
+/** Addresses that allow GET for an hour without a token. To get one, a caller needs a token. */
 export interface SignedLinks {
   /** Returns `path` with the parameters, an expiry and a signature. */
   sign(path: string, parameters: Record<string, string>): string;

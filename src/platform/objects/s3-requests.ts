@@ -41,8 +41,8 @@ export function createS3Requests(settings: S3Settings, idle_ms: number): S3Reque
         const response = await fetch(address, { method, signal, redirect: 'manual', ...request });
         if (wanted.includes(response.status)) return response;
         const code = /<Code>(\w{1,64})<\/Code>/.exec(await response.text())?.[1];
-        const is_passing = response.status === 429 || response.status >= 500;
-        throw new S3Failure(`the answer is ${response.status}${code ? ` ${code}` : ''}`, is_passing);
+        const is_temporary = response.status === 429 || response.status >= 500;
+        throw new S3Failure(`the answer is ${response.status}${code ? ` ${code}` : ''}`, is_temporary);
       } catch (error) {
         throw unavailable(`${method} ${key}`, error);
       } finally {
@@ -82,19 +82,19 @@ function createClient({ bucket, region, ...settings }: S3Settings, accessKeyId: 
 /** An error of the storage, or the reason why it could not be reached. */
 export class S3Failure extends Error {
   /** Whether a repetition may succeed. */
-  readonly is_passing: boolean;
+  readonly is_temporary: boolean;
 
-  constructor(message: string, is_passing: boolean) {
+  constructor(message: string, is_temporary: boolean) {
     super(message);
-    this.is_passing = is_passing;
+    this.is_temporary = is_temporary;
   }
 }
 
 /** Wraps a failure. Takes only the code of `fetch`'s errors, because they contain the signed address. */
 export function unavailable(request: string, error: unknown): ServiceError {
-  const { message, is_passing } =
+  const { message, is_temporary } =
     error instanceof S3Failure ? error : new S3Failure(reasonOf(error), !isTimeout(error));
-  return new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: new S3Failure(`${request}: ${message}`, is_passing) });
+  return new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: new S3Failure(`${request}: ${message}`, is_temporary) });
 }
 
 /** Returns whether a request timed out. Such a request is not repeated, because it has taken long enough. */
@@ -113,8 +113,9 @@ export async function repeat<Value>(work: () => Promise<Value>): Promise<Value> 
     try {
       return await work();
     } catch (error) {
-      const is_passing = error instanceof ServiceError && error.cause instanceof S3Failure && error.cause.is_passing;
-      if (tries === TRIES_MAX || !is_passing) throw error;
+      const is_temporary =
+        error instanceof ServiceError && error.cause instanceof S3Failure && error.cause.is_temporary;
+      if (tries === TRIES_MAX || !is_temporary) throw error;
       await sleep(PAUSE_MS * tries);
     }
   }

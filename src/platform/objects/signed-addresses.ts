@@ -1,6 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { Clock } from '../clock.ts';
+import { isSameSecret } from '../constant-time.ts';
 import { assert } from '../errors.ts';
 
 const SIGNATURE = '&signature=';
@@ -46,15 +47,9 @@ export function createSignedAddresses({ method, key, clock, public_url }: Signed
       const written = `${pathname}${search}`;
       const [signed = '', given = '', ...more] = written.split(SIGNATURE);
       // `new URL()` drops some characters, such as a fragment or a tab, which were not in the signed address.
-      const is_signed = url.endsWith(written) && more.length === 0 && isSame(given, signatureOf(signed));
+      const is_signed = url.endsWith(written) && more.length === 0 && isSameSecret(given, signatureOf(signed));
       if (!is_signed || clock.now().getTime() > Number(searchParams.get('expires'))) return undefined;
       return { path: pathname, parameters: searchParams };
     },
   };
-}
-
-/** Compares in constant time. */
-function isSame(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -1,5 +1,6 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Server } from 'bun';
+import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 import { PodConnection } from './pod-connection.ts';
@@ -48,9 +49,7 @@ export function openPodPort({ host, port, key }: PodPortOptions): PodPort {
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
 
   function isAllowed(request: Request, server_id: string): boolean {
-    const given = Buffer.from(request.headers.get('authorization') ?? '');
-    const expected = Buffer.from(`Bearer ${tokenOf(server_id)}`);
-    return given.length === expected.length && timingSafeEqual(given, expected);
+    return isSameSecret(request.headers.get('authorization') ?? '', `Bearer ${tokenOf(server_id)}`);
   }
 
   function answer(request: Request, server: Server<Visit>): Response | undefined {
