@@ -1,4 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox';
+import { CATALOGUE } from '../error-catalogue.ts';
 import { ErrorBody } from '../http/answers.ts';
 import { Authenticate, CLOSE, Ping, SUBPROTOCOL, Subscribe, Unsubscribe } from './frames.ts';
 
@@ -17,7 +18,7 @@ const frame = (type: string, members: Record<string, TSchema> = {}) =>
 const INDEX = '9f86d081.42';
 const ERROR = {
   code: 'GAME_NOT_FOUND',
-  message: 'There is no such game.',
+  message: CATALOGUE.GAME_NOT_FOUND.message,
   ray_id: '01a1fd6d-75cb-736c-a6d1-baa2f5588951',
   documentation: 'https://play.example.com/docs/errors#game-not-found',
 };

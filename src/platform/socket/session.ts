@@ -2,8 +2,7 @@ import type { ServerWebSocket } from 'bun';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { errorBody, toCallersError } from '../http/answers.ts';
-import type { Caller } from '../tokens/caller.ts';
-import { nameCaller } from '../tokens/caller.ts';
+import { type Caller, nameCaller } from '../tokens/caller.ts';
 import type { View } from '../watch/views.ts';
 import type { Audiences, Member } from './audiences.ts';
 import { CLOSE, FRAME_BYTES_MAX, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
@@ -61,7 +60,7 @@ export class Session {
   readonly #subscriptions = new Map<string, Subscription>();
   #socket: Socket | undefined;
   #bearer: Bearer | undefined;
-  /** Whether a token is being verified. */
+  /** The verification of the newest token. Undefined before the first one, resolved when it has ended. */
   #authenticating: Promise<void> | undefined;
   #freeSlot: () => void;
   #opened_at = 0;
@@ -238,7 +237,12 @@ export class Session {
   #createMember({ number, isSuspended }: AuthorizedSubscription, fail: (error: unknown) => void): Member {
     return {
       number,
-      isBusy: () => isSuspended() || ((this.#socket?.getBufferedAmount() ?? 1) > 0 && this.#noteUnread()),
+      isBusy: () => {
+        if (isSuspended()) return true;
+        const has_unread = (this.#socket?.getBufferedAmount() ?? 1) > 0;
+        if (has_unread) this.#noteUnread();
+        return has_unread;
+      },
       send: (frame) => this.#send(frame),
       follow: (topic, is_following) => {
         if (is_following) this.#socket?.subscribe(topic);
@@ -248,9 +252,8 @@ export class Session {
     };
   }
 
-  #noteUnread(): boolean {
+  #noteUnread(): void {
     this.#unread_since ??= performance.now();
-    return true;
   }
 
   #end(id: string): void {

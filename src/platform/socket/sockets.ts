@@ -83,8 +83,8 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   };
 
   return {
-    async upgrade(exchange, its_server) {
-      servers.add(its_server);
+    async upgrade(exchange, receiving_server) {
+      servers.add(receiving_server);
       const { request, address } = exchange;
       const { headers } = request;
       if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
@@ -100,8 +100,8 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
       sessions.add(session);
       startChecking();
-      noteSocket(session, request, its_server);
-      if (its_server.upgrade(request, accepted)) return;
+      noteSocket(session, request, receiving_server);
+      if (receiving_server.upgrade(request, accepted)) return;
       sessions.delete(session);
       noteEnd(session);
       freeSlot();

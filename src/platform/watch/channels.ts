@@ -118,8 +118,8 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
     // Uses a new channel, which has cached nothing.
     present: (view) => tools.share(`now ${view.name}`, () => openChannel(view).present(undefined)),
     readIndex(index) {
-      const [life, number = '', ...more] = index?.split('.') ?? [];
-      return life === epoch && more.length === 0 && /^\d{1,15}$/.test(number) ? Number(number) : undefined;
+      const [index_epoch, number = '', ...more] = index?.split('.') ?? [];
+      return index_epoch === epoch && more.length === 0 && /^\d{1,15}$/.test(number) ? Number(number) : undefined;
     },
   };
 }
@@ -134,7 +134,7 @@ async function refreshAll(channel: SharedChannel, listeners: ReadonlySet<Listene
   }
 }
 
-/** The functions that channels of both kinds use. */
+/** The functions that channels of all kinds use. */
 export interface ChannelTools {
   readVersions: (names: string[]) => Promise<Map<string, number>>;
   share: <Value>(name: string, read: () => Promise<Value>) => Promise<Value>;

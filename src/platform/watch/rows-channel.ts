@@ -1,6 +1,7 @@
 import { assert } from '../errors.ts';
 import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
 import { compareRows } from './rows.ts';
+import { stateNumberOf } from './version-reads.ts';
 import type { RowsState, View } from './views.ts';
 
 /** Maximum number of states to compare the newest one with. A watcher that has seen an older one gets all rows. */
@@ -44,7 +45,7 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
     if (this_read < newest_read) return;
     newest_read = this_read;
     vague_read = vague_before;
-    const number = sum(state.versions);
+    const number = stateNumberOf(state.versions);
     if (newest?.number === number) return;
     newest = { number, state };
     snapshots = new Map();
@@ -109,10 +110,4 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
       }, IDLE_MS).unref();
     },
   };
-}
-
-function sum(versions: ReadonlyMap<string, number>): number {
-  let total = 0;
-  for (const version of versions.values()) total += version;
-  return total;
 }

@@ -13,7 +13,10 @@ export interface PlacedRow {
   row: object;
 }
 
-/** What makes one list another: first the removed rows leave, and the placed ones, then these come in, in order. */
+/**
+ * What turns one list into another. First take out the rows whose ids are removed or in `placed`. Then insert the placed
+ * rows at their places, in order.
+ */
 export interface RowChanges {
   removed: string[];
   placed: PlacedRow[];
@@ -27,7 +30,7 @@ export function toRow(id: string, value: object): Row {
 export function compareRows(before: readonly Row[], after: readonly Row[]): RowChanges {
   const places = new Map(before.map(({ id }, place) => [id, place]));
   const texts = new Map(before.map(({ id, text }) => [id, text]));
-  const kept = inOrder(after.map(({ id, text }) => (texts.get(id) === text ? places.get(id) : undefined)));
+  const kept = longestRisingPart(after.map(({ id, text }) => (texts.get(id) === text ? places.get(id) : undefined)));
   const present = new Set(after.map(({ id }) => id));
   return {
     removed: before.filter(({ id }) => !present.has(id)).map(({ id }) => id),
@@ -36,7 +39,7 @@ export function compareRows(before: readonly Row[], after: readonly Row[]): RowC
 }
 
 /** Returns the indices of a longest rising part of a sequence, without its undefined members. */
-function inOrder(sequence: (number | undefined)[]): Set<number> {
+function longestRisingPart(sequence: (number | undefined)[]): Set<number> {
   /** The index at which the best part of each length ends: that with the lowest last member. */
   const ends: number[] = [];
   const previous = new Map<number, number | undefined>();

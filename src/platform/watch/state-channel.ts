@@ -1,8 +1,9 @@
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
+import { stateNumberOf } from './version-reads.ts';
 import type { View } from './views.ts';
 
-/** Creates the channel of a state, such as a lobby. Its number is the sum of its topics' versions, which only rise. */
+/** Creates the channel of a state, such as a lobby. Its number is that of `stateNumberOf`. */
 export function createStateChannel(
   view: View & { kind: 'state' },
   { readVersions, share, toSnapshot }: ChannelTools,
@@ -22,13 +23,13 @@ export function createStateChannel(
       const read = await readVersions(view.topics);
       for (const [topic, version] of changed) read.set(topic, Math.max(version, read.get(topic) ?? 0));
       versions = read;
-      return sum(read);
+      return stateNumberOf(read);
     } finally {
       version_reads.delete(changed);
     }
   }
 
-  const knownNumber = (): MaybePromise<number> => (versions ? sum(versions) : readNumber());
+  const knownNumber = (): MaybePromise<number> => (versions ? stateNumberOf(versions) : readNumber());
 
   /**
    * Reads the number before the state. A state newer than its number costs one more read; a state older than its number
@@ -55,7 +56,7 @@ export function createStateChannel(
   return {
     peek(number) {
       if (!versions) return undefined;
-      const known = sum(versions);
+      const known = stateNumberOf(versions);
       if (number === known) return null;
       return number < known && newest?.number === known ? newest : undefined;
     },
@@ -87,10 +88,4 @@ export function createStateChannel(
       newest = undefined;
     },
   };
-}
-
-function sum(versions: Map<string, number>): number {
-  let total = 0;
-  for (const version of versions.values()) total += version;
-  return total;
 }

@@ -6,6 +6,13 @@ import { readVersions } from './versions.ts';
 /** Reads versions by topic; a topic that was never touched has version 0. */
 export type VersionReads = (names: string[]) => Promise<Map<string, number>>;
 
+/** Returns the number of a state: the sum of its topics' versions, which only rise. */
+export function stateNumberOf(versions: ReadonlyMap<string, number>): number {
+  let total = 0;
+  for (const version of versions.values()) total += version;
+  return total;
+}
+
 /** Batches reads of versions. `observe` gets the versions before the callers do. */
 export function createVersionReads(queries: Queries, observe: Feed['observe']): VersionReads {
   const read = createBatches(

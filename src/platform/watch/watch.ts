@@ -68,7 +68,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   const waiters = new Waiters(watch_hold_ms);
 
   /** Takes a slot. Returns the key to free it by; undefined if the caller is not counted. */
-  function takeSlot(caller_key: CallerKey): string | undefined {
+  function occupySlot(caller_key: CallerKey): string | undefined {
     if (slots_taken >= watchers_max) throw tooMany();
     slots_taken += 1;
     // Counts no callers while more than half of all slots are free, because no caller can use up the others' slots.
@@ -79,7 +79,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     throw tooMany();
   }
 
-  function freeSlot(key: string | undefined): void {
+  function leaveSlot(key: string | undefined): void {
     slots_taken -= 1;
     if (key !== undefined) slots.free(key);
   }
@@ -89,7 +89,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     number: number,
     { signal, caller_key, authorization }: Waiting & { authorization?: Authorization | undefined },
   ): Promise<string> {
-    const key = takeSlot(caller_key);
+    const key = occupySlot(caller_key);
     const waiter = waiters.add(signal);
     const channel = channels.listen(view, waiter);
     polls += 1;
@@ -109,7 +109,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       waiters.remove(waiter);
       channels.leave(view, waiter);
       authorized?.unsubscribe();
-      freeSlot(key);
+      leaveSlot(key);
     }
   }
 
@@ -126,8 +126,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     channels,
     readIndex: channels.readIndex,
     takeSlot(caller_key) {
-      const key = takeSlot(caller_key);
-      return () => freeSlot(key);
+      const key = occupySlot(caller_key);
+      return () => leaveSlot(key);
     },
     count: () => ({ watchers: slots_taken, polls }),
     release: () => waiters.release(),
@@ -135,7 +135,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     answer: (view, { number, ...waiting }) =>
       number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
     async until(topics, look, { signal, caller_key, timeout_ms }) {
-      const key = takeSlot(caller_key);
+      const key = occupySlot(caller_key);
       const waiter = new Waiter(signal);
       const timer = setTimeout(() => waiter.finish(), timeout_ms);
       // Subscribes before the first look, so that no change in between is missed.
@@ -150,7 +150,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
         clearTimeout(timer);
         waiter.dispose();
         unsubscribe();
-        freeSlot(key);
+        leaveSlot(key);
       }
     },
   };
