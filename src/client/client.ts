@@ -198,7 +198,7 @@ export class Client {
     const answer = await token
       .then((bearer) => poll(this.#url, stream, bearer, polling.signal))
       // The service cannot be reached, or there is no token.
-      .catch(() => ({ kind: 'trouble', retry_after_ms: 0 }) as const);
+      .catch(() => ({ kind: 'temporary_failure', retry_after_ms: 0 }) as const);
     clearTimeout(late);
     // Meanwhile the stream was subscribed on the socket, or has ended.
     if (stream.polling !== polling) return;
@@ -207,7 +207,7 @@ export class Client {
       case 'body':
         this.#deliver(stream, answer.body);
         break;
-      case 'trouble':
+      case 'temporary_failure':
         this.#pauseStream(stream, answer.retry_after_ms);
         break;
       case 'refusal':

@@ -7,8 +7,8 @@ const HELD_MIN_MS = 500;
 export type Answer =
   | { kind: 'body'; body: Watched }
   | { kind: 'refusal'; error: Refusal; is_for_token: boolean }
-  /** A temporary failure. */
-  | { kind: 'trouble'; retry_after_ms: number };
+  /** The poll should be repeated, after a while. */
+  | { kind: 'temporary_failure'; retry_after_ms: number };
 
 /** Polls once for changes after an index. Throws if the service cannot be reached or the signal is aborted. */
 export async function poll(
@@ -26,7 +26,7 @@ export async function poll(
   const body: unknown = parse(await response.text());
   if (status === 200 && isWatched(body)) {
     const was_held = body.watch.index !== index || performance.now() - began > HELD_MIN_MS;
-    return was_held ? { kind: 'body', body } : { kind: 'trouble', retry_after_ms: 0 };
+    return was_held ? { kind: 'body', body } : { kind: 'temporary_failure', retry_after_ms: 0 };
   }
   if (status === 200 && body !== undefined) {
     const error = { code: 'WATCH_NOT_WATCHABLE', message: 'This path cannot be watched.' };
@@ -35,7 +35,7 @@ export async function poll(
   if (status >= 400 && status < 500 && status !== 429 && isRefusal(body)) {
     return { kind: 'refusal', error: body, is_for_token: status === 401 };
   }
-  return { kind: 'trouble', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
+  return { kind: 'temporary_failure', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
 }
 
 /** Parses JSON; undefined for other text, such as the page of a proxy. */

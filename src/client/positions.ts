@@ -19,7 +19,8 @@ export function readPosition(asked: string, watch_index: string | undefined): Po
   const [, start = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(asked) ?? [];
   const kept = query?.split('&').filter((member) => indexIn(member) === undefined) ?? [];
   const path = kept.length > 0 ? `${start}?${kept.join('&')}` : start;
-  if (!path.startsWith('/') || path.length > PATH_LENGTH_MAX) throw new TypeError(`"${asked}" is not a path.`);
+  if (!path.startsWith('/') || path.length > PATH_LENGTH_MAX)
+    throw new TypeError(`"${asked}" is not a path: begin it with /, and use at most ${PATH_LENGTH_MAX} characters.`);
   const index = watch_index ?? indexIn(query ?? '');
   return { path, index: typeof index === 'string' && index.length <= INDEX_LENGTH_MAX ? index : undefined };
 }
