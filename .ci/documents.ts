@@ -102,7 +102,7 @@ function describeLifetime(lifetime_ms: number): string {
   const minutes = lifetime_ms / 60_000;
   if (minutes < 24 * 60) return `${minutes} min`;
   const days = minutes / (24 * 60);
-  return days < 365 ? `${days} days` : `${days / 365} × 365 days`;
+  return days <= 365 ? `${days} days` : `${days / 365} × 365 days`;
 }
 
 /** A table of Markdown, its columns aligned as the formatter aligns them. */
@@ -137,15 +137,14 @@ Generated from the commands by \`bun .ci/documents.ts\`. \`muster --help\` also 
 These commands talk to a service, on this machine or another. They find it by \`--url\`, by \`MUSTER_URL\`, by the profile
 of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`-\` reads it from standard input), by
 \`MUSTER_TOKEN\`, by \`muster login\`, or, on the machine of the service, in its data directory. \`--game\` and
-\`--namespace\` (\`MUSTER_GAME\`, \`MUSTER_NAMESPACE\`) take a name or an id. By default
-the game is that of the folder's \`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
+\`--namespace\` (\`MUSTER_GAME\`, \`MUSTER_NAMESPACE\`) take a name or an id. By default the game is that of the folder's
+\`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
 
 Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object, or one a line for commands
 that continue. Every command has it but \`complete\`, whose output is a program for your shell. In what a terminal shows,
-control characters of names and logs are replaced; in JSON, they are escaped.
-A command that fails writes a sentence to stderr; with \`--json\`, the last line there is an object \`error\` with
-\`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`.
-A lobby or server may be given by the beginning or end of its id.
+control characters of names and logs are replaced; in JSON, they are escaped. A command that fails writes a sentence to
+stderr; with \`--json\`, the last line there is an object \`error\` with \`exit_code\`, \`message\` and, of a refused
+request, \`code\`, \`ray_id\` and \`metadata\`. A lobby or server may be given by the beginning or end of its id.
 
 | exit code | what                                                         |
 | --------- | ------------------------------------------------------------ |
@@ -185,8 +184,8 @@ machine whose ports people reach by https (GitHub Codespaces, Gitpod and others)
 to make public.
 
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
-\`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors; \`muster config
-schema\` writes it too. Files that usually hold secrets, such as \`.env\` and \`*.key\`, are not deployed,
+\`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;
+\`muster config schema\` writes it too. Files that usually hold secrets, such as \`.env\` and \`*.key\`, are not deployed,
 unless a line like \`!.env\` in \`.musterignore\` says so.
 
 Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`, \`rivet.yaml\`, \`rivet.toml\`,
@@ -197,8 +196,8 @@ Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`
 A deploy tries the new version with a lobby of its own, in the namespace \`deploy-check\`, in the first game mode that a
 find with a token is enough for. If that lobby does not get ready, the deploy shows its log and changes nothing. Lobbies
 of other versions go on until they end, and no find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`,
-the try and the switch go on in the background once everything is uploaded, and the command says which file gets their
-words. \`muster deploy prod --version NAME\` puts \`prod\` on a version that another namespace has tried.
+the try and the switch go on in the background once everything is uploaded, and the command says which file has their
+output. \`muster deploy prod --version NAME\` puts \`prod\` on a version that another namespace has tried.
 
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.
