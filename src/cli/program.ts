@@ -19,7 +19,7 @@ export async function runClient(args: string[], others: readonly string[]): Prom
       await (await import('./completion.ts')).suggest(program, words);
       return 0;
     }
-    await program.parseAsync(nameList(program, args), { from: 'user' });
+    await program.parseAsync(addList(program, args), { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.wrong_use;
@@ -29,8 +29,8 @@ export async function runClient(args: string[], others: readonly string[]): Prom
   }
 }
 
-/** Without a command of its own, a group lists: `muster lobbies --json` is `muster lobbies list --json`. */
-function nameList(program: Command, args: string[]): string[] {
+/** Adds `list` after the name of a group without a command: `muster lobbies --json` is `muster lobbies list --json`. */
+function addList(program: Command, args: string[]): string[] {
   const [name = '', next] = args;
   const group = program.commands.find((command) => command.name() === name);
   const can_list = group?.commands.some((command) => command.name() === 'list');

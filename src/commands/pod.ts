@@ -8,7 +8,7 @@ import { runFirstProcess } from '../features/servers/runtimes/kubernetes/inside/
 import { BuildOrder, decodeOrder, ServerOrder } from '../features/servers/runtimes/kubernetes/pod-messages.ts';
 import { POD_FOLDERS, POD_ORDER } from '../features/servers/runtimes/kubernetes/pod-names.ts';
 
-/** Time to fetch a build, once it comes. */
+/** Time for one attempt to fetch a build, with its answer and its bytes. */
 const FETCH_MAX_MS = 10 * 60_000;
 /** Time for the machine to answer, in which it may restart. */
 const ANSWER_MAX_MS = 2 * 60_000;

@@ -1,9 +1,9 @@
-/** What happened to the bots. */
+/** What happened to the bots, counted. */
 export interface Tally {
   /** The time of each find that got a seat. */
   find_ms: number[];
   connected: number;
-  /** Seats in lobbies that have no single port. */
+  /** Seats in lobbies without a port for WebSockets, to which no bot connects. */
   without_port: number;
   /** Refused finds by the code of the error, with the ray id of the last. */
   refused: Map<string, { count: number; ray_id: string | undefined }>;

@@ -9,6 +9,7 @@ import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
 import { showWhile } from '../progress-line.ts';
 import { type Place, Session, type SharedOptions } from '../session.ts';
+import { counted } from '../terminal.ts';
 
 interface BotsOptions extends SharedOptions {
   for: string;
@@ -168,7 +169,7 @@ function show(session: Session, tally: Tally): void {
   session.show(answer, (output) => {
     output.line(`seats      ${find_ms.length}, found in ${p50} ms (p50), ${p95} ms (p95)`);
     output.line(
-      `connected  ${connected}${without_port > 0 ? `; ${without_port} lobbies have no port for WebSockets` : ''}`,
+      `connected  ${connected}${without_port > 0 ? `; ${counted(without_port, 'seat has', 'seats have')} no port for WebSockets` : ''}`,
     );
     for (const { code, count, ray_id } of refusals) {
       const advice = ray_id === undefined || WITHOUT_RECEIPT.test(code) ? '' : `: muster why ${ray_id}`;

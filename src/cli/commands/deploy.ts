@@ -58,7 +58,7 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
     const detached = await goOnInBackground(session, place, version_id);
     return session.show({ ...answer, detached }, () => {
       say(
-        `${display_name} is uploaded. Process ${detached.pid} tries it and switches; its words go to ${detached.log}`,
+        `${display_name} is uploaded. Process ${detached.pid} tries it and switches; its output goes to ${detached.log}`,
       );
       say('Which version is live: muster status');
     });

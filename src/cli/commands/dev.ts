@@ -17,7 +17,7 @@ import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, switchTo } from '../project/versions.ts';
 import { type Place, Session } from '../session.ts';
 import { bots } from './bots.ts';
-import { describeLine, nameOf } from './logs.ts';
+import { describeLine, shortServerId } from './logs.ts';
 import { makeHubLink } from './open.ts';
 
 interface DevOptions {
@@ -95,7 +95,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
       },
       onEnd({ server_id, ...end }) {
         if (json) session.output.json({ event: 'server_ended', server_id, ...end });
-        if (end.has_crashed) say(`${nameOf(server_id)} ✗ ${end.summary}`);
+        if (end.has_crashed) say(`${shortServerId(server_id)} ✗ ${end.summary}`);
       },
       onSkipped: (server_id, reason) => say(`The log of ${server_id} is not followed: ${reason}`),
     });
@@ -112,7 +112,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     // A version that is still being tried does not hold up the stop.
     await Promise.race([publishAll(), service.ended, stopped]);
     stop();
-    await Promise.all([logs, ending.settled()]);
+    await Promise.all([logs, ending.waitForEnds()]);
   } finally {
     await service.stop();
   }

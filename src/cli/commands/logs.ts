@@ -5,7 +5,6 @@ import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
 import { followLog, LAST_LINES_MAX, type LogLine, readLog, STREAMS } from '../server-log.ts';
 import { type Place, Session, type SharedOptions } from '../session.ts';
-import { shortId } from '../terminal.ts';
 import { readAllServers, readNewestServers, type Server } from './servers.ts';
 
 interface LogsOptions extends SharedOptions {
@@ -75,7 +74,8 @@ async function followAll(session: Session, place: Place, wanted: Wanted): Promis
     with_running: true,
     signal: new AbortController().signal,
     onLine: ({ server_id, ...line }) => show(session, line, server_id),
-    onEnd: ({ server_id, summary, has_crashed }) => say(`${nameOf(server_id)} ${has_crashed ? '✗ ' : ''}${summary}`),
+    onEnd: ({ server_id, summary, has_crashed }) =>
+      say(`${shortServerId(server_id)} ${has_crashed ? '✗ ' : ''}${summary}`),
     onSkipped: (server_id, reason) => say(`The log of ${server_id} is not followed: ${reason}`),
   });
 }
@@ -106,13 +106,13 @@ function show(session: Session, { ts, stream, text }: LogLine, server_id?: strin
 
 /** Returns a line with its time, and with the name of its server if one is given. */
 export function describeLine({ ts, stream, text }: LogLine, server_id?: string): string {
-  const name = server_id === undefined ? '' : `${nameOf(server_id)} `;
+  const name = server_id === undefined ? '' : `${shortServerId(server_id)} `;
   return `${ts.slice(11, 23)} ${name}${stream === 'std_err' ? '! ' : '  '}${text}`;
 }
 
 /** Returns the end of a server's id, which is enough beside a line. */
-export function nameOf(server_id: string): string {
-  return shortId(server_id).slice(-4);
+export function shortServerId(server_id: string): string {
+  return server_id.slice(-4);
 }
 
 /** Reads `10m` as ten minutes ago, and any other text as a moment. */

@@ -62,9 +62,9 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
     token: session.api.token,
     openSocket,
     onConnection(is_open) {
-      const is_news = is_connected !== is_open;
+      const has_changed = is_connected !== is_open;
       is_connected = is_open;
-      if (is_news && is_table) draw();
+      if (has_changed && is_table) draw();
     },
   });
   const ages = is_table ? setInterval(draw, AGES_EACH_MS) : undefined;

@@ -61,8 +61,8 @@ export class LobbyEnding {
     return { ended_count: empty.length, closed_count: played.length };
   }
 
-  /** Resolves once no lobby is about to end. */
-  async settled(): Promise<void> {
+  /** Waits until all lobbies that were closed have ended. */
+  async waitForEnds(): Promise<void> {
     await Promise.all(this.#waits);
   }
 

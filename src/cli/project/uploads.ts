@@ -61,7 +61,7 @@ async function listSites({ api }: Session, place: Place, digest: string): Promis
 }
 
 /** Returns the files of a site. Throws a Failure if there are none. */
-export function listSite(directory: string): DeployedFiles {
+export function listSiteFiles(directory: string): DeployedFiles {
   const listed = listFiles(directory);
   if (listed.files.length === 0) throw new Failure(`The site ${directory} has no files.`, EXIT.wrong_use);
   return listed;
@@ -121,7 +121,7 @@ async function prepareBuild({ api }: Session, place: Place, { server, blob, cont
 /** Uploads a site unless the same files are there, or what is missing of it. Returns its id. */
 export async function sendSite(session: Session, place: Place, directory: string): Promise<string> {
   const { api, output } = session;
-  const { files: listed_files, secrets } = listSite(directory);
+  const { files: listed_files, secrets } = listSiteFiles(directory);
   saySecrets(session, secrets);
   const files = await digestFiles(listed_files);
   const digest = digestSite(files);
@@ -135,9 +135,9 @@ export async function sendSite(session: Session, place: Place, directory: string
   const { site_id, upload_id, parts } = unfinished
     ? { ...unfinished, parts: await findMissing(api, place.game.game_id, unfinished.upload_id) }
     : await prepareSite(session, place, { files, digest });
-  const places = new Map(files.map(({ path, file }) => [path, file]));
+  const files_by_path = new Map(files.map(({ path, file }) => [path, file]));
   const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
-  const contentOf = (path: string) => Bun.file(places.get(path) ?? '');
+  const contentOf = (path: string) => Bun.file(files_by_path.get(path) ?? '');
   await sendParts(session, { label: 'site    ', parts, total_bytes, contentOf });
   await showWhile('site     the service checks it', () =>
     completeUpload(() => api.call('POST', `/cloud/uploads/${upload_id}/complete`)),

@@ -21,7 +21,7 @@ const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
  * server's log if it does not.
  */
 export async function checkVersion(session: Session, place: Place, version_id: string): Promise<string> {
-  const namespace = await checkNamespace(session, place);
+  const namespace = await ensureCheckNamespace(session, place);
   const trial = { ...place, namespace };
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
     await switchTo(session, trial, version_id);
@@ -31,7 +31,7 @@ export async function checkVersion(session: Session, place: Place, version_id: s
       await Bun.sleep(Math.random() * Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** attempt));
       continue;
     }
-    // Otherwise the version's idle lobbies would be kept warm there for ever.
+    // Otherwise the version's idle lobbies would be kept warm there forever.
     await switchTo(session, trial, emptyVersionOf(place.game));
     if (outcome.is === 'failed') throw outcome.failure;
     return outcome.words;
@@ -98,7 +98,8 @@ async function tryGameMode(session: Session, { place, player, game_mode_id }: Tr
   }
 }
 
-async function checkNamespace(session: Session, { game }: Place): Promise<Place['namespace']> {
+/** Returns the namespace in which versions are tried, and creates it if the game has none. */
+async function ensureCheckNamespace(session: Session, { game }: Place): Promise<Place['namespace']> {
   const known = game.namespaces.find(({ name_id }) => name_id === CHECK_NAMESPACE);
   if (known) return known;
   const version_id = emptyVersionOf(game);

@@ -6,7 +6,7 @@ import { packServer } from './package.ts';
 import type { Project } from './project-file.ts';
 import { PROJECT_FILE } from './project-shape.ts';
 import { fitRegions } from './regions.ts';
-import { findBuild, findSite, listSite, sayParts, saySecrets, sendBuild, sendSite } from './uploads.ts';
+import { findBuild, findSite, listSiteFiles, sayParts, saySecrets, sendBuild, sendSite } from './uploads.ts';
 
 /** The ids of what was uploaded. */
 interface Uploaded {
@@ -58,7 +58,7 @@ export async function previewVersion(
     say(known ? `build    the same as ${known.display_name}` : `build    ${server.file_name}, ${size}: would be sent`);
   }
   if (project.site !== undefined) {
-    const { files, secrets } = listSite(project.site);
+    const { files, secrets } = listSiteFiles(project.site);
     saySecrets(session, secrets);
     const same = place && (await findSite(session, place, files));
     say(same ? 'site     the same as before' : `site     ${files.length} files: would be sent`);

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import type { Subprocess } from 'bun';
 import { environmentWith } from '../../cli/environment.ts';
+import { EXIT } from '../../cli/failure.ts';
 import { ownCommand } from '../../cli/own-command.ts';
 import { isErrno } from '../../platform/processes.ts';
 import { SERVICE_COMMAND } from '../commands.ts';
@@ -28,7 +29,6 @@ of addresses, data and databases.`;
 
 /** Exit codes of shells. */
 const [NOT_EXECUTED, NOT_FOUND, OF_SIGNALS] = [126, 127, 128];
-const WRONG_USE = 2;
 const GAME_NAME_DEFAULT = 'test';
 /** Longer than a service takes to end servers that do not end when asked. */
 const ENDS_WITHIN_MS = 60_000;
@@ -42,7 +42,7 @@ export async function test(args: string[]): Promise<number> {
   }
   if (!order) {
     console.error(`Say what to run, for example: muster test -- bun test\n\n${USAGE}`);
-    return WRONG_USE;
+    return EXIT.wrong_use;
   }
   const killing = new AbortController();
   const stopped = listenForStop(() => killing.abort()).then((signal) => ({ signal }));
