@@ -7,7 +7,7 @@ import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import { isListed, type Listed, type PeopleList, selectPeople, touchGroup } from './members-store.ts';
-import { createMembership, MEMBERS_MAX, requireOwner } from './membership.ts';
+import { createMembership, requireOwner } from './membership.ts';
 import { type GroupChange, groupProblems } from './rules.ts';
 import * as store from './store.ts';
 import type { CountedGroup, GroupRow } from './tables.ts';
@@ -170,7 +170,7 @@ export function createGroups(dependencies: GroupsDependencies) {
       });
       // Only opening a group admits its join requests. In an open group each request waits for its own answer.
       if (before.publicity === 'open' || change.publicity !== 'open') return;
-      for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: MEMBERS_MAX })) {
+      for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: store.MEMBERS_MAX })) {
         try {
           await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
         } catch (error) {

@@ -80,41 +80,20 @@ export async function addPerson(
   { identity_id, ts }: Listed,
 ): Promise<boolean> {
   const row = { group_id, identity_id };
-  switch (list) {
-    case 'members':
-      return (
-        (
-          await tx
-            .insert(groupMembers)
-            .values({ ...row, join_ts: ts })
-            .onConflictDoNothing()
-            .returning()
-        ).length > 0
-      );
-    case 'join_requests':
-      return (
-        (
-          await tx
-            .insert(groupJoinRequests)
-            .values({ ...row, ts })
-            .onConflictDoNothing()
-            .returning()
-        ).length > 0
-      );
-    case 'bans':
-      return (
-        (
-          await tx
-            .insert(groupBans)
-            .values({ ...row, ts })
-            .onConflictDoNothing()
-            .returning()
-        ).length > 0
-      );
-  }
+  const insert = () => {
+    switch (list) {
+      case 'members':
+        return tx.insert(groupMembers).values({ ...row, join_ts: ts });
+      case 'join_requests':
+        return tx.insert(groupJoinRequests).values({ ...row, ts });
+      case 'bans':
+        return tx.insert(groupBans).values({ ...row, ts });
+    }
+  };
+  return (await insert().onConflictDoNothing().returning()).length > 0;
 }
 
-/** Removes the oldest join requests of a group beyond a number of them. */
+/** Removes the oldest join requests of a group, so that only the `max` newest stay: at most 1,000 at once. */
 export async function keepNewestRequests(tx: Tx, group_id: string, max: number): Promise<void> {
   await tx.execute(sql`
     delete from ${groupJoinRequests} where group_id = ${group_id} and identity_id = any(array(

@@ -4,11 +4,9 @@ import { ServiceError } from '../../platform/errors.ts';
 import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
 import * as store from './members-store.ts';
-import { lockGroup, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
+import { lockGroup, MEMBERS_MAX, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
-/** Limit of the reference API. */
-export const MEMBERS_MAX = 256;
 /** A guest costs nothing, and a join request keeps one from being forgotten. Later requests replace the oldest. */
 const JOIN_REQUESTS_MAX = 1_000;
 const JOIN_REQUESTS_KEPT_MS = 30 * 24 * 3_600_000;

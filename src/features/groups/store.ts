@@ -109,7 +109,7 @@ export async function deleteEndedInvites(queries: Queries, before: Date): Promis
 const INVITES_AT_ONCE = 1_000;
 const SUGGESTED_MAX = 64;
 /** Limit of the reference API. */
-const MEMBERS_MAX = 256;
+export const MEMBERS_MAX = 256;
 const GROUPS_MAX = 256;
 const GROUPS_SHOWING_MAX = 10_000;
 
