@@ -117,7 +117,7 @@ export function createAuditLog(dependencies: AuditDependencies) {
     const ids = rows.filter(({ caller_kind }) => caller_kind === 'identity').map(({ caller_id }) => caller_id);
     const people = await identities.list([...new Set(ids)]);
     const names = new Map(people.map(({ identity_id, display_name }) => [identity_id, display_name]));
-    const last = rows.length === store.PAGE ? rows.at(-1) : undefined;
+    const last = rows.length === store.PAGE_ENTRIES ? rows.at(-1) : undefined;
     return { entries: rows.map((row) => toAuditEntry(row, names)), ...(last && { next: last.entry_id }) };
   }
 

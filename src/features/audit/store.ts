@@ -3,7 +3,8 @@ import type { Queries } from '../../platform/database/database.ts';
 import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { type AuditEntryRow, auditEntries } from './tables.ts';
 
-export const PAGE = 64;
+/** The number of entries of a full page. */
+export const PAGE_ENTRIES = 64;
 const DELETED_AT_ONCE_MAX = 5_000;
 
 export async function insertEntry(queries: Queries, row: AuditEntryRow): Promise<void> {
@@ -22,7 +23,10 @@ export async function deleteEntry(queries: Queries, entry_id: string): Promise<v
   await queries.delete(auditEntries).where(eq(auditEntries.entry_id, entry_id));
 }
 
-/** Chooses entries: of one game, of one group, or all; in it those of a namespace or by a person, before an entry. */
+/**
+ * Chooses entries. `of`: those of a game, of a group, or all. Of these, the other members choose those of a namespace, by a
+ * person, and older than the entry `before`.
+ */
 export interface EntryFilter {
   of: { game_id: string } | { group_id: string } | 'all';
   namespace_id?: string | undefined;
@@ -47,7 +51,7 @@ export async function selectEntries(queries: Queries, filter: EntryFilter): Prom
     .from(auditEntries)
     .where(and(...conditions))
     .orderBy(desc(auditEntries.entry_id))
-    .limit(PAGE);
+    .limit(PAGE_ENTRIES);
 }
 
 /** Deletes a batch of entries that were created before a moment. Returns how many; more may remain. */

@@ -43,29 +43,34 @@ export type Outcome = Verdict & { is_spent: boolean; exchange?: Exchange; cause?
  * Asks a provider whether a captcha was solved. Asks Turnstile a second time if its answer was lost, because the
  * idempotency key marks the repetition.
  */
-export async function askProvider(deps: Siteverify, widget: Widget, check: CaptchaCheck): Promise<Outcome> {
-  const { captcha_timeout_ms } = deps;
-  if (widget.name === 'hcaptcha') return await askOnce(deps, widget, check, captcha_timeout_ms);
+export async function askProvider(siteverify: Siteverify, widget: Widget, check: CaptchaCheck): Promise<Outcome> {
+  const { captcha_timeout_ms } = siteverify;
+  if (widget.name === 'hcaptcha') return await askOnce(siteverify, widget, check, captcha_timeout_ms);
   if (check.client_response.length > TURNSTILE_RESPONSE_LENGTH_MAX) {
     return { is: 'refused', reasons: ['too-long'], is_spent: true };
   }
   const started = performance.now();
-  const first = await askOnce(deps, widget, check, Math.ceil(captcha_timeout_ms / 2));
+  const first = await askOnce(siteverify, widget, check, Math.ceil(captcha_timeout_ms / 2));
   const is_lost = first.is === 'unavailable' && first.is_spent && first.is_down;
   const rest_ms = Math.floor(captcha_timeout_ms - (performance.now() - started));
-  const last = is_lost && rest_ms > 0 ? await askOnce(deps, widget, check, rest_ms) : first;
+  const last = is_lost && rest_ms > 0 ? await askOnce(siteverify, widget, check, rest_ms) : first;
   return last.is === 'unavailable' ? { ...last, is_spent: false } : last;
 }
 
-async function askOnce(deps: Siteverify, widget: Widget, check: CaptchaCheck, timeout_ms: number): Promise<Outcome> {
+async function askOnce(
+  siteverify: Siteverify,
+  widget: Widget,
+  check: CaptchaCheck,
+  timeout_ms: number,
+): Promise<Outcome> {
   const idempotency_key = Bun.randomUUIDv5(check.captcha_id, IDEMPOTENCY_NAMESPACE);
   const { signal, namespace_id } = check;
-  const url = widget.name === 'hcaptcha' ? deps.hcaptcha_url : deps.turnstile_url;
+  const url = widget.name === 'hcaptcha' ? siteverify.hcaptcha_url : siteverify.turnstile_url;
   const form = siteverifyForm(widget, { ...check, idempotency_key });
   const measure = startTimer();
   const describe = (): Exchange => ({ url, headers: HEADERS, body: describeForm(form), duration_ms: measure() });
   try {
-    const answer = await deps.outbound.post(url, {
+    const answer = await siteverify.outbound.post(url, {
       headers: HEADERS,
       body: form.toString(),
       timeout_ms,

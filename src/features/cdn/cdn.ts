@@ -66,15 +66,15 @@ export async function openCdn(dependencies: CdnDependencies) {
   });
   const access = createAccess(namespaces);
   // Entries stay correct, because a version never changes.
-  const custom = new LRUCache<string, [string, string][]>({ max: REMEMBERED_HEADERS_MAX });
+  const remembered_headers = new LRUCache<string, [string, string][]>({ max: REMEMBERED_HEADERS_MAX });
 
   /** Returns the custom headers of a file. Matches each path once, because globs can be costly. */
   function headersOf(version_id: string, path: string, routes: readonly CdnRoute[]): [string, string][] {
     const key = `${version_id} ${path}`;
-    const known = custom.get(key);
+    const known = remembered_headers.get(key);
     if (known) return known;
     const headers = customHeaders(path, routes);
-    custom.set(key, headers);
+    remembered_headers.set(key, headers);
     return headers;
   }
 
@@ -98,13 +98,18 @@ export async function openCdn(dependencies: CdnDependencies) {
       path,
       file,
       upload_id: site.upload_id,
-      custom: headersOf(namespace.version_id, path, cdn?.routes ?? []),
+      custom_headers: headersOf(namespace.version_id, path, cdn?.routes ?? []),
     });
   }
 
   async function send(
     visit: Visit,
-    { path, file, upload_id, custom }: { path: string; file: SiteFile; upload_id: string; custom: [string, string][] },
+    {
+      path,
+      file,
+      upload_id,
+      custom_headers,
+    }: { path: string; file: SiteFile; upload_id: string; custom_headers: [string, string][] },
   ): Promise<Response> {
     const { request } = visit;
     const content_type = contentTypeOf(path, file.content_type);
@@ -116,7 +121,7 @@ export async function openCdn(dependencies: CdnDependencies) {
       'cache-control': isHtml(content_type) ? NEVER_KEPT : REVALIDATED,
       'x-content-type-options': 'nosniff',
     });
-    for (const [name, value] of custom) {
+    for (const [name, value] of custom_headers) {
       if (name.toLowerCase() === 'vary') addVary(headers, value);
       else headers.set(name, value);
     }

@@ -253,7 +253,7 @@ export function createGames(dependencies: GamesDependencies) {
     async admitToken(caller: Caller, game_id: string): Promise<MadeToken> {
       const at = await database.transact(async (tx) => {
         // Waits for concurrent revocations.
-        const row = await store.shareGame(tx, game_id);
+        const row = await store.lockGameAgainstChanges(tx, game_id);
         if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
         const now = clock.now();
         const { tokens_not_before } = row;

@@ -13,7 +13,7 @@ const PEOPLE_MAX = 5_000;
 const GAMES_MAX = 5_000;
 const SHARES_MAX = 5_000;
 
-/** The parts of a share link that its token's standing depends on. */
+/** Returns the parts of a share link that decide whether its token is accepted; undefined if the link is gone. */
 export type FindShare = (
   share_id: string,
 ) => Promise<
@@ -29,8 +29,9 @@ interface StandingDependencies {
 }
 
 /**
- * Creates the check whether verified tokens are still accepted: refuses tokens of deleted identities and revoked share links,
- * and cloud, service and share tokens older than the `tokens_not_before` of their game. Results are cached until a change is announced.
+ * Creates the check whether verified tokens are still accepted: refuses tokens of deleted identities and revoked share
+ * links, and cloud, service and share tokens older than the `tokens_not_before` of their game. Results are cached until
+ * a change is announced.
  */
 export function createStanding({ database, feed, identities, namespaces, findShare }: StandingDependencies) {
   const forgotten = createWatchedCache({
@@ -79,7 +80,7 @@ export function createStanding({ database, feed, identities, namespaces, findSha
   }
 
   return {
-    /** Returns the share link of a token; undefined if it was revoked. */
+    /** Returns the share link of a token; undefined if there is no such link (any more). */
     findShare: (share_id: string) => shares.get(share_id),
     /** Throws TOKEN_REVOKED. */
     requireNotRevoked(caller: Caller): MaybePromise<void> {

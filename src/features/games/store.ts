@@ -58,8 +58,8 @@ export async function selectGame(queries: Queries, game_id: string): Promise<Gam
   return row;
 }
 
-/** Returns a game and locks it against changes until the transaction ends. Others may lock it at the same time. */
-export async function shareGame(tx: Tx, game_id: string): Promise<GameRow | undefined> {
+/** Returns a game and locks it against changes until the transaction ends. Other transactions may hold the same lock. */
+export async function lockGameAgainstChanges(tx: Tx, game_id: string): Promise<GameRow | undefined> {
   const [row] = await tx.select().from(games).where(eq(games.game_id, game_id)).for('share');
   return row;
 }

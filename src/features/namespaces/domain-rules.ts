@@ -38,7 +38,7 @@ export interface OwnNames {
   servers_domain: string;
 }
 
-/** Creates the check for host names that no namespace can have, even if a row says so. */
+/** Creates the check for host names that belong to no namespace, even if the database has one as a domain of it. */
 export function createReservedHosts({ sites_domain, servers_domain, ...names }: OwnNames) {
   const domains = [sites_domain, servers_domain];
   const urls = [names.public_url, names.local_url].map((url) => new URL(url).hostname);
@@ -50,7 +50,7 @@ export function createReservedHosts({ sites_domain, servers_domain, ...names }: 
   return {
     isOwn,
     /**
-     * Returns whether no namespace can have a name: the API's own, an address, a name of this machine, or one below the
+     * Returns whether a name can belong to no namespace: the API's own, an address, a name of this machine, or one below the
      * domain of sites or servers.
      */
     isReserved(host: string): boolean {

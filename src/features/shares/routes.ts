@@ -4,7 +4,7 @@ import type { Shares } from './shares.ts';
 import {
   CreateShareAnswer,
   CreateShareBody,
-  LIFETIME_MS,
+  LIFETIME_DEFAULT_MS,
   OwnShareAnswer,
   SharesAnswer,
   toPlace,
@@ -31,7 +31,7 @@ export function shareRoutes(shares: Shares) {
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND', 'SHARES_TOO_MANY'],
       },
       async ({ caller, params, body }) => {
-        const { lobby_id, lifetime_ms = LIFETIME_MS, display_name = '' } = body;
+        const { lobby_id, lifetime_ms = LIFETIME_DEFAULT_MS, display_name = '' } = body;
         const wanted = { ...params, lobby_id: lobby_id?.toLowerCase(), display_name, lifetime_ms };
         const { row, token, url } = await shares.create(caller, wanted);
         return { share_id: row.share_id, url, token, expire_ts: row.expire_ts.toISOString() };

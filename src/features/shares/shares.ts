@@ -39,7 +39,7 @@ export function createShares(dependencies: SharesDependencies) {
 
   return {
     /** Makes a share and its token. Throws MATCHMAKER_LOBBY_NOT_FOUND or SHARES_TOO_MANY. */
-    async create(caller: Caller, { lifetime_ms, lobby_id = undefined, ...wanted }: WantedShare) {
+    async create(caller: Caller, { lifetime_ms, lobby_id, ...wanted }: WantedShare) {
       const { game_id, namespace_id } = wanted;
       if (lobby_id !== undefined && (await namespaceOfLobby({ game_id, lobby_id })) !== namespace_id) {
         throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});

@@ -4,8 +4,8 @@ import type { ShareRow } from './tables.ts';
 
 const NAME_LENGTH_MAX = 64;
 const LIFETIME_MIN_MS = 60_000;
-export const LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
-export const LIFETIME_MS = 7 * 24 * 3_600_000;
+const LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
+export const LIFETIME_DEFAULT_MS = 7 * 24 * 3_600_000;
 
 const SharedPlace = {
   game_id: Uuid,

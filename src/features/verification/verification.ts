@@ -91,7 +91,10 @@ export function refuseUnverified(verdict: Verdict): void {
   throw new ServiceError('MATCHMAKER_VERIFICATION_REQUEST_FAILED', {});
 }
 
-/** Describes what a request tells of its client, and JSON of the game, which may have passwords and tokens. */
+/**
+ * Returns a payload in which outlines replace the data of the client and the JSON of the game, because they may have
+ * passwords and tokens, and without the addresses of clients.
+ */
 function withoutSecrets({ verification_data, game, clients, ...others }: VerificationPayload) {
   return {
     verification_data: outline(verification_data),
