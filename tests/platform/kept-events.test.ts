@@ -48,9 +48,9 @@ describe('kept events', () => {
     events.emit({ event: 'database_awaited', reason: `password=hidden ${secret}`, for_ms: 1 });
     const listed = events.list('info', 10);
     expect(listed.map(({ details }) => details)).toMatchObject([
-      { route: '/', cause: { message: 'a', cause: { message: 'postgres://[blotted]@host' } } },
+      { route: '/', cause: { message: 'a', cause: { message: 'postgres://[redacted]@host' } } },
       { last_lines: ['token [token]'] },
-      { reason: 'password=[blotted] [token]' },
+      { reason: 'password=[redacted] [token]' },
     ]);
     expect(JSON.stringify(listed)).not.toMatch(/hidden|c2VjcmV0/);
   });

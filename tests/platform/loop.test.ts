@@ -245,7 +245,7 @@ describe('what is known of a loop', () => {
     startLoop({ name: 'failing', every_ms: 1, signal, events: log, step });
     await waitFor(() => listLoops(log)[0]?.failures === 2, 'two failures');
     fails = false;
-    expect(listLoops(log)[0]?.last_failure?.message).toBe('no connection to postgres://[blotted]@host/base');
+    expect(listLoops(log)[0]?.last_failure?.message).toBe('no connection to postgres://[redacted]@host/base');
     await waitFor(() => listLoops(log)[0]?.failures === 0, 'a step that succeeds');
     expect(listLoops(log)[0]?.last_failure).toBeDefined();
     expect(listLoops({ emit() {} })).toEqual([]);
