@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 /** Rows that are kept above and below the window, so that a quick scroll shows no gap. */
@@ -16,6 +16,7 @@ interface RowsProps<Item> {
   /** The height of each row. */
   height: number;
   label: string;
+  /** Draws a row from the item alone. It is called again when the item is another object. */
   children(item: Item): ComponentChildren;
 }
 
@@ -54,10 +55,26 @@ export function Rows<Item>({ items, from = 0, total, onLook, keyOf, height, labe
             aria-posinset={at + 1}
             style={{ height: `${height}px`, transform: `translateY(${at * height}px)` }}
           >
-            {children(item)}
+            <Row item={item} draw={children} />
           </li>
         );
       })}
     </ul>
   );
+}
+
+interface RowProps {
+  item: unknown;
+  draw(item: unknown): ComponentChildren;
+}
+
+/** A row. It is drawn once for each item, because every change of a list gives it to the page as a whole. */
+class Row extends Component<RowProps> {
+  override shouldComponentUpdate({ item }: RowProps): boolean {
+    return item !== this.props.item;
+  }
+
+  override render({ item, draw }: RowProps) {
+    return draw(item);
+  }
 }
