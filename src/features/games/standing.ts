@@ -80,7 +80,7 @@ export function createStanding({ database, feed, identities, namespaces, findSha
   }
 
   return {
-    /** Returns the share link of a token; undefined if there is no such link (any more). */
+    /** Returns the share link of a token; undefined if it was revoked. */
     findShare: (share_id: string) => shares.get(share_id),
     /** Throws TOKEN_REVOKED. */
     requireNotRevoked(caller: Caller): MaybePromise<void> {
