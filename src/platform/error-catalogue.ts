@@ -167,11 +167,12 @@ export const CATALOGUE = {
   },
   GATEWAY_SERVER_SILENT: {
     status: 503,
-    message: 'The game server {server_id} did not answer within {seconds} s. Tell its developer.',
+    message: 'The game server {server_id} did not answer completely within {seconds} s. Tell its developer.',
   },
   GATEWAY_SERVER_UNREACHABLE: {
     status: 503,
-    message: 'The game server {server_id} runs, but accepts no connection at its port. It may be starting: try again.',
+    message:
+      'The game server {server_id} runs, but accepts no connection at its port, or closed it before it had answered. It may be starting: try again.',
   },
   GATEWAY_SOCKET_REFUSED: {
     status: 503,

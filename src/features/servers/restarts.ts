@@ -26,7 +26,7 @@ type End = Pick<
 
 /**
  * Returns the restart of a server that has ended; undefined for none. A restart follows a crash or the loss of a machine. It
- * follows no end that was requested, and none of a server that could not start or exceeded a limit, which would again.
+ * follows no end that was requested, and none that Muster caused because the server could not start or exceeded its disk.
  */
 export function planRestart(end: End, now: Date): Restart | undefined {
   const { restarts_max, destroyed_at, started_at, ports } = end;

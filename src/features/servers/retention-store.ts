@@ -67,7 +67,8 @@ export async function foldUsageBefore(tx: Tx, before: Date): Promise<number> {
 
 /**
  * Deletes a batch of servers that ended before a moment and that no row refers to, except the marks of their logs and
- * their meters, which it deletes too. Returns the namespaces of the servers; none if no such server remains.
+ * their meters, which it deletes too. The first server of a chain stays while another of it has not ended, because its id
+ * is the one that developers know. Returns the namespaces of the servers; none if no such server remains.
  */
 export async function deleteServersBefore(tx: Tx, before: Date, isInUse: InUse): Promise<string[]> {
   const deleted = await tx.execute<{ server_id: string; namespace_id: string }>(sql`
@@ -80,6 +81,11 @@ export async function deleteServersBefore(tx: Tx, before: Date, isInUse: InUse):
           where ${serverLogChunks.server_id} = ${servers.server_id} and octet_length(content) > 0
         )
         and not ${isInUse(servers.server_id)}
+        and not (
+          chain_id is not null and chain_id = server_id and exists (
+            select from ${servers} as other where other.chain_id = ${servers.chain_id} and other.ended_at is null
+          )
+        )
       order by ended_at limit ${SERVERS_AT_ONCE}
     ),
     marks as (delete from ${serverLogChunks} where server_id = any(array(select server_id from old))),

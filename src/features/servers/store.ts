@@ -121,7 +121,8 @@ export async function destroyServer(
   if (row) return row;
   const ended = await selectServer(tx, scope, known.server_id);
   if (!ended?.restarted_as) return ended;
-  // It was restarted meanwhile. The restart cannot end before this transaction, which has locked a topic of each end.
+  // It was restarted meanwhile. The restart cannot end before this transaction, which has locked a topic of each end. Its own
+  // topics are locked out of order, so a deadlock with a request to end the restart is possible: one of them is repeated.
   return await destroyServer(tx, scope, ended.restarted_as, { now, override_kill_timeout_ms });
 }
 

@@ -5,8 +5,14 @@ import { type Room, type ServerPort, type ServerRow, servers, type WaitReason } 
 
 const NAMESPACES_MAX = 10_000;
 
-/** Returns a condition: a server is no restart whose pause goes on. */
-const isDue = (start_after: SQL, now: Date) => sql`coalesce(${start_after} <= ${timestamptz(now)}, true)`;
+/** Twice the longest pause before a restart, for clocks that differ a little. */
+const PAUSE_MS_MAX = 120_000;
+
+/** Returns a condition: a server is no restart whose pause goes on. If a clock was set back, none goes on for longer. */
+function isDue(start_after: SQL, now: Date): SQL {
+  const latest = new Date(now.getTime() + PAUSE_MS_MAX);
+  return sql`coalesce(${start_after} <= ${timestamptz(now)} or ${start_after} > ${timestamptz(latest)}, true)`;
+}
 
 /** Where and when servers wait for a machine. */
 interface Queue {

@@ -73,7 +73,7 @@ describe('gateway: refuses', () => {
     const silent = await startWebServer(muster, game, { build: await uploadScript(muster.api, game, SILENT_SERVER) });
     expect(await (await send(silent.name, '/headers')).json()).toMatchObject({
       code: 'GATEWAY_SERVER_UNREACHABLE',
-      message: `The game server ${silent.server_id} runs, but accepts no connection at its port. It may be starting: try again.`,
+      message: `The game server ${silent.server_id} runs, but accepts no connection at its port, or closed it before it had answered. It may be starting: try again.`,
     });
     const handshake = { 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' };
     const headers = { ...handshake, connection: 'upgrade', upgrade: 'websocket' };

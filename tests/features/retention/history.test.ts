@@ -86,6 +86,20 @@ describe('history:', () => {
     expect(await counted(logging)).toMatchObject({ servers: 1, logs: 1 });
   });
 
+  test('the first server of a chain stays while another of it runs', async () => {
+    const [first, second] = [await copy(MONTH_AGO), await copy(MONTH_AGO)];
+    const running = await copy(null);
+    const chain = [first, second, running].map(({ server_ids }) => server_ids[0]);
+    await database.queries.execute(sql`
+      update servers set chain_id = ${chain[0]} where server_id = any(${sql.param(chain)}::uuid[])`);
+    await removeHistory(database, shifted(MONTH_AGO, HOUR_MS));
+    expect([await counted(first), await counted(second)]).toMatchObject([{ servers: 1 }, {}]);
+    expect((await counted(second)).servers).toBeUndefined();
+    await database.queries.execute(sql`update servers set ended_at = now() where server_id = ${chain[2]}`);
+    await removeHistory(database, shifted(MONTH_AGO, HOUR_MS));
+    expect((await counted(first)).servers).toBeUndefined();
+  });
+
   test('a bill is the same after its servers were removed', async () => {
     const ended_at = shifted(MONTH_AGO, -10 * DAY_MS);
     await copy(ended_at, 10);

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { setEnded } from '../../../src/features/servers/ends-store.ts';
 import { endWithMachine } from '../../../src/features/servers/lost-machine.ts';
 import { planRestart } from '../../../src/features/servers/restarts.ts';
@@ -126,6 +127,14 @@ describe('servers: a server with restart "on_crash"', () => {
     expect(failure).not.toBeNull();
     expect((await servers.get(server_id)).restarted_as).toBeUndefined();
   });
+});
+
+test('servers: a clock that was set back by an hour does not lengthen the pause of a restart', async () => {
+  const first_id = await run('exit 4', { ...AGAIN, restarts_max: 1 });
+  const second_id = await restartOf(first_id);
+  await muster.database.queries.execute(sql`
+    update servers set start_after = start_after + interval '1 hour' where server_id = ${second_id}`);
+  expect(await endOf(muster, second_id)).toMatchObject({ exit_code: 4 });
 });
 
 describe('servers: ending a chain of restarts', () => {

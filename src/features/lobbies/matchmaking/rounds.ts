@@ -63,8 +63,12 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     round_max: ROUND_MAX,
     waiting_max: WAITING_MAX,
     async work(round) {
-      const loaded = setAsideUnloaded(round);
-      if (loaded.length > 0) await decide(loaded).catch((error: unknown) => giveUp(loaded, error));
+      try {
+        const loaded = setAsideUnloaded(round);
+        if (loaded.length > 0) await decide(loaded);
+      } catch (error) {
+        giveUp(round, error);
+      }
     },
   });
 

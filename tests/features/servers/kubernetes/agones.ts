@@ -95,6 +95,13 @@ export function describeAgones(lab: () => Lab): void {
       await expect(lone.runtime.start(order)).rejects.toThrow('it has no Agones');
     });
 
+    test('that Muster has no right to create is refused, and holds up no other server', async () => {
+      const order = await opened.orderOf('');
+      await expect(opened.runtime.start(order)).rejects.toThrow('403');
+      expect(await opened.observe(handleOf(order.server_id))).toEqual({ is: 'absent' });
+      await opened.kill(handleOf(order.server_id));
+    });
+
     describe('in a cluster that has it,', () => {
       beforeAll(async () => {
         const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -133,6 +140,10 @@ export function describeAgones(lab: () => Lab): void {
           is: 'ended',
           reason: expect.stringContaining(`the events of ${nameOf(server_id)}`),
         });
+        // Its kill removes the GameServer, which said why.
+        await opened.kill(handleOf(server_id));
+        expect(await inspect(server_id)).toBeUndefined();
+        expect(await opened.observe(handleOf(server_id))).toEqual(end);
         await opened.remove(handleOf(server_id));
         expect(await opened.observe(handleOf(server_id))).toEqual({ is: 'absent' });
       });

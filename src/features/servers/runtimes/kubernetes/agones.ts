@@ -46,9 +46,12 @@ export class Agones {
     }
   }
 
-  /** Returns what Agones says of a server that has no pod; undefined if it was not asked for one. */
+  /**
+   * Returns what Agones says of a server that has no pod; undefined if it was not asked for one, or if the cluster refuses to
+   * say it: `create` reports a refusal to its server, and here it would hold up all others.
+   */
   async observe(name: string): Promise<SeenPod | undefined> {
-    const game_server = await this.#read(name);
+    const game_server = await this.#read(name).catch(unlessRefused);
     if (!game_server) return undefined;
     const { state } = game_server.status ?? {};
     if (!HAS_FAILED.has(state)) return { is: 'pending', reason: 'Agones makes its pod', is_hopeless: false };
@@ -77,14 +80,19 @@ export class Agones {
     return server_ids;
   }
 
-  /** Removes a GameServer. Agones then deletes its pod, if Muster has not done so. */
+  /** Removes a GameServer, if the cluster allows it. Agones then deletes its pod, if Muster has not done so. */
   async remove(name: string): Promise<void> {
-    await this.client.call({ method: 'DELETE', path: `${this.#path}/${name}`, expected: [NOT_FOUND] });
+    const request: ApiRequest = { method: 'DELETE', path: `${this.#path}/${name}`, expected: [NOT_FOUND] };
+    await this.client.call(request).catch(unlessRefused);
   }
 }
 
 /** The states of a GameServer that gets no pod. */
 const HAS_FAILED: ReadonlySet<string | undefined> = new Set(['Error', 'Unhealthy', 'Shutdown']);
+
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof ApiRefusal)) throw error;
+}
 
 function unlessAbsent(error: unknown): undefined {
   if (!(error instanceof ApiRefusal && error.status === NOT_FOUND)) throw error;

@@ -129,11 +129,8 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   /** Kills a server. Returns whether it has ended completely. */
   async function killOne(server: ServerHandle): Promise<boolean> {
     const { server_id } = server;
-    const pod = podOf(server_id);
-    if (!pod) {
-      await agones?.remove(nameOf(server_id));
-      return pods.is_known;
-    }
+    const pod = podOf(server_id) ?? (agones && (await withdraw(agones, server)));
+    if (!pod) return pods.is_known;
     const connection = pod_port.connectionOf(server_id);
     if (connection) {
       await connection.call(Type.Object({}), { do: 'kill' });
@@ -148,6 +145,15 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const end = before.is === 'ended' ? before : UNKNOWN_END;
     states.setEnd(server_id, seen.is === 'unreachable' ? NODE_LOST : end);
     return true;
+  }
+
+  /** Removes the GameServer of a server, and keeps why it failed. Returns its pod, if Agones has just made one. */
+  async function withdraw(agones: Agones, server: ServerHandle): Promise<Pod | undefined> {
+    const { server_id } = server;
+    const before = await states.observe(server);
+    await agones.remove(nameOf(server_id));
+    if (before.is === 'ended') states.setEnd(server_id, before);
+    return await pods.read(nameOf(server_id));
   }
 
   async function hasEnded(server_id: string): Promise<boolean> {
