@@ -83,18 +83,27 @@ export async function echoByTcp({ hostname, port }: NamedPort, text: string): Pr
 /** A UDP player of a port. */
 export async function openUdpPlayer({ hostname, port }: NamedPort) {
   const received: string[] = [];
+  let sent_count = 0;
   const socket = await Bun.udpSocket({
     hostname: hostname.includes(':') ? '::' : '0.0.0.0',
     connect: { hostname: hostname === 'localhost' ? '127.0.0.1' : hostname, port },
     socket: { data: (_, bytes) => void received.push(bytes.toString()), error() {} },
   });
+  const send = (text: string) => {
+    sent_count += 1;
+    socket.send(text);
+  };
   return {
     received,
-    send: (text: string) => void socket.send(text),
+    /** How many packets it has sent. */
+    get sent_count() {
+      return sent_count;
+    },
+    send,
     /** Sends a text until it is answered, as games do, because packets may be lost. */
     echo: (text: string) =>
       waitFor(() => {
-        if (!received.includes(text)) socket.send(text);
+        if (!received.includes(text)) send(text);
         return received.includes(text);
       }, `the answer to ${text}`),
     [Symbol.dispose]: () => socket.close(),
