@@ -9,6 +9,8 @@ const COUNTERS = '/cloud/service/counters';
 const SAMPLES = '/cloud/service/samples';
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
+/** How long after its end a minute is stored, at most. */
+const STORED_WITHIN_MS = 5_000;
 /** Eight charts have to fit a phone. */
 const HEIGHT_PX = 120;
 /** Thousandths of a core for each per cent of it. */
@@ -37,7 +39,7 @@ export function Metrics() {
 }
 
 function GameCharts({ minutes }: { minutes: Minute[] }) {
-  const last = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const last = Math.floor((Date.now() - STORED_WITHIN_MS) / MINUTE_MS) * MINUTE_MS - MINUTE_MS;
   const times = Array.from({ length: MINUTES }, (_, place) => last - (MINUTES - 1 - place) * MINUTE_MS);
   const by_time = new Map(minutes.map((minute) => [Date.parse(minute.start_ts), minute]));
   const valuesOf = (name: 'players' | 'lobbies' | 'seated' | 'refused') =>
@@ -46,6 +48,7 @@ function GameCharts({ minutes }: { minutes: Minute[] }) {
     <ul class="cards">
       <Metric
         times={times}
+        latest="last"
         lines={[
           { name: 'players', color: '--accent', values: valuesOf('players') },
           { name: 'lobbies', color: '--warn', values: valuesOf('lobbies') },
@@ -53,6 +56,7 @@ function GameCharts({ minutes }: { minutes: Minute[] }) {
       />
       <Metric
         times={times}
+        latest="last"
         lines={[
           { name: 'requests that got a seat, a minute', color: '--accent', values: valuesOf('seated') },
           { name: 'refused', color: '--bad', values: valuesOf('refused') },
@@ -116,12 +120,14 @@ function ProcessCharts({ of: { step_ms, samples } }: { of: Sampled }) {
 interface MetricProps {
   times: number[];
   lines: ChartLine[];
+  /** What the latest value is called. */
+  latest?: 'now' | 'last';
   write?(value: number): string;
 }
 
-function Metric({ times, lines, write = (value) => String(Math.round(value)) }: MetricProps) {
+function Metric({ times, lines, latest = 'now', write = (value) => String(Math.round(value)) }: MetricProps) {
   const describe = ({ name, values }: ChartLine) =>
-    `${name}: ${write(values.at(-1) ?? 0)} now, ${write(Math.max(0, ...values))} at most`;
+    `${name}: ${write(values.at(-1) ?? 0)} ${latest}, ${write(Math.max(0, ...values))} at most`;
   return (
     <li class="card pad">
       <Chart label={lines.map(describe).join('; ')} times={times} lines={lines} write={write} height_px={HEIGHT_PX} />
