@@ -13,7 +13,7 @@ import { gameModeId } from './game-mode-id.ts';
 import type { LiveLobby, PastLobbySummary } from './history-wire.ts';
 import { toLiveLobby, toPastLobby } from './history-wire.ts';
 import { selectLobby } from './store.ts';
-import type { LobbyRow } from './tables.ts';
+import type { LobbyRow, PlayerRow } from './tables.ts';
 import * as store from './views-store.ts';
 import type { Visits } from './visits-wire.ts';
 
@@ -161,9 +161,7 @@ export function createHistory(
         store.selectSeated(queries, lobby_id),
         store.selectLeft(queries, lobby, LEFT_MAX + 1),
       ]);
-      const players = [...left.slice(0, LEFT_MAX), ...seated];
-      players.sort((one, other) => one.create_ts.getTime() - other.create_ts.getTime());
-      return { players, has_earlier: left.length > LEFT_MAX };
+      return { players: combineVisits(seated, left.slice(0, LEFT_MAX)), has_earlier: left.length > LEFT_MAX };
     },
   };
 
@@ -197,4 +195,13 @@ export function createHistory(
 /** Returns the topics of a lobby and its players. A seat that is taken changes the list of the namespace's lobbies. */
 function topicsOfPlayers({ lobby_id, namespace_id }: { lobby_id: string; namespace_id: string }): string[] {
   return [topics.lobby(lobby_id), topics.seats(lobby_id), topics.lobbiesOf(namespace_id)];
+}
+
+/** Returns the players of both lists in the order in which they got their seats. One who left between the reads is in both. */
+export function combineVisits(seated: readonly PlayerRow[], left: readonly PlayerRow[]): PlayerRow[] {
+  const left_ids = new Set(left.map(({ player_id }) => player_id));
+  const players = [...left, ...seated.filter(({ player_id }) => !left_ids.has(player_id))];
+  return players.sort(
+    (one, other) => one.create_ts.getTime() - other.create_ts.getTime() || (one.player_id < other.player_id ? -1 : 1),
+  );
 }

@@ -119,8 +119,8 @@ const UPDATE = createStatement<{
     update ${lobbies} set
       is_closed = coalesce(updates.is_closed, ${lobbies.is_closed}),
       closed_ts = case
-        when updates.is_closed then coalesce(${lobbies.closed_ts}, ${value('now')}::timestamptz)
-        when not updates.is_closed then null
+        when not coalesce(updates.is_closed, ${lobbies.is_closed}) then null
+        when not ${lobbies.is_closed} then ${value('now')}::timestamptz
         else ${lobbies.closed_ts}
       end,
       state = nullif(coalesce(updates.state, ${lobbies.state}), ''),

@@ -74,17 +74,17 @@ export async function selectSeated(queries: Queries, lobby_id: string): Promise<
     .limit(SEATED_MAX);
 }
 
-/** Returns the players who left a lobby most recently, the last one first. */
-export async function selectLeft(
+/** Returns the query for the players who left a lobby most recently, the last one first. */
+export function selectLeft(
   queries: Queries,
   { lobby_id, namespace_id }: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
   limit: number,
-): Promise<PlayerRow[]> {
-  return await queries
+) {
+  return queries
     .select()
     .from(players)
     .where(and(eq(players.lobby_id, lobby_id), eq(players.namespace_id, namespace_id), isNotNull(players.remove_ts)))
-    .orderBy(desc(players.remove_ts))
+    .orderBy(desc(players.remove_ts), desc(players.player_id))
     .limit(limit);
 }
 

@@ -1791,7 +1791,7 @@ export interface components {
       stop_ts?: string;
       stop_reason?: components['schemas']['LobbyStopReason'];
       is_closed: boolean;
-      /** @description When it was closed; absent while it is open. */
+      /** @description When it was closed; absent while it is open, or if that is not known. */
       closed_ts?: string;
       publicity?: components['schemas']['LobbyPublicity'];
       /** @description Players join the running lobby by it. */

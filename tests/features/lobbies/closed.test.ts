@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import {
@@ -71,6 +72,26 @@ describe('a closed lobby', () => {
     expect((await seatOf(find(muster, closing, PREVENT))).lobby_id).toBe(lobby_id);
     await muster.api.ok('DELETE', path(closing), { token: closing.cloud_token });
     expect(outcomeOf(await setClosed(true))).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+  });
+
+  test('that an older process closed or opened, without the time, has no wrong one', async () => {
+    const closing = await makeControlledGame(muster);
+    const { lobby_id } = await seatOf(find(muster, closing));
+    const { game_id, namespace_id, cloud_token: token } = closing;
+    const path = `/cloud/games/${game_id}/matchmaker/lobbies/${lobby_id}/closed`;
+    const close = async () => expect(outcomeOf(await muster.api.put(path, token, { is_closed: true }))).toBe('200');
+    const write = (is_closed: boolean, closed_ts: string | null) =>
+      muster.database.queries.execute(sql`
+        update lobbies set is_closed = ${is_closed}, closed_ts = ${closed_ts}::timestamptz where lobby_id = ${lobby_id}`);
+    const details = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/lobbies/${lobby_id}`;
+    const closedAt = async () => (await muster.api.ok('GET', details, { token })).lobby.closed_ts;
+    await write(true, null);
+    await close();
+    expect(await closedAt()).toBeUndefined();
+    await write(false, '2020-01-01T00:00:00Z');
+    expect(await closedAt()).toBeUndefined();
+    await close();
+    expect(Date.parse(await closedAt())).toBeGreaterThan(Date.parse('2020-01-02T00:00:00Z'));
   });
 
   test('takes no find that begins after the acknowledgement, also among many concurrent ones', async () => {

@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { combineVisits } from '../../../src/features/lobbies/history.ts';
+import type { PlayerRow } from '../../../src/features/lobbies/tables.ts';
+import { selectLeft } from '../../../src/features/lobbies/views-store.ts';
 import { makeGame } from '../../support/game.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -48,6 +51,14 @@ describe('visits of a lobby', () => {
     expect((await readOwn()).visits).toEqual([left, { ...PLAYER, remove_ts: MOMENT, remove_reason: 'lobby_stopped' }]);
   });
 
+  test('a player who leaves while they are read is in them once, as one who left', () => {
+    const visit = (player_id: string, second: number, remove_ts: Date | null = null) =>
+      ({ player_id, create_ts: new Date(second * 1_000), remove_ts }) as PlayerRow;
+    const gone = visit('b', 1, new Date(9_000));
+    const seated = [visit('c', 0), visit('b', 1), visit('a', 1)];
+    expect(combineVisits(seated, [gone])).toEqual([visit('c', 0), visit('a', 1), gone]);
+  });
+
   test('are those of the latest 200 players who left, read by the index', async () => {
     const { lobby_id } = await seatOf(find(muster, game));
     const { queries } = muster.database;
@@ -66,10 +77,8 @@ describe('visits of a lobby', () => {
     const times = visits.map(({ create_ts }: { create_ts: string }) => create_ts);
     expect(times).toEqual(times.toSorted());
     await queries.execute(sql`analyze players`);
-    const plan = await queries.execute(sql`
-      explain select * from players
-      where lobby_id = ${lobby_id}::uuid and namespace_id = ${game.namespace_id}::uuid and remove_ts is not null
-      order by remove_ts desc limit 201`);
+    const { namespace_id } = game;
+    const plan = await queries.execute(sql`explain ${selectLeft(queries, { lobby_id, namespace_id }, 201)}`);
     expect(JSON.stringify(plan)).toContain('players_who_left');
   });
 });
