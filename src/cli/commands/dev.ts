@@ -110,7 +110,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     };
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
     // A version that is still being tried does not hold up the stop.
-    await Promise.race([publishAll(), service.ended, stopped]);
+    await Promise.race([publishAll(), service.ended, stopped, logs]);
     stop();
     await Promise.all([logs, ending.waitForEnds()]);
   } finally {
