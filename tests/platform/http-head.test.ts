@@ -31,10 +31,14 @@ const send = (base_url: string, method: string, path: string, token = '') =>
     `${method} ${path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`,
   );
 
-/** Returns all headers that are the same for each request; for the date, only that there is one. */
-function readHeaders(headers: Headers): Record<string, unknown> {
+/** Their bodies have figures of the moment, which may be longer in the next answer. */
+const WITH_FIGURES = /^\/cloud\/service/;
+
+/** Returns all headers that are the same for each request; of those that may differ, only that there is one. */
+function readHeaders(headers: Headers, path: string): Record<string, unknown> {
   const entries = [...headers].filter(([name]) => !ITS_OWN.includes(name));
-  return { ...Object.fromEntries(entries), date: headers.has('date') };
+  const same = { ...Object.fromEntries(entries), date: headers.has('date') };
+  return WITH_FIGURES.test(path) ? { ...same, 'content-length': headers.has('content-length') } : same;
 }
 
 test('HEAD: every path that supports GET answers with the status and headers of GET, without a body', async () => {
@@ -44,11 +48,11 @@ test('HEAD: every path that supports GET answers with the status and headers of 
   for (const path of [...operations.map((operation) => fillPath(operation)), ...PAGES, '/nothing']) {
     const of_get = await send(api.base_url, 'GET', path, administrator_token);
     const of_head = await send(api.base_url, 'HEAD', path, administrator_token);
-    expect({ path, ...of_head, headers: readHeaders(of_head.headers) }).toEqual({
+    expect({ path, ...of_head, headers: readHeaders(of_head.headers, path) }).toEqual({
       path,
       status: of_get.status,
       body: '',
-      headers: readHeaders(of_get.headers),
+      headers: readHeaders(of_get.headers, path),
     });
   }
 });

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { Timeouts } from '../../src/platform/timeouts.ts';
+import { waitFor } from '../support/wait.ts';
 
 const TIMEOUT_MS = 20;
 
@@ -11,7 +12,7 @@ test('timeouts: work that is added after all was finished times out too, and fin
   expect(ended).toEqual(['first']);
   timeouts.finish();
   timeouts.add('second');
-  await Bun.sleep(5 * TIMEOUT_MS);
+  await waitFor(() => ended.length > 1, 'the second work to time out');
   expect(ended).toEqual(['first', 'second']);
 });
 
@@ -21,6 +22,6 @@ test('timeouts: deleted work does not time out', async () => {
   timeouts.add('deleted');
   timeouts.add('kept');
   timeouts.delete('deleted');
-  await Bun.sleep(5 * TIMEOUT_MS);
+  await waitFor(() => ended.length > 0, 'the kept work to time out');
   expect(ended).toEqual(['kept']);
 });
