@@ -12,7 +12,7 @@ const ADVICE = {
   STORAGE_DIFFERS: 'Share one storage or bucket; storage_differs in the log names both.',
   LOOP_FAILS: 'Look for loop_failed in the log of the service, which has the cause.',
   LIMIT_NEARLY_REACHED:
-    'Raise its setting (MUSTER_SOCKETS_MAX, MUSTER_WATCHERS_MAX, MUSTER_SERVERS_MAX; for files, ulimit -n), or add a machine.',
+    'Raise its setting if it has one (MUSTER_SOCKETS_MAX, MUSTER_WATCHERS_MAX, MUSTER_SERVERS_MAX; for files, ulimit -n), or add a machine.',
   CERTIFICATE_EXPIRES: 'Renew it; with MUSTER_ACME_HOSTS, the log says why that fails (certificate_not_issued).',
   DATABASE_CONNECTIONS_FEW: 'Raise max_connections in PostgreSQL, or lower MUSTER_DATABASE_POOL.',
   TRANSACTION_OLD:

@@ -8,10 +8,12 @@ import {
   type ServiceEvent,
 } from './events.ts';
 
-/** How many of the latest events are kept. */
+/** How many of the latest events of each level are kept. */
 const KEPT_MAX = 1_000;
-/** Maximum length of a text of a listed event. The log itself has longer ones. */
+/** Maximum length of a text of a kept event. The log itself has longer ones. */
 const TEXT_MAX = 1_000;
+/** Maximum length of the details of a kept event as JSON. */
+const DETAILS_MAX = 8_000;
 const RANKS: Record<EventLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 };
 /** The levels of events that are kept. Debug events come with each request. */
 export const KEPT_LEVELS = ['info', 'warn', 'error'] as const;
@@ -24,10 +26,11 @@ export interface DescribedEvent {
   at: Date;
   level: EventLevel;
   event: EventName;
+  /** Its members; `cut` is the beginning of their JSON if that is too long. */
   details: Record<string, unknown>;
 }
 
-/** Events that are counted, and of which the latest are kept. */
+/** Events that are counted, and of which the latest of each level are kept. */
 export interface KeptEvents extends Events {
   /** Returns the latest events of a level or a worse one, oldest first. */
   list(level: KeptLevel, count_max: number): DescribedEvent[];
@@ -36,38 +39,43 @@ export interface KeptEvents extends Events {
 }
 
 /**
- * Returns events that are counted and kept, whatever the level of the log, and then emitted by `events`. They are described
- * when they are read, so that emitting one costs little.
+ * Returns events that are counted and kept, whatever the level of the log, and then emitted by `events`. Each is described
+ * at once, because an error keeps what it refers to in memory, such as the parameters of a statement.
  */
 export function keepEvents(events: Events): KeptEvents {
-  const kept: { number: number; at: Date; event: ServiceEvent }[] = [];
+  const kept: Record<KeptLevel, DescribedEvent[]> = { info: [], warn: [], error: [] };
   const counts: Partial<Record<EventName, number>> = {};
   let kept_count = 0;
+
+  function keep(event: ServiceEvent, level: KeptLevel): void {
+    const of_level = kept[level];
+    of_level.push({ number: kept_count, at: new Date(), level, event: event.event, details: describe(event) });
+    if (of_level.length > KEPT_MAX) of_level.shift();
+    kept_count += 1;
+  }
+
   return {
     emit(event) {
       counts[event.event] = (counts[event.event] ?? 0) + 1;
-      if (LEVELS[event.event] !== 'debug') {
-        kept[kept_count % KEPT_MAX] = { number: kept_count, at: new Date(), event };
-        kept_count += 1;
-      }
+      const level = LEVELS[event.event];
+      if (level !== 'debug') keep(event, level);
       events.emit(event);
     },
     list: (level, count_max) =>
-      kept
-        .filter(({ event }) => RANKS[LEVELS[event.event]] >= RANKS[level])
+      KEPT_LEVELS.filter((one) => RANKS[one] >= RANKS[level])
+        .flatMap((one) => kept[one])
         .sort((one, other) => one.number - other.number)
-        .slice(-count_max)
-        .map(({ number, at, event }) => ({ number, at, ...describe(event) })),
+        .slice(-count_max),
     count: (name) => counts[name] ?? 0,
   };
 }
 
-function describe({ event, ...members }: ServiceEvent): Pick<DescribedEvent, 'level' | 'event' | 'details'> {
+function describe({ event: _, ...members }: ServiceEvent): DescribedEvent['details'] {
   const serialized = Object.entries(members).map(([name, value]) => [name, serialize(name, value)]);
   const text = JSON.stringify(Object.fromEntries(serialized), (_, value) =>
     typeof value === 'string' ? redact(value).slice(0, TEXT_MAX) : value,
   );
-  return { level: LEVELS[event], event, details: JSON.parse(text) };
+  return JSON.parse(text.length > DETAILS_MAX ? JSON.stringify({ cut: text.slice(0, DETAILS_MAX) }) : text);
 }
 
 /** Returns a member of an event as the log writes it. */

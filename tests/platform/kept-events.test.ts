@@ -23,6 +23,36 @@ describe('kept events', () => {
     expect(listed.map(({ number }) => number)).toEqual(Array.from({ length: 1_000 }, (_, place) => place + 5));
   });
 
+  test('of one level are not replaced by those of another', () => {
+    const events = keepEvents({ emit() {} });
+    events.emit({ event: 'log_lines_dropped', count: 1 });
+    for (let number = 0; number < 1_005; number += 1) events.emit({ event: 'upload_abandoned', upload_id: 'u' });
+    events.emit({ event: 'log_lines_dropped', count: 2 });
+    expect(events.list('error', 10)).toMatchObject([
+      { number: 0, level: 'error', details: { count: 1 } },
+      { number: 1_006, level: 'error', details: { count: 2 } },
+    ]);
+    expect(events.list('info', 5_000)).toHaveLength(1_002);
+  });
+
+  test('are described when they are emitted, so that they keep no error', () => {
+    const events = keepEvents({ emit() {} });
+    const cause = new Error('before');
+    events.emit({ event: 'loop_failed', loop: 'l', failures: 1, cause });
+    cause.message = 'after';
+    expect(events.list('info', 1)).toMatchObject([{ details: { cause: { message: 'before' } } }]);
+  });
+
+  test('have details of eight thousand letters at most', () => {
+    const events = keepEvents({ emit() {} });
+    let cause = new Error('x'.repeat(5_000));
+    for (let depth = 0; depth < 8; depth += 1) cause = new Error('x'.repeat(5_000), { cause });
+    events.emit({ event: 'loop_failed', loop: 'l', failures: 1, cause });
+    const [listed] = events.list('info', 1);
+    expect(listed?.details).toEqual({ cut: expect.stringMatching(/^\{"loop":"l","failures":1,"cause":/) });
+    expect(listed?.details.cut).toHaveLength(8_000);
+  });
+
   test('are listed from a level on, the latest ones in order', () => {
     const events = keepEvents({ emit() {} });
     events.emit({ event: 'upload_abandoned', upload_id: 'u' });

@@ -20,6 +20,8 @@ const MINUTES_KEPT_FOR_MS = DAY_MS;
 const HOURS_KEPT_FOR_MS = 7 * DAY_MS;
 /** How long after the end of a minute it is stored: the clocks of processes differ. */
 const STORED_AFTER_MS = 500;
+/** How long after its end a minute is stored, at most. */
+const STORED_WITHIN_MS = 5_000;
 /** Players and lobbies are counted for all processes by the first one, so that each minute has one number. */
 const COUNTED_BY_ANY = '00000000-0000-0000-0000-000000000000';
 
@@ -143,12 +145,29 @@ export function createCounters(dependencies: CountersDependencies) {
     },
   };
 
+  /** The last read of what all namespaces counted, and the minute for which it is kept. */
+  let of_all: { minute_ms: number; minutes: Promise<store.CountedMinuteOfAll[]> } | undefined;
+
+  /** Reads once for all callers until the next minute is stored, because it reads the minutes of every namespace. */
+  function readOfAll(): Promise<store.CountedMinuteOfAll[]> {
+    const now = clock.now();
+    const minute_ms = startOfStep(after(now, -STORED_WITHIN_MS), MINUTE_MS).getTime();
+    if (of_all?.minute_ms === minute_ms) return of_all.minutes;
+    const minutes = store.selectMinutesOfAll(queries, startOfStep(after(now, -HOUR_MS), MINUTE_MS));
+    const reading = { minute_ms, minutes };
+    of_all = reading;
+    minutes.catch(() => {
+      if (of_all === reading) of_all = undefined;
+    });
+    return minutes;
+  }
+
   return {
     counted,
     /** Returns what all namespaces counted within the last hour, by minutes. Throws IDENTITY_NOT_ADMIN. */
     async ofAll(caller: CallerOf<'identity'>): Promise<store.CountedMinuteOfAll[]> {
       await requireAdministrator(caller);
-      return await store.selectMinutesOfAll(queries, startOfStep(after(clock.now(), -HOUR_MS), MINUTE_MS));
+      return await readOfAll();
     },
     /** Runs a request for a seat, and counts how it ended. */
     async count<Answer>(kind: Kind, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {

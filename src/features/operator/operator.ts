@@ -64,6 +64,13 @@ export function createOperator(dependencies: OperatorDependencies) {
   const readLimits = () => sources.flatMap((read) => read());
   const samples = createSamples({ database, clock, events, readLimits });
 
+  /** Returns what is used of all limits. While the database does not answer, that of servers is left out. */
+  async function readAllLimits(): Promise<UsedLimit[]> {
+    const used = await countServers().catch(() => undefined);
+    const limits = readLimits();
+    return used === undefined ? limits : [...limits, { name: 'servers', used, max: servers_max }];
+  }
+
   async function nameQueue({ namespace_id, finds, seats }: Waiting): Promise<QueueOfNamespace[]> {
     const names = await namesOf(namespace_id);
     return names ? [{ namespace_id, finds, seats, ...names }] : [];
@@ -71,7 +78,7 @@ export function createOperator(dependencies: OperatorDependencies) {
 
   const warnings: HealthCheck[] = [
     async () => warnOfLoops(listLoops(events)),
-    async () => warnOfLimits(readLimits()),
+    async () => warnOfLimits(await readAllLimits()),
     async () => warnOfConnections(samples.lastLoad()),
     async () => warnOfTransaction(samples.lastLoad()),
     async () => warnOfCertificates(certificates.current(), clock.now()),
@@ -90,8 +97,7 @@ export function createOperator(dependencies: OperatorDependencies) {
       caller: Administrator,
     ): Promise<{ process: ServiceProcess; limits: UsedLimit[]; loops: LoopState[] }> {
       await requireAdministrator(caller);
-      const servers: UsedLimit = { name: 'servers', used: await countServers(), max: servers_max };
-      return { process: self, limits: [...readLimits(), servers], loops: listLoops(events) };
+      return { process: self, limits: await readAllLimits(), loops: listLoops(events) };
     },
     /** Returns the state of the database, which all processes share. */
     async getDatabase(caller: Administrator): Promise<ReadDatabase> {

@@ -9,8 +9,10 @@ const FAILURES_MIN = 3;
 const NEARLY = 0.9;
 const TRANSACTION_MAX_MS = 5 * 60_000;
 const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 3_600_000;
-const CERTIFICATE_DAYS_MIN = 14;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** When a certificate has less left than this, and less than this part of its lifetime, it should have been renewed. */
+const CERTIFICATE_LEFT_MIN = { ms: 14 * DAY_MS, part: 1 / 4 };
 
 export function warnOfLoops(loops: readonly LoopState[]): Finding | undefined {
   const failing = loops.filter(({ failures }) => failures >= FAILURES_MIN).map(({ name }) => name);
@@ -18,19 +20,17 @@ export function warnOfLoops(loops: readonly LoopState[]): Finding | undefined {
   return toFinding('LOOP_FAILS', `background work fails again and again: ${failing.join(', ')}`);
 }
 
+/** Its message has no figures, because everyone may read it. */
 export function warnOfLimits(limits: readonly UsedLimit[]): Finding | undefined {
-  const near = limits
-    .filter(({ used, max }) => max !== undefined && used >= max * NEARLY)
-    .map(({ name, used, max }) => `${name} ${used} of ${max}`);
+  const near = limits.filter(({ used, max }) => max !== undefined && used >= max * NEARLY).map(({ name }) => name);
   if (near.length === 0) return undefined;
   return toFinding('LIMIT_NEARLY_REACHED', `a limit of the service is nearly reached: ${near.join(', ')}`);
 }
 
+/** Its message has no figures, because everyone may read it. */
 export function warnOfConnections(load: DatabaseLoad | undefined): Finding | undefined {
   if (!load || load.connections < load.connections_max * NEARLY) return undefined;
-  const { connections, connections_max } = load;
-  const message = `PostgreSQL has ${connections} of ${connections_max} connections open`;
-  return toFinding('DATABASE_CONNECTIONS_FEW', message);
+  return toFinding('DATABASE_CONNECTIONS_FEW', 'PostgreSQL has few connections left');
 }
 
 export function warnOfTransaction(load: DatabaseLoad | undefined): Finding | undefined {
@@ -39,15 +39,31 @@ export function warnOfTransaction(load: DatabaseLoad | undefined): Finding | und
   return toFinding('TRANSACTION_OLD', `a transaction of the database has been open for ${minutes} minutes`);
 }
 
+interface Lifetime {
+  valid_from: Date;
+  expires_at: Date;
+}
+
 /** `certificates`: those that are served, by host. */
-export function warnOfCertificates(
-  certificates: ReadonlyMap<string, { expires_at: Date }>,
-  now: Date,
-): Finding | undefined {
-  const daysOf = (expires_at: Date) => Math.floor((expires_at.getTime() - now.getTime()) / DAY_MS);
-  const expiring = [...certificates]
-    .filter(([, { expires_at }]) => daysOf(expires_at) < CERTIFICATE_DAYS_MIN)
-    .map(([host, { expires_at }]) => `${host} in ${daysOf(expires_at)} days`);
-  if (expiring.length === 0) return undefined;
-  return toFinding('CERTIFICATE_EXPIRES', `a certificate expires: ${expiring.join(', ')}`);
+export function warnOfCertificates(certificates: ReadonlyMap<string, Lifetime>, now: Date): Finding | undefined {
+  const due = [...certificates]
+    .filter(([, certificate]) => leftOf(certificate, now) < leftMin(certificate))
+    .map(([host, certificate]) => `${host} ${describeLeft(leftOf(certificate, now))}`);
+  if (due.length === 0) return undefined;
+  return toFinding('CERTIFICATE_EXPIRES', `a certificate has to be renewed: ${due.join(', ')}`);
+}
+
+function leftOf({ expires_at }: Lifetime, now: Date): number {
+  return expires_at.getTime() - now.getTime();
+}
+
+function leftMin({ valid_from, expires_at }: Lifetime): number {
+  const { ms, part } = CERTIFICATE_LEFT_MIN;
+  return Math.min(ms, (expires_at.getTime() - valid_from.getTime()) * part);
+}
+
+function describeLeft(left_ms: number): string {
+  if (left_ms < 0) return 'has expired';
+  if (left_ms < 2 * DAY_MS) return `expires in ${Math.floor(left_ms / HOUR_MS)} hours`;
+  return `expires in ${Math.floor(left_ms / DAY_MS)} days`;
 }

@@ -46,8 +46,10 @@ export function createSamples({ database, clock, events, readLimits }: SamplesDe
     const limits = new Map(readLimits().map(({ name, used }) => [name, used]));
     const totals = readTotals();
     const passed_ms = Math.max(1, totals.at_ms - before.at_ms);
+    const now = clock.now();
     kept.push({
-      ts: clock.now().toISOString(),
+      ts: now.toISOString(),
+      span_ms: Math.round(passed_ms),
       cpu: Math.round((totals.cpu_us - before.cpu_us) / passed_ms),
       memory_bytes: process.memoryUsage.rss(),
       delay_ms: Math.round(delay_ms),
@@ -57,7 +59,8 @@ export function createSamples({ database, clock, events, readLimits }: SamplesDe
       watchers: limits.get('watchers') ?? 0,
       ...(load && { database_connections: load.connections }),
     });
-    if (kept.length > KEPT_MAX) kept.shift();
+    const first = kept.findIndex(({ ts }) => Date.parse(ts) >= now.getTime() - HOUR_MS);
+    kept.splice(0, Math.max(first, kept.length - KEPT_MAX));
     before = totals;
   }
 

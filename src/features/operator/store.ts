@@ -24,12 +24,13 @@ const OPEN_TRANSACTIONS = sql`
   where datname = current_database() and backend_type = 'client backend' and xact_start is not null
     and pid <> pg_backend_pid()`;
 
+/** Returns what PostgreSQL has open. Every user sees all connections there, but not those of others in pg_stat_activity. */
 export async function selectLoad(queries: Queries): Promise<DatabaseLoad> {
   const [load] = await queries.execute<Raw<DatabaseLoad>>(sql`
     select
-      (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as connections,
+      (select coalesce(sum(numbackends), 0)::int from pg_stat_database) as connections,
       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-        as connections_max,
+        - coalesce(current_setting('reserved_connections', true)::int, 0) as connections_max,
       (select coalesce(max(extract(epoch from clock_timestamp() - xact_start)) * 1000, 0)::float8
         from (${OPEN_TRANSACTIONS}) as transactions) as oldest_transaction_ms`);
   return load ?? { connections: 0, connections_max: 0, oldest_transaction_ms: 0 };
@@ -73,10 +74,15 @@ export async function selectLargestTables(queries: Queries): Promise<TableRow[]>
 /** Returns the standbys that are connected, with the part of the log that they have not replayed. */
 export async function selectReplicas(queries: Queries): Promise<ReplicaRow[]> {
   return await queries.execute<Raw<ReplicaRow>>(sql`
-    select application_name as name, host(client_addr) as address, coalesce(state, 'unknown') as state,
-      greatest(coalesce(pg_wal_lsn_diff(
-        case when pg_is_in_recovery() then pg_last_wal_receive_lsn() else pg_current_wal_lsn() end,
-        coalesce(replay_lsn, sent_lsn)
-      ), 0), 0)::float8 as lag_bytes
-    from pg_stat_replication order by application_name, pid limit ${REPLICAS_MAX}`);
+    with replicas as (
+      select application_name as name, host(client_addr) as address, coalesce(state, 'unknown') as state, pid,
+        pg_wal_lsn_diff(
+          case when pg_is_in_recovery() then pg_last_wal_receive_lsn() else pg_current_wal_lsn() end,
+          coalesce(replay_lsn, sent_lsn)
+        )::float8 as lag_bytes
+      from pg_stat_replication
+    )
+    -- Unlike a case, greatest(null, 0) is 0.
+    select name, address, state, case when lag_bytes < 0 then 0 else lag_bytes end as lag_bytes
+    from replicas order by name, pid limit ${REPLICAS_MAX}`);
 }

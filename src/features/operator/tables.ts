@@ -47,5 +47,6 @@ export interface ReplicaRow {
   name: string;
   address: string | null;
   state: string;
-  lag_bytes: number;
+  /** Null if the user may not see it. */
+  lag_bytes: number | null;
 }

@@ -96,7 +96,7 @@ const DatabaseTable = Type.Object(
     size_bytes: Type.Integer({ minimum: 0, description: 'Bytes, with its indexes.' }),
     rows: Type.Integer({ minimum: 0, description: 'About how many rows it has.' }),
     dead_rows: Type.Integer({ minimum: 0, description: 'Old versions of rows that are not removed yet.' }),
-    vacuum_ts: Type.Optional(Type.String({ description: 'RFC 3339. When these were removed last.' })),
+    vacuum_ts: Type.Optional(Type.String({ description: 'RFC 3339. When dead rows were removed last.' })),
   },
   { title: 'DatabaseTable' },
 );
@@ -117,7 +117,12 @@ const DatabaseReplica = Type.Object(
     name: Type.String(),
     address: Type.Optional(Type.String()),
     state: Type.String(),
-    lag_bytes: Type.Integer({ minimum: 0, description: 'Bytes of the log that it has not replayed.' }),
+    lag_bytes: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: 'Bytes of the log that it has not replayed. Absent if Muster may not see it.',
+      }),
+    ),
   },
   { title: 'DatabaseReplica' },
 );
@@ -173,7 +178,11 @@ export function toDatabaseState(read: ReadDatabase): Static<typeof DatabaseState
       ...table,
       ...(vacuum_ts !== null && { vacuum_ts: vacuum_ts.toISOString() }),
     })),
-    replicas: replicas.map(({ address, ...replica }) => ({ ...replica, ...(address !== null && { address }) })),
+    replicas: replicas.map(({ address, lag_bytes, ...replica }) => ({
+      ...replica,
+      ...(address !== null && { address }),
+      ...(lag_bytes !== null && { lag_bytes }),
+    })),
   };
 }
 
@@ -197,11 +206,13 @@ export const QueueAnswer = Type.Object({
 
 const LogEvent = Type.Object(
   {
-    number: Type.Integer({ minimum: 0, description: 'Rises by one with each event of the process.' }),
+    number: Type.Integer({ minimum: 0, description: 'Rises by one with each event that is kept.' }),
     ts: Timestamp,
     level: Type.String(),
     event: Type.String(),
-    details: Type.Record(Type.String(), Type.Unknown(), { description: 'As in the log, without secrets.' }),
+    details: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'As in the log, without secrets; of long ones, only `cut`: the beginning of their JSON.',
+    }),
   },
   { title: 'LogEvent' },
 );
@@ -224,6 +235,7 @@ export function toLogEvent({ number, at, level, event, details }: DescribedEvent
 const ServiceSample = Type.Object(
   {
     ts: Timestamp,
+    span_ms: Type.Integer({ minimum: 1, description: 'The time since the sample before, or since the start.' }),
     cpu: Type.Number({ minimum: 0, description: 'Processor time since the sample before, in thousandths of a core.' }),
     memory_bytes: Bytes,
     delay_ms: Type.Number({ minimum: 0, description: 'The longest time for which the process did nothing else.' }),
@@ -242,5 +254,7 @@ export type ServiceSample = Static<typeof ServiceSample>;
 export const SamplesAnswer = Type.Object({
   process: ServiceProcess,
   step_ms: Type.Integer({ description: 'The time between two samples.' }),
-  samples: Type.Array(ServiceSample, { description: 'Of the last hour since the start of the process, oldest first.' }),
+  samples: Type.Array(ServiceSample, {
+    description: 'Of the last hour, or since the start of the process if that was later. Oldest first.',
+  }),
 });

@@ -1312,15 +1312,15 @@ export interface components {
       rows: number;
       /** @description Old versions of rows that are not removed yet. */
       dead_rows: number;
-      /** @description RFC 3339. When these were removed last. */
+      /** @description RFC 3339. When dead rows were removed last. */
       vacuum_ts?: string;
     };
     DatabaseReplica: {
       name: string;
       address?: string;
       state: string;
-      /** @description Bytes of the log that it has not replayed. */
-      lag_bytes: number;
+      /** @description Bytes of the log that it has not replayed. Absent if Muster may not see it. */
+      lag_bytes?: number;
     };
     GetQueueResponse: {
       /** @description Finds that wait in all namespaces. */
@@ -1350,13 +1350,13 @@ export interface components {
       events: components['schemas']['LogEvent'][];
     };
     LogEvent: {
-      /** @description Rises by one with each event of the process. */
+      /** @description Rises by one with each event that is kept. */
       number: number;
       /** @description RFC 3339, UTC, with milliseconds. */
       ts: string;
       level: string;
       event: string;
-      /** @description As in the log, without secrets. */
+      /** @description As in the log, without secrets; of long ones, only `cut`: the beginning of their JSON. */
       details: {
         [key: string]: unknown;
       };
@@ -1365,12 +1365,14 @@ export interface components {
       process: components['schemas']['ServiceProcess'];
       /** @description The time between two samples. */
       step_ms: number;
-      /** @description Of the last hour since the start of the process, oldest first. */
+      /** @description Of the last hour, or since the start of the process if that was later. Oldest first. */
       samples: components['schemas']['ServiceSample'][];
     };
     ServiceSample: {
       /** @description RFC 3339, UTC, with milliseconds. */
       ts: string;
+      /** @description The time since the sample before, or since the start. */
+      span_ms: number;
       /** @description Processor time since the sample before, in thousandths of a core. */
       cpu: number;
       /** @description Bytes. */
@@ -3323,6 +3325,7 @@ export interface operations {
            *       "samples": [
            *         {
            *           "ts": "2026-01-01T12:00:00.000Z",
+           *           "span_ms": 1,
            *           "cpu": 500,
            *           "memory_bytes": 1,
            *           "delay_ms": 1,

@@ -133,7 +133,7 @@ function Replicas({ of }: { of: State['replicas'] }) {
               <td>{name}</td>
               <td class="whole">{address}</td>
               <td>{state}</td>
-              <td class="whole">{sizeOf(lag_bytes)}</td>
+              <td class="whole">{lag_bytes === undefined ? 'unknown' : sizeOf(lag_bytes)}</td>
             </tr>
           ))}
         </Table>

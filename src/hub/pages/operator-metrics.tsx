@@ -66,10 +66,9 @@ function GameCharts({ minutes }: { minutes: Minute[] }) {
   );
 }
 
-function ProcessCharts({ of: { step_ms, samples } }: { of: Sampled }) {
+function ProcessCharts({ of: { samples } }: { of: Sampled }) {
   const times = samples.map(({ ts }) => Date.parse(ts));
   const valuesOf = (read: (sample: Sampled['samples'][number]) => number) => samples.map(read);
-  const steps_a_minute = MINUTE_MS / step_ms;
   return (
     <ul class="cards">
       <Metric
@@ -87,9 +86,13 @@ function ProcessCharts({ of: { step_ms, samples } }: { of: Sampled }) {
           {
             name: 'requests a minute',
             color: '--accent',
-            values: valuesOf(({ requests }) => requests * steps_a_minute),
+            values: valuesOf(({ requests, span_ms }) => (requests * MINUTE_MS) / span_ms),
           },
-          { name: 'failed', color: '--bad', values: valuesOf((one) => one.failed_requests * steps_a_minute) },
+          {
+            name: 'failed',
+            color: '--bad',
+            values: valuesOf((one) => (one.failed_requests * MINUTE_MS) / one.span_ms),
+          },
         ]}
       />
       <Metric

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { insertMinutes } from '../../../src/features/counters/store.ts';
+import { selectLoad } from '../../../src/features/operator/store.ts';
 import { RELEASE } from '../../../src/platform/version.ts';
 import { makeGame } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
@@ -13,6 +14,11 @@ import { waitFor } from '../../support/wait.ts';
 
 const PATHS = ['', '/database', '/queue', '/log', '/samples', '/counters'].map((path) => `/cloud/service${path}`);
 const MINUTE_MS = 60_000;
+const LIMIT_OF_SERVERS = {
+  code: 'LIMIT_NEARLY_REACHED',
+  message: 'a limit of the service is nearly reached: servers',
+  advice: expect.stringContaining('MUSTER_SERVERS_MAX'),
+};
 
 const muster = shareService();
 const read = (path: string) => muster.api.ok('GET', path, { token: muster.administrator_token });
@@ -44,6 +50,26 @@ describe('the service, for its operator', () => {
     expect(used.get('gateway_requests')?.max).toBe(muster.config.gateway.requests_max);
     const descriptors = used.get('file_descriptors');
     expect(descriptors?.used).toBeWithin(10, descriptors?.max ?? 0);
+  });
+
+  test('warns everyone of a limit that is nearly reached, by its name only', async () => {
+    await using small = await openTestService({ MUSTER_SERVERS_MAX: '1' });
+    expect((await small.api.ok('GET', '/health/ready')).warnings ?? []).not.toContainEqual(LIMIT_OF_SERVERS);
+    await makeFullGame(small);
+    expect((await small.api.ok('GET', '/health/ready')).warnings).toContainEqual(LIMIT_OF_SERVERS);
+  }, 90_000);
+
+  test('counts connections of others for a user without special rights, too', async () => {
+    const { queries } = muster.database;
+    const role = `r${crypto.randomUUID().replaceAll('-', '')}`;
+    await queries.execute(sql.raw(`create role ${role}`));
+    const seen = await muster.database.transact(async (tx) => {
+      await tx.execute(sql.raw(`set local role ${role}`));
+      return await selectLoad(tx);
+    });
+    await queries.execute(sql.raw(`drop role ${role}`));
+    // The service and the test have one each at least.
+    expect(seen.connections).toBeGreaterThanOrEqual(2);
   });
 
   test('counts polls that wait', async () => {
@@ -145,8 +171,19 @@ describe('the service, for its operator', () => {
     expect(numbers).toEqual(numbers.toSorted((one: number, other: number) => one - other));
     const levelsOf = (list: { level: string }[]) => new Set(list.map(({ level }) => level));
     expect(levelsOf(events)).not.toContain('debug');
+    const { queries } = muster.database;
+    await queries.execute(sql`alter table minute_counters rename to lost_counters`);
+    const failed = await muster.api.get('/cloud/service/counters', muster.administrator_token);
+    await queries.execute(sql`alter table lost_counters rename to minute_counters`);
+    expect(failed.status).toBe(500);
     const worse = await read('/cloud/service/log?level=error');
-    expect([...levelsOf(worse.events)].filter((level) => level !== 'error')).toEqual([]);
+    expect(worse.events).toContainEqual(
+      expect.objectContaining({
+        event: 'request_failed',
+        details: expect.objectContaining({ route: '/cloud/service/counters' }),
+      }),
+    );
+    expect([...levelsOf(worse.events)]).toEqual(['error']);
     const refused = await muster.api.get('/cloud/service/log?level=debug', muster.administrator_token);
     expect(outcomeOf(refused)).toBe('400 API_BAD_QUERY_PARAMETER');
   });
@@ -159,27 +196,37 @@ describe('the service, for its operator', () => {
     expect(step_ms).toBe(15_000);
     const [sample] = samples;
     expect(sample.memory_bytes).toBeGreaterThan(10_000_000);
+    expect(sample.span_ms).toBeGreaterThan(0);
     expect(sample.database_connections).toBeGreaterThan(0);
     expect(sample.cpu).toBeGreaterThanOrEqual(0);
   });
 
   test('adds up what all namespaces counted in each minute', async () => {
+    // No minute begins, or is stored, during the test.
+    muster.clock.advance(MINUTE_MS + 15_000 - (muster.clock.now().getTime() % MINUTE_MS));
     const start_ts = new Date((Math.floor(muster.clock.now().getTime() / MINUTE_MS) - 10) * MINUTE_MS);
     const one = { lobbies: 2, start_ts, counted_by: crypto.randomUUID(), find_times: {} };
     const games = await Promise.all([1, 2].map(() => makeGame(muster.api, muster.administrator_token)));
     const seated = { find: 3, join: 1, create: 1 };
-    await insertMinutes(
-      muster.database,
-      games.map(({ namespace_id }, place) => ({
-        ...one,
-        namespace_id,
-        players: 5 + place,
-        seated,
-        refused: { A: 1, B: place },
-      })),
-    );
-    const { minutes } = await read('/cloud/service/counters');
-    const minute = minutes.find((each: { start_ts: string }) => each.start_ts === start_ts.toISOString());
-    expect(minute).toEqual({ start_ts: start_ts.toISOString(), players: 11, lobbies: 4, seated: 10, refused: 3 });
+    const rows = games.map(({ namespace_id }, place) => ({
+      ...one,
+      namespace_id,
+      players: 5 + place,
+      seated,
+      refused: { A: 1, B: place },
+    }));
+    await insertMinutes(muster.database, rows);
+    const readMinute = async () => {
+      const { minutes } = await read('/cloud/service/counters');
+      return minutes.find((each: { start_ts: string }) => each.start_ts === start_ts.toISOString());
+    };
+    const counted = { start_ts: start_ts.toISOString(), players: 11, lobbies: 4, seated: 10, refused: 3 };
+    expect(await readMinute()).toEqual(counted);
+    const others = rows.slice(0, 1).map((row) => ({ ...row, counted_by: crypto.randomUUID() }));
+    await insertMinutes(muster.database, others);
+    // One read is for all callers of a minute.
+    expect(await readMinute()).toEqual(counted);
+    muster.clock.advance(MINUTE_MS);
+    expect(await readMinute()).toEqual({ ...counted, players: 16, lobbies: 6, seated: 15, refused: 4 });
   });
 });

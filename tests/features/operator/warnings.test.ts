@@ -26,7 +26,11 @@ const load = (connections: number, oldest_transaction_ms = 0) => ({
   connections_max: 100,
   oldest_transaction_ms,
 });
-const inDays = (days: number) => ({ expires_at: new Date(NOON.getTime() + days * DAY_MS) });
+/** A certificate that is valid for a number of days, of which some are left. */
+const certificate = (days: number, { left }: { left: number }) => {
+  const expires_at = new Date(NOON.getTime() + left * DAY_MS);
+  return { valid_from: new Date(expires_at.getTime() - days * DAY_MS), expires_at };
+};
 
 describe('warnings of the service', () => {
   test('name loops that have failed three times in a row', () => {
@@ -45,7 +49,7 @@ describe('warnings of the service', () => {
     ).toBeUndefined();
     expect(warnOfLimits([{ name: 'sockets', used: 90, max: 100 }])).toMatchObject({
       code: 'LIMIT_NEARLY_REACHED',
-      message: expect.stringContaining('sockets 90 of 100'),
+      message: 'a limit of the service is nearly reached: sockets',
     });
   });
 
@@ -55,22 +59,34 @@ describe('warnings of the service', () => {
       undefined,
       undefined,
     ]);
-    expect(warnOfConnections(load(90))).toMatchObject({ code: 'DATABASE_CONNECTIONS_FEW' });
+    expect(warnOfConnections(load(90))).toMatchObject({
+      code: 'DATABASE_CONNECTIONS_FEW',
+      message: 'PostgreSQL has few connections left',
+    });
     expect(warnOfTransaction(load(1, 7.5 * MINUTE_MS))).toMatchObject({
       code: 'TRANSACTION_OLD',
       message: 'a transaction of the database has been open for 7 minutes',
     });
   });
 
-  test('name certificates that expire within two weeks', () => {
-    expect(warnOfCertificates(new Map([['a.example', inDays(14)]]), NOON)).toBeUndefined();
-    const expiring = new Map([
-      ['a.example', inDays(13)],
-      ['b.example', inDays(90)],
+  test('name certificates with less than two weeks left, or less than a quarter of their lifetime', () => {
+    const fine = new Map([
+      ['a.example', certificate(90, { left: 14 })],
+      ['b.example', certificate(6, { left: 1.5 })],
+      ['c.example', certificate(1, { left: 0.25 })],
     ]);
-    expect(warnOfCertificates(expiring, NOON)).toMatchObject({
+    expect(warnOfCertificates(fine, NOON)).toBeUndefined();
+    const due = new Map([
+      ['a.example', certificate(90, { left: 13.9 })],
+      ['b.example', certificate(90, { left: 60 })],
+      ['c.example', certificate(6, { left: 1.25 })],
+      ['d.example', certificate(1, { left: 0.2 })],
+      ['e.example', certificate(90, { left: -0.1 })],
+    ]);
+    expect(warnOfCertificates(due, NOON)).toMatchObject({
       code: 'CERTIFICATE_EXPIRES',
-      message: 'a certificate expires: a.example in 13 days',
+      message:
+        'a certificate has to be renewed: a.example expires in 13 days, c.example expires in 30 hours, d.example expires in 4 hours, e.example has expired',
     });
   });
 });
