@@ -76,6 +76,16 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     expect(troubles).toEqual([]);
   });
 
+  test('administrators see the refusal if the service refuses to say whether it is ready', async () => {
+    const message = 'The limit of 5 requests of this kind is exceeded. Try again in 60 s.';
+    await using opened = await chromium.open('/');
+    const { page } = opened;
+    const body = JSON.stringify({ code: 'API_RATE_LIMIT', message });
+    await page.route('**/health/ready', (route) => route.fulfill({ status: 429, body }));
+    await page.reload();
+    await page.getByRole('region', { name: 'Attention' }).getByText(message, { exact: true }).waitFor();
+  });
+
   test('administrators see the limits that refused requests', async () => {
     for (let requests = 0; requests < REQUESTS_MAX; requests += 1) {
       const { status } = await muster.api.get('/cloud/devices/links?device_link_token=nonsense');

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { insertMinutes } from '../../src/features/counters/store.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
@@ -11,6 +12,7 @@ import { waitFor } from '../support/wait.ts';
 
 const muster = shareService();
 const chromium = shareChromium(muster);
+const MINUTE_MS = 60_000;
 
 /** Renames a table, so that the work on it fails, until the end of the test. */
 async function loseTable(name: string): Promise<AsyncDisposable> {
@@ -24,6 +26,22 @@ async function loseTable(name: string): Promise<AsyncDisposable> {
 }
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
+  beforeAll(async () => {
+    const { namespace_id } = await makeGame(muster.api, muster.administrator_token);
+    const this_minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+    const minutes = [-2, -1, 0, 1].map((minute) => ({
+      namespace_id,
+      start_ts: new Date(this_minute + minute * MINUTE_MS),
+      counted_by: crypto.randomUUID(),
+      players: 0,
+      lobbies: 0,
+      seated: { find: 3, join: 0, create: 0 },
+      refused: {},
+      find_times: {},
+    }));
+    await insertMinutes(muster.database, minutes);
+  });
+
   test('an administrator sees machines, drains one and ends the drain; the changes are listed', async () => {
     await using opened = await chromium.open('/');
     const { page, troubles } = opened;
@@ -61,6 +79,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     expect(await limits.getByRole('meter').count()).toBeGreaterThan(5);
     const hour = page.getByRole('region', { name: 'The last hour' });
     await hour.getByRole('img', { name: /^memory: \d+ MB now, \d+ MB at most$/ }).waitFor();
+    // Seats are counted once a minute is over, so the chart ends with the last one that is stored.
+    await hour.getByRole('img', { name: /^requests that got a seat, a minute: [1-9]\d* last, / }).waitFor();
     expect(await hour.getByRole('img').count()).toBe(8);
     await page.getByText('muster doctor').waitFor();
     await takePictures(opened, 'operator', { is_whole: true });

@@ -18,7 +18,7 @@ type Finding = Pick<NonNullable<Answer<'/health/ready', 'get'>['warnings']>[numb
 type Machine = Answer<'/cloud/machines', 'get'>['machines'][number];
 
 /** The games with the most players are looked at, and their first namespaces: each is watched. */
-const LOOKED_AT_MAX = { games: 10, namespaces: 4 };
+const LOOKED_AT_MAX = { games: 6, namespaces: 4 };
 
 /** What someone should look at: in the service, for administrators, and in games. It is not shown without any. */
 export function Attention({ games }: { games: { game_id: string }[] }) {
@@ -53,10 +53,11 @@ function ServiceFindings() {
   );
 }
 
-/** Returns why the service is not ready. */
+/** Returns why the service is not ready; if it refused to say, why. */
 function reasonsOf(error: Error): Finding[] {
-  const metadata = error instanceof Refused ? (error.metadata as { reasons?: Finding[] } | undefined) : undefined;
-  return metadata?.reasons ?? [{ message: 'the service does not answer', advice: 'Its log says why.' }];
+  if (!(error instanceof Refused)) return [{ message: 'the service does not answer', advice: 'Its log says why.' }];
+  const { reasons } = (error.metadata ?? {}) as { reasons?: Finding[] };
+  return reasons ?? [{ message: error.message.replace(/\.$/, ''), advice: '' }];
 }
 
 function GameTroubles({ game_id }: { game_id: string }) {
