@@ -197,7 +197,7 @@ function topicsOfPlayers({ lobby_id, namespace_id }: { lobby_id: string; namespa
   return [topics.lobby(lobby_id), topics.seats(lobby_id), topics.lobbiesOf(namespace_id)];
 }
 
-/** Returns the players of both lists in the order in which they got their seats. One who left between the reads is in both. */
+/** Returns the players of both lists, once each, in the order of their seats. One who is in both has left. */
 export function combineVisits(seated: readonly PlayerRow[], left: readonly PlayerRow[]): PlayerRow[] {
   const left_ids = new Set(left.map(({ player_id }) => player_id));
   const players = [...left, ...seated.filter(({ player_id }) => !left_ids.has(player_id))];

@@ -11,7 +11,7 @@ const TRANSACTION_MAX_MS = 5 * 60_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** When a certificate has less left than this, and less than this part of its lifetime, it should have been renewed. */
+/** A certificate that has less left than this time, and than this part of its lifetime, should have been renewed. */
 const CERTIFICATE_LEFT_MIN = { ms: 14 * DAY_MS, part: 1 / 4 };
 
 export function warnOfLoops(loops: readonly LoopState[]): Finding | undefined {

@@ -24,7 +24,7 @@ const OPEN_TRANSACTIONS = sql`
   where datname = current_database() and backend_type = 'client backend' and xact_start is not null
     and pid <> pg_backend_pid()`;
 
-/** Returns what PostgreSQL has open. Every user sees all connections there, but not those of others in pg_stat_activity. */
+/** Returns what PostgreSQL has open. Every user may count all connections in pg_stat_database, but not in pg_stat_activity. */
 export async function selectLoad(queries: Queries): Promise<DatabaseLoad> {
   const [load] = await queries.execute<Raw<DatabaseLoad>>(sql`
     select
@@ -82,7 +82,7 @@ export async function selectReplicas(queries: Queries): Promise<ReplicaRow[]> {
         )::float8 as lag_bytes
       from pg_stat_replication
     )
-    -- Unlike a case, greatest(null, 0) is 0.
+    -- A lag that may not be seen stays null, which greatest(lag_bytes, 0) would make 0.
     select name, address, state, case when lag_bytes < 0 then 0 else lag_bytes end as lag_bytes
     from replicas order by name, pid limit ${REPLICAS_MAX}`);
 }
