@@ -17,7 +17,8 @@ const PER_ADDRESS_DEFAULT = 2_048;
 /** The share of all descriptors that stays free for files, processes and new clients; at most `RESERVE_MAX`. */
 const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
-const CHECK_EVERY_MS = 500;
+/** If no descriptor is left, new clients wait until the next check. */
+const CHECK_EVERY_MS = 200;
 const CHECK_EVERY_MS_WHILE_REFUSING = 100;
 /** The share of time to spend on reading connections: a hundredth, or a tenth while there are some to close. */
 const READING_SHARE = 1 / 100;
