@@ -14,7 +14,7 @@ interface QueueOptions {
   oracle: Oracle;
   namespace_id: string;
   resultOf(request: SentRequest): Promise<Result>;
-  expectResult(request: SentRequest, result: Result, expected: Expected): Promise<void>;
+  expectResult(request: SentRequest, result: Result, expected: Expected, known?: readonly string[]): Promise<void>;
   count(what: string): void;
   /** The version that the namespace is on. */
   version(): string;
@@ -91,13 +91,14 @@ export function createQueueRun({
     /** Checks that each waiting find for which the oracle has a lobby gets it, in queue order, and the others wait. */
     async settle(): Promise<void> {
       if (oracle.queue.length > 0) await matchmaker.deliverNotifications(namespace_id);
+      const known = oracle.lobbies.map(({ lobby_id }) => lobby_id);
       for (const waiter of [...oracle.queue]) {
         const before = oracle.queue.slice(0, oracle.queue.indexOf(waiter));
         const expected = oracle.find(waiter.body, waiter.client, before);
         if ('codes' in expected && expected.codes[0] === TOO_MANY) continue;
         const request = leave(waiter);
         const result = await resultOf(request);
-        await expectResult(request, result, expected);
+        await expectResult(request, result, expected, known);
         count(`turn ${'code' in result ? result.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
       }
       await check();

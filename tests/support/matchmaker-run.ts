@@ -119,8 +119,18 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     expect(receipt.outcome).toEqual(outcome);
   }
 
-  /** Checks the result of a request, and records its seats. */
-  async function expectResult(request: SentRequest, result: Result, expected: Expected): Promise<void> {
+  const lobbyIds = (): string[] => oracle.lobbies.map(({ lobby_id }) => lobby_id);
+
+  /**
+   * Checks the result of a request, and records its seats. `known`: the lobbies before it, and before others that may have been
+   * decided together with it, because a lobby may then be new for several of them.
+   */
+  async function expectResult(
+    request: SentRequest,
+    result: Result,
+    expected: Expected,
+    known: readonly string[] = lobbyIds(),
+  ): Promise<void> {
     const { kind } = request.wanted;
     count(`${kind} ${'code' in result ? result.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
     if ('code' in result) {
@@ -129,12 +139,12 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
       return;
     }
     if ('makes' in expected) {
-      expect(oracle.lobbies.map(({ lobby_id }) => lobby_id)).not.toContain(result.lobby_id);
+      expect(lobbyIds()).not.toContain(result.lobby_id);
       return await recordSeats(request, result, oracle.createLobby(result.lobby_id, expected.makes), true);
     }
     const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === result.lobby_id);
     if (!lobby) throw new Error(`got a seat in ${result.lobby_id} where ${JSON.stringify(expected)} was expected`);
-    await recordSeats(request, result, lobby, false);
+    await recordSeats(request, result, lobby, known.includes(lobby.lobby_id) ? false : undefined);
   }
 
   /** Records the seats of a request. */

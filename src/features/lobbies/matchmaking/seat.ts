@@ -8,7 +8,7 @@ export interface Seat {
   region: string;
   /** The ports of the lobby; null until it is ready. */
   ports: LobbyRow['ports'];
-  /** Whether the lobby was created for this request. */
+  /** Whether the lobby was created for this request, alone or together with others. */
   is_new: boolean;
 }
 
