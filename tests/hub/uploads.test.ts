@@ -94,16 +94,21 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page } = opened;
     const sent: string[] = [];
+    const first_stored = Promise.withResolvers<void>();
     page.on('requestfinished', (request) => {
-      if (request.method() === 'PUT') sent.push(request.url());
+      if (request.method() !== 'PUT') return;
+      sent.push(request.url());
+      first_stored.resolve();
     });
-    // The connection breaks for all parts but the first.
+    // The connection breaks for all parts but the first, once that is stored.
     let is_broken = true;
     let passed = 0;
-    await page.route('**/uploads/*', (route) => {
-      if (route.request().method() !== 'PUT') return route.continue();
+    await page.route('**/uploads/*', async (route) => {
+      if (route.request().method() !== 'PUT') return await route.continue();
       passed += 1;
-      return is_broken && passed > 1 ? route.fulfill({ status: 400, body: '{"message":"broken"}' }) : route.continue();
+      if (!is_broken || passed === 1) return await route.continue();
+      await first_stored.promise;
+      return await route.fulfill({ status: 400, body: '{"message":"broken"}' });
     });
     const upload = async () => {
       await page.getByLabel('File of a game server').setInputFiles(file);

@@ -32,8 +32,10 @@ test('starting: builds of one game that take long to unpack keep no server of an
 
   const { server } = (await quick.create(body)).body;
   await quick.started(server.id);
-  const started = muster.events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
-  expect(started).toEqual([server.id]);
+  const started = () => muster.events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
+  // The log says so after the database.
+  await waitFor(() => started().length > 0, 'the start to be logged');
+  expect(started()).toEqual([server.id]);
   release();
   for (const id of ids) await slow.started(id);
 }, 120_000);

@@ -97,7 +97,7 @@ export function describeAgones(lab: () => Lab): void {
 
     test('that Muster has no right to create is refused, and holds up no other server', async () => {
       const order = await opened.orderOf('');
-      await expect(opened.runtime.start(order)).rejects.toThrow('403');
+      await expect(opened.runtime.start(order)).rejects.toThrow('cannot create resource');
       expect(await opened.observe(handleOf(order.server_id))).toEqual({ is: 'absent' });
       await opened.kill(handleOf(order.server_id));
     });
