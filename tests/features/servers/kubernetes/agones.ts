@@ -98,8 +98,11 @@ export function describeAgones(lab: () => Lab): void {
     test('that Muster has no right to create is refused, and holds up no other server', async () => {
       const order = await opened.orderOf('');
       await expect(opened.runtime.start(order)).rejects.toThrow('cannot create resource');
-      expect(await opened.observe(handleOf(order.server_id))).toEqual({ is: 'absent' });
-      await opened.kill(handleOf(order.server_id));
+      expect(await opened.observe(handleOf(order.server_id))).toMatchObject({ is: 'ended' });
+      // Of others, Muster asks the cluster, which refuses that too.
+      const other = handleOf(crypto.randomUUID());
+      expect(await opened.observe(other)).toEqual({ is: 'absent' });
+      await opened.kill(other);
     });
 
     describe('in a cluster that has it,', () => {
