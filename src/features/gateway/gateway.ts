@@ -28,7 +28,7 @@ const UNKNOWN_NAMES = inOneMinute('gateway-unknown', 600, { by: 'address', count
 const SILENT_MAX_S = 255;
 /** How long a client waits that has exchanged too many bytes in a minute. */
 const RETRY_AFTER_MS = 60_000;
-/** Methods whose body Bun neither receives nor sends. */
+/** Bun neither receives nor sends a body with these methods. */
 const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 const LOOPBACK = '127.0.0.1';
 

@@ -75,7 +75,7 @@ async function readWhole(answer: Response, { traffic, onEnd }: PassedRequest): P
   return new Response(content, answer);
 }
 
-/** Returns an answer whose body, if it has one, is counted and passed on while it arrives. */
+/** Returns an answer that passes its body on while that arrives, and counts its bytes. It may have none. */
 function passOn(answer: Response, { traffic, onEnd }: PassedRequest): Response {
   const { body } = answer;
   if (body === null) {

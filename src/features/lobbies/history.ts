@@ -17,7 +17,7 @@ import type { LobbyRow, PlayerRow } from './tables.ts';
 import * as store from './views-store.ts';
 import type { Visits } from './visits-wire.ts';
 
-/** Maximum number of players who have left, of those whose visits are returned. */
+/** Maximum number of visits that are returned of players who have left. */
 const LEFT_MAX = 200;
 
 export interface HistoryDependencies {

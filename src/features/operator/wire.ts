@@ -240,7 +240,7 @@ const ServiceSample = Type.Object(
     memory_bytes: Bytes,
     delay_ms: Type.Number({ minimum: 0, description: 'The longest time for which the process did nothing else.' }),
     requests: Type.Integer({ minimum: 0, description: 'Answered since the sample before.' }),
-    failed_requests: Type.Integer({ minimum: 0, description: 'Of these, those for whose failure it is at fault.' }),
+    failed_requests: Type.Integer({ minimum: 0, description: 'Of these, those that failed by a fault of Muster.' }),
     sockets: Count,
     watchers: Count,
     database_connections: Type.Optional(

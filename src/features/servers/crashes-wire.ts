@@ -24,7 +24,7 @@ export const CrashesAnswer = Type.Object({
 export function toCrashes({ count, last_server_id, last_ended_at, ...ending }: Crashes): Static<typeof ServerCrashes> {
   const { exit_code, exit_signal } = ending;
   return {
-    // A server whose machine was lost has not crashed.
+    // The loss of a machine is no crash, so it is not among these.
     summary: `The server ${describeEnding({ ...ending, has_lost_machine: false })}.`,
     ...(exit_code !== null && { exit_code }),
     ...(exit_signal !== null && { exit_signal }),

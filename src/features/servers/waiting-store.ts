@@ -8,7 +8,7 @@ const NAMESPACES_MAX = 10_000;
 /** Twice the longest pause before a restart, for clocks that differ a little. */
 const PAUSE_MS_MAX = 120_000;
 
-/** Returns a condition: a server is no restart whose pause goes on. If a clock was set back, none goes on for longer. */
+/** Returns a condition: a server has no pause before its start, or it is over. A clock that was set back lengthens none. */
 function isDue(start_after: SQL, now: Date): SQL {
   const latest = new Date(now.getTime() + PAUSE_MS_MAX);
   return sql`coalesce(${start_after} <= ${timestamptz(now)} or ${start_after} > ${timestamptz(latest)}, true)`;
@@ -101,7 +101,7 @@ export async function selectWaiting(
 /** What waits for a machine of a datacenter. */
 export interface Waiting {
   is_any_due: boolean;
-  /** The time of the next restart whose pause goes on; undefined if there is none. */
+  /** When the next pause before a restart is over; undefined if there is none. */
   next_start: Date | undefined;
 }
 

@@ -1381,7 +1381,7 @@ export interface components {
       delay_ms: number;
       /** @description Answered since the sample before. */
       requests: number;
-      /** @description Of these, those for whose failure it is at fault. */
+      /** @description Of these, those that failed by a fault of Muster. */
       failed_requests: number;
       sockets: number;
       watchers: number;

@@ -7,7 +7,7 @@ export const VISITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmak
 
 type Visit = Answer<typeof VISITS, 'get'>['visits'][number];
 
-/** What players did whose seats became free. Those of an ended lobby have no event of their own. */
+/** How a player lost a seat, in words. At the end of a lobby, its players have no event of their own. */
 const DEPARTURES: Record<NonNullable<Visit['remove_reason']>, string | undefined> = {
   disconnected: 'left',
   seat_expired: 'did not connect in time',

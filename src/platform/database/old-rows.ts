@@ -11,8 +11,8 @@ interface OldRows {
 }
 
 /**
- * Deletes a batch of the rows of a column's table whose moment in the column is before another one, the oldest first.
- * Returns how many; more may remain. Skips rows that other transactions change at this moment. The column needs an index.
+ * Deletes rows that have an earlier moment in the column than `before`, the oldest first, and at most `limit`. Returns how
+ * many; more may remain. Skips rows that other transactions change at this moment. The column needs an index.
  */
 export async function deleteOldRows(queries: Queries, column: PgColumn, { before, limit }: OldRows): Promise<number> {
   const { table } = column;

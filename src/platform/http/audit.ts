@@ -95,8 +95,8 @@ function membersOf(shape: TSchema | undefined): string[] {
 }
 
 /**
- * Returns the members with these names whose values are short: texts, which are cut, numbers and booleans. Of an object
- * it returns the id. A member whose name ends in `_id` is left out unless it is a UUID.
+ * Returns the members with these names: texts, which are cut, numbers and booleans, and of an object only its id. Leaves out
+ * a member with a name that ends in `_id` if it is no UUID.
  */
 function pick(source: unknown, names: string[]): ChangeDetails {
   if (typeof source !== 'object' || source === null || source instanceof Response) return {};

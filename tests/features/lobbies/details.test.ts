@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { makeGame } from '../../support/game.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { expectForeignLobbiesHidden } from '../../support/lobby-tenants.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -17,15 +17,7 @@ describe('lobby details', () => {
     (await muster.api.ok('GET', pathOf(lobby_id), { token: game.cloud_token })).lobby;
 
   test('of another game, or of none, are not found', async () => {
-    const other = await makeGame(muster.api, muster.administrator_token);
-    const { lobby_id } = await seatOf(find(muster, game));
-    const refused = async (path: string, token: string) => outcomeOf(await muster.api.call('GET', path, { token }));
-    expect(await refused(pathOf(lobby_id), other.cloud_token)).toBe('404 GAME_NOT_FOUND');
-    const foreign = pathOf(lobby_id)
-      .replace(game.game_id, other.game_id)
-      .replace(game.namespace_id, other.namespace_id);
-    expect(await refused(foreign, other.cloud_token)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
-    expect(await refused(pathOf(crypto.randomUUID()), game.cloud_token)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    await expectForeignLobbiesHidden(muster, game, pathOf);
   });
 
   test('have its tags, its state and a seat for each player, until it ends', async () => {

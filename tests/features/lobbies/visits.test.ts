@@ -3,8 +3,8 @@ import { sql } from 'drizzle-orm';
 import { combineVisits } from '../../../src/features/lobbies/history.ts';
 import type { PlayerRow } from '../../../src/features/lobbies/tables.ts';
 import { selectLeft } from '../../../src/features/lobbies/views-store.ts';
-import { makeGame } from '../../support/game.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { expectForeignLobbiesHidden } from '../../support/lobby-tenants.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -21,15 +21,7 @@ describe('visits of a lobby', () => {
   const read = (lobby_id: string) => muster.api.ok('GET', pathOf(lobby_id), { token: game.cloud_token });
 
   test('of another game, or of none, are not found', async () => {
-    const other = await makeGame(muster.api, muster.administrator_token);
-    const { lobby_id } = await seatOf(find(muster, game));
-    const refused = async (path: string, token: string) => outcomeOf(await muster.api.call('GET', path, { token }));
-    expect(await refused(pathOf(lobby_id), other.cloud_token)).toBe('404 GAME_NOT_FOUND');
-    const foreign = pathOf(lobby_id)
-      .replace(game.game_id, other.game_id)
-      .replace(game.namespace_id, other.namespace_id);
-    expect(await refused(foreign, other.cloud_token)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
-    expect(await refused(pathOf(crypto.randomUUID()), game.cloud_token)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    await expectForeignLobbiesHidden(muster, game, pathOf);
   });
 
   test('tell when players got a seat, connected and left, and why, also after its end', async () => {
