@@ -1,7 +1,8 @@
-// Runs all suites: builds the executable, then runs `bun test` in three parts more than there are processors, since much of it
-// waits; each part has a PostgreSQL of its own. Long tests are shortened, unless MUSTER_TEST_LONG is set. Prints the output of
-// each part that failed; then the files that took longest, the failures by file and name, and the sum as `bun test` gives it.
-// Failed files run once more, alone, as long as they are few: see docs/decisions/0051-failed-files-run-again.md.
+// Runs the suites: builds the executable, then runs `bun test` in three parts more than there are processors, since much of it
+// waits; each part has a PostgreSQL of its own. The files that take longest run only if MUSTER_TEST_LONG is set, and other
+// long tests are shortened without it: see docs/decisions/0052-what-the-test-command-runs.md. Prints the output of each part
+// that failed; then the files that took longest, the failures by file and name, and the sum as `bun test` gives it. Failed
+// files run once more, alone, as long as they are few: see docs/decisions/0051-failed-files-run-again.md.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,20 +26,18 @@ const SLOWEST_LISTED = 10;
 /** More files than this do not fail because the machine was busy. */
 const RUN_AGAIN_MAX = 4;
 
-/** Seconds that the longest files take beside the others on two processors, so that all parts take about as long. */
+/** Seconds that the longest files take at full length beside the others, on two processors. */
 const SECONDS: Record<string, number> = {
-  ...(process.env.MUSTER_TEST_LONG !== undefined && {
-    'tests/faults/machines.test.ts': 470,
-    'tests/features/servers/engine.test.ts': 240,
-    'tests/faults/machines-judged.test.ts': 190,
-    'tests/features/servers/kubernetes/cluster.test.ts': 300,
-    'tests/faults/churn.test.ts': 120,
-    'tests/journeys/releases.test.ts': 90,
-    'tests/journeys/kubernetes.test.ts': 60,
-    'tests/cli/github-actions.test.ts': 30,
-    'tests/faults/gateway.test.ts': 45,
-    'tests/journeys/public-ports.test.ts': 20,
-  }),
+  'tests/faults/machines.test.ts': 470,
+  'tests/features/servers/engine.test.ts': 240,
+  'tests/faults/machines-judged.test.ts': 190,
+  'tests/features/servers/kubernetes/cluster.test.ts': 300,
+  'tests/faults/churn.test.ts': 120,
+  'tests/journeys/releases.test.ts': 90,
+  'tests/journeys/kubernetes.test.ts': 60,
+  'tests/cli/github-actions.test.ts': 30,
+  'tests/faults/gateway.test.ts': 45,
+  'tests/journeys/public-ports.test.ts': 20,
   'tests/faults/stop.test.ts': 40,
   'tests/cli/bots.test.ts': 15,
   'tests/cli/dev.test.ts': 15,
@@ -54,7 +53,7 @@ const SECONDS: Record<string, number> = {
   'tests/features/servers/quota.test.ts': 21,
   'tests/features/gateway/presence.test.ts': 20,
   'tests/features/gateway/traffic.test.ts': 20,
-  'tests/faults/isolation.test.ts': process.env.MUSTER_TEST_LONG === undefined ? 20 : 180,
+  'tests/faults/isolation.test.ts': 180,
   'tests/faults/watch-oracle.test.ts': 19,
   'tests/journeys/room.test.ts': 19,
   'tests/faults/slow-readers.test.ts': 18,
@@ -88,7 +87,7 @@ const SECONDS: Record<string, number> = {
   'tests/faults/database-away.test.ts': 11,
   'tests/faults/matchmaker-race.test.ts': 11,
   'tests/features/builds/images-hostile.test.ts': 11,
-  'tests/features/lobbies/model.test.ts': process.env.MUSTER_TEST_LONG === undefined ? 11 : 180,
+  'tests/features/lobbies/model.test.ts': 180,
   'tests/features/servers/isolation.test.ts': 11,
   'tests/client/logs.test.ts': 10,
   'tests/client/resuming.test.ts': 10,
@@ -100,18 +99,20 @@ const SECONDS: Record<string, number> = {
 };
 const SECONDS_USUALLY = 3;
 
+const IS_LONG = process.env.MUSTER_TEST_LONG !== undefined;
+/** A file that takes longer runs only at full length. */
+const SECONDS_MAX = IS_LONG ? Number.POSITIVE_INFINITY : 9;
+
 /** Short files that a part takes at a time once it has run its own. */
 const TAKEN_AT_ONCE = 12;
+
+const secondsOf = (file: string) => SECONDS[file] ?? SECONDS_USUALLY;
 
 /**
  * Distributes the files over this many parts, the longest first, each to the part with the least to do. Half of the short
  * files are left over: parts that are done early take them.
  */
-function dealFiles(parts: number): { dealt: string[][]; left_over: string[] } {
-  const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync('.')]
-    .map((file) => file.replaceAll('\\', '/'))
-    .toSorted();
-  const secondsOf = (file: string) => SECONDS[file] ?? SECONDS_USUALLY;
+function dealFiles(files: string[], parts: number): { dealt: string[][]; left_over: string[] } {
   const dealt = Array.from({ length: parts }, () => ({ files: [] as string[], seconds: 0 }));
   const short = files.filter((file) => SECONDS[file] === undefined);
   const left_over = short.slice(Math.ceil(short.length / 2));
@@ -221,12 +222,18 @@ async function runFailedAgain(all: Part[]): Promise<Map<string, boolean>> {
 const started = performance.now();
 const executable = await buildExecutable();
 const reports = await mkdtemp(join(tmpdir(), 'muster-tests-'));
-const { dealt, left_over } = dealFiles(Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
+const all_files = [...new Bun.Glob('tests/**/*.test.ts').scanSync('.')]
+  .map((file) => file.replaceAll('\\', '/'))
+  .toSorted();
+const files = all_files.filter((file) => secondsOf(file) <= SECONDS_MAX);
+const { dealt, left_over } = dealFiles(files, Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
 const parts: Part[] = [];
 await Promise.all(
   dealt.map(async (own_files, number) => {
-    for (let files = own_files; files.length > 0; files = left_over.splice(0, TAKEN_AT_ONCE)) {
-      parts.push(await runPart({ files, number, executable, report: join(reports, `${crypto.randomUUID()}.xml`) }));
+    for (let next = own_files; next.length > 0; next = left_over.splice(0, TAKEN_AT_ONCE)) {
+      parts.push(
+        await runPart({ files: next, number, executable, report: join(reports, `${crypto.randomUUID()}.xml`) }),
+      );
     }
   }),
 );
@@ -247,6 +254,13 @@ const total = (what: (typeof COUNTS)[number]) =>
 const passed_alone = failures.filter((one) => one.is_test && hasPassed(one)).length;
 const sums = [`${total('pass') + passed_alone} pass`, `${total('skip')} skip`, `${total('fail') - passed_alone} fail`];
 await Bun.write(Bun.stdout, `\nThe files that took longest:\n${slowest.join('')}`);
+if (files.length < all_files.length) {
+  const left_out = all_files.length - files.length;
+  await Bun.write(
+    Bun.stdout,
+    `\nNot run: the ${left_out} files that take longest. MUSTER_TEST_LONG=1 runs them too.\n`,
+  );
+}
 await Bun.write(Bun.stdout, `\nAll ${dealt.length} parts, in ${seconds} s:\n${lines.join('')} ${sums.join('\n ')}\n`);
 // A part can fail without a failed test, if its process ends.
 const is_bad = failed.length > 0 || parts.some((part) => part.is_bad && part.failures.length === 0);
