@@ -231,7 +231,11 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
         return is_any_left ? undefined : true;
       };
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
-      await watch.until(topics.serversEnding(), haveEnded, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
+      const are_gone = await watch.until(topics.serversEnding(), haveEnded, {
+        ...waiting,
+        timeout_ms: 2 * STOP_ALL_WITHIN_MS,
+      });
+      if (!are_gone) throw new Error('some game servers still run; the next start of the service ends them');
     },
     stopWaiting,
     /** Records the end of all servers of a machine that is given up. Returns how many. */
