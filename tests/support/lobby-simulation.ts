@@ -38,7 +38,8 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     machine.undecided = [];
     const by_player = new Map(round.map((one) => [one.request.player_id, one]));
     const requests = round.map(({ request }) => request);
-    if (round.some(({ attempts }) => attempts > 0)) refresh(machine);
+    const has_lost_race = round.some(({ attempts }) => attempts > 0);
+    if (has_lost_race) refresh(machine);
     const first = planSeats(requests, () => machine.index);
     const seated = new Set(first.seats.map(({ request }) => request));
     const others = requests.filter((request) => !seated.has(request));
@@ -61,7 +62,8 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
       if (!create(one, machine, by_player)) continue;
       not_placed.push(...one.first_players.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
     }
-    const isRetryable = retryableAfter(requests, not_placed);
+    const planned_first = has_lost_race ? new Set<SeatRequest>() : seated;
+    const isRetryable = retryableAfter({ requests, planned_first, not_placed });
     for (const { player_id } of second.postponed) retry(machine, by_player.get(player_id));
     const refused = second.refusals.filter(({ request }) => !isRetryable(request));
     for (const { request } of second.refusals) {

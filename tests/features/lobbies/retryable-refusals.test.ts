@@ -21,20 +21,21 @@ const waiting = (player_id: string): SeatRequest => ({
 });
 
 test.each([
-  ['no request was left without a seat', [join('ann'), join('bob')], [], []],
-  ['an earlier request was', [join('ann'), join('bob')], ['ann'], ['ann', 'bob']],
-  ['a later request was, which keeps no other waiting', [join('ann'), join('bob')], ['bob'], ['bob']],
-  ['an earlier request for another lobby was', [join('ann', 'there'), join('bob')], ['ann'], ['ann']],
-  ['a waiting request was', [join('ann'), waiting('bob')], ['bob'], ['ann', 'bob']],
-  ['a request outside the round was', [join('ann')], ['eve'], ['ann']],
-] as const)('retryable refusals: a refusal is retryable if %s', (_when, round, not_placed, retryable) => {
+  ['no request was left without a seat', [join('ann'), join('bob')], [], [], []],
+  ['an earlier request was', [join('ann'), join('bob')], [], ['ann'], ['ann', 'bob']],
+  ['a later request was, which keeps no other waiting', [join('ann'), join('bob')], [], ['bob'], ['bob']],
+  ['a later request was, which was planned first', [join('ann'), join('bob')], ['bob'], ['bob'], ['ann', 'bob']],
+  ['a later request was, before a waiting find', [waiting('ann'), join('bob')], ['bob'], ['bob'], ['ann', 'bob']],
+  ['an earlier request for another lobby was', [join('ann', 'there'), join('bob')], [], ['ann'], ['ann']],
+  ['a waiting request was', [join('ann'), waiting('bob')], [], ['bob'], ['ann', 'bob']],
+  ['a request outside the round was', [join('ann')], [], ['eve'], ['ann']],
+] as const)('retryable refusals: a refusal is retryable if %s', (_when, round, first, left, retryable) => {
   const requests: SeatRequest[] = [...round];
-  const isRetryable = retryableAfter(
-    requests,
-    not_placed.map((player_id) => {
-      const namespace_id = requests.find((one) => one.player_id === player_id)?.namespace_id ?? 'here';
-      return { player_id, namespace_id };
-    }),
-  );
+  const planned_first = new Set(requests.filter(({ player_id }) => first.some((one) => one === player_id)));
+  const not_placed = left.map((player_id) => {
+    const namespace_id = requests.find((one) => one.player_id === player_id)?.namespace_id ?? 'here';
+    return { player_id, namespace_id };
+  });
+  const isRetryable = retryableAfter({ requests, planned_first, not_placed });
   expect(requests.filter(isRetryable).map(({ player_id }) => player_id)).toEqual([...retryable]);
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
+import { deleteQueued, insertQueued } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { setConnected } from '../../../src/features/lobbies/players-store.ts';
@@ -264,6 +265,43 @@ describe('rounds: a process without notifications', () => {
     const elsewhere = await seatOf(find(muster, game, { game_modes: ['other'] }));
     expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
     expect((await rounds.seat(requestSeat(game, { game_mode: 'other' }))).lobby_id).toBe(elsewhere.lobby_id);
+  });
+
+  test('refuses no find because of a seat that was planned before it, from the cache, and not taken', async () => {
+    const maxima = { max_players: 2, max_players_party: 4, max_players_direct: 4 };
+    const game = await makeControlledGame(muster, { game_modes: { default: maxima } });
+    const other = await makeControlledGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const { game_id, namespace_id, address, client, version_id } = { ...game, ...requestSeat(game) };
+    const search = { version_id, game_modes: ['default'], regions: ['local'], tags: {} };
+    const waiting = { namespace_id, ticket: Bun.randomUUIDv7(), owner: Bun.randomUUIDv7(), client: 'waits', seats: 1 };
+    const lease = { lease_ts: NOW().deadline, players_max: 1 };
+    await database.transact((tx) => insertQueued(tx, { ...waiting, ...lease, ...search }));
+    const rounds = openRounds();
+    const join = (of: typeof client) =>
+      rounds.seat({
+        kind: 'join',
+        player_id: Bun.randomUUIDv7(),
+        game_id,
+        namespace_id,
+        address,
+        lobby_id,
+        client: of,
+      });
+    await join(client);
+    // Two seats are taken, so two of four are free for a party. In the cache, they are reserved for the waiting find.
+    await deleteQueued(database.queries, waiting);
+    const party = { ...requestSeat(game), others: [Bun.randomUUIDv7()] };
+    // While the first find is decided, the others wait for the next round.
+    const outcomes = await Promise.allSettled([
+      rounds.seat(requestSeat(other)),
+      rounds.seat(party),
+      join({ name: 'a client that may have no players', players_max: 0 }),
+    ]);
+    expect(outcomes.slice(1)).toMatchObject([
+      { status: 'fulfilled', value: { lobby_id } },
+      { status: 'rejected', reason: { code: 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE' } },
+    ]);
   });
 
   test('drops its planned seats if their commit fails, so the seats stay free', async () => {

@@ -6,16 +6,24 @@ export type NotPlaced = Pick<SeatRequest, 'player_id' | 'namespace_id'>;
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 const AFTER_ALL = Number.POSITIVE_INFINITY;
 
+interface RoundOutcome {
+  requests: SeatRequest[];
+  /** Requests that were planned before all others, from lobbies in memory. Later ones may have taken seats of earlier ones. */
+  planned_first: ReadonlySet<SeatRequest>;
+  not_placed: NotPlaced[];
+}
+
 /**
- * Returns a function that decides whether a refusal may be wrong, because an earlier request of the round did not get
- * its planned seats. Later requests do not count: they took nothing from it, and a client that repeats a refused
- * request must not delay all others.
+ * Returns a function that decides whether a refusal may be wrong, because a request that was planned before it did not
+ * get its planned seats. Requests planned later do not count: they took nothing from it, and a client that repeats a
+ * refused request must not delay all others.
  */
-export function retryableAfter(requests: SeatRequest[], not_placed: NotPlaced[]): (request: SeatRequest) => boolean {
-  // Finds from the queue are decided first.
+export function retryableAfter({ requests, planned_first, not_placed }: RoundOutcome): (one: SeatRequest) => boolean {
+  // Finds from the queue are planned before the others of their plan.
   const isQueued = (request: SeatRequest) => request.kind === 'find' && request.ticket !== undefined;
+  const isFirst = (request: SeatRequest) => planned_first.has(request) || isQueued(request);
   const positions = new Map(
-    requests.map((request, position) => [request.player_id, isQueued(request) ? BEFORE_ALL : position]),
+    requests.map((request, position) => [request.player_id, isFirst(request) ? BEFORE_ALL : position]),
   );
   const positionOf = ({ player_id }: NotPlaced) => positions.get(player_id) ?? BEFORE_ALL;
   const first = new Map<string, number>();

@@ -40,6 +40,12 @@ interface PlanOptions {
   seated?: Plan['seats'];
 }
 
+interface RoundPlan {
+  plan: Plan;
+  /** The requests with seats in lobbies of the cache, which may have been wrong about earlier requests. */
+  planned_first: ReadonlySet<SeatRequest>;
+}
+
 interface RoundsDependencies {
   database: Database;
   clock: Clock;
@@ -104,7 +110,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   async function decide(round: PendingRequest[]): Promise<void> {
     for (const { draft } of round) draft?.reach('decided');
     const by_player: PendingByPlayer = new Map(round.map((one) => [one.request.player_id, one]));
-    const plan = await planRound(round);
+    const { plan, planned_first } = await planRound(round);
     for (const { request, draft } of round) draft?.decide(plan.candidates.get(request) ?? []);
     const not_placed = [
       ...(await commitSeats(plan.seats, by_player)),
@@ -112,7 +118,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     ];
     retry(plan.postponed.flatMap(({ player_id }) => by_player.get(player_id) ?? []));
     const requests = round.map(({ request }) => request);
-    const isRetryable = retryableAfter(requests, not_placed);
+    const isRetryable = retryableAfter({ requests, planned_first, not_placed });
     const refused = plan.refusals.flatMap(({ request, code }) => ({ code, pending: by_player.get(request.player_id) }));
     for (const { code, pending } of refused) {
       if (pending && !isRetryable(pending.request)) pending.reject(toRefusal(code));
@@ -121,16 +127,18 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   }
 
   /** Plans seats with the cached lobbies. Requests without a seat are planned again with those of the database (I-M7). */
-  async function planRound(round: PendingRequest[]): Promise<Plan> {
+  async function planRound(round: PendingRequest[]): Promise<RoundPlan> {
     const requests = round.map(({ request }) => request);
     const has_lost_race = round.some(({ attempts }) => attempts > 0);
     const remembered = await plan(requests, { is_fresh: has_lost_race });
     const seated = new Set(remembered.seats.map(({ request }) => request));
+    // A first plan from the database gave a refused request its turn before those after it, so it took nothing from it.
+    const planned_first = has_lost_race ? new Set<SeatRequest>() : seated;
     const others = requests.filter((request) => !seated.has(request));
-    if (others.length === 0) return remembered;
+    if (others.length === 0) return { plan: remembered, planned_first };
     const fresh = await plan(others, { is_fresh: true, seated: remembered.seats });
     const candidates = new Map([...remembered.candidates, ...fresh.candidates]);
-    return { ...fresh, seats: [...remembered.seats, ...fresh.seats], candidates };
+    return { plan: { ...fresh, seats: [...remembered.seats, ...fresh.seats], candidates }, planned_first };
   }
 
   /** Plans requests with the lobbies of their namespaces. Postpones those whose namespace must be loaded first. */
