@@ -7,7 +7,7 @@ import { type Database, openDatabase } from '../../src/platform/database/databas
 import { openExternalDatabase } from '../support/database.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { IS_LONG } from '../support/length.ts';
-import { findProcessesOf } from '../support/processes.ts';
+import { findServerProcesses } from '../support/processes.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { outcomeOf } from '../support/suite.ts';
@@ -76,7 +76,7 @@ async function expectAllEnded(game: TestGame, { data_directory }: Home): Promise
   await waitFor(async () => (await endedOf(game)) === TOGETHER, 'all servers to end');
   const rows = await rowsOf(game);
   expect(rows.filter(({ ports }) => ports > 0)).toEqual([]);
-  expect(rows.flatMap(({ server_id }) => findProcessesOf(server_id))).toEqual([]);
+  expect(rows.flatMap(({ server_id }) => findServerProcesses(server_id))).toEqual([]);
   await waitFor(() => readdirSync(join(data_directory, 'servers')).length === 0, 'their files to be removed');
 }
 

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { findProcessesByEnvironment } from '../../src/platform/processes.ts';
 
 /** Returns the pids of all processes with a directory as their working directory or in their environment. */
 export function findProcessesOf(directory: string): number[] {
@@ -6,6 +7,14 @@ export function findProcessesOf(directory: string): number[] {
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => pid !== process.pid && belongsTo(pid, directory) && !isDead(pid));
+}
+
+/**
+ * Returns the pids of a server's processes, which have its id in their environment. The service's command that removes the
+ * files of an ended server has it only in its arguments.
+ */
+export function findServerProcesses(server_id: string): number[] {
+  return findProcessesByEnvironment(`MUSTER_SERVER_ID=${server_id}`);
 }
 
 /** Returns the process id of the embedded PostgreSQL's postmaster, from postmaster.pid. */
