@@ -3,6 +3,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createApi } from '../support/api.ts';
+import { openForwardProxy } from '../support/forward-proxy.ts';
 import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
@@ -189,12 +190,26 @@ test('dev: q ends servers that wait for room and a version that is being tried; 
   expect(await next.exited).toBe(0);
 }, 90_000);
 
+test('dev: an answer about logs that it does not understand ends it, and its service', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await cp(ROOM, join(folder, 'server.ts'));
+  const isOfLogs = (path: string) => /^\/cloud\/games\/[^/]+\/namespaces\/[^/]+\/servers$/.test(path);
+  await using proxy = await openForwardProxy({
+    answerFor: ({ method, path }) => (method === 'GET' && isOfLogs(path) ? '{}' : undefined),
+  });
+  const terminal = startDev({ HTTP_PROXY: proxy.url });
+  expect(await terminal.exited).not.toBe(0);
+  expect(terminal.output()).toContain('TypeError');
+  await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');
+}, 90_000);
+
 test('dev: in a preview with https it says at which addresses players come, and what to make public', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
   await cp(ROOM, join(folder, 'server.ts'));
   const port = new URL(home.url).port;
   const codespace = { CODESPACE_NAME: 'red-fox', GITHUB_CODESPACES_PORT_FORWARDING_DOMAIN: 'app.github.dev' };
-  const terminal = startDev(codespace);
+  // Its own choice of ports for game servers.
+  const terminal = startDev({ ...codespace, MUSTER_SERVER_PORTS: '' });
   await waitForOutput(terminal, 'The first version: live after');
   expect(terminal.output()).toContain(`https://red-fox-${port}.app.github.dev`);
   expect(terminal.output()).toContain(`gh codespace ports visibility ${port}:public 25900:public`);

@@ -1,5 +1,10 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 
+interface ForwardProxyOptions {
+  /** Returns the body of an answer that the proxy makes itself; undefined for a request to pass on. */
+  answerFor?(request: { method: string; path: string }): string | undefined;
+}
+
 /** A proxy for http, as a command finds it in HTTP_PROXY. It can hold uploads back. */
 export interface ForwardProxy extends AsyncDisposable {
   url: string;
@@ -15,26 +20,32 @@ export interface ForwardProxy extends AsyncDisposable {
   refuseHeld(): void;
 }
 
-export async function openForwardProxy(): Promise<ForwardProxy> {
+export async function openForwardProxy({ answerFor }: ForwardProxyOptions = {}): Promise<ForwardProxy> {
   let upload_count = 0;
   const held = new Set<ServerResponse>();
   let let_through = Number.POSITIVE_INFINITY;
 
   function forward(near: IncomingMessage, answer: ServerResponse): void {
-    const is_upload = near.method === 'PUT' && near.url?.includes('/uploads/') === true;
+    const { method = '', url = '' } = near;
+    const own_answer = answerFor?.({ method, path: new URL(url).pathname });
+    if (own_answer !== undefined) {
+      near.resume();
+      answer.writeHead(200, { 'content-type': 'application/json' }).end(own_answer);
+      return;
+    }
+    const is_upload = method === 'PUT' && url.includes('/uploads/');
     if (is_upload && let_through <= 0) {
       held.add(answer);
       near.resume();
       return;
     }
     if (is_upload) let_through -= 1;
-    const { method, headers } = near;
-    const far = request(near.url ?? '', { method, headers }, (response) => {
+    const far = request(url, { method, headers: near.headers }, (response) => {
       if (is_upload && response.statusCode === 200) upload_count += 1;
       answer.writeHead(response.statusCode ?? 502, response.headers);
       response.pipe(answer);
     });
-    far.on('error', () => answer.destroy());
+    far.on('error', () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end()));
     near.pipe(far);
   }
 
