@@ -172,21 +172,18 @@ interface Part {
 
 interface PartOptions {
   files: string[];
-  /** Its number, by which it has ports of its own. */
-  number: number;
   executable: string;
   /** The path of the report that `bun test` writes. */
   report: string;
 }
 
-async function runPart({ files, number, executable, report }: PartOptions): Promise<Part> {
+async function runPart({ files, executable, report }: PartOptions): Promise<Part> {
   const options = ['--timeout=90000', '--only-failures', '--reporter=junit', `--reporter-outfile=${report}`];
   const command = [process.execPath, 'test', ...options, ...files.map((file) => `./${file}`)];
   const env = {
     ...process.env,
     ...COMPILES_RARELY,
     MUSTER_TEST_EXECUTABLE: executable,
-    MUSTER_TEST_PART: String(number),
   };
   const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe', env });
   const [out, err] = await Promise.all([new Response(running.stdout).text(), new Response(running.stderr).text()]);
@@ -210,7 +207,6 @@ async function runFailedAgain(all: Part[]): Promise<Map<string, boolean>> {
   for (const file of files) {
     const { is_bad } = await runPart({
       files: [file],
-      number: 0,
       executable,
       report: join(reports, `${crypto.randomUUID()}.xml`),
     });
@@ -229,11 +225,9 @@ const files = all_files.filter((file) => secondsOf(file) <= SECONDS_MAX);
 const { dealt, left_over } = dealFiles(files, Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
 const parts: Part[] = [];
 await Promise.all(
-  dealt.map(async (own_files, number) => {
+  dealt.map(async (own_files) => {
     for (let next = own_files; next.length > 0; next = left_over.splice(0, TAKEN_AT_ONCE)) {
-      parts.push(
-        await runPart({ files: next, number, executable, report: join(reports, `${crypto.randomUUID()}.xml`) }),
-      );
+      parts.push(await runPart({ files: next, executable, report: join(reports, `${crypto.randomUUID()}.xml`) }));
     }
   }),
 );

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandOf, makeHome } from '../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
-import { findFreePort } from '../tests/support/service.ts';
+import { findFreePort } from '../tests/support/test-ports.ts';
 import { runBench } from './run.ts';
 import { measure, report, type Samples } from './samples.ts';
 

@@ -8,7 +8,7 @@ import { makeGame, uploadScript } from '../tests/support/game.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { certifyLocalhost } from '../tests/support/relayed.ts';
 import { serversOf } from '../tests/support/servers.ts';
-import { findFreePort } from '../tests/support/service.ts';
+import { findFreePort } from '../tests/support/test-ports.ts';
 import { measureWays, type Result } from './gateway/ways.ts';
 import { openFilesMax, residentBytes } from './meter.ts';
 import { atLeast, atMost, type Goal, printGoals, show, within } from './report.ts';

@@ -9,7 +9,7 @@ import { makeGame } from '../tests/support/game.ts';
 import { copyLobbies } from '../tests/support/lobby-copies.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
-import { findFreePort } from '../tests/support/service.ts';
+import { findFreePort } from '../tests/support/test-ports.ts';
 import { residentBytes } from './meter.ts';
 import { runBench } from './run.ts';
 

@@ -8,7 +8,7 @@ import { deploy, makeGame, type TestGame, uploadBuild } from '../tests/support/g
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
 import { serversOf } from '../tests/support/servers.ts';
-import { findFreePort } from '../tests/support/service.ts';
+import { findFreePort } from '../tests/support/test-ports.ts';
 import { type Goal, printGoals } from './report.ts';
 import { runBench } from './run.ts';
 import { measure, percentile, report, type Samples } from './samples.ts';

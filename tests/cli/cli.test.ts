@@ -7,8 +7,8 @@ import { makeGame, type TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { commandOf, EXECUTABLE } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
-import { findFreePort } from '../support/service.ts';
 import { shareService } from '../support/suite.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');

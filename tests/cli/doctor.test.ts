@@ -6,7 +6,8 @@ import { find, makeControlledGame } from '../support/game-server.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { openOperator } from '../support/read-only.ts';
-import { findFreePort, openTestService, type TestService } from '../support/service.ts';
+import { openTestService, type TestService } from '../support/service.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PORT = findFreePort();

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGame } from '../support/game.ts';
 import { commandOf, EXECUTABLE } from '../support/program.ts';
-import { findFreePort } from '../support/service.ts';
 import { shareService } from '../support/suite.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
+import { findFreePort } from '../support/test-ports.ts';
 
 const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 /** Writes what it was started with, and fails. */

@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { findFreePort } from '../support/service.ts';
 import { shareService } from '../support/suite.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { makeCertificate } from '../support/tls.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { find, join as joinLobby, makeControlledGame } from '../support/game-server.ts';
 import { SERVERS_DOMAIN } from '../support/gateway.ts';
-import { findFreePort } from '../support/service.ts';
 import { shareService } from '../support/suite.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { makeCertificate } from '../support/tls.ts';
 
 /** A lobby server that answers the label of each of its ports, with its lobby, by http and by WebSocket. */

@@ -10,7 +10,7 @@ import { openExternalDatabase } from '../support/database.ts';
 import { makeGame, type TestGame, uploadBuild } from '../support/game.ts';
 import { countDescriptors, countZombies, groupsOf, mountsIn } from '../support/leftovers.ts';
 import { IS_LONG } from '../support/length.ts';
-import { findProcessesOf } from '../support/processes.ts';
+import { findProcessesOf, findServerProcesses } from '../support/processes.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { waitFor } from '../support/wait.ts';
@@ -54,12 +54,14 @@ let database: Database;
 let home: Home;
 beforeAll(async () => {
   const { url } = opened.use(await openExternalDatabase());
-  home = opened.use(await makeHome({ DATABASE_URL: url, MUSTER_DEMO: 'off', MUSTER_LIMITS: 'off' }));
+  // Ports rest for a minute after their servers, so the servers of a long run need more than a test claims.
+  const more_ports: Record<string, string> = IS_LONG ? { MUSTER_SERVER_PORTS: '27000-30999' } : {};
+  home = opened.use(await makeHome({ DATABASE_URL: url, MUSTER_DEMO: 'off', MUSTER_LIMITS: 'off', ...more_ports }));
   database = opened.use(openDatabase({ url }, 1));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
-/** Returns a condition: each of the ports has been free once. Servers of other tests may take them at any time. */
+/** Returns a condition: each of the ports has been free once. Other programs may take them at any time. */
 function portsAreFree(ports: number[]): () => Promise<boolean> {
   const left = new Set(ports);
   return async () => {
@@ -143,7 +145,7 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
   await waitFor(() => readdirSync(join(home.data_directory, folder)).length === 0, 'no folder to be left');
   await waitFor(() => groupsOf(all).length === 0, 'no control group to be left');
   await waitFor(() => countZombies() <= zombies_before + ZOMBIES_OF_OTHERS_MAX, 'no zombie to be left');
-  expect([...all].flatMap(findProcessesOf)).toEqual([]);
+  expect([...all].flatMap(findServerProcesses)).toEqual([]);
   const [row] = await database.queries.execute<{ held: number; ended: number }>(sql`
     select (select count(*)::int from server_ports where release_ts is null) as held,
       (select count(*)::int from servers where ended_at is not null) as ended`);

@@ -5,7 +5,6 @@ import { IS_LONG } from '../support/length.ts';
 import { type GroupMachine, openMachineGroup } from '../support/machine-group.ts';
 import { waitFor } from '../support/wait.ts';
 
-const FIRST_PORT = 21_000;
 const MOMENTS = 200;
 const LOST_AFTER_MS = 1_000;
 /** A pause ends at most this long before or after the moment at which its machine is given up. */
@@ -28,7 +27,6 @@ test.skipIf(!IS_LONG)(
     console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
     const chance = openChance(seed, 0);
     await using group = await openMachineGroup(3, {
-      first_port: FIRST_PORT,
       settings: { MUSTER_MACHINE_LOST_MS: String(LOST_AFTER_MS), MUSTER_LOG: 'error' },
     });
     const { machines } = group;

@@ -3,7 +3,6 @@ import { IS_LONG } from '../support/length.ts';
 import { openMachineGroup } from '../support/machine-group.ts';
 import { waitFor } from '../support/wait.ts';
 
-const FIRST_PORT = 21_000;
 /** Longer than a machine that runs takes to be lost, so that the two cannot be confused. */
 const REST_MS = 10_000;
 const LOST_MS = 2_000;
@@ -17,7 +16,6 @@ test.skipIf(!IS_LONG)(
   'a machine whose process was stopped by SIGTERM rests with its servers, is given up when that is over, and can come back',
   async () => {
     await using group = await openMachineGroup(2, {
-      first_port: FIRST_PORT,
       settings: { MUSTER_MACHINE_LOST_MS: String(LOST_MS), MUSTER_MACHINE_REST_MS: String(REST_MS) },
     });
     const [stopped, other] = group.machines;

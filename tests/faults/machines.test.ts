@@ -8,7 +8,6 @@ import { openNetwork, WITHOUT_NETWORK } from '../support/network.ts';
 import { makeDataDirectory } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
-const FIRST_PORT = 22_000;
 /** What operators are promised, with the default settings. */
 const FOUND_WITHIN_MS = 40_000;
 const GONE_WITHIN_MS = 10_000;
@@ -91,7 +90,7 @@ describeLong('two machines on one database', () => {
   const opened = new AsyncDisposableStack();
   let group: MachineGroup;
   const openGroup = async () => {
-    group ??= opened.use(await openMachineGroup(2, { first_port: FIRST_PORT }));
+    group ??= opened.use(await openMachineGroup(2));
     return group.machines as [GroupMachine, GroupMachine];
   };
   afterAll(() => opened.disposeAsync(), 90_000);
@@ -152,7 +151,7 @@ describeLong('three machines on one database', () => {
   test(
     'are all kept while the database is away for 90 s',
     async () => {
-      await using group = await openMachineGroup(3, { first_port: FIRST_PORT });
+      await using group = await openMachineGroup(3);
       const seated = await group.seatOnEach();
       const before = await group.rows();
       await group.way.cut();
@@ -177,7 +176,7 @@ describeLong('three machines on one database', () => {
         FAKETIME_CACHE_DURATION: '1',
         FAKETIME_DONT_FAKE_MONOTONIC: '1',
       }));
-      await using group = await openMachineGroup(3, { first_port: FIRST_PORT, own_settings });
+      await using group = await openMachineGroup(3, { own_settings });
       const seated = await group.seatOnEach();
       const before = await group.rows();
       for (const [ahead, behind] of [
@@ -206,7 +205,7 @@ describeLong('three machines on one database', () => {
     'the third loses its network: the others go on, and it ends what was given up once it is back',
     async () => {
       await using network = await openNetwork();
-      await using group = await openMachineGroup(3, { first_port: FIRST_PORT, networks: [network] });
+      await using group = await openMachineGroup(3, { networks: [network] });
       const [, , third] = group.machines as [GroupMachine, GroupMachine, GroupMachine];
       await loseAndBringBack(group, third, { lose: () => network.cut(), bringBack: () => network.heal() });
     },

@@ -10,8 +10,8 @@ import { IS_LONG } from '../support/length.ts';
 import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { enterRoom, makeRoomGame } from '../support/room.ts';
-import { findFreePort } from '../support/service.ts';
 import { openSmallS3 } from '../support/small-s3.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Calls find again and again while work is under way. */

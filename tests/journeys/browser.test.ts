@@ -4,8 +4,8 @@ import { openBrowser, WITHOUT_BROWSER } from '../support/browser.ts';
 import { makeGame, uploadScript } from '../support/game.ts';
 import { WEB_SERVER } from '../support/gateway.ts';
 import { makeHome } from '../support/program.ts';
-import { findFreePort } from '../support/service.ts';
 import { uploadSite } from '../support/site.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 afterAll(() => {

@@ -83,7 +83,7 @@ describe.skipIf(!IS_LONG)('a release', () => {
   test.skipIf(!RUNS_ARM64)(
     'for arm64 serves: its PostgreSQL and game servers run, and players get seats',
     async () => {
-      await using home = await makeHome({ MUSTER_SERVER_PORTS: '25950-25999' });
+      await using home = await makeHome();
       const command = [programOf('linux-arm64')];
       const { stop } = await home.start({ command: [...command, 'serve'] });
       const env = { ...home.environment, MUSTER_URL: home.url };

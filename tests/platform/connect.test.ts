@@ -10,8 +10,8 @@ import { StartError } from '../../src/platform/errors.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../support/certificates.ts';
 import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { findFreePort } from '../support/service.ts';
 import { startPostgres, stateOf } from '../support/standby.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const UNREADABLE =

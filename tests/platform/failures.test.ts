@@ -6,7 +6,7 @@ import { isTaken, isWorthRetrying, toServiceError } from '../../src/platform/dat
 import { type ErrorCode, ServiceError } from '../../src/platform/errors.ts';
 import { errorResponse, toCallersError } from '../../src/platform/http/answers.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { findFreePort } from '../support/service.ts';
+import { findFreePort } from '../support/test-ports.ts';
 
 let opened: AsyncDisposable;
 let database: Database;

@@ -5,7 +5,8 @@ import { listenAddresses } from '../../src/platform/http/listen.ts';
 import { holdPort } from '../../src/platform/http/port-hold.ts';
 import { isRunning, readOpenFiles } from '../../src/platform/processes.ts';
 import { findSocketsAt } from '../../src/platform/tcp-ports.ts';
-import { findFreePort, makeDataDirectory } from '../support/service.ts';
+import { makeDataDirectory } from '../support/service.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const ADDRESSES: [string, string[]][] = [

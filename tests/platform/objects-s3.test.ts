@@ -8,7 +8,7 @@ import type { S3Settings } from '../../src/platform/objects/s3-settings.ts';
 import { piecesOf } from '../support/pieces.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { openTestBucket, TEST_S3 } from '../support/s3.ts';
-import { findFreePort } from '../support/service.ts';
+import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const SECRET = 'a-secret-of-the-bucket';

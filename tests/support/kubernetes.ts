@@ -8,7 +8,7 @@ import { nameOf } from '../../src/features/servers/runtimes/kubernetes/pod-manif
 import { openPodPort, type PodPort } from '../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { IMAGE, type Lab, NAMESPACE } from './kubernetes-lab.ts';
 import type { RuntimeKind } from './runtimes.ts';
-import { findFreePort } from './service.ts';
+import { findFreePort } from './test-ports.ts';
 
 export const API_URL = 'http://127.0.0.1:8080';
 

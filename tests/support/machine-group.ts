@@ -12,7 +12,6 @@ import { findProcessesOf } from './processes.ts';
 import { type Home, makeHome, type Program } from './program.ts';
 import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-const PORTS = 200;
 const LOOK_EVERY_MS = 200;
 
 /** A machine of a group: a process of the program with data, ports and a way to the database of its own. */
@@ -36,8 +35,6 @@ export interface SeatedPlayer {
 
 export interface GroupOptions {
   settings?: Record<string, string>;
-  /** The first port of the game servers of the first machine. Groups of several files run at the same time. */
-  first_port: number;
   /** The networks of the last machines; the others are in that of the tests. */
   networks?: Network[];
   /** Settings of single machines, in order. */
@@ -49,7 +46,7 @@ export type MachineGroup = Awaited<ReturnType<typeof openMachineGroup>>;
 /** Starts machines on one database. Writes down whatever must not happen, however machines come and go. */
 export async function openMachineGroup(
   count: number,
-  { settings = {}, first_port: group_port, networks = [], own_settings = [] }: GroupOptions,
+  { settings = {}, networks = [], own_settings = [] }: GroupOptions = {},
 ) {
   await using opened = new AsyncDisposableStack();
   const external = opened.use(await openExternalDatabase());
@@ -62,12 +59,10 @@ export async function openMachineGroup(
     );
     const url = new URL(external.url);
     url.host = `${network?.outer_address ?? '127.0.0.1'}:${way.port}`;
-    const first_port = group_port + index * PORTS;
     const home_settings = {
       DATABASE_URL: url.href,
       MUSTER_DEMO: 'off',
       MUSTER_CONTAINERS: 'off',
-      MUSTER_SERVER_PORTS: `${first_port}-${first_port + PORTS - 1}`,
       ...settings,
       ...own_settings[index],
     };

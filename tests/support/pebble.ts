@@ -5,7 +5,8 @@ import { LocalAuthority } from '../../src/features/certificates/local-authority.
 import { openDataDirectory } from '../../src/platform/data-directory.ts';
 import { createMovedClock } from './clock.ts';
 import { IS_LONG } from './length.ts';
-import { findFreePort, makeDataDirectory } from './service.ts';
+import { makeDataDirectory } from './service.ts';
+import { findFreePort } from './test-ports.ts';
 import { waitFor } from './wait.ts';
 
 const PROGRAMS = ['pebble', 'pebble-challtestsrv'].map((name) => Bun.which(name));

@@ -8,7 +8,8 @@ import { type Api, createApi } from './api.ts';
 import { provideCluster } from './cluster.ts';
 import type { Network } from './network.ts';
 import { findProcessesOf } from './processes.ts';
-import { findFreePort, makeDataDirectory } from './service.ts';
+import { makeDataDirectory } from './service.ts';
+import { claimTestPorts } from './test-ports.ts';
 import { waitFor } from './wait.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
@@ -97,10 +98,10 @@ export async function makeHome(
   const own_command = network ? network.enter(grouped) : grouped;
   const user = user_id === undefined ? {} : { uid: user_id, gid: user_id };
   const children: Subprocess[] = [];
-  const port = findFreePort();
+  const ports = await claimTestPorts();
   const own_settings = {
     MUSTER_DATA: data_directory,
-    MUSTER_PORT: String(port),
+    ...ports.settings,
     MUSTER_LOG: 'warn',
     // All tests come from one address.
     MUSTER_LIMITS_SCALE: '1000000',
@@ -162,6 +163,7 @@ export async function makeHome(
       await removeGroupsOf(data_directory);
       await rm(`${data_directory}-program`, { force: true });
       await rm(data_directory, { recursive: true, force: true });
+      ports[Symbol.dispose]();
     },
   };
 }

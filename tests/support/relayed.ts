@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
-import { findFreePort } from './service.ts';
+import { findFreePort } from './test-ports.ts';
 import { makeCertificate } from './tls.ts';
 import { waitFor } from './wait.ts';
 

@@ -6,7 +6,8 @@ import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
-import { findFreePort, makeDataDirectory, type TestService } from './service.ts';
+import { makeDataDirectory, type TestService } from './service.ts';
+import { claimTestPorts } from './test-ports.ts';
 
 /**
  * A service that can be closed and opened again on one database, directory and port, while its game servers continue.
@@ -24,9 +25,10 @@ export interface RestartableService extends Omit<TestService, 'service'> {
 export async function openRestartableService(settings: Record<string, string> = {}): Promise<RestartableService> {
   const database = await openTestDatabase();
   const data_directory = await makeDataDirectory();
+  const ports = await claimTestPorts();
   const own = {
     MUSTER_DATA: data_directory,
-    MUSTER_PORT: String(findFreePort()),
+    ...ports.settings,
     MUSTER_DEMO: 'off',
     MUSTER_LIMITS_SCALE: '1000000',
   };
@@ -66,6 +68,7 @@ export async function openRestartableService(settings: Record<string, string> = 
       await (service ?? (await open())).stopServers();
       await close();
       await rm(data_directory, { recursive: true, force: true });
+      ports[Symbol.dispose]();
       await database[Symbol.asyncDispose]();
     },
   };

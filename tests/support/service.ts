@@ -9,6 +9,7 @@ import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
+import { claimTestPorts } from './test-ports.ts';
 
 /** Longer than any test, so that nothing hides a lost notification. */
 const FEED_RECHECK_MS = 3_600_000;
@@ -40,7 +41,7 @@ export async function openTestService(
   opened.defer(() => rm(data_directory, { recursive: true, force: true }));
   const config = readConfig({
     MUSTER_DATA: data_directory,
-    MUSTER_PORT: String(findFreePort()),
+    ...opened.use(await claimTestPorts()).settings,
     MUSTER_DEMO: 'off',
     // The same kinds of builds on every machine.
     MUSTER_CONTAINERS: 'off',
@@ -83,27 +84,4 @@ export async function makeDataDirectory(parent = tmpdir()): Promise<string> {
   const directory = await mkdtemp(join(parent, 'muster-data-'));
   await chmod(directory, 0o711);
   return directory;
-}
-
-/**
- * The ports of the tests that run at the same time: each part of a run has its own, because a port is free until the
- * program starts that it was found for. The kernel gives connections none of these.
- */
-const PORTS_OF_PART = 1_000;
-const FIRST_PORT = 10_000 + PORTS_OF_PART * Number(process.env.MUSTER_TEST_PART ?? 0);
-let next_port = Math.floor(Math.random() * PORTS_OF_PART);
-
-/** Returns a port that nothing uses. */
-export function findFreePort(): number {
-  for (let tried = 0; tried < PORTS_OF_PART; tried += 1) {
-    const port = FIRST_PORT + next_port;
-    next_port = (next_port + 1) % PORTS_OF_PART;
-    try {
-      Bun.listen({ hostname: '0.0.0.0', port, exclusive: true, socket: { data() {} } }).stop(true);
-      return port;
-    } catch {
-      // Another program uses it.
-    }
-  }
-  throw new Error(`none of the ports from ${FIRST_PORT} is free`);
 }

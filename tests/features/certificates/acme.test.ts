@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { X509Certificate } from 'node:crypto';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { openPebble, type Pebble, WITHOUT_PEBBLE } from '../../support/pebble.ts';
-import { findFreePort, openTestService, type TestService } from '../../support/service.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { openTls } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 

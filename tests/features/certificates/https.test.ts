@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { readConfig } from '../../../src/config.ts';
 import { StartError } from '../../../src/platform/errors.ts';
 import { rejectionOf } from '../../support/refusal.ts';
-import { findFreePort, openTestService, type TestService } from '../../support/service.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
 import { openSocket } from '../../support/socket.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { fingerprintAt, makeCertificate, openTls } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort, openTestService } from '../../support/service.ts';
+import { openTestService } from '../../support/service.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { makeCertificate } from '../../support/tls.ts';
 
 /** Starts a service with a certificate for names. Returns what it says about names of servers without one. */

@@ -238,7 +238,7 @@ describe('counters: over the API', () => {
     const game = await makeControlledGame(muster, { max_players: 2 });
     const { game_id, namespace_id, cloud_token: token, public_token } = game;
     {
-      await using beside = await openTestService({ MUSTER_SERVER_PORTS: '25500-25749' }, { beside: muster });
+      await using beside = await openTestService({}, { beside: muster });
       // Either machine may start the server, and each keeps its own uploads.
       const buildsOf = ({ config }: Pick<TestService, 'config'>) => join(config.data_directory, 'builds');
       await cp(buildsOf(muster), buildsOf(beside), { recursive: true });

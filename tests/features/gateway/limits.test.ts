@@ -22,10 +22,10 @@ let limited: TestService;
 let name: string;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
-  const one = opened.use(await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '24000-24249' }));
+  const one = opened.use(await openTestService(SETTINGS));
   const game = await makeGame(one.api, one.administrator_token);
   name = (await startWebServer(one, game)).name;
-  const small = { ...SETTINGS, MUSTER_SERVER_PORTS: '24250-24499', MUSTER_LIMITS_SCALE: '1', ...MANY };
+  const small = { ...SETTINGS, MUSTER_LIMITS_SCALE: '1', ...MANY };
   limited = opened.use(await openTestService(small, { beside: one }));
 }, 90_000);
 afterAll(() => opened.disposeAsync());
@@ -77,7 +77,7 @@ describe('gateway: one address', () => {
 describe('gateway: all servers of one game', () => {
   test('may have half of the requests in progress, while the service answers for other games', async () => {
     // Of 32 fetches, 12 are for game servers.
-    const settings = { ...SETTINGS, MUSTER_SERVER_PORTS: '24500-24749', BUN_CONFIG_MAX_HTTP_REQUESTS: '32' };
+    const settings = { ...SETTINGS, BUN_CONFIG_MAX_HTTP_REQUESTS: '32' };
     await using small = await openTestService(settings);
     const startGame = () => makeGame(small.api, small.administrator_token);
     const [game, other_game] = [await startGame(), await startGame()];

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { deploy } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
-import { findFreePort, openTestService } from '../../support/service.ts';
+import { openTestService } from '../../support/service.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { fingerprintAt, makeCertificate } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -159,10 +159,10 @@ describe('gateway: at a port with presence', () => {
 });
 
 test('gateway: a new connection of a player by another machine replaces the earlier one, and keeps the seat', async () => {
-  await using one = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '25750-25849' });
+  await using one = await openTestService(SETTINGS);
   const own = await makeControlledGame(one, UNMODIFIED);
   const seat = await takeSeat(one, own);
-  await using other = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '25850-25949' }, { beside: one });
+  await using other = await openTestService(SETTINGS, { beside: one });
   using first = play(seat, one.config.local_url);
   await first.next(1);
   using second = play(seat, other.config.local_url);

@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { Quota, Slots } from '../../../src/features/gateway/quota.ts';
 import { openTcpRelay, type TcpRelayOptions } from '../../../src/features/gateway/relays/tcp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
-import { findFreePort } from '../../support/service.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { fingerprintAt, makeCertificate, openTls } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -4,7 +4,7 @@ import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { echoByTcp } from '../../support/relayed.ts';
-import { findFreePort } from '../../support/service.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 
 const HOST = '127.0.0.1';
 const OPTIONS = {

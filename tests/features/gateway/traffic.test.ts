@@ -63,10 +63,10 @@ describe('gateway: the traffic of a server', () => {
   }, 90_000);
 
   test('is the sum of all machines, and a start has no open connections left', async () => {
-    await using one = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '23000-23249' });
+    await using one = await openTestService(SETTINGS);
     const game = await makeGame(one.api, one.administrator_token);
     const { server_id, name } = await startWebServer(one, game);
-    await using other = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '23250-23499' }, { beside: one });
+    await using other = await openTestService(SETTINGS, { beside: one });
     for (const { config } of [one, other]) {
       await (await fetch(`${config.local_url}/headers`, { headers: { host: `${name}.${SERVERS_DOMAIN}` } })).text();
     }
@@ -92,11 +92,11 @@ describe('gateway: limits of bytes', () => {
   });
 
   test('end a WebSocket, and refuse requests until a minute is over', async () => {
-    await using one = await openTestService({ ...SETTINGS, MUSTER_SERVER_PORTS: '23500-23749' });
+    await using one = await openTestService(SETTINGS);
     const game = await makeGame(one.api, one.administrator_token);
     const { name } = await startWebServer(one, game);
     const limits = { MUSTER_GATEWAY_ADDRESS_MINUTE_MIB: '1' };
-    const small = { ...SETTINGS, ...limits, MUSTER_SERVER_PORTS: '23750-23999', MUSTER_LIMITS_SCALE: '1' };
+    const small = { ...SETTINGS, ...limits, MUSTER_LIMITS_SCALE: '1' };
     await using other = await openTestService(small, { beside: one });
     const url = other.config.local_url;
     using player = openPlayer({ name, url });

@@ -18,13 +18,13 @@ let one_id: string;
 let other_id: string;
 let machines: ReturnType<typeof machinesOf>;
 beforeAll(async () => {
-  one = await openTestService({ MUSTER_SERVER_PORTS: '25000-25249' });
+  one = await openTestService();
   const data_directory = await makeDataDirectory();
   // Both machines read the same uploads.
   const objects = join(one.config.data_directory, 'objects');
   await mkdir(objects, { recursive: true });
   await symlink(objects, join(data_directory, 'objects'));
-  const settings = { MUSTER_DATA: data_directory, MUSTER_SERVER_PORTS: '25250-25499' };
+  const settings = { MUSTER_DATA: data_directory };
   other = await openTestService(settings, { beside: one });
   one_id = await machineIdOf(one.config.data_directory);
   other_id = await machineIdOf(data_directory);

@@ -31,8 +31,9 @@ import { makeHome } from '../../support/program.ts';
 import { describeRuntime } from '../../support/runtime-suite.ts';
 import { openTestRuntime, type TestRuntime } from '../../support/runtimes.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
-import { findFreePort, openTestService } from '../../support/service.ts';
+import { openTestService } from '../../support/service.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** Containers that start and end in a row, and how many of them at one time. */

@@ -2,18 +2,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { findProcessesOf } from '../../support/processes.ts';
+import { findProcessesOf, findServerProcesses } from '../../support/processes.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 
 const ROOM = 3;
 
 test('a machine without room for a server leaves it to another of its datacenter', async () => {
   // It has one port, and no memory.
-  const settings = { MUSTER_SERVER_PORTS: '23900-23900', MUSTER_RESOURCES_PERCENT: '10' };
+  const port = findFreePort();
+  const settings = { MUSTER_SERVER_PORTS: `${port}-${port}`, MUSTER_RESOURCES_PERCENT: '10' };
   await using full = await openTestService(settings);
-  await using other = await openTestService({ MUSTER_SERVER_PORTS: '23901-23999' }, { beside: full });
+  await using other = await openTestService({}, { beside: full });
   const game = await makeGame(full.api, full.administrator_token);
   const servers = serversOf(full, game);
   const build = await uploadShell(full.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
@@ -27,11 +29,8 @@ test('a machine without room for a server leaves it to another of its datacenter
     ...(await Promise.all([1, 2, 3].map(() => create({ resources: { cpu: 4_000, memory: 256 } })))),
   ];
   const started = await Promise.all(ids.map(servers.started));
-  expect(started.map(({ network }) => network.ports.game?.public_port > 23_900).slice(0, 3)).toEqual([
-    true,
-    true,
-    true,
-  ]);
+  const { min, max } = other.config.servers.server_ports;
+  for (const { network } of started.slice(0, 3)) expect(network.ports.game?.public_port).toBeWithin(min, max + 1);
   const startedHere = full.events.filter(({ event }) => event === 'server_started');
   expect(startedHere).toEqual([]);
   await servers.destroy(ids[0] ?? '');
@@ -46,8 +45,8 @@ describe('two machines of one datacenter', () => {
   const ids: string[] = [];
   beforeAll(async () => {
     const settings = { MUSTER_SERVERS_MAX: String(ROOM) };
-    one = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '24000-24499' });
-    other = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '24500-24999' }, { beside: one });
+    one = await openTestService(settings);
+    other = await openTestService(settings, { beside: one });
     game = await makeGame(one.api, one.administrator_token);
     servers = serversOf(one, game);
     const build = await uploadShell(one.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
@@ -93,7 +92,7 @@ describe('two machines of one datacenter', () => {
     // While they end, the next server may start already, so it is not one of these.
     const ended = startedBy(other);
     await other.service.stopServers();
-    for (const server_id of ended) expect(findProcessesOf(server_id)).toEqual([]);
+    for (const server_id of ended) expect(findServerProcesses(server_id)).toEqual([]);
     for (const server_id of startedBy(one)) {
       expect((await servers.get(server_id)).destroyed_at).toBeUndefined();
       expect(findProcessesOf(server_id).length).toBeGreaterThanOrEqual(2);
@@ -107,7 +106,7 @@ describe('two machines of one datacenter', () => {
     const [server_id = ''] = startedBy(one);
     expect(outcomeOf(await serversOf(other, game).destroy(server_id))).toBe('200');
     expect(await endOf(one, server_id)).toMatchObject({ exit_code: 0 });
-    expect(findProcessesOf(server_id)).toEqual([]);
+    expect(findServerProcesses(server_id)).toEqual([]);
     // Its log can be read there too.
     expect(outcomeOf(await serversOf(other, game).log(server_id))).toBe('200');
   });

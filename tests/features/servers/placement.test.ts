@@ -39,7 +39,7 @@ describe('a machine that could take a server', () => {
           node_id: crypto.randomUUID(),
           datacenter_id,
           api_url: 'http://127.0.0.1',
-          server_ports: { min: 22_000, max: 22_009 },
+          server_ports: muster.config.servers.server_ports,
           servers_max: 10,
           servers_per_group_max: 10,
           resources_max: undefined,

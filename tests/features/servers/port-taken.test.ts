@@ -5,8 +5,8 @@ import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { type Home, makeHome, type Program } from '../../support/program.ts';
 import { serversOf } from '../../support/servers.ts';
-import { findFreePort } from '../../support/service.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;

@@ -5,6 +5,7 @@ import { makeGame } from '../../support/game.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
+import { claimTestPorts, findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const NONE: ReadonlySet<number> = new Set();
@@ -23,7 +24,7 @@ describe('free ports of a machine', () => {
     ['one that receives datagrams on loopback only', '127.0.0.1', receive],
   ] as const;
   test.each(TAKERS)('are not those of %s', async (_, hostname, open) => {
-    const range = await findRange(1);
+    const range = findRange(1);
     const taker = await open(hostname, range.min);
     const refusal = await rejectionOf(ServiceError, findFreePorts(range, NONE, 1));
     expect(refusal).toMatchObject({ code: 'SERVERS_NO_PORTS', status: 503, retry_after_ms: 1_000 });
@@ -32,7 +33,7 @@ describe('free ports of a machine', () => {
   });
 
   test('are distinct, not yet given, and as many as there are if more are requested', async () => {
-    const { min, max } = await findRange(6);
+    const { min, max } = findRange(6);
     const taken = new Set([min + 1, max]);
     const range = { min, max };
     for (let time = 0; time < 10; time += 1) {
@@ -44,6 +45,16 @@ describe('free ports of a machine', () => {
   });
 });
 
+test('ports: those of tests are apart from each other', async () => {
+  using one = await claimTestPorts();
+  using other = await claimTestPorts();
+  expect(one.range.max < other.range.min || other.range.max < one.range.min).toBe(true);
+  for (const { min, max } of [one.range, other.range]) {
+    expect(max - min).toBeGreaterThan(400);
+    expect(findFreePort()).not.toBeWithin(min - 2, max + 1);
+  }
+});
+
 describe('a service with few ports', () => {
   const PORTS = 6;
   let muster: TestService;
@@ -51,7 +62,7 @@ describe('a service with few ports', () => {
   let servers: ReturnType<typeof serversOf>;
   let body: object;
   beforeAll(async () => {
-    const { min, max } = await findRange(PORTS);
+    const { min, max } = findRange(PORTS);
     foreign = listen('0.0.0.0', min + 2);
     muster = await openTestService({ MUSTER_SERVER_PORTS: `${min}-${max}` });
     const game = await makeGame(muster.api, muster.administrator_token);
@@ -129,12 +140,11 @@ describe('a service with few ports', () => {
   });
 });
 
-/** Finds a range of free ports below those that services use by default. */
-async function findRange(count: number): Promise<{ min: number; max: number }> {
+/** Returns a range of free ports of this test's own. */
+function findRange(count: number): { min: number; max: number } {
   for (;;) {
-    const min = 20_000 + Math.floor(Math.random() * 5_900);
-    const range = { min, max: min + count - 1 };
-    const free = await findFreePorts(range, NONE, count).catch(() => []);
-    if (free.length === count) return range;
+    const ports = Array.from({ length: count }, findFreePort);
+    const [min = 0, max = 0] = [Math.min(...ports), Math.max(...ports)];
+    if (max - min === count - 1) return { min, max };
   }
 }

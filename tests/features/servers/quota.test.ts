@@ -132,8 +132,8 @@ describe('fair turns:', () => {
     'two machines on one database each keep the quota, and start each server once',
     async () => {
       const settings = { MUSTER_SERVERS_PER_GROUP_MAX: '2' };
-      await using one = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '23000-23499' });
-      await using other = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '23500-23999' }, { beside: one });
+      await using one = await openTestService(settings);
+      await using other = await openTestService(settings, { beside: one });
       const greedy = await makeTenant(one);
       const modest = await makeTenant(one);
       // Each machine keeps its own uploads.

@@ -8,16 +8,16 @@ import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { openFeed } from '../../../src/platform/watch/feed.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { LONE_MACHINE } from '../../support/lone-machine.ts';
-import { findProcessesOf } from '../../support/processes.ts';
+import { findProcessesOf, findServerProcesses } from '../../support/processes.ts';
 import { HOST, openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
 import { createSlowRuntime, type SlowRuntime } from '../../support/slow-runtime.ts';
 import { shareService } from '../../support/suite.ts';
+import { claimTestPorts } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 import { waitingServer } from '../../support/waiting-server.ts';
 
 const NODE = { node_id: crypto.randomUUID(), datacenter_id: crypto.randomUUID(), api_url: 'http://127.0.0.1:8080' };
-const PORTS = { server_ports: { min: 23_000, max: 23_099 } };
 const MINUTE_MS = 60_000;
 
 const muster = shareService();
@@ -56,7 +56,7 @@ describe('a machine whose runtime answers late', () => {
         groupsOf: async () => new Map(),
         node: {
           ...NODE,
-          ...PORTS,
+          server_ports: opened.use(await claimTestPorts()).range,
           servers_max: 100,
           servers_per_group_max: 100,
           resources_max: undefined,
@@ -166,7 +166,7 @@ describe('a machine whose runtime answers late', () => {
     muster.clock.advance(MINUTE_MS / 2);
     const failure = 'the process was lost: the machine restarted, or another program ended it';
     expect(await until(lost, 'ended_at')).toMatchObject({ exit_code: null, failure });
-    expect(findProcessesOf(lost)).toEqual([]);
+    expect(findServerProcesses(lost)).toEqual([]);
     expect((await read(found)).ended_at).toBeNull();
     await destroy(found);
     expect(await until(found, 'ended_at')).toMatchObject({ exit_code: 4, failure: null });

@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { find, join, makeControlledGame } from '../../support/game-server.ts';
 import { openProvider } from '../../support/provider.ts';
-import { findFreePort } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const provider = openProvider();
