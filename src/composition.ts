@@ -49,140 +49,52 @@ type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'>
   signal: AbortSignal | undefined;
 };
 
+/** What each step of `openFeatures` gets. */
+interface Opening {
+  config: Config;
+  machine: Machine;
+  /** Notes a feature, in the order of opening, and returns its public API. */
+  add<Api>(feature: Feature<Api>): Api;
+  /** Closes what needs it, in reverse. */
+  opened: AsyncDisposableStack;
+}
+
 /**
- * Opens all features in order. A feature uses those above it directly, and those below it through small functions. `shared`
- * and `with_…` are what the features below may use; each names in its `feature.ts` what it does use.
+ * Opens all features in order, in four steps. A feature uses those above it directly, and those below it through the small
+ * functions of `below`. The steps pass on what the features after them may use; each names in its `feature.ts` what it does
+ * use.
  */
 export async function openFeatures(config: Config, { base, storage, machine, kept_events, signal }: Foundation) {
   const { database, clock, events } = base;
-  const { data, runtime, address_classes, ip_database } = machine;
-  const { node_id } = data;
-  const { public_url, local_url, host, own_hosts, server_host, sites_domain, servers_domain, datacenter } = config;
-  const { transfers_max, s3, limits, shared_captcha_keys, outbound_allow, request_timeout_ms, port } = config;
-  const { https_port, http_port, certificates: certificate_settings } = config.tls;
-  const addresses = { public_url, local_url, host, own_hosts, server_host, sites_domain, servers_domain };
-  const transfers = createTransfers({ transfers_max, s3, limits });
-  const shared = {
-    ...base,
-    ...storage,
-    ...addresses,
-    data,
-    node_id,
-    transfers,
-    limits,
-    shared_captcha_keys,
-    outbound_allow,
-  };
-  const evict = (port: number) => evictFromPort({ events, runtime, records: { database, clock, node: data } }, port);
+  const { data, runtime } = machine;
   await using opened = new AsyncDisposableStack();
   const features: Feature[] = [];
   const add = <Api>(feature: Feature<Api>): Api => {
     features.push(feature);
     return feature.api;
   };
+  const opening = { config, machine, add, opened };
+  const evict = (port: number) => evictFromPort({ events, runtime, records: { database, clock, node: data } }, port);
 
-  const identities = add(
-    await openIdentities({
-      ...shared,
-      groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
-      listedInGroups: (tx, identity_ids) => groups.listed(tx, identity_ids),
-      leaveGroups: (identity_id) => groups.leaveAll(identity_id),
-      groupsOf: (identity_id) => groups.handlesOf(identity_id),
-      gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,
-      discardPicture: (tx, upload_id) => uploads.discard(tx, upload_id),
-    }),
-  );
-  const revokeTokensOf: Games['revokeTokensOf'] = (tx, group_id) => games.revokeTokensOf(tx, group_id);
-  const groups: Groups = add(openGroups({ ...shared, identities, revokeTokensOf }));
-  const datacenters = add(openDatacenters(shared));
-  const authorize: Games['tenants']['authorize'] = (...asked) => games.tenants.authorize(...asked);
-  const uploads: Uploads = add(openUploads({ ...shared, authorize }));
-  const buildsInUse = () => servers.buildsOn(node_id);
-  const builds = add(await openBuilds({ ...shared, ...config.builds, uploads, available: runtime, buildsInUse }));
-  const sites = add(openSites({ ...shared, uploads }));
-  const versions = add(openVersions({ ...shared, builds, sites, datacenters }));
-  const admitToken: Games['admitToken'] = (caller, game_id) => games.admitToken(caller, game_id);
-  const namespaces: Namespaces = add(openNamespaces({ ...shared, ...config.domains, versions, admitToken }));
-  const with_namespaces = { ...shared, identities, groups, datacenters, uploads, builds, sites, versions, namespaces };
-  const games: Games = add(
-    openGames({
-      ...with_namespaces,
-      countPlayers: () => lobbies.countPlayers(),
-      findShare: (share_id) => shares.find(share_id),
-    }),
-  );
-  const with_games = { ...with_namespaces, games };
+  const with_games = await openGameFeatures(opening, shareBase(config, { base, storage, machine }), {
+    buildsInUse: () => servers.buildsOn(data.node_id),
+    countPlayers: () => lobbies.countPlayers(),
+    findShare: (share_id) => shares.find(share_id),
+  });
+  const with_sites = await openSiteFeatures(opening, with_games, {
+    namespaceOfLobby: (lobby_id) => lobbies.namespaceOf(lobby_id),
+  });
+  const shares: Shares = with_sites.shares;
+  const with_servers = await openServerFeatures(opening, with_sites, {
+    evict,
+    signal,
+    countLobbies: () => lobbies.countByMachine(),
+  });
+  const servers: Servers = with_servers.servers;
+  const with_lobbies = await openLobbyFeatures(opening, { ...with_servers, kept_events });
+  const lobbies: Lobbies = with_lobbies.lobbies;
 
-  const namespaceOfLobby: Lobbies['namespaceOf'] = (lobby) => lobbies.namespaceOf(lobby);
-  const shares: Shares = add(openShares({ ...with_games, admitToken, namespaceOfLobby }));
-  const audit = add(openAudit({ ...with_games, audit_days: config.audit_days, namespaceOfLobby }));
-  add(openMedia({ ...with_games, picture_quota: config.picture_quota }));
-  add(openDevices(with_games));
-  const hub = add(openHub(with_games));
-  const cdn = opened.use(await openCdn({ ...with_games, directory: data.folder('compressed') }));
-
-  const certificates = add(await openCertificates({ ...shared, ...certificate_settings }));
-  const { datacenter_id } = await datacenters.register(datacenter);
-  const node = { node_id, datacenter_id, api_url: local_url, ...config.servers };
-  const machines = add(
-    await openMachines({
-      ...with_games,
-      ...config.machines,
-      signal,
-      datacenter_id,
-      endServersOf: (tx, lost_node_id) => servers.giveUpWith(tx, lost_node_id),
-      countServers: () => servers.countByMachine(),
-      countLobbies: () => lobbies.countByMachine(),
-    }),
-  );
-  const bootstrap = add(await openBootstrap({ ...with_games, with_demo: config.demo }));
-  const relaying = openRelays({ ...shared, ...config.gateway, port, https_port, http_port, certificates, evict });
-  const relays = opened.use(relaying.relays);
-  const with_machines = { ...with_games, ...relaying, machines };
-  const { isLow: isSpaceLow } = storage.database_space;
-  const servers: Servers = add(
-    openServers({ ...with_machines, ...config.servers, node, runtime, groupsOf: games.groupsOf, isSpaceLow }),
-  );
-  // Before the service answers, which may name them.
-  await relays.keep(await servers.listOn(node_id));
-  const with_servers = { ...with_machines, servers };
-  add(openBilling(with_servers));
-
-  const captcha = add(await openCaptcha({ ...with_servers, ...config.captcha }));
-  const verification = openVerification({ ...shared, ...config.verification, ip_database });
-  const counters = add(openCounters({ ...with_servers, countLobbies: () => lobbies.countByNamespace() }));
-  const lobbies: Lobbies = add(
-    openLobbies({
-      ...with_servers,
-      ...config.lobbies,
-      captcha,
-      verification,
-      counters,
-      address_classes,
-      own_region: datacenter.slug,
-      request_timeout_ms,
-    }),
-  );
-  const { has_remote_servers = false } = runtime;
-  const with_lobbies = { ...with_servers, lobbies };
-  const gateway = opened.use(
-    add(openGateway({ ...with_lobbies, ...config.gateway, datacenter_id, has_remote_servers })),
-  );
-  add(openExports(with_lobbies));
-  const { servers_max } = config.servers;
-  const operator = add(
-    openOperator({
-      ...with_lobbies,
-      ...config.gateway,
-      servers_max,
-      transfers_max,
-      kept_events,
-      certificates,
-      gateway,
-    }),
-  );
-  add(openRetention({ ...with_lobbies, history_days: config.history_days }));
-
+  const { games, audit, cdn, gateway, certificates, machines, node, bootstrap, hub, operator } = with_lobbies;
   const everything = opened.move();
   return {
     features,
@@ -200,4 +112,156 @@ export async function openFeatures(config: Config, { base, storage, machine, kep
     evict,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
+}
+
+/** Returns what all features share: the parts of the base, and the settings that several of them read. */
+function shareBase(config: Config, { base, storage, machine }: Pick<Foundation, 'base' | 'storage' | 'machine'>) {
+  const { public_url, local_url, host, own_hosts, server_host, sites_domain, servers_domain } = config;
+  const { transfers_max, s3, limits, shared_captcha_keys, outbound_allow } = config;
+  const { data } = machine;
+  const addresses = { public_url, local_url, host, own_hosts, server_host, sites_domain, servers_domain };
+  return {
+    ...base,
+    ...storage,
+    ...addresses,
+    data,
+    node_id: data.node_id,
+    transfers: createTransfers({ transfers_max, s3, limits }),
+    limits,
+    shared_captcha_keys,
+    outbound_allow,
+  };
+}
+
+type Shared = ReturnType<typeof shareBase>;
+
+interface BelowGames {
+  buildsInUse(): ReturnType<Servers['buildsOn']>;
+  countPlayers: Lobbies['countPlayers'];
+  findShare: Shares['find'];
+}
+
+/** Opens people, their groups, and the games that these own, with what games consist of. */
+async function openGameFeatures({ config, machine, add }: Opening, shared: Shared, below: BelowGames) {
+  const identities = add(
+    await openIdentities({
+      ...shared,
+      groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
+      listedInGroups: (tx, identity_ids) => groups.listed(tx, identity_ids),
+      leaveGroups: (identity_id) => groups.leaveAll(identity_id),
+      groupsOf: (identity_id) => groups.handlesOf(identity_id),
+      gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,
+      discardPicture: (tx, upload_id) => uploads.discard(tx, upload_id),
+    }),
+  );
+  const revokeTokensOf: Games['revokeTokensOf'] = (tx, group_id) => games.revokeTokensOf(tx, group_id);
+  const groups: Groups = add(openGroups({ ...shared, identities, revokeTokensOf }));
+  const datacenters = add(openDatacenters(shared));
+  const authorize: Games['tenants']['authorize'] = (...asked) => games.tenants.authorize(...asked);
+  const uploads: Uploads = add(openUploads({ ...shared, authorize }));
+  const { buildsInUse, countPlayers, findShare } = below;
+  const available = machine.runtime;
+  const builds = add(await openBuilds({ ...shared, ...config.builds, uploads, available, buildsInUse }));
+  const sites = add(openSites({ ...shared, uploads }));
+  const versions = add(openVersions({ ...shared, builds, sites, datacenters }));
+  const admitToken: Games['admitToken'] = (caller, game_id) => games.admitToken(caller, game_id);
+  const namespaces: Namespaces = add(openNamespaces({ ...shared, ...config.domains, versions, admitToken }));
+  const with_namespaces = { ...shared, identities, groups, datacenters, uploads, builds, sites, versions, namespaces };
+  const games: Games = add(openGames({ ...with_namespaces, countPlayers, findShare }));
+  return { ...with_namespaces, games };
+}
+
+type WithGames = Awaited<ReturnType<typeof openGameFeatures>>;
+
+/** Opens what developers have besides: links, the audit log, pictures, the hub, and their sites. */
+async function openSiteFeatures(
+  { config, add, opened }: Opening,
+  with_games: WithGames,
+  { namespaceOfLobby }: { namespaceOfLobby: Lobbies['namespaceOf'] },
+) {
+  const { games, data } = with_games;
+  const admitToken = games.admitToken;
+  const shares: Shares = add(openShares({ ...with_games, admitToken, namespaceOfLobby }));
+  const audit = add(openAudit({ ...with_games, audit_days: config.audit_days, namespaceOfLobby }));
+  add(openMedia({ ...with_games, picture_quota: config.picture_quota }));
+  add(openDevices(with_games));
+  const hub = add(openHub(with_games));
+  const cdn = opened.use(await openCdn({ ...with_games, directory: data.folder('compressed') }));
+  const certificates = add(await openCertificates({ ...with_games, ...config.tls.certificates }));
+  return { ...with_games, shares, audit, hub, cdn, certificates };
+}
+
+type WithSites = Awaited<ReturnType<typeof openSiteFeatures>>;
+
+interface BelowServers {
+  evict(port: number): ReturnType<typeof evictFromPort>;
+  /** Ends a start that waits. */
+  signal: AbortSignal | undefined;
+  countLobbies: Lobbies['countByMachine'];
+}
+
+/** Opens this machine, the game servers on it, and the relays to them. */
+async function openServerFeatures(
+  { config, machine, add, opened }: Opening,
+  with_sites: WithSites,
+  { evict, signal, countLobbies }: BelowServers,
+) {
+  const { datacenters, games, node_id, database_space } = with_sites;
+  const { datacenter_id } = await datacenters.register(config.datacenter);
+  const node = { node_id, datacenter_id, api_url: config.local_url, ...config.servers };
+  const machines = add(
+    await openMachines({
+      ...with_sites,
+      ...config.machines,
+      signal,
+      datacenter_id,
+      endServersOf: (tx, lost_node_id) => servers.giveUpWith(tx, lost_node_id),
+      countServers: () => servers.countByMachine(),
+      countLobbies,
+    }),
+  );
+  const bootstrap = add(await openBootstrap({ ...with_sites, with_demo: config.demo }));
+  const { port, tls } = config;
+  const { https_port, http_port } = tls;
+  const relaying = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, evict });
+  const relays = opened.use(relaying.relays);
+  const with_machines = { ...with_sites, ...relaying, machines, node, bootstrap };
+  const { runtime } = machine;
+  const { groupsOf } = games;
+  const servers: Servers = add(
+    openServers({ ...with_machines, ...config.servers, runtime, groupsOf, isSpaceLow: database_space.isLow }),
+  );
+  // Before the service answers, which may name them.
+  await relays.keep(await servers.listOn(node_id));
+  const with_servers = { ...with_machines, servers };
+  add(openBilling(with_servers));
+  return with_servers;
+}
+
+type WithServers = Awaited<ReturnType<typeof openServerFeatures>>;
+
+/** Opens lobbies, with what decides about their players, and what needs lobbies. */
+async function openLobbyFeatures(
+  { config, machine, add, opened }: Opening,
+  with_servers: WithServers & { kept_events: KeptEvents },
+) {
+  const { address_classes, ip_database, runtime } = machine;
+  const { request_timeout_ms, transfers_max, servers } = config;
+  const captcha = add(await openCaptcha({ ...with_servers, ...config.captcha }));
+  const verification = openVerification({ ...with_servers, ...config.verification, ip_database });
+  const counters = add(openCounters({ ...with_servers, countLobbies: () => lobbies.countByNamespace() }));
+  const own_region = config.datacenter.slug;
+  const deciding = { captcha, verification, counters, address_classes, own_region, request_timeout_ms };
+  const lobbies: Lobbies = add(openLobbies({ ...with_servers, ...config.lobbies, ...deciding }));
+  const with_lobbies = { ...with_servers, lobbies };
+  const { datacenter_id } = with_servers.node;
+  const { has_remote_servers = false } = runtime;
+  const gateway = opened.use(
+    add(openGateway({ ...with_lobbies, ...config.gateway, datacenter_id, has_remote_servers })),
+  );
+  add(openExports(with_lobbies));
+  const { servers_max } = servers;
+  const operator = add(openOperator({ ...with_lobbies, ...config.gateway, servers_max, transfers_max, gateway }));
+  add(openRetention({ ...with_lobbies, history_days: config.history_days }));
+  return { ...with_lobbies, gateway, operator };
 }
