@@ -25,7 +25,7 @@ import { countIdle } from './warm-store.ts';
 
 /** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is right. */
 const CODE_LENGTH = 8;
-/** Time between SIGTERM and SIGKILL, as in the reference API (field-behaviour 4.7). */
+/** Time between SIGTERM and SIGKILL, as in the reference API. */
 const KILL_TIMEOUT_MS = 30_000;
 const BYTES_PER_MEGABYTE = 1024 ** 2;
 
@@ -199,7 +199,7 @@ function toClaims({ address, client, ticket, ...players }: FirstPlayers, party: 
   return playerIdsOf(players).map((player_id) => ({ player_id, ...shared }));
 }
 
-/** Returns the environment of a lobby's server (field-behaviour 4.14), without the prefixes SERVICE_ and RIVET_. */
+/** Returns the environment of a lobby's server, without the prefixes SERVICE_ and RIVET_. */
 function toServiceEnvironment(lobby_id: string, prepared: PreparedLobby): Record<string, string> {
   const { planned, tier, datacenter, namespace, version_name } = prepared;
   const { namespace_id, version_id, lobby } = planned;

@@ -20,8 +20,8 @@ const LISTED_REGION = {
 const STATE = { foo: 'bar' };
 
 /**
- * Creates the matchmaker's answers to development tokens (field-behaviour 1.8), as if a lobby ran at the host name and ports
- * in the token. They change nothing.
+ * Creates the matchmaker's answers to development tokens, as if a lobby ran at the host name and ports in the token. They change
+ * nothing.
  */
 export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnType<typeof createListing>, 'modesOf'>) {
   /** A lobby of each game mode of the namespace's version. Watchable. */

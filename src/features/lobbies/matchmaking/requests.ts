@@ -34,8 +34,8 @@ export interface NewLobby {
 }
 
 /**
- * Checks a find in the order of field-behaviour 4.5, and fills in defaults. `regions`: the slugs of all regions, the best one
- * for the client first.
+ * Checks a find, and fills in defaults. Of several errors, it throws the one that the reference API has first. `regions`: the
+ * slugs of all regions, the best one for the client first.
  */
 export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
   const wanted = [...new Set(body.game_modes)].map((game_mode) => {
@@ -71,7 +71,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
   return { game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
 }
 
-/** Checks the lobby that a player creates, in the order of field-behaviour 4.12, and fills in defaults. */
+/** Checks the lobby that a player creates, in the order of the reference API, and fills in defaults. */
 export function checkCreate(
   body: CreateBody,
   modes: ReadonlyMap<string, GameModeSettings>,
