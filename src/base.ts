@@ -11,7 +11,7 @@ import { createDiskObjects } from './platform/objects/disk.ts';
 import { createSignedLinks } from './platform/objects/links.ts';
 import { createPresigner } from './platform/objects/presign.ts';
 import { openS3Objects } from './platform/objects/s3.ts';
-import { placeOfBucket } from './platform/objects/s3-settings.ts';
+import { locationOfBucket } from './platform/objects/s3-settings.ts';
 import { compareStorage } from './platform/objects/storage-mark.ts';
 import { loadKey } from './platform/tokens/keys.ts';
 import { createTokens, type Tokens } from './platform/tokens/tokens.ts';
@@ -58,7 +58,7 @@ export async function openBase(config: Config, options: BaseOptions) {
   const base: Base = { database, clock, events, feed, watch, tokens };
 
   const upload_key = await loadKey(queries, clock, 'upload');
-  const place = s3 ? placeOfBucket(s3) : `${data.folder('objects')} on ${hostname()}`;
+  const location = s3 ? locationOfBucket(s3) : `${data.folder('objects')} on ${hostname()}`;
   const storage = {
     space,
     /** The space of the embedded database. An external database has a disk of its own, without a limit here. */
@@ -67,7 +67,7 @@ export async function openBase(config: Config, options: BaseOptions) {
     presigner: createPresigner(upload_key, clock, public_url),
     links: createSignedLinks(upload_key, clock, public_url),
     /** A warning for operators if this process does not share its files with the other processes of the database. */
-    warning: await compareStorage({ queries, objects, place, events }),
+    warning: await compareStorage({ queries, objects, location, events }),
   };
 
   const everything = opened.move();

@@ -22,7 +22,7 @@ import {
   splitList,
 } from './setting-texts.ts';
 import { Settings } from './settings.ts';
-import { type ThrowawayPlaces, throwawaySettings } from './throwaway-settings.ts';
+import { type ThrowawayResources, throwawaySettings } from './throwaway-settings.ts';
 import { readTlsSettings, type TlsSettings } from './tls-settings.ts';
 
 /** Default share of a machine's servers for the games of one developer group. */
@@ -153,7 +153,7 @@ export interface Config {
 /** The cluster that runs game servers. */
 interface KubernetesConfig {
   /** The path of a kubeconfig, or `in-cluster`. */
-  place: string;
+  kubeconfig: string;
   /** Undefined for the namespace of the credentials. */
   namespace: string | undefined;
   image: string;
@@ -332,12 +332,13 @@ export const environmentForMoreFetches = () => withMoreFetches(process.env);
 /** Returns the variable with the order of a container of a pod. Throws StartError outside of pods. */
 export function readPodOrder(variable: string): string {
   const order = process.env[variable];
-  if (order === undefined) throw new StartError('This command is for pods, which Muster makes.');
+  if (order === undefined)
+    throw new StartError('This command is for pods, which Muster makes: run "muster serve" instead.');
   return order;
 }
 
-/** Reads the settings of a service for one run of tests, in places of its own. Throws StartError for an invalid value. */
-export const readThrowawayConfig = (places: ThrowawayPlaces) => readConfig(throwawaySettings(process.env, places));
+/** Reads the settings of a service for one run of tests, with resources of its own. Throws StartError for an invalid value. */
+export const readThrowawayConfig = (own: ThrowawayResources) => readConfig(throwawaySettings(process.env, own));
 
 /** Returns folders for files that can be made again, the best first (XDG Base Directory Specification). */
 export function cacheDirectories(): string[] {
@@ -385,8 +386,8 @@ function readResourcesMax(settings: Settings): Config['servers']['resources_max'
 
 /** Throws StartError for a cluster that could not be used. */
 function readKubernetes(settings: Settings): KubernetesConfig | undefined {
-  const { MUSTER_KUBERNETES: place, MUSTER_KUBERNETES_IMAGE: image, MUSTER_KUBERNETES_HOST: host } = settings;
-  if (place === undefined) return undefined;
+  const { MUSTER_KUBERNETES: kubeconfig, MUSTER_KUBERNETES_IMAGE: image, MUSTER_KUBERNETES_HOST: host } = settings;
+  if (kubeconfig === undefined) return undefined;
   if (image === undefined || host === undefined) {
     const missing = image === undefined ? 'MUSTER_KUBERNETES_IMAGE' : 'MUSTER_KUBERNETES_HOST';
     throw new StartError(`MUSTER_KUBERNETES needs ${missing}. ${Settings.properties[missing].description}`);
@@ -400,7 +401,7 @@ function readKubernetes(settings: Settings): KubernetesConfig | undefined {
     throw new StartError('MUSTER_RELAYS is "all", but servers in Kubernetes have no relays: remove one of the two.');
   }
   return {
-    place,
+    kubeconfig,
     image,
     host,
     namespace: settings.MUSTER_KUBERNETES_NAMESPACE,

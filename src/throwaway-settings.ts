@@ -4,7 +4,7 @@ import { Settings } from './settings.ts';
  * Settings that say where a service is and keeps its data: those of the environment are for another service. So are DATABASE_URL and
  * all others without MUSTER_.
  */
-const PLACES =
+const OF_ONE_SERVICE =
   /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;
 
 /** What differs from a service with default settings; the environment may say otherwise. */
@@ -20,27 +20,27 @@ const DEFAULTS = {
   MUSTER_OUTBOUND_ALLOW: '127.0.0.0/8, ::1',
 };
 
-/** Where a throwaway service is. */
-export interface ThrowawayPlaces {
+/** What each throwaway service has for itself. */
+export interface ThrowawayResources {
   data_directory: string;
   port: number;
   /** The range of its game servers. */
   server_ports: string;
 }
 
-/** Returns the settings of a throwaway service: those of the environment about rules and limits, and its own places. */
+/** Returns the settings of a throwaway service: those of the environment about rules and limits, and those of its own resources. */
 export function throwawaySettings(
   environment: Record<string, string | undefined>,
-  places: ThrowawayPlaces,
+  own: ThrowawayResources,
 ): Record<string, string | undefined> {
   const of_rules = Object.entries(environment).filter(
-    ([name]) => name.startsWith('MUSTER_') && name in Settings.properties && !PLACES.test(name),
+    ([name]) => name.startsWith('MUSTER_') && name in Settings.properties && !OF_ONE_SERVICE.test(name),
   );
   return {
     ...DEFAULTS,
     ...Object.fromEntries(of_rules),
-    MUSTER_DATA: places.data_directory,
-    MUSTER_PORT: String(places.port),
-    MUSTER_SERVER_PORTS: places.server_ports,
+    MUSTER_DATA: own.data_directory,
+    MUSTER_PORT: String(own.port),
+    MUSTER_SERVER_PORTS: own.server_ports,
   };
 }

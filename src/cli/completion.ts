@@ -80,13 +80,13 @@ async function readInTime(read: (session: Session) => Promise<Value[]>, options:
 }
 
 async function listLobbies(session: Session): Promise<Value[]> {
-  const path = paths.live(await session.place());
+  const path = paths.live(await session.scope());
   const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string; lobby_group_name_id: string }[] }>(path);
   return lobbies.map(({ lobby_id, lobby_group_name_id }) => [lobby_id, lobby_group_name_id]);
 }
 
 async function listServers(session: Session): Promise<Value[]> {
-  const path = paths.servers(await session.place());
+  const path = paths.servers(await session.scope());
   const { servers } = await session.api.get<{ servers: { id: string; tags: Record<string, string> }[] }>(path);
   return servers.map(({ id, tags }) => [id, tags.lobby_id === undefined ? 'server' : `lobby ${tags.lobby_id}`]);
 }

@@ -2,7 +2,7 @@ import { readNewestServers, type Server } from './commands/servers.ts';
 import { Failure } from './failure.ts';
 import { paths } from './paths.ts';
 import { followLog, type LogLine, readLog, type ServerEnd } from './server-log.ts';
-import type { Place, Session } from './session.ts';
+import type { Scope, Session } from './session.ts';
 
 /** Each followed server holds three long polls. */
 const FOLLOWED_MAX = 30;
@@ -17,7 +17,7 @@ export interface NamespaceLine extends LogLine {
 
 interface LogsToRead {
   session: Session;
-  place: Place;
+  scope: Scope;
   grep?: string | undefined;
   since?: Date | undefined;
 }
@@ -33,15 +33,15 @@ interface LogsToFollow extends LogsToRead {
 }
 
 /** Reads the lines of the servers of a namespace that run, then of the newest that have ended, in the order of time. */
-export async function readServerLogs({ session, place, ...wanted }: LogsToRead): Promise<NamespaceLine[]> {
-  const servers = await readNewestServers(session, place);
+export async function readServerLogs({ session, scope, ...wanted }: LogsToRead): Promise<NamespaceLine[]> {
+  const servers = await readNewestServers(session, scope);
   const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;
   const waiting = [...servers.filter(isRunning), ...servers.filter((server) => !isRunning(server))].slice(0, READ_MAX);
   const lines: NamespaceLine[] = [];
   const readAll = async () => {
     for (let server = waiting.shift(); server; server = waiting.shift()) {
       const { id: server_id } = server;
-      const read = await readLog(session.api, { ...wanted, path: `${paths.servers(place)}/${server_id}` });
+      const read = await readLog(session.api, { ...wanted, path: `${paths.servers(scope)}/${server_id}` });
       lines.push(...read.map((line) => ({ ...line, server_id })));
     }
   };
@@ -51,8 +51,8 @@ export async function readServerLogs({ session, place, ...wanted }: LogsToRead):
 
 /** Follows every server that starts in a namespace, until the signal is aborted. */
 export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
-  const { session, place, grep, with_running, signal, onLine, onEnd, onSkipped } = wanted;
-  const known = await readNewestServers(session, place);
+  const { session, scope, grep, with_running, signal, onLine, onEnd, onSkipped } = wanted;
+  const known = await readNewestServers(session, scope);
   const isPassedOver = ({ destroyed_at }: Server) => !with_running || destroyed_at !== undefined;
   const seen = new Set(known.filter(isPassedOver).map(({ id }) => id));
   // A server that starts later is shown from its first line.
@@ -61,7 +61,7 @@ export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
 
   async function follow(server_id: string): Promise<void> {
     try {
-      const path = `${paths.servers(place)}/${server_id}`;
+      const path = `${paths.servers(scope)}/${server_id}`;
       const onOwnLine = (line: LogLine) => onLine({ ...line, server_id });
       onEnd({ ...(await followLog(session.api, { path, grep, since, signal, onLine: onOwnLine })), server_id });
     } catch (error) {
@@ -73,9 +73,9 @@ export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
     try {
       // The index changes whenever a server is created or ends.
       const query = { count: '0', watch_index: index };
-      const { watch } = await session.api.get<{ watch: { index: string } }>(paths.serverRows(place), { query, signal });
+      const { watch } = await session.api.get<{ watch: { index: string } }>(paths.serverRows(scope), { query, signal });
       ({ index } = watch);
-      const fresh = (await readNewestServers(session, place)).filter(({ id }) => !seen.has(id));
+      const fresh = (await readNewestServers(session, scope)).filter(({ id }) => !seen.has(id));
       for (const { id } of fresh) {
         seen.add(id);
         if (following.size >= FOLLOWED_MAX) {

@@ -62,7 +62,8 @@ export function createProgram(others: readonly string[] = []): Command {
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true });
   for (const name of others) program.command(name);
-  const at = (parent: Command, usage: string, text: string) => withOptions(parent.command(usage).description(text));
+  const addCommand = (parent: Command, usage: string, text: string) =>
+    withOptions(parent.command(usage).description(text));
 
   program.commandsGroup(GROUPS.daily);
   program
@@ -83,7 +84,7 @@ export function createProgram(others: readonly string[] = []): Command {
     .option('--no-open', 'open no browser')
     .option('--json', 'write each event as a line of JSON')
     .action(async (options) => (await import('./commands/dev.ts')).dev(options));
-  at(program, 'deploy [namespace]', 'uploads the game of this folder, tries it, and puts a namespace on it')
+  addCommand(program, 'deploy [namespace]', 'uploads the game of this folder, tries it, and puts a namespace on it')
     .option('--message <text>', 'the name of the version')
     .option('--dry-run', 'say what would be done, and change nothing')
     .option('--region <theirs=here>', 'a region of a Rivet configuration and its name here', collectPair, {})
@@ -102,13 +103,17 @@ export function createProgram(others: readonly string[] = []): Command {
       ]),
     )
     .action(async (namespace, options) => (await import('./commands/deploy.ts')).deploy(namespace, options));
-  at(program, 'rollback [namespace]', 'puts a namespace back on its previous version').action(
+  addCommand(program, 'rollback [namespace]', 'puts a namespace back on its previous version').action(
     async (namespace, options) => (await import('./commands/rollback.ts')).rollback(namespace, options),
   );
-  at(program, 'status', 'shows what runs in a namespace, and which version is live').action(async (options) =>
+  addCommand(program, 'status', 'shows what runs in a namespace, and which version is live').action(async (options) =>
     (await import('./commands/status.ts')).status(options),
   );
-  at(program, 'logs [server]', 'shows the log of a server or lobby, by default of the newest, also if it has ended')
+  addCommand(
+    program,
+    'logs [server]',
+    'shows the log of a server or lobby, by default of the newest, also if it has ended',
+  )
     .option('-f, --follow', 'from its first line until the server has ended; fail if it crashed')
     .option('--server <id>', 'of a server')
     .option('--lobby <id>', 'of the server of a lobby')
@@ -116,12 +121,12 @@ export function createProgram(others: readonly string[] = []): Command {
     .option('--grep <text>', 'only lines that contain a text')
     .option('--since <time>', 'only lines since 30s, 10m, 2h, 1d or a moment')
     .action(async (server, options) => (await import('./commands/logs.ts')).logs(server, options));
-  at(program, 'why <ray>', 'explains what the matchmaker decided about a request').action(async (ray, options) =>
-    (await import('./commands/why.ts')).why(ray, options),
+  addCommand(program, 'why <ray>', 'explains what the matchmaker decided about a request').action(
+    async (ray, options) => (await import('./commands/why.ts')).why(ray, options),
   );
 
   program.commandsGroup(GROUPS.looking);
-  at(program, 'open', 'opens the hub in a browser, logged in, at the namespace').action(async (options) =>
+  addCommand(program, 'open', 'opens the hub in a browser, logged in, at the namespace').action(async (options) =>
     (await import('./commands/open.ts')).open(options),
   );
   const config = program
@@ -144,104 +149,110 @@ export function createProgram(others: readonly string[] = []): Command {
     .action(async (options) => (await import('./commands/config.ts')).showSchema(options));
 
   const lobbies = program.command('lobbies').description('running lobbies: list, watch, show, close, delete');
-  at(lobbies, 'list', 'lists the running lobbies').action(async (options) =>
+  addCommand(lobbies, 'list', 'lists the running lobbies').action(async (options) =>
     (await import('./commands/lobbies.ts')).listLobbies(options),
   );
-  at(lobbies, 'watch', 'shows the newest running lobbies, and every change of them at once')
+  addCommand(lobbies, 'watch', 'shows the newest running lobbies, and every change of them at once')
     .option('--count <number>', 'how many, 200 at most; by default 50, or what fits in the terminal')
     .action(async (options) => (await import('./commands/watch-lobbies.ts')).watchLobbies(options));
-  at(lobbies, 'show <lobby>', 'shows a lobby and its server').action(async (lobby, options) =>
+  addCommand(lobbies, 'show <lobby>', 'shows a lobby and its server').action(async (lobby, options) =>
     (await import('./commands/lobbies.ts')).showLobby(lobby, options),
   );
-  at(lobbies, 'close <lobby>', 'closes a lobby to finds; its players stay')
+  addCommand(lobbies, 'close <lobby>', 'closes a lobby to finds; its players stay')
     .option('--undo', 'open it again')
     .action(async (lobby, options) => (await import('./commands/lobbies.ts')).closeLobby(lobby, options));
-  at(lobbies, 'delete <lobby>', 'ends a lobby and its server').action(async (lobby, options) =>
+  addCommand(lobbies, 'delete <lobby>', 'ends a lobby and its server').action(async (lobby, options) =>
     (await import('./commands/lobbies.ts')).deleteLobby(lobby, options),
   );
-  at(program, 'players', 'lists the players with a seat in a running lobby').action(async (options) =>
+  addCommand(program, 'players', 'lists the players with a seat in a running lobby').action(async (options) =>
     (await import('./commands/players.ts')).listPlayers(options),
   );
   const servers = program.command('servers').description('game servers: list, show, stop');
-  at(servers, 'list', 'lists the servers, newest first')
+  addCommand(servers, 'list', 'lists the servers, newest first')
     .option('--all', 'also those that have ended')
     .action(async (options) => (await import('./commands/servers.ts')).listServers(options));
-  at(servers, 'show <server>', 'shows a server, and how it ended').action(async (server, options) =>
+  addCommand(servers, 'show <server>', 'shows a server, and how it ended').action(async (server, options) =>
     (await import('./commands/servers.ts')).showServer(server, options),
   );
-  at(servers, 'stop <server>', 'ends a server').action(async (server, options) =>
+  addCommand(servers, 'stop <server>', 'ends a server').action(async (server, options) =>
     (await import('./commands/servers.ts')).stopServer(server, options),
   );
   const versions = program.command('versions').description('versions of a game: list, show, diff');
-  at(versions, 'list', 'lists the versions of a game, and where each is live').action(async (options) =>
+  addCommand(versions, 'list', 'lists the versions of a game, and where each is live').action(async (options) =>
     (await import('./commands/versions.ts')).listVersions(options),
   );
-  at(versions, 'show <version>', 'shows the configuration of a version, by name or id').action(
+  addCommand(versions, 'show <version>', 'shows the configuration of a version, by name or id').action(
     async (version, options) => (await import('./commands/versions.ts')).showVersion(version, options),
   );
-  at(versions, 'diff <from> <to>', 'shows what differs between two versions').action(async (from, to, options) =>
-    (await import('./commands/versions.ts')).compareVersions(from, to, options),
+  addCommand(versions, 'diff <from> <to>', 'shows what differs between two versions').action(
+    async (from, to, options) => (await import('./commands/versions.ts')).compareVersions(from, to, options),
   );
-  at(program, 'builds', 'lists the builds of a game, newest first').action(async (options) =>
+  addCommand(program, 'builds', 'lists the builds of a game, newest first').action(async (options) =>
     (await import('./commands/lists.ts')).listBuilds(options),
   );
-  at(program, 'namespaces', 'lists the namespaces of a game').action(async (options) =>
+  addCommand(program, 'namespaces', 'lists the namespaces of a game').action(async (options) =>
     (await import('./commands/lists.ts')).listNamespaces(options),
   );
-  at(program, 'regions', 'lists the regions of a game').action(async (options) =>
+  addCommand(program, 'regions', 'lists the regions of a game').action(async (options) =>
     (await import('./commands/lists.ts')).listRegions(options),
   );
 
   const exported = program.command('exports').description('links to download: lobbies, log');
-  at(exported, 'lobbies', 'writes a link to the history of the lobbies of a game, as CSV')
+  addCommand(exported, 'lobbies', 'writes a link to the history of the lobbies of a game, as CSV')
     .option('--since <time>', 'how far it goes back: 12h, 30d', '7d')
     .action(async (options) => (await import('./commands/exports.ts')).exportLobbies(options));
-  at(exported, 'log <server>', 'writes a link to the whole log of a server')
+  addCommand(exported, 'log <server>', 'writes a link to the whole log of a server')
     .option('--errors', 'what it wrote to stderr, instead of stdout')
     .action(async (server, options) => (await import('./commands/exports.ts')).exportLog(server, options));
-  at(program, 'bots <count>', 'lets bots find seats, connect, stay and leave; fails if a player could not play')
+  addCommand(program, 'bots <count>', 'lets bots find seats, connect, stay and leave; fails if a player could not play')
     .option('--for <time>', 'how long they play: 30s, 10m', '30s')
     .option('--mode <name>', 'the game mode; by default the first')
     .action(async (count, options) => (await import('./commands/bots.ts')).bots(count, options));
-  at(program, 'machines [machine]', 'lists the machines of a service, or shows or drains one; for administrators')
+  addCommand(
+    program,
+    'machines [machine]',
+    'lists the machines of a service, or shows or drains one; for administrators',
+  )
     .option('--drain [time]', 'give it no new servers, and end its lobbies when they are empty, or all after a time')
     .addOption(new Option('--undo', 'let it take servers again').conflicts(['drain', 'wait']))
     .option('--wait [time]', 'wait until it has no server, by default for at most 1h')
     .action(async (machine, options) => (await import('./commands/machines.ts')).machines(machine, options));
-  at(program, 'doctor', 'checks a service: database, disk, clock, addresses, isolation, limits, your token').action(
-    async (options) => (await import('./commands/doctor.ts')).doctor(options),
-  );
+  addCommand(
+    program,
+    'doctor',
+    'checks a service: database, disk, clock, addresses, isolation, limits, your token',
+  ).action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
 
   program.commandsGroup(GROUPS.access);
-  at(program, 'login [url]', 'logs in to a service, by a link or by a token').action(async (url, options) =>
+  addCommand(program, 'login [url]', 'logs in to a service, by a link or by a token').action(async (url, options) =>
     (await import('./commands/login.ts')).login(url, options),
   );
-  at(program, 'logout', 'forgets the token for a service').action(async (options) =>
+  addCommand(program, 'logout', 'forgets the token for a service').action(async (options) =>
     (await import('./commands/login.ts')).logout(options),
   );
-  at(program, 'whoami', 'shows the service and the caller').action(async (options) =>
+  addCommand(program, 'whoami', 'shows the service and the caller').action(async (options) =>
     (await import('./commands/login.ts')).whoami(options),
   );
   const tokens = program.command('tokens').description('tokens: create, inspect, revoke');
   const kinds = new Argument('<kind>', 'for clients, for tools that deploy, or for a back end');
-  at(tokens, 'create', 'creates a token of a game, and writes it to stdout')
+  addCommand(tokens, 'create', 'creates a token of a game, and writes it to stdout')
     .addArgument(kinds.choices(['public', 'cloud', 'service']))
     .action(async (kind, options) => (await import('./commands/tokens.ts')).createToken(kind, options));
-  at(tokens, 'inspect', 'shows whose token you use').action(async (options) =>
+  addCommand(tokens, 'inspect', 'shows whose token you use').action(async (options) =>
     (await import('./commands/tokens.ts')).inspectToken(options),
   );
-  at(tokens, 'revoke', 'revokes all cloud and service tokens of a game')
+  addCommand(tokens, 'revoke', 'revokes all cloud and service tokens of a game')
     .option('--yes', 'confirm it')
     .action(async (options) => (await import('./commands/tokens.ts')).revokeTokens(options));
-  at(program, 'use <profile>', 'chooses a service, a game and a namespace for the next commands').action(
+  addCommand(program, 'use <profile>', 'chooses a service, a game and a namespace for the next commands').action(
     async (profile, options) => (await import('./commands/login.ts')).use(profile, options),
   );
 
   program.commandsGroup(GROUPS.raw);
-  at(program, 'api <method> <path>', 'sends any request of the API')
+  addCommand(program, 'api <method> <path>', 'sends any request of the API')
     .option('-d, --data <json>', 'the body; - reads it from standard input')
     .action(async (method, path, options) => (await import('./commands/raw.ts')).callApi(method, path, options));
-  at(program, 'watch <path>', 'writes what a path answers now and after every change, one a line').action(
+  addCommand(program, 'watch <path>', 'writes what a path answers now and after every change, one a line').action(
     async (path, options) => (await import('./commands/raw.ts')).watchPath(path, options),
   );
   program

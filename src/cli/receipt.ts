@@ -53,8 +53,10 @@ export function describeReceipt(receipt: Receipt): string[] {
     ['rounds', rounds > 1 ? `${rounds}: other requests were faster to a seat ${times(rounds - 1)}` : undefined],
     ...others.map((lobby): [string, string] => {
       const { passed_over } = lobby;
-      const place = `${shortId(lobby.lobby_id)} (${describeLobby(lobby)} taken)`;
-      return passed_over === undefined ? ['planned', place] : ['passed over', `${place}: ${reasonOf(passed_over)}`];
+      const described = `${shortId(lobby.lobby_id)} (${describeLobby(lobby)} taken)`;
+      return passed_over === undefined
+        ? ['planned', described]
+        : ['passed over', `${described}: ${reasonOf(passed_over)}`];
     }),
     ['time', describeStages(stages_ms)],
   ];

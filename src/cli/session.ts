@@ -26,7 +26,7 @@ export interface Game {
 }
 
 /** A namespace, with its game. */
-export interface Place {
+export interface Scope {
   game: Game;
   namespace: Game['namespaces'][number];
 }
@@ -97,7 +97,7 @@ export class Session {
   }
 
   /** Returns the given game and namespace, `prod` by default. */
-  async place(): Promise<Place> {
+  async scope(): Promise<Scope> {
     const game = await this.game();
     const wanted = this.#namespace ?? NAMESPACE_DEFAULT;
     const namespace = game.namespaces.find((one) => [one.namespace_id, one.name_id].includes(wanted));

@@ -92,7 +92,7 @@ export function counted(count: number, one: string, several: string): string {
   return `${count} ${count === 1 ? one : several}`;
 }
 
-/** Returns the end of an id, which is enough to recognise it. */
+/** Returns the end of an id, which is enough to recognize it. */
 export function shortId(id: string): string {
   return id.slice(-12);
 }

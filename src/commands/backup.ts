@@ -16,7 +16,7 @@ import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
 import { hideFromOthers } from '../platform/own-memory.ts';
-import { isErrno } from '../platform/processes.ts';
+import { hasErrorCode } from '../platform/system-errors.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
@@ -137,7 +137,7 @@ async function addDataFiles({ archive }: Target, { data_directory }: Source): Pr
   }
 }
 
-/** Adds the files of the uploads, and the mark by which a service recognises its storage. */
+/** Adds the files of the uploads, and the mark by which a service recognizes its storage. */
 async function addObjects({ archive, say }: Target, source: Source, uploads: HeldUpload[]): Promise<void> {
   const { database, objects } = source;
   const addAll = async (keys: { key: string; length: number }[], stored: Map<string, number>) => {
@@ -166,7 +166,7 @@ function missing(key: string): StartError {
 
 async function readIfThere(path: string): Promise<Buffer | undefined> {
   return await readFile(path).catch((error: unknown) => {
-    if (isErrno(error, 'ENOENT')) return undefined;
+    if (hasErrorCode(error, 'ENOENT')) return undefined;
     throw error;
   });
 }

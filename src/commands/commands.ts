@@ -1,5 +1,5 @@
 import { EXIT } from '../cli/failure.ts';
-import { whyNoService } from '../cli/platform.ts';
+import { whyNoServiceHere } from '../cli/no-service-here.ts';
 import { POD_COMMANDS } from '../features/servers/runtimes/kubernetes/pod-names.ts';
 import { type CommandOutput, createOutput } from './command-output.ts';
 
@@ -53,7 +53,7 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
       return output.fail(`${problem}: ${advice}`, EXIT.wrong_use);
     }
   }
-  const why_not = EVERYWHERE.has(wanted) ? undefined : whyNoService(wanted);
+  const why_not = EVERYWHERE.has(wanted) ? undefined : whyNoServiceHere(wanted);
   if (why_not !== undefined) return output.fail(why_not, EXIT.refused);
   const command = await load();
   try {

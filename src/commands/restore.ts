@@ -20,7 +20,7 @@ import { createDiskObjects } from '../platform/objects/disk.ts';
 import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { hideFromOthers } from '../platform/own-memory.ts';
-import { isErrno } from '../platform/processes.ts';
+import { hasErrorCode } from '../platform/system-errors.ts';
 import type { CommandOutput } from './command-output.ts';
 import { runStoppable } from './stoppable.ts';
 
@@ -85,7 +85,8 @@ async function sizeOf(path: string): Promise<number> {
   return await stat(path).then(
     ({ size }) => size,
     (cause: unknown) => {
-      if (isErrno(cause, 'ENOENT')) throw new StartError(`There is no file ${path}.`, { cause });
+      if (hasErrorCode(cause, 'ENOENT'))
+        throw new StartError(`There is no file ${path}: name one that "muster backup" wrote.`, { cause });
       throw cause;
     },
   );
@@ -153,7 +154,7 @@ function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
+    if (hasErrorCode(error, 'ENOENT')) return undefined;
     throw error;
   }
 }

@@ -18,7 +18,8 @@ export async function runStoppable(not_done: string, work: (signal: AbortSignal)
       return INTERRUPTED_EXIT_CODE;
     }
     const absence = describeAbsence(cause);
-    if (absence !== undefined) throw new StartError(`${not_done}, because ${absence}.`, { cause });
+    if (absence !== undefined)
+      throw new StartError(`${not_done}, because ${absence}: repeat the command once it answers.`, { cause });
     if (cause instanceof ServiceError) throw new StartError(`${not_done}: ${cause.message}`, { cause });
     throw cause;
   }

@@ -7,7 +7,7 @@ export function makeCode(length: number): string {
   return [...bytes].map((byte) => LETTERS.charAt(byte % LETTERS.length)).join('');
 }
 
-/** Normalises a typed code: case, blanks and dashes do not matter. */
+/** Normalizes a typed code: case, blanks and dashes do not matter. */
 export function readCode(text: string): string {
   return text.toUpperCase().replace(/[\s-]/g, '');
 }

@@ -5,7 +5,7 @@ export interface ContentProblem {
   path: string[];
 }
 
-/** Rules for names of the reference API (field-behaviour 8.1). Lengths are in bytes. */
+/** The longest names, as in the reference API. */
 export const NAME_ID_BYTES_MAX = 16;
 export const LENIENT_NAME_ID_BYTES_MAX = 64;
 export const DISPLAY_NAME_BYTES_MAX = 24;
@@ -33,8 +33,8 @@ const BIO_BYTES_MAX = 200;
 const BIO_LINES_MAX = 5;
 
 /**
- * Accepts up to five lines of text, with blanks and newlines as the only white space (field-behaviour 8.1). Counts
- * lines because the pattern of the reference API takes half a minute for some texts.
+ * Accepts up to five lines of text, with blanks and newlines as the only white space, like the reference API. Counts
+ * lines because the pattern of that API takes half a minute for some texts.
  */
 export function isBio(text: string): boolean {
   if (Buffer.byteLength(text) > BIO_BYTES_MAX) return false;

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../platform/errors.ts';
 import { isStorable } from '../platform/http/json.ts';
 
-/** Limits of the reference API for tags of builds and servers (field-behaviour 7.2). */
+/** Limits of the reference API for tags of builds and servers. */
 export const TAGS_MAX = 8;
 export const TAG_NAME_LENGTH_MAX = 32;
 const TAG_LENGTH_MAX = 1_024;

@@ -1,7 +1,7 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { bearer, is_administrator, readBearer } from './data/bearer.ts';
-import { OPERATOR, place } from './data/router.ts';
+import { hub_path, OPERATOR } from './data/router.ts';
 import { startSession, state } from './data/session.ts';
 import { ChangesPage } from './pages/changes.tsx';
 import { GamePage } from './pages/game.tsx';
@@ -11,7 +11,6 @@ import { LobbyPage } from './pages/lobby.tsx';
 import { LogInPage } from './pages/log-in.tsx';
 import { NotFoundPage } from './pages/not-found.tsx';
 import { OperatorPage } from './pages/operator.tsx';
-import { WithNamespace } from './pages/places.tsx';
 import { ReceiptPage } from './pages/receipt.tsx';
 import { ReceiptsPage } from './pages/receipts.tsx';
 import { ServerPage } from './pages/server.tsx';
@@ -21,6 +20,7 @@ import { SharedPage } from './pages/shared.tsx';
 import { TryPage } from './pages/try.tsx';
 import { VersionPage } from './pages/version.tsx';
 import { VersionsPage } from './pages/versions.tsx';
+import { WithNamespace } from './pages/with-namespace.tsx';
 import { Frame } from './parts/frame.tsx';
 
 function App() {
@@ -36,7 +36,7 @@ function App() {
 }
 
 function CurrentPage() {
-  const { game, namespace } = place.value;
+  const { game, namespace } = hub_path.value;
   if (game === undefined) return <HomePage />;
   if (game === OPERATOR && is_administrator.value) return <OperatorPage key={namespace} part={namespace} />;
   if (namespace === undefined) return <GamePage name={game} />;
@@ -48,7 +48,7 @@ function CurrentPage() {
 }
 
 function NamespacePage() {
-  const { page, id } = place.value;
+  const { page, id } = hub_path.value;
   switch (page) {
     case undefined:
       return <LobbiesPage />;

@@ -27,7 +27,7 @@ export async function readAddressClasses(path: string | undefined): Promise<Addr
 async function readList(path: string): Promise<string> {
   const file = Bun.file(path);
   const problem = (what: string) => new StartError(`MUSTER_ADDRESS_CLASSES names the file ${path}, ${what}.`);
-  if (file.size > FILE_BYTES_MAX) throw problem(`which has more than ${FILE_BYTES_MAX} bytes`);
+  if (file.size > FILE_BYTES_MAX) throw problem(`which has more than ${FILE_BYTES_MAX} bytes: shorten it`);
   try {
     return await file.text();
   } catch (cause) {

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { readAttribute } from './libc.ts';
-import { isErrno } from './processes.ts';
+import { hasErrorCode } from './system-errors.ts';
 
 /** The limits that a group of processes can have. */
 export const CONTROLLERS = ['memory', 'cpu', 'pids'] as const;
@@ -142,7 +142,7 @@ export function removeGroup(directories: readonly string[]): void {
     try {
       rmdirSync(directory);
     } catch (error) {
-      if (!isErrno(error, 'ENOENT')) throw error;
+      if (!hasErrorCode(error, 'ENOENT')) throw error;
     }
   }
 }
@@ -287,7 +287,7 @@ function enableBelow(directory: string, controllers: Controller[]): boolean {
     enable();
     return true;
   } catch (error) {
-    if (!isErrno(error, 'EBUSY')) return false;
+    if (!hasErrorCode(error, 'EBUSY')) return false;
   }
   // A group with processes of its own cannot limit its children, so this process moves to one of them.
   const leaf = join(directory, OWN_LEAF);

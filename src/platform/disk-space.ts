@@ -3,7 +3,7 @@ import { ServiceError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Finding, toFinding } from './findings.ts';
 import { type Loop, startLoop } from './loop.ts';
-import { isErrno } from './processes.ts';
+import { hasErrorCode } from './system-errors.ts';
 
 const CHECK_EVERY_MS = 10_000;
 /** Bytes that a writer may write between two checks. Several writers together may use some of the reserve. */
@@ -107,7 +107,7 @@ export function storageFull(cause?: unknown): ServiceError<'STORAGE_FULL'> {
 
 /** Returns whether a write failed because the disk, or what the reserve leaves of it, is full. */
 export function isShortOfSpace(error: unknown): boolean {
-  return (error instanceof ServiceError && error.code === 'STORAGE_FULL') || isErrno(error, 'ENOSPC');
+  return (error instanceof ServiceError && error.code === 'STORAGE_FULL') || hasErrorCode(error, 'ENOSPC');
 }
 
 /** Reads the bytes that users other than root may still write. */

@@ -2,7 +2,7 @@
 export interface CatalogueEntry {
   /** HTTP status: one of those that clients of the reference API distinguish. */
   status: 400 | 401 | 403 | 404 | 413 | 429 | 500 | 503;
-  /** What is wrong, then what to do. `{name}` stands for a parameter. */
+  /** What is wrong, then what to do. `{name}` stands for a parameter; `{error}` and `{reason}` say both. */
   message: string;
 }
 
@@ -132,7 +132,7 @@ export const CATALOGUE = {
     status: 500,
     message: "The service failed to handle the request. Give the ray id of this answer to the service's operator.",
   },
-  FEATURE_DISABLED: { status: 400, message: 'This release does not support {feature}.' },
+  FEATURE_DISABLED: { status: 400, message: 'This release does not support {feature}. Use {instead} instead.' },
   GAME_ENVIRONMENT_NOT_FOUND: {
     status: 404,
     message: 'This game has no such environment (namespace). Check the environment id.',
@@ -177,7 +177,7 @@ export const CATALOGUE = {
   GATEWAY_SOCKET_REFUSED: {
     status: 503,
     message:
-      'The game server {server_id} did not accept the WebSocket. It may be starting, or it refuses this path or protocol.',
+      'The game server {server_id} did not accept the WebSocket. It may be starting: try again. If it refuses this path or protocol, choose another.',
   },
   GATEWAY_SOCKET_REQUIRED: {
     status: 400,
@@ -197,7 +197,10 @@ export const CATALOGUE = {
     message:
       'The game server, or this address at it, has too many requests in progress or WebSockets, or too many new ones in this second. Try again in a second.',
   },
-  GROUP_ALREADY_MEMBER: { status: 400, message: 'The identity is already a member of the group.' },
+  GROUP_ALREADY_MEMBER: {
+    status: 400,
+    message: 'The identity is already a member of the group. Nothing needs to be done.',
+  },
   GROUP_CANNOT_REQUEST_JOIN: {
     status: 400,
     message: 'The group is closed to join requests. Ask a member for an invite.',
@@ -216,7 +219,10 @@ export const CATALOGUE = {
     message: "The identity is banned from this group. Ask the group's owner to lift the ban.",
   },
   GROUP_NOT_FOUND: { status: 404, message: 'No such group exists, or you are not a member of it. Check the group id.' },
-  GROUP_NOT_MEMBER: { status: 403, message: 'The identity is not a member of this group.' },
+  GROUP_NOT_MEMBER: {
+    status: 403,
+    message: 'The identity is not a member of this group. Check the ids of both, or let the identity join first.',
+  },
   HUB_LINK_INVALID: {
     status: 401,
     message: 'The link to the hub was used or has expired. Get another one with "muster open".',
@@ -300,7 +306,8 @@ export const CATALOGUE = {
   },
   MATCHMAKER_RECEIPT_NOT_FOUND: {
     status: 404,
-    message: 'No receipt of this request exists: it was not kept, or is more than an hour old.',
+    message:
+      'No receipt of this request exists: it was not kept, or is more than an hour old. Read it sooner, or let the operator raise MUSTER_RECEIPTS_PER_SECOND_MAX.',
   },
   MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: {
     status: 400,
@@ -328,7 +335,11 @@ export const CATALOGUE = {
       "Your address would exceed the namespace's limit of {max} players per client. Let some leave, or raise max_players_per_client.",
   },
   MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'The request has more than {max} tags. Send fewer.' },
-  MATCHMAKER_VERIFICATION_FAILED: { status: 400, message: "The game's verification server rejected the player." },
+  MATCHMAKER_VERIFICATION_FAILED: {
+    status: 400,
+    message:
+      "The game's verification server rejected the player. Check verification_data; the receipt of this request has the status of the server's answer.",
+  },
   MATCHMAKER_VERIFICATION_NOT_USED: {
     status: 400,
     message:
@@ -360,13 +371,19 @@ export const CATALOGUE = {
     message:
       'The port "{port}" uses host routing, which supports only tcp and udp. Change its protocol or its routing.',
   },
-  SERVICE_NOT_READY: { status: 503, message: 'The service is not ready: {reasons}.' },
+  SERVICE_NOT_READY: {
+    status: 503,
+    message: 'The service is not ready: {reasons}. The metadata says what to do about each.',
+  },
   SERVICE_STOPPING: { status: 503, message: 'The service is stopping. Try again in a moment.' },
   SHARES_TOO_MANY: {
     status: 400,
     message: 'The namespace already has the maximum of {max} share links. Revoke one first.',
   },
-  SHARE_NOT_FOUND: { status: 404, message: 'There is no such share link. It may have been revoked, or has expired.' },
+  SHARE_NOT_FOUND: {
+    status: 404,
+    message: 'There is no such share link. It may have been revoked, or has expired. Ask for a new one.',
+  },
   STORAGE_FULL: { status: 503, message: "The service's disk is full. Try again after its operator has freed space." },
   TOKEN_ERROR: { status: 400, message: 'A token in the request is invalid: {reason}. Get a new one.' },
   TOKEN_INVALID: { status: 401, message: 'The token is malformed or was not signed by this service. Get a new one.' },

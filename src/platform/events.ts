@@ -19,13 +19,13 @@ export type ServiceEvent =
   | { event: 'disk_space_low' | 'disk_space_regained'; free_bytes: number; reserve_bytes: number }
   | {
       event: 'storage_differs';
-      place: string;
+      location: string;
       mark: string;
-      place_of_database: string;
+      location_of_database: string;
       mark_of_database: string;
       advice: string;
     }
-  | { event: 'storage_not_compared'; place: string; cause: unknown }
+  | { event: 'storage_not_compared'; location: string; cause: unknown }
   | { event: 'limits_store_lost'; store: string; cause: unknown }
   | { event: 'limits_store_found'; store: string }
   | { event: 'proxy_not_trusted'; address: string }

@@ -19,7 +19,7 @@ export const NO_IP_DATABASE: IpDatabase = { coordinatesOf: () => undefined };
 /** Opens a file in MaxMind's format, such as GeoLite2 City. Throws StartError for any other file. */
 export async function openIpDatabase(path: string) {
   let read = await readDatabase(path).catch((cause: unknown) => {
-    const what = 'which cannot be read, or is not in the format of MaxMind (.mmdb)';
+    const what = 'which cannot be read, or is not in the format of MaxMind: name a file like GeoLite2-City.mmdb';
     throw new StartError(`MUSTER_IP_DATABASE is "${path}", ${what}.`, { cause });
   });
   return {

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { hasErrorCode, isOutOfDescriptors } from './system-errors.ts';
 
 /**
  * The identity of a process. Linux reuses pids, so it includes the time of the start (in clock ticks since the boot,
@@ -30,7 +31,7 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    if (!isErrno(error, 'ESRCH')) throw error;
+    if (!hasErrorCode(error, 'ESRCH')) throw error;
   }
 }
 
@@ -65,15 +66,6 @@ export function readOpenFiles(pid: number): string[] {
 /** Returns the working directory of a process; undefined if there is no such process. */
 export function workingDirectoryOf(pid: number): string | undefined {
   return readLink(`/proc/${pid}/cwd`);
-}
-
-export function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
-}
-
-/** Returns whether a file could not be opened because the process or the machine has no descriptor left. */
-export function isOutOfDescriptors(error: unknown): boolean {
-  return isErrno(error, 'EMFILE') || isErrno(error, 'ENFILE');
 }
 
 /** Linux counts processor time in hundredths of a second (USER_HZ, proc(5)) on every supported machine. */

@@ -10,7 +10,7 @@ import { PICTURE, sendPicture } from './wire-contract-cloud.ts';
 
 const GAME = '/cloud/games/{game_id}';
 const NAMESPACE = `${GAME}/namespaces/{namespace_id}`;
-/** The reference API's rights to read and to write a game (field-behaviour 1.4). */
+/** The callers that may read and write a game in the reference API. */
 const DEVELOPERS = ['cloud', 'identity'] as const;
 const LIMITS = record({ lobby_count_max: 'u32', max_players: 'u32' });
 const HASH = await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 });

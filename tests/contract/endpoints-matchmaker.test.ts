@@ -14,7 +14,7 @@ const CHECKS = {
   verification_data: { anything: [1, null, 'text'] },
 };
 
-/** The callers are those of field-behaviour 1.7: players' clients, and the servers of lobbies. */
+/** The callers of the reference API: players' clients, and the servers of lobbies. */
 const CLIENTS = ['public', 'development'] as const;
 const SERVERS = ['lobby', 'development'] as const;
 
@@ -42,7 +42,7 @@ const ROWS: EndpointRow[] = [
     method: 'POST',
     path: '/v1/lobbies/find',
     allow: CLIENTS,
-    // game_modes, regions, prevent_auto_create_lobby: field-behaviour 11.1, 16.
+    // The specification leaves game_modes, regions and prevent_auto_create_lobby open; they are those of Rivet.
     request_shape: record({
       game_modes: listOf('string'),
       'regions?': listOf('string'),
@@ -60,7 +60,7 @@ const ROWS: EndpointRow[] = [
       max_players: 4,
       ...CHECKS,
     }),
-    // The response is that of join: field-behaviour 11.1, 17.
+    // The specification leaves the response open; it is that of join, as in Rivet.
     response_shape: JOIN_RESPONSE,
   },
 ];

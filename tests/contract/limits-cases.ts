@@ -125,7 +125,7 @@ const RAW_BODIES = [
   { body: `{"x":"${'x'.repeat(BODY_BYTES_MAX - 7)}"}`, code: 'API_BODY_TOO_LARGE' },
 ] as const;
 
-/** The reference API declares a query here and ignores it (field-behaviour 7.4). */
+/** The reference API declares a query here and ignores it. */
 const IGNORES_QUERY = 'GET /games/{game_id}/environments/{environment_id}/builds/{build_id}';
 
 function listQueryCases({ name: operation, query: shape }: Operation, make: () => Sent): Case[] {

@@ -1,6 +1,6 @@
 import { list, map } from './limits-rules.ts';
 
-/** A limit of a version's configuration (field-behaviour 4.2): values just within it and just beyond. */
+/** A limit of a version's configuration, as in Rivet: values just within it and just beyond. */
 export interface VersionRow {
   /** The path in the version. */
   place: string[];

@@ -135,7 +135,7 @@ export const JOIN_RESPONSE = record({
     // An addition (decision 0017).
     'code?': 'string',
     region: record({ region_id: 'string', display_name: 'string' }),
-    // A copy of the ports below, where old clients read them (field-behaviour 11.3).
+    // A copy of the ports below, where old clients of Rivet read them.
     ports: PORTS,
     player: PLAYER,
   }),
@@ -174,7 +174,7 @@ export const BOOTSTRAP = record(
     captcha: record({ 'turnstile?': record({ site_key: 'string' }) }),
     cluster: 'string',
     'domains?': record({ cdn: 'string', job: 'string', main: 'string', 'opengb?': 'string' }),
-    // The additional boolean is "email" (field-behaviour 11.1, 29).
+    // The specification says that there is a boolean beside `access_token`; Rivet calls it `email`.
     login_methods: record({ access_token: 'boolean', email: 'boolean' }),
     origins: record({ hub: 'string' }),
   },

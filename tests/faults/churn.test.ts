@@ -3,15 +3,14 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { findFreePorts } from '../../src/features/servers/free-ports.ts';
-import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { listProcesses, readStat } from '../../src/platform/processes.ts';
 import { packImage, WITHOUT_CONTAINERS } from '../support/containers.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { type ExternalHome, openExternalHome } from '../support/external-home.ts';
 import { makeGame, type TestGame, uploadBuild } from '../support/game.ts';
 import { countDescriptors, countZombies, groupsOf, mountsIn } from '../support/leftovers.ts';
 import { IS_LONG } from '../support/length.ts';
 import { findProcessesOf, findServerProcesses } from '../support/processes.ts';
-import { type Home, makeHome, type Program } from '../support/program.ts';
+import type { Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -49,17 +48,12 @@ const SCRIPTS = ['exit 0', 'exit 3', 'exec sleep 600', '(setsid sleep 600 &); ex
 
 if (WITHOUT_CONTAINERS !== undefined) console.log(`Not tried, because ${WITHOUT_CONTAINERS}: churn of containers.`);
 
-const opened = new AsyncDisposableStack();
-let database: Database;
-let home: Home;
+let external: ExternalHome;
 beforeAll(async () => {
-  const { url } = opened.use(await openExternalDatabase());
   // Ports rest for a minute after their servers, so the servers of a long run need more than a test claims.
-  const more_ports: Record<string, string> = IS_LONG ? { MUSTER_SERVER_PORTS: '27000-30999' } : {};
-  home = opened.use(await makeHome({ DATABASE_URL: url, MUSTER_DEMO: 'off', MUSTER_LIMITS: 'off', ...more_ports }));
-  database = opened.use(openDatabase({ url }, 1));
+  external = await openExternalHome(IS_LONG ? { MUSTER_SERVER_PORTS: '27000-30999' } : {});
 }, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+afterAll(() => external[Symbol.asyncDispose](), 90_000);
 
 /** Returns a condition: each of the ports has been free once. Other programs may take them at any time. */
 function portsAreFree(ports: number[]): () => Promise<boolean> {
@@ -77,11 +71,11 @@ const childrenOf = (parent: number) => listProcesses().filter((pid) => readStat(
 
 /** Starts and ends servers, kills the service among them, and looks for what is left. */
 async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> {
-  let program: Program = await home.start();
+  let program: Program = await external.home.start();
   const game = await makeGame(program.api, program.administrator_token);
   const builds = await Promise.all(SCRIPTS.map((script) => upload(program, game, script)));
   const all = new Set<string>();
-  const [{ ended_before } = { ended_before: 0 }] = await database.queries.execute<{ ended_before: number }>(
+  const [{ ended_before } = { ended_before: 0 }] = await external.database.queries.execute<{ ended_before: number }>(
     sql`select count(*)::int as ended_before from servers`,
   );
 
@@ -108,7 +102,7 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
 
   /** Returns the ports that the servers have had. */
   async function selectPorts(): Promise<number[]> {
-    const rows = await database.queries.execute<{ port: number }>(sql`
+    const rows = await external.database.queries.execute<{ port: number }>(sql`
       select distinct (port ->> 'public_port')::int as port from servers
       cross join jsonb_each(ports) as of_server (label, port) where port ? 'public_port' order by port limit 10000`);
     return rows.map(({ port }) => port);
@@ -117,7 +111,7 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
   const runSome = async () => end(await startSome(builds));
   const haveEnded = () =>
     waitFor(async () => {
-      const [row] = await database.queries.execute<{ count: number }>(
+      const [row] = await external.database.queries.execute<{ count: number }>(
         sql`select count(*)::int as count from servers where ended_at is null`,
       );
       return row?.count === 0;
@@ -130,7 +124,7 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
   while (all.size < servers / 2) await runSome();
   const lasting = await startSome(builds.slice(2));
   await program.stop('SIGKILL');
-  program = await home.start();
+  program = await external.home.start();
   const { get } = serversOf(program, game);
   const adopted = await Promise.all(lasting.map(get));
   expect(adopted.filter((server) => server.destroyed_at !== undefined)).toEqual([]);
@@ -140,13 +134,13 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
 
   await waitFor(() => childrenOf(program.pid).length === 0, 'no child of the service to be left');
   await waitFor(() => countDescriptors(program.pid) <= descriptors_before + 8, 'no descriptor to be left');
-  expect(mountsIn(home.data_directory, program.pid)).toEqual([]);
+  expect(mountsIn(external.home.data_directory, program.pid)).toEqual([]);
   // The files of a server are removed after its end is recorded.
-  await waitFor(() => readdirSync(join(home.data_directory, folder)).length === 0, 'no folder to be left');
+  await waitFor(() => readdirSync(join(external.home.data_directory, folder)).length === 0, 'no folder to be left');
   await waitFor(() => groupsOf(all).length === 0, 'no control group to be left');
   await waitFor(() => countZombies() <= zombies_before + ZOMBIES_OF_OTHERS_MAX, 'no zombie to be left');
   expect([...all].flatMap(findServerProcesses)).toEqual([]);
-  const [row] = await database.queries.execute<{ held: number; ended: number }>(sql`
+  const [row] = await external.database.queries.execute<{ held: number; ended: number }>(sql`
     select (select count(*)::int from server_ports where release_ts is null) as held,
       (select count(*)::int from servers where ended_at is not null) as ended`);
   expect(row).toMatchObject({ held: 0, ended: all.size + ended_before });

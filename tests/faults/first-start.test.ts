@@ -6,7 +6,7 @@ import { seeEachOther } from '../support/players.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 
-/** The moments of a first start, recognised by the files in its data directory. */
+/** The moments of a first start, recognized by the files in its data directory. */
 const MOMENTS = [
   {
     name: 'unpacks PostgreSQL',

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { servers as rows } from '../../src/features/servers/tables.ts';
-import { type Database, openDatabase } from '../../src/platform/database/database.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { type ExternalHome, openExternalHome } from '../support/external-home.ts';
 import { makeGame } from '../support/game.ts';
 import { IS_LONG } from '../support/length.ts';
-import { type Home, makeHome, type Program } from '../support/program.ts';
+import type { Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -15,18 +14,14 @@ const RESTARTS = 3;
 const KILLED_AFTER_MAX_MS = 1_200;
 const ENDED_WITHIN_MS = 60_000;
 
-const opened = new AsyncDisposableStack();
-let database: Database;
-let home: Home;
+let external: ExternalHome;
 beforeAll(async () => {
-  const { url } = opened.use(await openExternalDatabase());
-  home = opened.use(await makeHome({ DATABASE_URL: url, MUSTER_DEMO: 'off', MUSTER_LIMITS: 'off' }));
-  database = opened.use(openDatabase({ url }, 1));
+  external = await openExternalHome();
 }, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+afterAll(() => external[Symbol.asyncDispose](), 90_000);
 
 test(`restarts: ${CHAINS} servers that crash, with ${KILLS} kills of Muster meanwhile: each crash has one restart, up to the maximum`, async () => {
-  let program: Program = await home.start();
+  let program: Program = await external.home.start();
   const game = await makeGame(program.api, program.administrator_token);
   const build = await uploadShell(program.api, game, 'echo run; exit 3');
   const { bodyOf, create } = serversOf(program, game);
@@ -40,9 +35,9 @@ test(`restarts: ${CHAINS} servers that crash, with ${KILLS} kills of Muster mean
   for (let kill = 0; kill < KILLS; kill += 1) {
     await Bun.sleep(Math.random() * KILLED_AFTER_MAX_MS);
     await program.stop('SIGKILL');
-    program = await home.start();
+    program = await external.home.start();
   }
-  const select = () => database.queries.select().from(rows).orderBy(rows.created_at).limit(10_000);
+  const select = () => external.database.queries.select().from(rows).orderBy(rows.created_at).limit(10_000);
   const all = await waitFor(
     async () => {
       const found = await select();

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait.ts';
 const muster = shareService();
 const chromium = shareChromium(muster);
 
-/** Writes what logs have: colours, HTML, errors, and more lines than a first answer; a line for each request; ends by /end. */
+/** Writes what logs have: colors, HTML, errors, and more lines than a first answer; a line for each request; ends by /end. */
 const TALKATIVE_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN, PORT_game } = process.env;
 const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
@@ -73,7 +73,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     expect(troubles).toEqual([]);
   });
 
-  test('the log shows colours, and everything else as text', async () => {
+  test('the log shows colors, and everything else as text', async () => {
     await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
     const { page, troubles } = opened;
     const log = page.getByRole('log');

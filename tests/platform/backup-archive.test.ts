@@ -87,7 +87,9 @@ describe('archive: a reader refuses', () => {
     for (const [reason, archives] of Object.entries(CHANGES)) {
       for (const archive of archives) {
         writeFileSync(path, await Bun.zstdCompress(await packTar(archive as Parameters<typeof packTar>[0])));
-        expect((await refusal(read())).message).toBe(`${path} is not a backup, or is damaged: ${reason}.`);
+        expect((await refusal(read())).message).toBe(
+          `${path} is not a backup, or is damaged: ${reason}. Name another copy.`,
+        );
       }
     }
     writeFileSync(path, await Bun.zstdCompress(await packTar([...entries, end])));
@@ -100,7 +102,9 @@ describe('archive: a reader refuses', () => {
       await refusal(read());
     }
     await rm(path);
-    expect((await refusal(read())).message).toBe(`${path} cannot be read (ENOENT).`);
+    expect((await refusal(read())).message).toBe(
+      `${path} cannot be read (ENOENT): check that it exists and this user may read it.`,
+    );
   });
 });
 

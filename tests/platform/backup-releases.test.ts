@@ -78,7 +78,10 @@ test('restore: a backup in a later format, and an archive that is not a backup, 
     expect(await runOn(home, 'restore', file)).toEqual({ exit_code: 1, output: `${file} ${refusal}\n` });
   }
   const missing = join(folder.path, 'missing');
-  expect(await runOn(home, 'restore', missing)).toEqual({ exit_code: 1, output: `There is no file ${missing}.\n` });
+  expect(await runOn(home, 'restore', missing)).toEqual({
+    exit_code: 1,
+    output: `There is no file ${missing}: name one that "muster backup" wrote.\n`,
+  });
 }, 60_000);
 
 test('restore: a backup of an earlier release gets the tables of that release, which the next start migrates', async () => {

@@ -43,7 +43,10 @@ test('commands of this machine: with --json they write one object, and one line 
   const RUNS: [args: string[], answer: object][] = [
     [['--version', '--json'], { exit_code: 0, version: expect.stringContaining(manifest.version) }],
     [['backup', '--json'], failed(2, expect.stringContaining('Write "muster backup FILE"'))],
-    [['restore', 'missing.tar', '--json'], failed(1, expect.stringMatching(/^There is no file .*missing\.tar\.$/))],
+    [
+      ['restore', 'missing.tar', '--json'],
+      failed(1, expect.stringMatching(/^There is no file .*missing\.tar: name one/)),
+    ],
     [['upgrade', '--check', '--json'], failed(1, expect.stringContaining('There is no database in'))],
     [['status', '--jsn', '--json'], failed(2, expect.stringContaining("unknown option '--jsn'"))],
   ];

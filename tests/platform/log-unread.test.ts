@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isErrno } from '../../src/platform/processes.ts';
+import { hasErrorCode } from '../../src/platform/system-errors.ts';
 import { waitFor } from '../support/wait.ts';
 
 const EVENTS = join(import.meta.dir, '../../src/platform/events.ts');
@@ -46,7 +46,7 @@ async function startUnread(name: string) {
       try {
         return bytes.toString('latin1', 0, readSync(reader, bytes));
       } catch (error) {
-        if (isErrno(error, 'EAGAIN')) return '';
+        if (hasErrorCode(error, 'EAGAIN')) return '';
         throw error;
       }
     },

@@ -11,7 +11,7 @@ import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { openExternalDatabase } from '../support/database.ts';
 
 const MIB = 1024 ** 2;
-/** Receipts of parts: a missing part is null, or absent at the end. */
+/** The id of a part's object, which the column `receipts` had before 0054. A missing part is null, or absent at the end. */
 const HERE = crypto.randomUUID();
 
 interface OldUpload {

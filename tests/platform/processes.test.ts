@@ -5,13 +5,13 @@ import type { Subprocess } from 'bun';
 import {
   findProcessesByEnvironment,
   identifyProcess,
-  isErrno,
   isRunning,
   readUserIds,
   sessionOf,
   signalProcess,
   workingDirectoryOf,
 } from '../../src/platform/processes.ts';
+import { hasErrorCode } from '../../src/platform/system-errors.ts';
 import { makeDataDirectory } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -167,12 +167,12 @@ test.skipIf(!IS_ROOT)(
   },
 );
 
-test('isErrno: recognizes an error by its code', () => {
+test('hasErrorCode: recognizes an error by its code', () => {
   const error = Object.assign(new Error('the name is taken'), { code: 'EADDRINUSE' });
   expect([
-    isErrno(error, 'EADDRINUSE'),
-    isErrno(error, 'EACCES'),
-    isErrno({ code: 'EADDRINUSE' }, 'EADDRINUSE'),
+    hasErrorCode(error, 'EADDRINUSE'),
+    hasErrorCode(error, 'EACCES'),
+    hasErrorCode({ code: 'EADDRINUSE' }, 'EADDRINUSE'),
   ]).toEqual([true, false, false]);
 });
 

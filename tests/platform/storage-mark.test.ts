@@ -30,12 +30,15 @@ describe('storage: a process that starts on a database', () => {
   const at = (...path: string[]) => join(parent, ...path);
   const marksIn = (folder: string) => readdir(at(folder, 'storage-marks'));
 
-  async function start(folder: string, place: string, space?: DiskSpace) {
+  async function start(folder: string, location: string, space?: DiskSpace) {
     const events: ServiceEvent[] = [];
     const emit = (event: ServiceEvent) => void events.push(event);
     await mkdir(at(folder), { recursive: true });
     const objects = createDiskObjects(at(folder), space);
-    return { warning: await compareStorage({ queries: database.queries, objects, place, events: { emit } }), events };
+    return {
+      warning: await compareStorage({ queries: database.queries, objects, location, events: { emit } }),
+      events,
+    };
   }
 
   test('with the same files as before gets no warning, and adds no mark', async () => {
@@ -61,9 +64,9 @@ describe('storage: a process that starts on a database', () => {
       expect(events).toEqual([
         {
           event: 'storage_differs',
-          place: 'other on b',
+          location: 'other on b',
           mark: other_mark ?? '',
-          place_of_database: FIRST,
+          location_of_database: FIRST,
           mark_of_database: first_mark ?? '',
           advice: `Share that storage, or use one bucket for all processes. If these are the same files, put an empty file storage-marks/${first_mark} beside them.`,
         },
@@ -80,7 +83,7 @@ describe('storage: a process that starts on a database', () => {
     const full = createDiskSpace({ directory: parent, reserve_bytes: Number.MAX_SAFE_INTEGER, events });
     const { warning, events: emitted } = await start('full', 'full on c', full);
     expect(warning).toBeUndefined();
-    expect(emitted).toMatchObject([{ event: 'storage_not_compared', place: 'full on c' }]);
+    expect(emitted).toMatchObject([{ event: 'storage_not_compared', location: 'full on c' }]);
   });
 
   test('together with others, all with one new storage, gets no warning', async () => {

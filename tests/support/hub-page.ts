@@ -84,7 +84,7 @@ export function shareChromium(muster: Opened) {
 async function findBarriers(page: Page): Promise<string[]> {
   const has_axe = await page.evaluate(() => 'axe' in globalThis);
   if (!has_axe) await page.evaluate(axe.source);
-  // Game servers choose exact colours of their lines. Of hundreds of lines, which are alike, some are enough.
+  // Game servers choose exact colors of their lines. Of hundreds of lines, which are alike, some are enough.
   const { violations } = await page.evaluate(() =>
     (globalThis as unknown as { axe: typeof axe }).axe.run({ exclude: ['.line [style]', '.line:nth-child(n + 40)'] }),
   );
@@ -94,7 +94,7 @@ async function findBarriers(page: Page): Promise<string[]> {
 }
 
 /**
- * Takes pictures of a page in both widths and both colour schemes: of the window, or of the whole page. Fails if the page is
+ * Takes pictures of a page in both widths and both color schemes: of the window, or of the whole page. Fails if the page is
  * wider than the window in one of them, or has barriers.
  */
 export async function takePictures({ page }: HubPage, name: string, { is_whole = false } = {}): Promise<void> {

@@ -3,7 +3,7 @@ import { chown, copyFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Subprocess } from 'bun';
 import { removeGroup } from '../../src/platform/cgroups.ts';
-import { isErrno } from '../../src/platform/processes.ts';
+import { hasErrorCode } from '../../src/platform/system-errors.ts';
 import { type Api, createApi } from './api.ts';
 import { provideCluster } from './cluster.ts';
 import type { Network } from './network.ts';
@@ -61,7 +61,7 @@ interface HomeOptions {
   groups?: string[];
   /** The network of its programs, by default that of the tests. */
   network?: Network;
-  /** Whether its embedded PostgreSQL has been initialised and migrated, for tests of anything but a first start. */
+  /** Whether its embedded PostgreSQL has been initialized and migrated, for tests of anything but a first start. */
   has_cluster?: boolean;
 }
 
@@ -192,7 +192,7 @@ async function removeGroupsOf(data_directory: string): Promise<void> {
         removeGroup(directories);
         return true;
       } catch (error) {
-        if (isErrno(error, 'EBUSY')) return false;
+        if (hasErrorCode(error, 'EBUSY')) return false;
         throw error;
       }
     }, `the control group of ${server_id} to be empty`);

@@ -8,7 +8,7 @@ import { findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
 import { showWhile } from '../progress-line.ts';
-import { type Place, Session, type SharedOptions } from '../session.ts';
+import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { counted } from '../terminal.ts';
 
 interface BotsOptions extends SharedOptions {
@@ -42,8 +42,8 @@ export async function bots(wanted: string, options: BotsOptions): Promise<void> 
   }
   const duration_ms = readDuration(options.for, '--for');
   const session = await Session.open(options);
-  const place = await session.place();
-  const { game, namespace } = place;
+  const scope = await session.scope();
+  const { game, namespace } = scope;
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
   const { token } = await session.api.call<{ token: string }>('POST', path);
   const player = new ApiCaller(session.api.url, token);
@@ -53,9 +53,9 @@ export async function bots(wanted: string, options: BotsOptions): Promise<void> 
   const checks = new LobbyChecks();
   const ending = AbortSignal.timeout(duration_ms);
   session.output.say(`${count} bots play "${mode}" in ${game.name_id} ${namespace.name_id} for ${options.for}.`);
-  const protocols = await readProtocols(session, place, mode);
+  const protocols = await readProtocols(session, scope, mode);
   const playing = Array.from({ length: count }, () => play({ player, mode, protocols, tally, checks, ending }));
-  const checking = checkLobbies(session, { place, tally, checks, ending });
+  const checking = checkLobbies(session, { scope, tally, checks, ending });
   await showWhile(
     () => `${tally.find_ms.length} seats, ${tally.connected} connected, ${tally.faults.size} kinds of faults`,
     () => Promise.all([...playing, checking]),
@@ -79,7 +79,7 @@ async function firstMode(player: ApiCaller): Promise<string> {
 }
 
 /** Returns the protocols of a game mode's ports in the live version. */
-async function readProtocols(session: Session, { game, namespace }: Place, mode: string): Promise<Protocols> {
+async function readProtocols(session: Session, { game, namespace }: Scope, mode: string): Promise<Protocols> {
   type Docker = { ports?: Record<string, { protocol?: string }> };
   const path = `/cloud/games/${game.game_id}/versions/${namespace.version_id}`;
   const { version } = await session.api.get<{
@@ -143,10 +143,10 @@ async function find({ player, mode, tally, checks, ending }: Omit<Play, 'protoco
 /** Looks at the lobbies from time to time, and counts what is wrong with them. */
 async function checkLobbies(
   session: Session,
-  { place, tally, checks, ending }: { place: Place } & Pick<Play, 'tally' | 'checks' | 'ending'>,
+  { scope, tally, checks, ending }: { scope: Scope } & Pick<Play, 'tally' | 'checks' | 'ending'>,
 ): Promise<void> {
   while (!ending.aborted) {
-    const { lobbies } = await session.api.get<{ lobbies: SeenLobby[] }>(paths.live(place));
+    const { lobbies } = await session.api.get<{ lobbies: SeenLobby[] }>(paths.live(scope));
     for (const fault of checks.look(lobbies, performance.now())) countFault(tally, fault);
     await pause(CHECK_EACH_MS, ending);
   }

@@ -2,12 +2,12 @@ import { readDuration } from '../durations.ts';
 import { environment } from '../environment.ts';
 import { showWhile } from '../progress-line.ts';
 import { goOnInBackground } from '../project/background.ts';
-import { ensureGame, findPlace } from '../project/games.ts';
+import { ensureGame, findScope } from '../project/games.ts';
 import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
 import { type Project, readProject } from '../project/project-file.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, previewVersion, reserveName, switchTo } from '../project/versions.ts';
-import { type Place, Session, type SharedOptions } from '../session.ts';
+import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { readVersion } from './versions.ts';
 
 interface DeployOptions extends SharedOptions {
@@ -47,15 +47,15 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
   if (project && options.dryRun) return await preview(session, project, options);
 
   const started = performance.now();
-  const place = project ? await ensureGame(session) : await session.place();
+  const scope = project ? await ensureGame(session) : await session.scope();
   const candidate = project
-    ? await uploadVersion(session, place, project, options)
-    : await chooseVersion(session, place, options.version ?? '');
+    ? await uploadVersion(session, scope, project, options)
+    : await chooseVersion(session, scope, options.version ?? '');
   const { version_id, display_name, has_lobbies, uploaded } = candidate;
-  const answer = { version_id, namespace: place.namespace.name_id, game: place.game.name_id, ...uploaded };
+  const answer = { version_id, namespace: scope.namespace.name_id, game: scope.game.name_id, ...uploaded };
   const is_checked = options.check && has_lobbies;
   if (options.detach && is_checked) {
-    const detached = await goOnInBackground(session, place, version_id);
+    const detached = await goOnInBackground(session, scope, version_id);
     return session.show({ ...answer, detached }, () => {
       say(
         `${display_name} is uploaded. Process ${detached.pid} tries it and switches; its output goes to ${detached.log}`,
@@ -64,47 +64,47 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
     });
   }
   if (is_checked) {
-    say(await showWhile('check    a lobby of it', () => checkVersion(session, place, version_id)));
+    say(await showWhile('check    a lobby of it', () => checkVersion(session, scope, version_id)));
   }
-  await switchTo(session, place, version_id);
+  await switchTo(session, scope, version_id);
 
-  const old_lobbies = await countOldLobbies(session, place, version_id);
+  const old_lobbies = await countOldLobbies(session, scope, version_id);
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   session.show({ ...answer, old_lobbies }, (output) => {
-    output.line(`${answer.game} ${answer.namespace}: ${liveBefore(place)} → ${display_name} (${seconds} s)`);
+    output.line(`${answer.game} ${answer.namespace}: ${liveBefore(scope)} → ${display_name} (${seconds} s)`);
     output.say(`${describeOldLobbies(old_lobbies)} To undo: muster rollback`);
   });
-  if (wait_ms !== undefined) await waitForOldLobbies(session, place, { version_id, within_ms: wait_ms });
+  if (wait_ms !== undefined) await waitForOldLobbies(session, scope, { version_id, within_ms: wait_ms });
 }
 
 /** Uploads what changed in this folder, and creates a version of it. */
 async function uploadVersion(
   session: Session,
-  place: Place,
+  scope: Scope,
   project: Project,
   { region, message }: DeployOptions,
 ): Promise<Candidate> {
-  const { config, ...uploaded } = await prepareVersion(session, place, project, region);
-  const display_name = message ?? (await reserveName(session, place));
-  const version_id = await createVersion(session, place, { display_name, config });
+  const { config, ...uploaded } = await prepareVersion(session, scope, project, region);
+  const display_name = message ?? (await reserveName(session, scope));
+  const version_id = await createVersion(session, scope, { display_name, config });
   return { version_id, display_name, has_lobbies: config.matchmaker !== undefined, uploaded };
 }
 
-async function chooseVersion(session: Session, { game }: Place, name: string): Promise<Candidate> {
+async function chooseVersion(session: Session, { game }: Scope, name: string): Promise<Candidate> {
   const { version_id, display_name, config } = await readVersion(session, game, name);
   return { version_id, display_name, has_lobbies: 'matchmaker' in config, uploaded: {} };
 }
 
 /** Returns the name of the version that the namespace had when the command began. */
-function liveBefore({ game, namespace }: Place): string {
+function liveBefore({ game, namespace }: Scope): string {
   return game.versions.find(({ version_id }) => version_id === namespace.version_id)?.display_name ?? '-';
 }
 
 /** Says what the deploy would do. Changes nothing, neither here nor on the service. */
 async function preview(session: Session, project: Project, options: DeployOptions): Promise<void> {
-  const place = await findPlace(session);
-  if (!place) session.output.say(`game     ${session.game_name} would be new`);
-  await previewVersion(session, place, project, options.region);
-  const answer = { dry_run: true, game: session.game_name, namespace: place?.namespace.name_id };
+  const scope = await findScope(session);
+  if (!scope) session.output.say(`game     ${session.game_name} would be new`);
+  await previewVersion(session, scope, project, options.region);
+  const answer = { dry_run: true, game: session.game_name, namespace: scope?.namespace.name_id };
   session.show(answer, ({ say }) => say('Nothing was changed (--dry-run).'));
 }

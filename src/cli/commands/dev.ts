@@ -9,13 +9,13 @@ import { environment } from '../environment.ts';
 import { Failure } from '../failure.ts';
 import { readLocalToken } from '../local-service.ts';
 import { followServerLogs } from '../namespace-log.ts';
-import { whyNoService } from '../platform.ts';
+import { whyNoServiceHere } from '../no-service-here.ts';
 import { ensureGame } from '../project/games.ts';
 import { type Project, readProject } from '../project/project-file.ts';
 import { listSources } from '../project/script.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, switchTo } from '../project/versions.ts';
-import { type Place, Session } from '../session.ts';
+import { type Scope, Session } from '../session.ts';
 import { bots } from './bots.ts';
 import { describeLine, shortServerId } from './logs.ts';
 import { makeHubLink } from './open.ts';
@@ -32,7 +32,7 @@ const KEYS = 'r ends all lobbies   b lets two bots play for 30 s   l hides or sh
  * the files live at once.
  */
 export async function dev({ open, json = false }: DevOptions): Promise<void> {
-  const why_not = whyNoService('dev');
+  const why_not = whyNoServiceHere('dev');
   if (why_not !== undefined) throw new Failure(why_not);
   const stopping = new AbortController();
   const stop = () => stopping.abort();
@@ -46,12 +46,12 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     if (session.api.token === undefined) throw new Failure(foreignService(service.url));
     const { say } = session.output;
     for (const note of project.notes) say(note);
-    const place = await ensureGame(session);
-    const openPage = await showAddresses(session, place, project);
+    const scope = await ensureGame(session);
+    const openPage = await showAddresses(session, scope, project);
     await using files = await watchFiles(await listWatched(project));
 
     const report = (error: unknown) => say(error instanceof Error ? error.message : String(error));
-    const ending = new LobbyEnding(session, place, {
+    const ending = new LobbyEnding(session, scope, {
       signal,
       onEnded(count) {
         if (json) session.output.json({ event: 'lobbies_ended', count });
@@ -65,7 +65,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
       try {
         project = readProject(process.cwd());
         for (const path of await listWatched(project)) files.add(path);
-        live = await putLive(session, place, { project, live, what, ending });
+        live = await putLive(session, scope, { project, live, what, ending });
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof Failure)) throw error;
@@ -86,7 +86,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     });
     const logs = followServerLogs({
       session,
-      place,
+      scope,
       signal,
       with_running: false,
       onLine({ server_id, ...line }) {
@@ -124,7 +124,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
  */
 async function showAddresses(
   session: Session,
-  { game, namespace }: Place,
+  { game, namespace }: Scope,
   { site }: Project,
 ): Promise<() => Promise<void>> {
   const { url } = session.api;
@@ -169,14 +169,14 @@ interface Change {
 }
 
 /** Puts the folder's files live once a lobby of them gets ready. Returns the configuration that is live then. */
-async function putLive(session: Session, place: Place, { project, live, what, ending }: Change): Promise<string> {
+async function putLive(session: Session, scope: Scope, { project, live, what, ending }: Change): Promise<string> {
   const started = performance.now();
-  const { config } = await prepareVersion(session, place, project);
+  const { config } = await prepareVersion(session, scope, project);
   const wanted = JSON.stringify(config);
   if (wanted === live) return live;
-  const version_id = await createVersion(session, place, { display_name: `dev ${new Date().toISOString()}`, config });
-  if (config.matchmaker) session.output.say(await checkVersion(session, place, version_id));
-  await switchTo(session, place, version_id);
+  const version_id = await createVersion(session, scope, { display_name: `dev ${new Date().toISOString()}`, config });
+  if (config.matchmaker) session.output.say(await checkVersion(session, scope, version_id));
+  await switchTo(session, scope, version_id);
   const outdated = await ending.end(({ is_outdated }) => is_outdated);
   const { ended_count, closed_count } = outdated;
   const lobbies = ended_count + closed_count === 0 ? '' : `; of the old version, ${describeEnding(outdated)}`;

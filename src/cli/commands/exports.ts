@@ -26,10 +26,10 @@ export async function exportLobbies(options: HistoryOptions): Promise<void> {
 /** Writes a link to the whole log of a server. */
 export async function exportLog(given: string, options: LogOptions): Promise<void> {
   const session = await Session.open(options);
-  const place = await session.place();
-  const { id } = pick((await readAllServers(session, place)).servers, given, (server) => server.id, 'server');
+  const scope = await session.scope();
+  const { id } = pick((await readAllServers(session, scope)).servers, given, (server) => server.id, 'server');
   const body = { stream: options.errors ? 'std_err' : 'std_out' };
-  const path = `${paths.servers(place)}/${id}/logs/export`;
+  const path = `${paths.servers(scope)}/${id}/logs/export`;
   const answer = await session.api.call<{ url: string }>('POST', path, { body });
   session.show(answer, (output) => output.line(answer.url));
 }

@@ -22,7 +22,7 @@ export async function init({ from, region, json = false }: InitOptions): Promise
   for (const note of notes) terminal.say(`note     ${note}`);
   if (!content.build && content.site === undefined && file === undefined) {
     const known = 'a script such as server.ts, a program for Linux, a Dockerfile, or a site such as public/index.html';
-    throw new Failure(`This folder has no server and no site that Muster recognises. Add ${known}.`, EXIT.not_found);
+    throw new Failure(`This folder has no server and no site that Muster recognizes. Add ${known}.`, EXIT.not_found);
   }
   const { api } = await Session.open({});
   writeFileSync(PROJECT_FILE, `${schemaComment(api.url)}\n${stringify(content)}`, { flag: 'wx' });

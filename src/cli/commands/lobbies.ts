@@ -1,6 +1,6 @@
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
-import { type Place, Session, type SharedOptions } from '../session.ts';
+import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { ago, type Output, shortId } from '../terminal.ts';
 
 interface LiveLobby {
@@ -22,15 +22,15 @@ interface LiveLobbies {
 /** Lists the running lobbies of a namespace. */
 export async function listLobbies(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const answer = await session.api.get<LiveLobbies>(paths.live(await session.place()));
+  const answer = await session.api.get<LiveLobbies>(paths.live(await session.scope()));
   session.show(answer, (output) => showLobbies(output, answer.lobbies));
 }
 
 /** Shows a lobby and its server. */
 export async function showLobby(given: string, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const { lobby, place } = await findLobby(session, given);
-  const server = await session.api.get<object>(`${paths.servers(place)}/${lobby.server_id}`);
+  const { lobby, scope } = await findLobby(session, given);
+  const server = await session.api.get<object>(`${paths.servers(scope)}/${lobby.server_id}`);
   const answer = { lobby, ...server };
   session.show(answer, (output) => output.record(answer));
 }
@@ -38,9 +38,9 @@ export async function showLobby(given: string, options: SharedOptions): Promise<
 /** Closes a lobby, so that no find gives a seat in it; with `--undo`, opens it again. */
 export async function closeLobby(given: string, options: SharedOptions & { undo?: boolean }): Promise<void> {
   const session = await Session.open(options);
-  const { lobby, place } = await findLobby(session, given);
+  const { lobby, scope } = await findLobby(session, given);
   const is_closed = !options.undo;
-  await session.api.call('PUT', `${paths.lobby(place, lobby.lobby_id)}/closed`, { body: { is_closed } });
+  await session.api.call('PUT', `${paths.lobby(scope, lobby.lobby_id)}/closed`, { body: { is_closed } });
   const { lobby_id } = lobby;
   const state = is_closed ? 'closed: no find gives a seat in it' : 'open again';
   session.show({ lobby_id, is_closed }, ({ say }) => say(`The lobby ${lobby_id} is ${state}.`));
@@ -49,15 +49,15 @@ export async function closeLobby(given: string, options: SharedOptions & { undo?
 /** Ends a lobby and its server. */
 export async function deleteLobby(given: string, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const { lobby, place } = await findLobby(session, given);
-  await session.api.call('DELETE', paths.lobby(place, lobby.lobby_id));
+  const { lobby, scope } = await findLobby(session, given);
+  await session.api.call('DELETE', paths.lobby(scope, lobby.lobby_id));
   session.show({ lobby_id: lobby.lobby_id }, ({ say }) => say(`The lobby ${lobby.lobby_id} is ending.`));
 }
 
-async function findLobby(session: Session, given: string): Promise<{ lobby: LiveLobby; place: Place }> {
-  const place = await session.place();
-  const { lobbies } = await session.api.get<LiveLobbies>(paths.live(place));
-  return { place, lobby: pick(lobbies, given, ({ lobby_id }) => lobby_id, 'lobby') };
+async function findLobby(session: Session, given: string): Promise<{ lobby: LiveLobby; scope: Scope }> {
+  const scope = await session.scope();
+  const { lobbies } = await session.api.get<LiveLobbies>(paths.live(scope));
+  return { scope, lobby: pick(lobbies, given, ({ lobby_id }) => lobby_id, 'lobby') };
 }
 
 function showLobbies(output: Output, lobbies: LiveLobby[]): void {

@@ -4,7 +4,7 @@ import { followServerLogs, readServerLogs } from '../namespace-log.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
 import { followLog, LAST_LINES_MAX, type LogLine, readLog, STREAMS } from '../server-log.ts';
-import { type Place, Session, type SharedOptions } from '../session.ts';
+import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { readAllServers, readNewestServers, type Server } from './servers.ts';
 
 interface LogsOptions extends SharedOptions {
@@ -29,11 +29,11 @@ export async function logs(given: string | undefined, options: LogsOptions): Pro
   }
   const wanted = { grep, since: options.since === undefined ? undefined : readSince(options.since) };
   const session = await Session.open(options);
-  const place = await session.place();
-  if (all) return follow ? await followAll(session, place, wanted) : await showAll(session, place, wanted);
-  const chosen = await findServer(session, place, { given, server, lobby });
+  const scope = await session.scope();
+  if (all) return follow ? await followAll(session, scope, wanted) : await showAll(session, scope, wanted);
+  const chosen = await findServer(session, scope, { given, server, lobby });
   session.output.say(`Server ${chosen.id}, lobby ${chosen.tags.lobby_id ?? '-'}`);
-  const path = `${paths.servers(place)}/${chosen.id}`;
+  const path = `${paths.servers(scope)}/${chosen.id}`;
   if (follow) await followOne(session, { path, server_id: chosen.id, ...wanted });
   else await showOne(session, { path, ...wanted });
 }
@@ -58,18 +58,18 @@ async function followOne(
   if (end.has_crashed) throw new Failure(`The server crashed. For more: muster servers show ${server_id}`);
 }
 
-async function showAll(session: Session, place: Place, wanted: Wanted): Promise<void> {
-  for (const { server_id, ...line } of await readServerLogs({ session, place, ...wanted })) {
+async function showAll(session: Session, scope: Scope, wanted: Wanted): Promise<void> {
+  for (const { server_id, ...line } of await readServerLogs({ session, scope, ...wanted })) {
     show(session, line, server_id);
   }
 }
 
 /** Shows the lines of all servers that run and that start later, until ctrl-C. */
-async function followAll(session: Session, place: Place, wanted: Wanted): Promise<void> {
+async function followAll(session: Session, scope: Scope, wanted: Wanted): Promise<void> {
   const { say } = session.output;
   await followServerLogs({
     session,
-    place,
+    scope,
     ...wanted,
     with_running: true,
     signal: new AbortController().signal,
@@ -82,13 +82,13 @@ async function followAll(session: Session, place: Place, wanted: Wanted): Promis
 
 async function findServer(
   session: Session,
-  place: Place,
+  scope: Scope,
   { given, server, lobby }: { given: string | undefined; server: string | undefined; lobby: string | undefined },
 ): Promise<Server> {
-  const [newest] = await readNewestServers(session, place);
+  const [newest] = await readNewestServers(session, scope);
   if (!newest) throw new Failure('No server has run here yet. A find starts one.', EXIT.not_found);
   if ([given, server, lobby].every((one) => one === undefined)) return newest;
-  const { servers } = await readAllServers(session, place);
+  const { servers } = await readAllServers(session, scope);
   const ofLobbies = servers.filter(({ tags }) => tags.lobby_id !== undefined);
   const lobbyOf = ({ tags }: Server) => tags.lobby_id ?? '';
   if (lobby !== undefined) return pick(ofLobbies, lobby, lobbyOf, 'lobby');

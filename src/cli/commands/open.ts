@@ -29,7 +29,7 @@ export async function makeHubLink(session: Session): Promise<HubLink> {
 /** Returns the path of the namespace that the options mean; that of all games if they mean none. */
 async function pathOf(session: Session): Promise<string> {
   try {
-    const { game, namespace } = await session.place();
+    const { game, namespace } = await session.scope();
     return `/hub/${encodeURIComponent(game.name_id)}/${encodeURIComponent(namespace.name_id)}`;
   } catch (error) {
     // There is no game yet, or there are several and none was named.

@@ -13,14 +13,14 @@ const LOBBIES_AT_ONCE = 8;
 /** Lists the players with a seat in a running lobby of a namespace. */
 export async function listPlayers(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const place = await session.place();
-  const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string }[] }>(paths.live(place));
+  const scope = await session.scope();
+  const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string }[] }>(paths.live(scope));
   const players: (Player & { lobby_id: string })[] = [];
   const waiting = lobbies.map(({ lobby_id }) => lobby_id);
   const readAll = async () => {
     for (let lobby_id = waiting.shift(); lobby_id !== undefined; lobby_id = waiting.shift()) {
       const of_lobby = lobby_id;
-      const { lobby } = await session.api.get<{ lobby: { players: Player[] } }>(paths.lobbyDetails(place, lobby_id));
+      const { lobby } = await session.api.get<{ lobby: { players: Player[] } }>(paths.lobbyDetails(scope, lobby_id));
       players.push(...lobby.players.map((player) => ({ ...player, lobby_id: of_lobby })));
     }
   };

@@ -5,7 +5,7 @@ import { Session, type SharedOptions } from '../session.ts';
 /** Puts a namespace back on the version that was live before. */
 export async function rollback(given: string | undefined, options: SharedOptions): Promise<void> {
   const session = await Session.open({ ...options, ...(given && { namespace: given }) });
-  const { game, namespace } = await session.place();
+  const { game, namespace } = await session.scope();
   const { namespace_id, name_id, version_id: current } = namespace;
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace_id}`;
   const { versions } = await session.api.get<{ versions: { version_id: string }[] }>(`${path}/version-history`);

@@ -1,6 +1,6 @@
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
-import { type Place, Session, type SharedOptions } from '../session.ts';
+import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { ago, shortId } from '../terminal.ts';
 
 export interface Server {
@@ -22,14 +22,14 @@ interface ServersOptions extends SharedOptions {
 const PAGES_MAX = 32;
 
 /** Returns the servers of a namespace that run or start, newest first. */
-export async function readServers(session: Session, place: Place): Promise<Server[]> {
-  return await readPage(session, place, {});
+export async function readServers(session: Session, scope: Scope): Promise<Server[]> {
+  return await readPage(session, scope, {});
 }
 
 /** Returns the newest servers of a namespace, also those that have ended, and all that run. The newest is first. */
-export async function readNewestServers(session: Session, place: Place): Promise<Server[]> {
-  const newest = await readPage(session, place, { include_destroyed: 'true' });
-  return join(newest, await readServers(session, place));
+export async function readNewestServers(session: Session, scope: Scope): Promise<Server[]> {
+  const newest = await readPage(session, scope, { include_destroyed: 'true' });
+  return join(newest, await readServers(session, scope));
 }
 
 /**
@@ -38,20 +38,20 @@ export async function readNewestServers(session: Session, place: Place): Promise
  */
 export async function readAllServers(
   session: Session,
-  place: Place,
+  scope: Scope,
 ): Promise<{ servers: Server[]; is_complete: boolean }> {
   const found: Server[] = [];
   let is_complete = false;
   for (let page = 0; page < PAGES_MAX && !is_complete; page += 1) {
-    const servers = await readPage(session, place, { include_destroyed: 'true', cursor: found.at(-1)?.id });
+    const servers = await readPage(session, scope, { include_destroyed: 'true', cursor: found.at(-1)?.id });
     found.push(...servers);
     is_complete = servers.length === 0;
   }
-  return { servers: join(found, await readServers(session, place)), is_complete };
+  return { servers: join(found, await readServers(session, scope)), is_complete };
 }
 
-async function readPage({ api }: Session, place: Place, query: Record<string, string | undefined>): Promise<Server[]> {
-  return (await api.get<{ servers: Server[] }>(paths.servers(place), { query })).servers;
+async function readPage({ api }: Session, scope: Scope, query: Record<string, string | undefined>): Promise<Server[]> {
+  return (await api.get<{ servers: Server[] }>(paths.servers(scope), { query })).servers;
 }
 
 /** Returns the servers of two lists, each once. */
@@ -63,10 +63,10 @@ function join(some: Server[], others: Server[]): Server[] {
 /** Lists the servers of a namespace. */
 export async function listServers(options: ServersOptions): Promise<void> {
   const session = await Session.open(options);
-  const place = await session.place();
+  const scope = await session.scope();
   const { servers, is_complete } = options.all
-    ? await readAllServers(session, place)
-    : { servers: await readServers(session, place), is_complete: true };
+    ? await readAllServers(session, scope)
+    : { servers: await readServers(session, scope), is_complete: true };
   if (!is_complete) session.output.say(`Only the newest are shown, and those that run: ${servers.length} servers.`);
   session.show({ servers }, (output) => {
     if (servers.length === 0) return output.say(options.all ? 'No server has run here.' : 'No server is running.');
@@ -86,9 +86,9 @@ export async function listServers(options: ServersOptions): Promise<void> {
 /** Shows a server, and how it ended if it has. */
 export async function showServer(given: string, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const place = await session.place();
-  const server = pick((await readAllServers(session, place)).servers, given, ({ id }) => id, 'server');
-  const end = server.destroyed_at && (await session.api.get<object>(`${paths.servers(place)}/${server.id}/end`));
+  const scope = await session.scope();
+  const server = pick((await readAllServers(session, scope)).servers, given, ({ id }) => id, 'server');
+  const end = server.destroyed_at && (await session.api.get<object>(`${paths.servers(scope)}/${server.id}/end`));
   const answer = { server, ...(end && { end }) };
   session.show(answer, (output) => output.record(answer));
 }
@@ -96,9 +96,9 @@ export async function showServer(given: string, options: SharedOptions): Promise
 /** Ends a server. */
 export async function stopServer(given: string, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const place = await session.place();
-  const server = pick(await readServers(session, place), given, ({ id }) => id, 'server');
-  await session.api.call('DELETE', `${paths.servers(place)}/${server.id}`);
+  const scope = await session.scope();
+  const server = pick(await readServers(session, scope), given, ({ id }) => id, 'server');
+  await session.api.call('DELETE', `${paths.servers(scope)}/${server.id}`);
   session.show({ server_id: server.id }, ({ say }) => say(`The server ${server.id} is ending.`));
 }
 

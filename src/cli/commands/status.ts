@@ -12,11 +12,11 @@ interface Health {
 /** Shows what runs in a namespace, which version is live, and the warnings of the service. */
 export async function status(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const place = await session.place();
-  const { game, namespace } = place;
+  const scope = await session.scope();
+  const { game, namespace } = scope;
   const [live, servers, health] = await Promise.all([
-    session.api.get<{ lobbies: { total_player_count: number }[] }>(paths.live(place)),
-    readServers(session, place),
+    session.api.get<{ lobbies: { total_player_count: number }[] }>(paths.live(scope)),
+    readServers(session, scope),
     session.api.get<Health>('/health/ready'),
   ]);
   const version = game.versions.find(({ version_id }) => version_id === namespace.version_id);

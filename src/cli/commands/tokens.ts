@@ -11,7 +11,7 @@ export async function createToken(kind: TokenKind, options: SharedOptions): Prom
 }
 
 async function pathOf(session: Session, kind: TokenKind): Promise<string> {
-  const { game, namespace } = await session.place();
+  const { game, namespace } = await session.scope();
   switch (kind) {
     case 'public':
       return `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;

@@ -2,7 +2,7 @@ import { connect } from '../../client/client.ts';
 import type { RowsBody } from '../../client/rows.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
-import { type Place, Session, type SharedOptions } from '../session.ts';
+import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { ago, counted, type Output, shortId } from '../terminal.ts';
 import { openSocket } from '../web-socket.ts';
 
@@ -42,7 +42,7 @@ const CLEAR_SCREEN = '\u001b[H\u001b[2J';
 export async function watchLobbies(options: WatchOptions): Promise<void> {
   const count = readCount(options.count);
   const session = await Session.open(options);
-  const place = await session.place();
+  const scope = await session.scope();
   const { output } = session;
   const is_table = !session.is_json && process.stdout.isTTY;
   let list: WholeList | undefined;
@@ -52,7 +52,7 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
     const shown = list;
     if (!shown) return;
     if (is_table) process.stdout.write(CLEAR_SCREEN);
-    session.show(shown, () => showLobbies(output, place, shown));
+    session.show(shown, () => showLobbies(output, scope, shown));
     if (is_table && !is_connected) output.say('The connection is lost; trying again.');
   }
 
@@ -69,7 +69,7 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
   });
   const ages = is_table ? setInterval(draw, AGES_EACH_MS) : undefined;
   client.watchRows<LobbyList>(
-    `${paths.lobbyRows(place)}?count=${count}`,
+    `${paths.lobbyRows(scope)}?count=${count}`,
     (body) => {
       list = body;
       draw();
@@ -94,7 +94,7 @@ function readCount(wanted: string | undefined): number {
   throw new Failure(`--count is "${wanted}": write 1 to ${COUNT.max}.`, EXIT.wrong_use);
 }
 
-function showLobbies(output: Output, { game, namespace }: Place, { summary, rows }: WholeList): void {
+function showLobbies(output: Output, { game, namespace }: Scope, { summary, rows }: WholeList): void {
   const rest = rows.length < summary.lobbies ? `; the newest ${rows.length}:` : '';
   const counts = `${counted(summary.lobbies, 'lobby', 'lobbies')}, ${counted(summary.players, 'player', 'players')}`;
   output.line(`${game.name_id} ${namespace.name_id}: ${counts}${rest}`);

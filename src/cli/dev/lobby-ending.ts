@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 import { counted } from '../terminal.ts';
 
 /** How long players can read that their lobby is closed before it ends. */
@@ -41,12 +41,12 @@ export class LobbyEnding {
 
   constructor(
     private readonly session: Session,
-    private readonly place: Place,
+    private readonly scope: Scope,
     private readonly options: LobbyEndingOptions,
   ) {}
 
   async end(isWanted: (lobby: LiveLobby) => boolean): Promise<EndingLobbies> {
-    const { lobbies } = await this.session.api.get<{ lobbies: LiveLobby[] }>(paths.live(this.place));
+    const { lobbies } = await this.session.api.get<{ lobbies: LiveLobby[] }>(paths.live(this.scope));
     const wanted = lobbies.filter((lobby) => isWanted(lobby) && !this.#closed.has(lobby.lobby_id));
     const played = wanted.filter(({ total_player_count }) => total_player_count > 0);
     const empty = wanted.filter((lobby) => !played.includes(lobby));
@@ -69,14 +69,14 @@ export class LobbyEnding {
   async #close({ lobby_id }: LiveLobby): Promise<void> {
     try {
       const body = { is_closed: true };
-      await this.session.api.call('PUT', `${paths.lobby(this.place, lobby_id)}/closed`, { body });
+      await this.session.api.call('PUT', `${paths.lobby(this.scope, lobby_id)}/closed`, { body });
     } catch (error) {
       if (!(error instanceof Failure) || !HAS_ENDED.test(error.refusal?.code ?? '')) throw error;
     }
   }
 
   async #remove({ lobby_id }: LiveLobby): Promise<void> {
-    await this.session.api.call('DELETE', paths.lobby(this.place, lobby_id));
+    await this.session.api.call('DELETE', paths.lobby(this.scope, lobby_id));
   }
 
   async #endLater(lobbies: LiveLobby[]): Promise<void> {

@@ -7,7 +7,7 @@ import type { ApiCaller } from '../api-caller.ts';
 import { readServers } from '../commands/servers.ts';
 import type { Session } from '../session.ts';
 import { CONNECT_WITHIN_MS, type Finding } from './finding.ts';
-import { placeOf } from './limits.ts';
+import { scopeOf } from './limits.ts';
 
 interface Bootstrap {
   domains: { cdn: string };
@@ -85,8 +85,8 @@ async function checkSites(domain: string): Promise<Finding[]> {
 
 /** Checks that a running game server of the namespace can be reached from here. */
 async function checkServer(session: Session): Promise<Finding[]> {
-  const place = await placeOf(session);
-  const servers = place ? await readServers(session, place) : [];
+  const scope = await scopeOf(session);
+  const servers = scope ? await readServers(session, scope) : [];
   const ports = servers
     .filter(({ started_at, destroyed_at }) => started_at && !destroyed_at && Date.now() - started_at > LISTENS_AFTER_MS)
     .flatMap(({ network }) => Object.values(network.ports));

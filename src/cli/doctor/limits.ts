@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 import type { Finding } from './finding.ts';
 
 /** Refusals of the matchmaker because of a limit, and what an operator can do. */
@@ -13,9 +13,9 @@ const ADVICE: Record<string, string> = {
 
 /** Returns the limits that players of the session's namespace have hit within the last hour; none without a namespace. */
 export async function checkNamespaceLimits(session: Session): Promise<Finding[]> {
-  const place = await placeOf(session);
-  if (!place) return [];
-  const { game, namespace } = place;
+  const scope = await scopeOf(session);
+  if (!scope) return [];
+  const { game, namespace } = scope;
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/counters`;
   const { steps } = await session.api.get<{ steps: { refused: Record<string, number> }[] }>(path, {
     query: { window: 'hour' },
@@ -32,9 +32,9 @@ export async function checkNamespaceLimits(session: Session): Promise<Finding[]>
 }
 
 /** Returns the namespace that the options mean; undefined if they mean none that the caller can see. */
-export async function placeOf(session: Session): Promise<Place | undefined> {
+export async function scopeOf(session: Session): Promise<Scope | undefined> {
   try {
-    return await session.place();
+    return await session.scope();
   } catch (error) {
     if (error instanceof Failure) return undefined;
     throw error;

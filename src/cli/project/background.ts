@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { environmentWith } from '../environment.ts';
 import { ownCommand } from '../own-command.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 
 /** A deploy that goes on after its command has ended. */
 export interface DetachedDeploy {
@@ -15,7 +15,7 @@ export interface DetachedDeploy {
 /** Starts a process, in a session of its own, that tries a version and puts a namespace on it. */
 export async function goOnInBackground(
   { api }: Session,
-  { game, namespace }: Place,
+  { game, namespace }: Scope,
   version_id: string,
 ): Promise<DetachedDeploy> {
   const log = join(mkdtempSync(join(tmpdir(), 'muster-deploy-')), 'deploy.log');

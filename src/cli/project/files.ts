@@ -54,8 +54,8 @@ export function listFiles(directory: string): DeployedFiles {
 /** Throws a Failure if a link leads to a directory that it is in, so that following it would never end. */
 function refuseCircle(directory: string, path: string): void {
   const linked = realpathSync(join(directory, path));
-  const place = realpathSync(dirname(join(directory, path)));
-  if (!`${place}${sep}`.startsWith(`${linked}${sep}`)) return;
+  const holder = realpathSync(dirname(join(directory, path)));
+  if (!`${holder}${sep}`.startsWith(`${linked}${sep}`)) return;
   const advice = `name it in ${IGNORE_FILE}, or remove it`;
   throw new Failure(`${path} is a link to a directory that holds it: ${advice}.`, EXIT.wrong_use);
 }

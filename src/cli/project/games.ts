@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 
 interface Listed {
   games: { game_id: string; name_id: string; display_name: string }[];
@@ -7,13 +7,13 @@ interface Listed {
 }
 
 /** Returns the game and namespace of a session; undefined if the game is missing. */
-export async function findPlace(session: Session): Promise<Place | undefined> {
+export async function findScope(session: Session): Promise<Scope | undefined> {
   const missing = missingGame(session, await list(session));
-  return missing === undefined ? await session.place() : undefined;
+  return missing === undefined ? await session.scope() : undefined;
 }
 
 /** Returns the game and namespace of a session. Creates a missing game, in the caller's group. */
-export async function ensureGame(session: Session): Promise<Place> {
+export async function ensureGame(session: Session): Promise<Scope> {
   const listed = await list(session);
   const display_name = missingGame(session, listed);
   if (display_name !== undefined) {
@@ -23,7 +23,7 @@ export async function ensureGame(session: Session): Promise<Place> {
     await session.api.call('POST', '/cloud/games', { body });
     session.output.say(`game     ${display_name} is new`);
   }
-  return await session.place();
+  return await session.scope();
 }
 
 const list = ({ api }: Session) => api.get<Listed>('/cloud/games');

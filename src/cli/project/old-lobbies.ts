@@ -1,6 +1,6 @@
 import { EXIT, Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 import { counted } from '../terminal.ts';
 
 /** The running lobbies of a namespace that are not of its live version. */
@@ -15,8 +15,8 @@ interface LobbySummary {
 }
 
 /** Counts the running lobbies of a namespace that are not of a version. */
-export async function countOldLobbies(session: Session, place: Place, version_id: string): Promise<OldLobbies> {
-  return count(await readSummary(session, place), version_id);
+export async function countOldLobbies(session: Session, scope: Scope, version_id: string): Promise<OldLobbies> {
+  return count(await readSummary(session, scope), version_id);
 }
 
 /** Returns a sentence about the lobbies that a switch of the version left. */
@@ -29,14 +29,14 @@ export function describeOldLobbies({ lobbies, players }: OldLobbies): string {
 /** Waits until no lobby of a namespace is of another version than this one. Throws Failure after a time. */
 export async function waitForOldLobbies(
   session: Session,
-  place: Place,
+  scope: Scope,
   { version_id, within_ms }: { version_id: string; within_ms: number },
 ): Promise<void> {
   const deadline = AbortSignal.timeout(within_ms);
   let left: OldLobbies | undefined;
   try {
     for (let index: string | undefined; left?.lobbies !== 0; ) {
-      const body = await readSummary(session, place, { index, signal: deadline });
+      const body = await readSummary(session, scope, { index, signal: deadline });
       const now = count(body, version_id);
       if (left && now.lobbies !== left.lobbies) session.output.say(describeOldLobbies(now));
       left = now;
@@ -55,9 +55,9 @@ interface SummaryToRead {
   signal?: AbortSignal;
 }
 
-async function readSummary({ api }: Session, place: Place, { index, signal }: SummaryToRead = {}) {
+async function readSummary({ api }: Session, scope: Scope, { index, signal }: SummaryToRead = {}) {
   const query = { count: '0', watch_index: index };
-  return await api.get<LobbySummary>(paths.lobbyRows(place), { query, signal });
+  return await api.get<LobbySummary>(paths.lobbyRows(scope), { query, signal });
 }
 
 function count({ summary }: LobbySummary, version_id: string): OldLobbies {

@@ -53,7 +53,7 @@ function hasImports(path: string, content: string): boolean {
   }
 }
 
-/** Returns a function that describes an error with the place where it is. */
+/** Returns a function that describes an error with its file and line. */
 function describe(path: string) {
   return ({ message, position }: BuildMessage | ResolveMessage): string => {
     const file = position?.file ? relative('.', position.file) : relative('.', path);

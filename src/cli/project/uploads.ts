@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { showBytes } from '../bytes.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { showWhile } from '../progress-line.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 import { type DeployedFiles, listFiles, type ProjectFile } from './files.ts';
 import { packServer, type ServerPackage } from './package.ts';
 import type { Build } from './project-file.ts';
@@ -29,14 +29,14 @@ interface KnownBuild {
 /** Returns the build with the files of a package, if the service has one. */
 export async function findBuild(
   session: Session,
-  place: Place,
+  scope: Scope,
   server: ServerPackage,
 ): Promise<KnownBuild | undefined> {
-  return (await listBuilds(session, place, server)).find(({ complete }) => complete);
+  return (await listBuilds(session, scope, server)).find(({ complete }) => complete);
 }
 
 /** Returns the builds with the files of a package, also those that were not sent to the end. */
-async function listBuilds({ api }: Session, { game }: Place, { digest }: ServerPackage): Promise<KnownBuild[]> {
+async function listBuilds({ api }: Session, { game }: Scope, { digest }: ServerPackage): Promise<KnownBuild[]> {
   const { builds } = await api.get<{ builds: KnownBuild[] }>(`/cloud/games/${game.game_id}/builds`);
   return builds.filter(({ tags }) => tags[DIGEST_TAG] === digest);
 }
@@ -50,13 +50,13 @@ interface KnownSite {
 }
 
 /** Returns the site with these files, if the service has one. */
-export async function findSite(session: Session, place: Place, files: ProjectFile[]): Promise<KnownSite | undefined> {
-  return (await listSites(session, place, digestSite(await digestFiles(files)))).find(({ complete }) => complete);
+export async function findSite(session: Session, scope: Scope, files: ProjectFile[]): Promise<KnownSite | undefined> {
+  return (await listSites(session, scope, digestSite(await digestFiles(files)))).find(({ complete }) => complete);
 }
 
 /** Returns the sites with the files of a digest, also those that were not sent to the end. */
-async function listSites({ api }: Session, place: Place, digest: string): Promise<KnownSite[]> {
-  const { sites } = await api.get<{ sites: KnownSite[] }>(sitesOf(place));
+async function listSites({ api }: Session, scope: Scope, digest: string): Promise<KnownSite[]> {
+  const { sites } = await api.get<{ sites: KnownSite[] }>(sitesOf(scope));
   return sites.filter(({ display_name }) => display_name.endsWith(digest));
 }
 
@@ -68,11 +68,11 @@ export function listSiteFiles(directory: string): DeployedFiles {
 }
 
 /** Uploads a server unless the same files are there, or what is missing of it. Returns the id of the build. */
-export async function sendBuild(session: Session, place: Place, build: Build): Promise<string> {
+export async function sendBuild(session: Session, scope: Scope, build: Build): Promise<string> {
   const { api, output } = session;
   const server = await packServer(build);
   sayParts(session, build, server);
-  const listed = await listBuilds(session, place, server);
+  const listed = await listBuilds(session, scope, server);
   const known = listed.find(({ complete }) => complete);
   if (known) {
     output.say(`build    the same as ${known.display_name}: not sent again`);
@@ -83,12 +83,12 @@ export async function sendBuild(session: Session, place: Place, build: Build): P
   const content_digest = await showWhile('build    reading it', () => digestContent(blob));
   const unfinished = listed.find(({ tags }) => tags[CONTENT_TAG] === content_digest);
   const { build_id, parts } = unfinished
-    ? { ...unfinished, parts: await findMissing(api, place.game.game_id, unfinished.upload_id) }
-    : await prepareBuild(session, place, { server, blob, content_digest });
+    ? { ...unfinished, parts: await findMissing(api, scope.game.game_id, unfinished.upload_id) }
+    : await prepareBuild(session, scope, { server, blob, content_digest });
   const transfer = { label: `build    ${server.file_name}`, parts, total_bytes: blob.size };
   await sendParts(session, { ...transfer, contentOf: () => blob });
   // An unfinished build may have been begun for another namespace, in which only its upload can be completed.
-  const path = unfinished ? `/cloud/uploads/${unfinished.upload_id}` : `${buildsOf(place)}/${build_id}`;
+  const path = unfinished ? `/cloud/uploads/${unfinished.upload_id}` : `${buildsOf(scope)}/${build_id}`;
   await showWhile('build    the service checks it', () => completeUpload(() => api.call('POST', `${path}/complete`)));
   output.say(`build    ${server.file_name}, ${sizeOf(blob.size, parts)}`);
   return build_id;
@@ -101,9 +101,9 @@ interface PackedBuild {
 }
 
 /** Prepares a build, with the tags by which an interrupted upload is found. */
-async function prepareBuild({ api }: Session, place: Place, { server, blob, content_digest }: PackedBuild) {
+async function prepareBuild({ api }: Session, scope: Scope, { server, blob, content_digest }: PackedBuild) {
   const { kind, command, isolation, file_name, digest } = server;
-  const path = buildsOf(place);
+  const path = buildsOf(scope);
   const name = `${file_name} ${new Date().toISOString().slice(0, 19)}`;
   const image_file = { path: file_name, content_length: blob.size };
   const how = { multipart_upload: true, part_length: PART_BYTES };
@@ -119,13 +119,13 @@ async function prepareBuild({ api }: Session, place: Place, { server, blob, cont
 }
 
 /** Uploads a site unless the same files are there, or what is missing of it. Returns its id. */
-export async function sendSite(session: Session, place: Place, directory: string): Promise<string> {
+export async function sendSite(session: Session, scope: Scope, directory: string): Promise<string> {
   const { api, output } = session;
   const { files: listed_files, secrets } = listSiteFiles(directory);
   saySecrets(session, secrets);
   const files = await digestFiles(listed_files);
   const digest = digestSite(files);
-  const listed = await listSites(session, place, digest);
+  const listed = await listSites(session, scope, digest);
   const known = listed.find(({ complete }) => complete);
   if (known) {
     output.say('site     the same as before: not sent again');
@@ -133,8 +133,8 @@ export async function sendSite(session: Session, place: Place, directory: string
   }
   const [unfinished] = listed;
   const { site_id, upload_id, parts } = unfinished
-    ? { ...unfinished, parts: await findMissing(api, place.game.game_id, unfinished.upload_id) }
-    : await prepareSite(session, place, { files, digest });
+    ? { ...unfinished, parts: await findMissing(api, scope.game.game_id, unfinished.upload_id) }
+    : await prepareSite(session, scope, { files, digest });
   const files_by_path = new Map(files.map(({ path, file }) => [path, file]));
   const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const contentOf = (path: string) => Bun.file(files_by_path.get(path) ?? '');
@@ -151,7 +151,7 @@ export async function sendSite(session: Session, place: Place, directory: string
 
 async function prepareSite(
   { api }: Session,
-  place: Place,
+  scope: Scope,
   { files, digest }: { files: SiteFile[]; digest: string },
 ): Promise<{ site_id: string; upload_id: string; parts: UploadPart[] }> {
   const body = {
@@ -162,7 +162,7 @@ async function prepareSite(
     site_id: string;
     upload_id: string;
     presigned_requests: UploadPart[];
-  }>('POST', sitesOf(place), { body });
+  }>('POST', sitesOf(scope), { body });
   return { site_id, upload_id, parts: presigned_requests };
 }
 
@@ -213,10 +213,10 @@ export function saySecrets({ output }: Session, secrets: string[]): void {
   output.say(`secrets  left out: ${names}${more} (a line like "!.env" in .musterignore deploys a file)`);
 }
 
-function buildsOf({ game, namespace }: Place): string {
+function buildsOf({ game, namespace }: Scope): string {
   return `/games/${game.game_id}/environments/${namespace.namespace_id}/builds`;
 }
 
-function sitesOf({ game }: Place): string {
+function sitesOf({ game }: Scope): string {
   return `/cloud/games/${game.game_id}/cdn/sites`;
 }

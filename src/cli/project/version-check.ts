@@ -2,7 +2,7 @@ import { ApiCaller } from '../api-caller.ts';
 import { Failure } from '../failure.ts';
 import { findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 import { switchTo } from './versions.ts';
 
 /** The namespace in which a version is tried before it goes live in another. */
@@ -20,9 +20,9 @@ const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
  * Tries a version: one lobby of it must get ready. Returns a sentence about it. Throws a Failure with the last lines of the
  * server's log if it does not.
  */
-export async function checkVersion(session: Session, place: Place, version_id: string): Promise<string> {
-  const namespace = await ensureCheckNamespace(session, place);
-  const trial = { ...place, namespace };
+export async function checkVersion(session: Session, scope: Scope, version_id: string): Promise<string> {
+  const namespace = await ensureCheckNamespace(session, scope);
+  const trial = { ...scope, namespace };
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
     await switchTo(session, trial, version_id);
     const outcome = await tryLobby(session, trial);
@@ -32,20 +32,20 @@ export async function checkVersion(session: Session, place: Place, version_id: s
       continue;
     }
     // Otherwise the version's idle lobbies would be kept warm there forever.
-    await switchTo(session, trial, emptyVersionOf(place.game));
+    await switchTo(session, trial, emptyVersionOf(scope.game));
     if (outcome.is === 'failed') throw outcome.failure;
     return outcome.words;
   }
   throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
 }
 
-async function isOn({ api }: Session, { game, namespace }: Place, version_id: string): Promise<boolean> {
+async function isOn({ api }: Session, { game, namespace }: Scope, version_id: string): Promise<boolean> {
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}`;
   return (await api.get<{ namespace: { version_id: string } }>(path)).namespace.version_id === version_id;
 }
 
 /** Returns the version that a game has from its beginning, which has no game mode. */
-function emptyVersionOf({ versions }: Place['game']): string {
+function emptyVersionOf({ versions }: Scope['game']): string {
   const [first] = versions.toSorted((one, other) => one.create_ts.localeCompare(other.create_ts));
   if (!first) throw new Failure('The game has no version.');
   return first.version_id;
@@ -54,32 +54,32 @@ function emptyVersionOf({ versions }: Place['game']): string {
 type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; failure: Failure };
 
 /** Finds a lobby of the namespace's version, in the first game mode that takes a find, and ends it. */
-async function tryLobby(session: Session, place: Place): Promise<Outcome> {
-  const path = `/cloud/games/${place.game.game_id}/namespaces/${place.namespace.namespace_id}`;
+async function tryLobby(session: Session, scope: Scope): Promise<Outcome> {
+  const path = `/cloud/games/${scope.game.game_id}/namespaces/${scope.namespace.namespace_id}`;
   const { token } = await session.api.call<{ token: string }>('POST', `${path}/tokens/public`);
   const player = new ApiCaller(session.api.url, token);
   const { game_modes = [] } = await player.get<{ game_modes?: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
   let outcome: Outcome = { is: 'not_checked', words: 'check    not possible, because the version has no game mode' };
   for (const { game_mode_id } of game_modes) {
-    outcome = await tryGameMode(session, { place, player, game_mode_id });
+    outcome = await tryGameMode(session, { scope, player, game_mode_id });
     if (outcome.is !== 'not_checked') break;
   }
   return outcome;
 }
 
 interface Trial {
-  place: Place;
+  scope: Scope;
   player: ApiCaller;
   game_mode_id: string;
 }
 
-async function tryGameMode(session: Session, { place, player, game_mode_id }: Trial): Promise<Outcome> {
+async function tryGameMode(session: Session, { scope, player, game_mode_id }: Trial): Promise<Outcome> {
   const started = performance.now();
   try {
     const body = { game_modes: [game_mode_id] };
     const { lobby } = await findSeat<{ lobby: { lobby_id: string } }>(player, { body });
     const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-    await session.api.call('DELETE', paths.lobby(place, lobby.lobby_id));
+    await session.api.call('DELETE', paths.lobby(scope, lobby.lobby_id));
     return { is: 'ready', words: `check    a lobby of it was ready after ${seconds} s, and ended again` };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
@@ -94,12 +94,12 @@ async function tryGameMode(session: Session, { place, player, game_mode_id }: Tr
       return { is: 'failed', failure: new Failure(`${words} ${advice}`, exit_code, refusal) };
     }
     const what = 'A lobby of the new version did not get ready, so nothing was switched';
-    return { is: 'failed', failure: new Failure(`${what} (${message}). Its log:\n${await lastLines(session, place)}`) };
+    return { is: 'failed', failure: new Failure(`${what} (${message}). Its log:\n${await lastLines(session, scope)}`) };
   }
 }
 
 /** Returns the namespace in which versions are tried, and creates it if the game has none. */
-async function ensureCheckNamespace(session: Session, { game }: Place): Promise<Place['namespace']> {
+async function ensureCheckNamespace(session: Session, { game }: Scope): Promise<Scope['namespace']> {
   const known = game.namespaces.find(({ name_id }) => name_id === CHECK_NAMESPACE);
   if (known) return known;
   const version_id = emptyVersionOf(game);
@@ -117,14 +117,14 @@ async function ensureCheckNamespace(session: Session, { game }: Place): Promise<
   }
 }
 
-async function lastLines(session: Session, place: Place): Promise<string> {
+async function lastLines(session: Session, scope: Scope): Promise<string> {
   const query = { include_destroyed: 'true' };
-  const { servers } = await session.api.get<{ servers: { id: string }[] }>(paths.servers(place), { query });
+  const { servers } = await session.api.get<{ servers: { id: string }[] }>(paths.servers(scope), { query });
   const [newest] = servers;
   if (!newest) return '(no server was started)';
   const all: { ts: string; text: string }[] = [];
   for (const stream of ['std_out', 'std_err']) {
-    const path = `${paths.servers(place)}/${newest.id}/log-lines`;
+    const path = `${paths.servers(scope)}/${newest.id}/log-lines`;
     all.push(...(await session.api.get<{ lines: { ts: string; text: string }[] }>(path, { query: { stream } })).lines);
   }
   const last = all.toSorted((one, other) => one.ts.localeCompare(other.ts)).slice(-LOG_LINES);

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { showBytes } from '../bytes.ts';
 import { Failure } from '../failure.ts';
-import type { Place, Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 import { packServer } from './package.ts';
 import type { Project } from './project-file.ts';
 import { PROJECT_FILE } from './project-shape.ts';
@@ -25,32 +25,32 @@ type RegionNames = Readonly<Record<string, string>>;
 /** Uploads what changed, and has the service check the configuration. Throws a Failure that names what is wrong. */
 export async function prepareVersion(
   session: Session,
-  place: Place,
+  scope: Scope,
   given: Project,
   renamed: RegionNames = {},
 ): Promise<Prepared> {
-  const project = fitProject(session, place, given, renamed);
-  const image_id = project.build && (await sendBuild(session, place, project.build));
-  const site_id = project.site === undefined ? undefined : await sendSite(session, place, project.site);
+  const project = fitProject(session, scope, given, renamed);
+  const image_id = project.build && (await sendBuild(session, scope, project.build));
+  const site_id = project.site === undefined ? undefined : await sendSite(session, scope, project.site);
   const config = configOf(project, { image_id, site_id });
-  refuse(await validate(session, place, config));
+  refuse(await validate(session, scope, config));
   return { image_id, site_id, config };
 }
 
 /** Says what a deploy would do, and has the service check the configuration. Changes nothing. */
 export async function previewVersion(
   session: Session,
-  place: Place | undefined,
+  scope: Scope | undefined,
   given: Project,
   renamed: RegionNames = {},
 ): Promise<void> {
-  const project = place ? fitProject(session, place, given, renamed) : given;
+  const project = scope ? fitProject(session, scope, given, renamed) : given;
   const { say } = session.output;
   const { build } = project;
   if (build?.dockerfile !== undefined)
     say(`build    ${basename(build.dockerfile)} would be built, and sent if it is new`);
   const server = build && build.dockerfile === undefined ? await packServer(build) : undefined;
-  const known = server && place && (await findBuild(session, place, server));
+  const known = server && scope && (await findBuild(session, scope, server));
   if (build && server) {
     sayParts(session, build, server);
     await using content = await server.open();
@@ -60,12 +60,12 @@ export async function previewVersion(
   if (project.site !== undefined) {
     const { files, secrets } = listSiteFiles(project.site);
     saySecrets(session, secrets);
-    const same = place && (await findSite(session, place, files));
+    const same = scope && (await findSite(session, scope, files));
     say(same ? 'site     the same as before' : `site     ${files.length} files: would be sent`);
   }
-  if (!place) return;
+  if (!scope) return;
   const config = configOf(project, { image_id: known?.build_id, site_id: undefined });
-  const problems = await validate(session, place, config);
+  const problems = await validate(session, scope, config);
   refuse(problems.filter((problem) => !FILLED_IN.test(problem)));
 }
 
@@ -73,7 +73,7 @@ export async function previewVersion(
 const FILLED_IN = /\.(no-build|no-site-id)$/;
 
 /** Returns what the service finds wrong with a configuration. */
-async function validate({ api }: Session, { game }: Place, config: Prepared['config']): Promise<string[]> {
+async function validate({ api }: Session, { game }: Scope, config: Prepared['config']): Promise<string[]> {
   const body = { display_name: 'check', config };
   const path = `/cloud/games/${game.game_id}/versions/validate`;
   const { errors } = await api.call<{ errors: { path: string[] }[] }>('POST', path, { body });
@@ -81,7 +81,7 @@ async function validate({ api }: Session, { game }: Place, config: Prepared['con
 }
 
 /** Leaves out the regions of a Rivet configuration that the service does not have, and says so. */
-function fitProject({ output }: Session, { game }: Place, project: Project, renamed: RegionNames): Project {
+function fitProject({ output }: Session, { game }: Scope, project: Project, renamed: RegionNames): Project {
   if (project.file === PROJECT_FILE) return project;
   const known = game.available_regions.map(({ region_name_id }) => region_name_id);
   const { config, foreign } = fitRegions(project.config, { known, renamed });
@@ -95,7 +95,7 @@ function refuse(problems: string[]): void {
 }
 
 /** Returns a name for a version that no other deploy gets: the day and a number. */
-export async function reserveName({ api }: Session, { game }: Place): Promise<string> {
+export async function reserveName({ api }: Session, { game }: Scope): Promise<string> {
   const path = `/cloud/games/${game.game_id}/versions/reserve-name`;
   return (await api.call<{ version_display_name: string }>('POST', path)).version_display_name;
 }
@@ -103,7 +103,7 @@ export async function reserveName({ api }: Session, { game }: Place): Promise<st
 /** Creates a version. Returns its id. */
 export async function createVersion(
   session: Session,
-  { game }: Place,
+  { game }: Scope,
   { display_name, config }: { display_name: string; config: Prepared['config'] },
 ): Promise<string> {
   const body = { display_name, config };
@@ -112,7 +112,7 @@ export async function createVersion(
 }
 
 /** Puts a namespace on a version. */
-export async function switchTo(session: Session, { game, namespace }: Place, version_id: string): Promise<void> {
+export async function switchTo(session: Session, { game, namespace }: Scope, version_id: string): Promise<void> {
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/version`;
   await session.api.call('PUT', path, { body: { version_id } });
 }

@@ -3,7 +3,7 @@ import type { Subprocess } from 'bun';
 import { environmentWith } from '../../cli/environment.ts';
 import { EXIT } from '../../cli/failure.ts';
 import { ownCommand } from '../../cli/own-command.ts';
-import { isErrno } from '../../platform/processes.ts';
+import { hasErrorCode } from '../../platform/system-errors.ts';
 import { SERVICE_COMMAND } from '../commands.ts';
 import { listenForStop, type StopSignal } from '../stop-signals.ts';
 import { createDataDirectory, removeFiles } from './directories.ts';
@@ -112,7 +112,7 @@ async function run({ command, stdio }: Command, { env, stopped, signal }: Runnin
   try {
     running = Bun.spawn(command, { env, stdio, signal, killSignal: 'SIGKILL' });
   } catch (error) {
-    const is_missing = isErrno(error, 'ENOENT');
+    const is_missing = hasErrorCode(error, 'ENOENT');
     console.error(`"${command[0]}" ${is_missing ? 'was not found' : `cannot be run: ${error}`}.`);
     return is_missing ? NOT_FOUND : NOT_EXECUTED;
   }

@@ -32,7 +32,7 @@ export interface AuditDependencies extends AuditSettings {
 }
 
 /** Where a change belongs: who may see its entry depends on it. */
-type Place = Pick<AuditEntryRow, 'game_id' | 'namespace_id' | 'group_id'>;
+type Scope = Pick<AuditEntryRow, 'game_id' | 'namespace_id' | 'group_id'>;
 
 export type AuditLog = ReturnType<typeof createAuditLog>;
 
@@ -42,7 +42,7 @@ export function createAuditLog(dependencies: AuditDependencies) {
   const { queries } = database;
 
   /** Returns where a change that has been made belongs: its caller was authorized for all that it names. */
-  async function placeOf(change: RequestedChange, details: ChangeDetails): Promise<Place> {
+  async function scopeOf(change: RequestedChange, details: ChangeDetails): Promise<Scope> {
     const { caller } = change;
     const idOf = (name: string) => (typeof details[name] === 'string' ? details[name] : undefined);
     const [upload_id, lobby_id] = [idOf('upload_id'), idOf('lobby_id')];
@@ -101,8 +101,8 @@ export function createAuditLog(dependencies: AuditDependencies) {
         const answer = await act();
         await end(entry_id, async () => {
           const details = toDetails(answer);
-          const place = await placeOf(change, details);
-          await store.updateEntry(queries, entry_id, { ...place, details, outcome: 'done' });
+          const scope = await scopeOf(change, details);
+          await store.updateEntry(queries, entry_id, { ...scope, details, outcome: 'done' });
         });
         return answer;
       } catch (failure) {

@@ -38,7 +38,10 @@ export async function openBaseImage({ file, directory }: BaseImageOptions): Prom
     return { key, directory: unpacked };
   } catch (cause) {
     const reason = cause instanceof InvalidBuild ? cause.reason : cause instanceof Error ? cause.message : cause;
-    throw new StartError(`MUSTER_CONTAINER_BASE is "${file}", which is not a usable image: ${reason}.`, { cause });
+    throw new StartError(
+      `MUSTER_CONTAINER_BASE is "${file}", which is not a usable image: ${reason}. Name a file that "docker save" wrote.`,
+      { cause },
+    );
   }
 }
 

@@ -8,7 +8,7 @@ import type { TakeRoom } from './tar-reader.ts';
 import { unpackArchive } from './unpack.ts';
 
 /** The directory of the archive in its container, where its command starts. */
-const PLACE = 'server';
+const FOLDER = 'server';
 const DIRECTORIES = '/usr/local/bin:/usr/bin:/bin';
 
 interface ContainedArchiveOptions {
@@ -28,13 +28,13 @@ export async function unpackContainedArchive(
 ): Promise<void> {
   const root = join(directory, 'rootfs');
   await linkTree(join(base_image.directory, 'rootfs'), root);
-  const place = join(root, PLACE);
-  await rm(place, { recursive: true, force: true });
-  await mkdir(place, { mode: 0o755 });
-  await unpackArchive(archive, place, { takeRoom });
-  await checkProgram(place, command);
+  const server_directory = join(root, FOLDER);
+  await rm(server_directory, { recursive: true, force: true });
+  await mkdir(server_directory, { mode: 0o755 });
+  await unpackArchive(archive, server_directory, { takeRoom });
+  await checkProgram(server_directory, command);
   const { process } = await Bun.file(join(base_image.directory, 'config.json')).json();
-  const own = { ...Value.Parse(Process, process), args: [], cwd: `/${PLACE}` };
+  const own = { ...Value.Parse(Process, process), args: [], cwd: `/${FOLDER}` };
   await Bun.write(join(directory, 'config.json'), bundleConfigOf(own, command));
 }
 

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { chmod, lchown, link, mkdir, open, readdir, symlink } from 'node:fs/promises';
 import type { Header } from 'tar-stream';
-import { isErrno } from '../../platform/processes.ts';
-import { keyOf, type Place, Places } from './places.ts';
+import { hasErrorCode } from '../../platform/system-errors.ts';
+import { ContainerFiles, type ContainerPath, keyOf } from './container-files.ts';
 import { asBytes, invalid, isFolder, quote, type TarEntry, type UnpackCount, type UnpackLimits } from './tar-reader.ts';
 
 const LINK_TARGET_BYTES_MAX = 4_095;
@@ -25,24 +25,24 @@ interface RootfsOptions {
 
 /**
  * The file system of a container, while it is unpacked to a directory of this machine that no other process uses. Its
- * entries may be hostile: `Places` says how links are kept inside.
+ * entries may be hostile: `ContainerFiles` says how links are kept inside.
  *
  * Owners and modes are those of the image if this process is root, otherwise all files are its own. The bits setuid and
  * setgid are always removed: in a container without new privileges they have no effect, and on this machine any user who
  * reaches the file could run it as its owner. Devices, pipes and extended attributes are left out.
  */
 export class Rootfs {
-  readonly #places: Places;
-  /** The places that the current layer has written, and the folders above them. */
+  readonly #files: ContainerFiles;
+  /** The real paths that the current layer has written, and the folders above them. */
   #own = new Set<string>();
-  /** The places to which a whiteout of the current layer has been applied. */
+  /** The real paths to which a whiteout of the current layer has been applied. */
   #hidden = new Set<string>();
 
   constructor(
     private readonly directory: string,
     private readonly options: RootfsOptions,
   ) {
-    this.#places = new Places({ directory, ...options });
+    this.#files = new ContainerFiles({ directory, ...options });
   }
 
   /** Begins a layer, which may replace or hide what the layers before it have written. */
@@ -54,13 +54,13 @@ export class Rootfs {
   /** Applies an entry of a layer, with its whiteouts. */
   async applyLayerEntry(entry: TarEntry): Promise<void> {
     const { name } = entry.header;
-    const path = this.#places.parse(name);
+    const path = this.#files.parse(name);
     const last = path.at(-1) ?? '';
     if (path.slice(0, -1).some((segment) => segment.startsWith(WHITEOUT))) return;
     if (!last.startsWith(WHITEOUT)) return await this.#write(entry, path, this.#linkPathOf(entry.header));
     const hidden = last.slice(WHITEOUT.length);
     if (['', '.', '..'].includes(hidden)) throw invalid(`${quote(name)} removes nothing inside the image`);
-    const folder = await this.#places.findFolder(path.slice(0, -1));
+    const folder = await this.#files.findFolder(path.slice(0, -1));
     if (!folder) return;
     if (last === OPAQUE) await this.#hideEntries(folder);
     else if (!last.startsWith(WHITEOUT_NOTE)) await this.#hide([...folder, hidden]);
@@ -68,7 +68,7 @@ export class Rootfs {
 
   /** Writes an entry below a folder of its tar, which becomes the root. Entries outside of it are left out. */
   async writeBelow(root_name: string, entry: TarEntry): Promise<void> {
-    const [root, ...path] = this.#places.parse(entry.header.name);
+    const [root, ...path] = this.#files.parse(entry.header.name);
     if (root !== root_name) return;
     const [link_root, ...link_path] = this.#linkPathOf(entry.header);
     if (entry.header.type === 'link' && link_root !== root_name) {
@@ -79,9 +79,9 @@ export class Rootfs {
 
   /** Returns the text of a file, found as a program in the container would find it; undefined if there is none. */
   async readText(path: string): Promise<string | undefined> {
-    const place = await this.#places.findFile(path.split('/'));
-    if (!place) return undefined;
-    const file = await open(this.#places.onDisk(place), constants.O_RDONLY | constants.O_NOFOLLOW);
+    const real_path = await this.#files.findFile(path.split('/'));
+    if (!real_path) return undefined;
+    const file = await open(this.#files.onDisk(real_path), constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
       const stats = await file.stat();
       if (stats.size > TEXT_BYTES_MAX) throw invalid(`its ${path} has more than ${TEXT_BYTES_MAX} bytes`);
@@ -91,7 +91,7 @@ export class Rootfs {
     }
   }
 
-  async #write(entry: TarEntry, path: Place, link_path: Place): Promise<void> {
+  async #write(entry: TarEntry, path: ContainerPath, link_path: ContainerPath): Promise<void> {
     const { header } = entry;
     checkType(header);
     const name = path.at(-1);
@@ -99,44 +99,44 @@ export class Rootfs {
       if (!isFolder(header)) throw invalid('the root of its files is not a folder');
       return await this.#setOwnerAndMode(this.directory, header, 0o700);
     }
-    const place = [...(await this.#places.makeFolder(path.slice(0, -1), header.name)), name];
-    this.#places.check(place, header.name);
+    const real_path = [...(await this.#files.makeFolder(path.slice(0, -1), header.name)), name];
+    this.#files.check(real_path, header.name);
     switch (isFolder(header) ? 'directory' : header.type) {
       case 'directory':
-        await this.#writeFolder(place, header);
+        await this.#writeFolder(real_path, header);
         break;
       case 'symlink':
-        await this.#places.remove(place);
-        await symlink(checkedTarget(header), this.#places.onDisk(place));
-        await this.#setOwner(this.#places.onDisk(place), header);
+        await this.#files.remove(real_path);
+        await symlink(checkedTarget(header), this.#files.onDisk(real_path));
+        await this.#setOwner(this.#files.onDisk(real_path), header);
         break;
       case 'link':
-        await this.#writeHardLink(place, link_path, header);
+        await this.#writeHardLink(real_path, link_path, header);
         break;
       case 'file':
       case 'contiguous-file':
-        await this.#places.remove(place);
-        await this.#writeFile(place, entry);
+        await this.#files.remove(real_path);
+        await this.#writeFile(real_path, entry);
         break;
       default:
-        await this.#places.remove(place);
+        await this.#files.remove(real_path);
     }
-    this.#markOwn(place);
+    this.#markOwn(real_path);
   }
 
-  async #writeFolder(place: Place, header: Header): Promise<void> {
-    const path = this.#places.onDisk(place);
-    const stats = await this.#places.look(place);
+  async #writeFolder(real_path: ContainerPath, header: Header): Promise<void> {
+    const path = this.#files.onDisk(real_path);
+    const stats = await this.#files.look(real_path);
     if (!stats?.isDirectory()) {
-      await this.#places.remove(place);
+      await this.#files.remove(real_path);
       await mkdir(path, { mode: 0o700 });
     }
     await this.#setOwnerAndMode(path, header, 0o700);
   }
 
-  async #writeFile(place: Place, entry: TarEntry): Promise<void> {
+  async #writeFile(real_path: ContainerPath, entry: TarEntry): Promise<void> {
     const { header } = entry;
-    const file = await open(this.#places.onDisk(place), 'wx', 0o600);
+    const file = await open(this.#files.onDisk(real_path), 'wx', 0o600);
     try {
       for await (const chunk of entry) {
         await file.writeFile(asBytes(chunk));
@@ -151,55 +151,55 @@ export class Rootfs {
     }
   }
 
-  async #writeHardLink(place: Place, link_path: Place, header: Header): Promise<void> {
+  async #writeHardLink(real_path: ContainerPath, link_path: ContainerPath, header: Header): Promise<void> {
     const { name } = header;
     const linkname = header.linkname ?? '';
-    const folder = await this.#places.findFolder(link_path.slice(0, -1));
+    const folder = await this.#files.findFolder(link_path.slice(0, -1));
     const target = folder && link_path.length > 0 ? [...folder, ...link_path.slice(-1)] : undefined;
-    const stats = target && (await this.#places.look(target));
+    const stats = target && (await this.#files.look(target));
     if (!target || !stats?.isFile()) {
       throw invalid(`${quote(name)} is a hard link to ${quote(linkname)}, which is not a file in the image`);
     }
-    if (keyOf(target) === keyOf(place)) return;
-    await this.#places.remove(place);
+    if (keyOf(target) === keyOf(real_path)) return;
+    await this.#files.remove(real_path);
     try {
-      await link(this.#places.onDisk(target), this.#places.onDisk(place));
+      await link(this.#files.onDisk(target), this.#files.onDisk(real_path));
     } catch (error) {
-      if (isErrno(error, 'ENOENT')) throw invalid(`${quote(name)} is a hard link into what it replaces`, error);
-      if (isErrno(error, 'EMLINK')) throw invalid(`${quote(linkname)} has too many hard links`, error);
+      if (hasErrorCode(error, 'ENOENT')) throw invalid(`${quote(name)} is a hard link into what it replaces`, error);
+      if (hasErrorCode(error, 'EMLINK')) throw invalid(`${quote(linkname)} has too many hard links`, error);
       throw error;
     }
   }
 
   /** Returns the path of the file that a hard link names. The target of a symbolic link is any text. */
-  #linkPathOf({ type, linkname }: Header): Place {
-    return type === 'link' ? this.#places.parse(linkname ?? '') : [];
+  #linkPathOf({ type, linkname }: Header): ContainerPath {
+    return type === 'link' ? this.#files.parse(linkname ?? '') : [];
   }
 
   /** Hides the entries of a folder that layers below have written. */
-  async #hideEntries(folder: Place): Promise<void> {
+  async #hideEntries(folder: ContainerPath): Promise<void> {
     const key = `${keyOf(folder)}/`;
     if (this.#hidden.has(key)) return;
     this.#hidden.add(key);
-    for (const name of await readdir(this.#places.onDisk(folder))) await this.#hideLower([...folder, name]);
+    for (const name of await readdir(this.#files.onDisk(folder))) await this.#hideLower([...folder, name]);
   }
 
-  /** Hides what layers below have written in a place. */
-  async #hide(place: Place): Promise<void> {
-    if (this.#hidden.has(keyOf(place))) return;
-    this.#hidden.add(keyOf(place));
-    await this.#hideLower(place);
+  /** Hides what layers below have written at a path. */
+  async #hide(real_path: ContainerPath): Promise<void> {
+    if (this.#hidden.has(keyOf(real_path))) return;
+    this.#hidden.add(keyOf(real_path));
+    await this.#hideLower(real_path);
   }
 
-  async #hideLower(place: Place): Promise<void> {
-    if (!this.#own.has(keyOf(place))) return await this.#places.remove(place);
-    if (!(await this.#places.look(place))?.isDirectory()) return;
-    for (const name of await readdir(this.#places.onDisk(place))) await this.#hideLower([...place, name]);
+  async #hideLower(real_path: ContainerPath): Promise<void> {
+    if (!this.#own.has(keyOf(real_path))) return await this.#files.remove(real_path);
+    if (!(await this.#files.look(real_path))?.isDirectory()) return;
+    for (const name of await readdir(this.#files.onDisk(real_path))) await this.#hideLower([...real_path, name]);
   }
 
-  #markOwn(place: Place): void {
-    for (let length = place.length; length > 0; length -= 1) {
-      const key = keyOf(place.slice(0, length));
+  #markOwn(real_path: ContainerPath): void {
+    for (let length = real_path.length; length > 0; length -= 1) {
+      const key = keyOf(real_path.slice(0, length));
       if (this.#own.has(key)) return;
       this.#own.add(key);
     }

@@ -5,10 +5,7 @@ import type { PrepareBuild } from './wire.ts';
 
 const GIB = 1024 ** 3;
 
-/**
- * The largest file of each kind (field-behaviour 7.5). The 10 MB of the reference API for JavaScript leave no room for
- * assets.
- */
+/** The largest file of each kind. JavaScript has more than the 10 MB of the reference API, which leave no room for assets. */
 const CONTENT_LENGTH_MAX: Record<StoredKind, number> = {
   archive: 8 * GIB,
   contained_archive: 8 * GIB,

@@ -1,7 +1,7 @@
 import { mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Header } from 'tar-stream';
-import { isErrno } from '../../platform/processes.ts';
+import { hasErrorCode } from '../../platform/system-errors.ts';
 import {
   asBytes,
   countPacked,
@@ -75,7 +75,7 @@ async function makeFolder(entry: TarEntry, path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o755 });
   } catch (error) {
-    if (!isErrno(error, 'EEXIST') && !isErrno(error, 'ENOTDIR')) throw error;
+    if (!hasErrorCode(error, 'EEXIST') && !hasErrorCode(error, 'ENOTDIR')) throw error;
     throw invalid(`${quote(entry.header.name)} needs a folder where the archive has a file`, error);
   }
 }
@@ -83,9 +83,9 @@ async function makeFolder(entry: TarEntry, path: string): Promise<void> {
 async function writeFile(entry: TarEntry, file: string): Promise<void> {
   const is_executable = (entry.header.mode & 0o111) !== 0;
   await makeFolder(entry, dirname(file));
-  // With "wx" the file system refuses a second entry of one name, or one in the place of a folder.
+  // With "wx" the file system refuses a second entry of one name, or one where a folder is.
   const handle = await open(file, 'wx', is_executable ? 0o755 : 0o644).catch((error: unknown) => {
-    throw isErrno(error, 'EEXIST') ? invalid(`${quote(entry.header.name)} occurs twice`, error) : error;
+    throw hasErrorCode(error, 'EEXIST') ? invalid(`${quote(entry.header.name)} occurs twice`, error) : error;
   });
   try {
     for await (const chunk of entry) {

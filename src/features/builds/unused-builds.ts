@@ -3,7 +3,7 @@ import { readdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import type { DiskSpace } from '../../platform/disk-space.ts';
-import { isErrno } from '../../platform/processes.ts';
+import { hasErrorCode } from '../../platform/system-errors.ts';
 
 /** A build that was used within this time stays, also on a full disk, because its server may not be recorded yet. */
 const RECENT_MS = 60_000;
@@ -134,5 +134,5 @@ async function listFolders(directory: string): Promise<string[]> {
 }
 
 function ignoreMissing(error: unknown): undefined {
-  if (!isErrno(error, 'ENOENT')) throw error;
+  if (!hasErrorCode(error, 'ENOENT')) throw error;
 }

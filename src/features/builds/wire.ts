@@ -141,7 +141,7 @@ export function toBuildSummary(row: BuildRow): Static<typeof BuildSummary> {
   };
 }
 
-/** Returns one request, or the list if the client asked for parts (field-behaviour 7.5). */
+/** Returns one request, or the list if the client asked for parts, as Rivet does. */
 export function toImageRequests(presigned_requests: Static<typeof PresignedRequest>[], is_multipart: boolean) {
   const [first] = presigned_requests;
   if (is_multipart || !first) return { image_presigned_requests: presigned_requests };

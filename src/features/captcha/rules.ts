@@ -1,4 +1,4 @@
-import { cutText, withoutValues } from '../exchange.ts';
+import { cutText, withoutValues } from '../outbound-exchange.ts';
 import type { CaptchaConfig } from '../versions/versions.ts';
 import type { Captcha } from './wire.ts';
 

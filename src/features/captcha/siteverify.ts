@@ -1,6 +1,6 @@
 import { parseJson } from '../../platform/http/json.ts';
 import { type Outbound, type OutboundAnswer, OutboundFailure } from '../../platform/outbound/outbound.ts';
-import { type Exchange, startTimer } from '../exchange.ts';
+import { type OutboundExchange, startTimer } from '../outbound-exchange.ts';
 import { describeAnswer, describeForm, readVerdict, siteverifyForm, type Verdict, type Widget } from './rules.ts';
 
 /** Answers have a few hundred bytes. */
@@ -37,7 +37,7 @@ interface CaptchaCheck {
  * The answer of a provider. `is_spent`: the provider may have used up the captcha and not accept it again. `exchange`: the
  * last request, if one was sent.
  */
-export type Outcome = Verdict & { is_spent: boolean; exchange?: Exchange; cause?: unknown };
+export type Outcome = Verdict & { is_spent: boolean; exchange?: OutboundExchange; cause?: unknown };
 
 /**
  * Asks a provider whether a captcha was solved. Asks Turnstile a second time if its answer was lost, because the
@@ -68,7 +68,12 @@ async function askOnce(
   const url = widget.name === 'hcaptcha' ? siteverify.hcaptcha_url : siteverify.turnstile_url;
   const form = siteverifyForm(widget, { ...check, idempotency_key });
   const measure = startTimer();
-  const describe = (): Exchange => ({ url, headers: HEADERS, body: describeForm(form), duration_ms: measure() });
+  const describe = (): OutboundExchange => ({
+    url,
+    headers: HEADERS,
+    body: describeForm(form),
+    duration_ms: measure(),
+  });
   try {
     const answer = await siteverify.outbound.post(url, {
       headers: HEADERS,

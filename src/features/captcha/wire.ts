@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf } from '../../platform/http/shapes.ts';
-import { Exchange } from '../exchange.ts';
+import { OutboundExchange } from '../outbound-exchange.ts';
 
 const CLIENT_RESPONSE_LENGTH_MAX = 8_192;
 const ClientResponse = Type.Object(
@@ -46,7 +46,7 @@ export const CaptchaDecision = Type.Object(
     ),
     provider: Type.Optional(oneOf('CaptchaProvider', PROVIDERS)),
     reasons: Type.Optional(Type.Array(Type.String(), { description: "The provider's codes, or the service's own." })),
-    exchange: Type.Optional(Exchange),
+    exchange: Type.Optional(OutboundExchange),
   },
   {
     title: 'CaptchaDecision',
@@ -62,7 +62,7 @@ const ProviderTrial = Type.Object(
       Type.Boolean({ description: 'Whether the provider accepts the keys; absent if it did not say.' }),
     ),
     reasons: Type.Array(Type.String(), { description: "The provider's codes, or the service's own." }),
-    exchange: Type.Optional(Exchange),
+    exchange: Type.Optional(OutboundExchange),
   },
   { title: 'CaptchaProviderTrial' },
 );

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { check, doublePrecision, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 
-/** Places of machines; players know them as regions. Each process registers its own when it starts. */
+/** Where machines are; players know them as regions. Each process registers its own when it starts. */
 export const datacenters = pgTable(
   'datacenters',
   {

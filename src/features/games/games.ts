@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Place, Tenants } from '../../platform/http/authorization.ts';
+import type { Scope, Tenants } from '../../platform/http/authorization.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
@@ -81,8 +81,8 @@ export function createGames(dependencies: GamesDependencies) {
   }
 
   /** Returns whether a caller has access to the game, to this one environment of it, or to this one lobby. */
-  async function hasAccess(caller: Caller, place: Place, access: 'read' | 'write'): Promise<boolean> {
-    const { game_id, namespace_id, lobby_id } = place;
+  async function hasAccess(caller: Caller, scope: Scope, access: 'read' | 'write'): Promise<boolean> {
+    const { game_id, namespace_id, lobby_id } = scope;
     switch (caller.kind) {
       case 'identity':
         return await groups.hasMember((await get(game_id)).developer_group_id, caller.identity_id);
@@ -105,9 +105,9 @@ export function createGames(dependencies: GamesDependencies) {
      * Hides which games exist: throws GAME_NOT_FOUND for foreign and missing ones alike, and GAME_ENVIRONMENT_NOT_FOUND
      * for a namespace of another game.
      */
-    async authorize(caller, place, access) {
-      const { game_id, namespace_id } = place;
-      if (!(await hasAccess(caller, place, access))) throw new ServiceError('GAME_NOT_FOUND', {});
+    async authorize(caller, scope, access) {
+      const { game_id, namespace_id } = scope;
+      if (!(await hasAccess(caller, scope, access))) throw new ServiceError('GAME_NOT_FOUND', {});
       if (namespace_id === undefined) return;
       const namespace = await namespaces.find(namespace_id);
       if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});

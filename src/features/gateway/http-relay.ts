@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import { watchContent } from '../../platform/http/watched-content.ts';
+import { observeBody } from '../../platform/http/observed-body.ts';
 import { AnswerDeadline } from './answer-deadline.ts';
 import { limitToClient, toServerHeaders } from './forwarded-headers.ts';
 import type { PassedRequest } from './named-requests.ts';
@@ -29,7 +29,7 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
   using deadline = new AnswerDeadline({ client: signal, server_id, has_body: received !== null, body_pause_max_ms });
   const body =
     received &&
-    watchContent(received, {
+    observeBody(received, {
       onBytes(bytes) {
         deadline.noteBody(bytes);
         assertFew(traffic.receive(bytes));
@@ -82,7 +82,7 @@ function passOn(answer: Response, { traffic, onEnd }: PassedRequest): Response {
     onEnd();
     return new Response(null, answer);
   }
-  return new Response(watchContent(body, { onBytes: (bytes) => assertFew(traffic.send(bytes)), onEnd }), answer);
+  return new Response(observeBody(body, { onBytes: (bytes) => assertFew(traffic.send(bytes)), onEnd }), answer);
 }
 
 function assertFew(is_within: boolean): void {

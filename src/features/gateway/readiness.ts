@@ -36,18 +36,18 @@ export function startReportingReady(dependencies: ReadinessDependencies, signal:
     async step() {
       const running = await servers.withPresence({ node_id, datacenter_id });
       const unready = running.length === 0 ? [] : await lobbies.unreadyOn(running.map(({ server_id }) => server_id));
-      const places = new Map(
+      const addresses = new Map(
         running.flatMap(({ server_id, port, host }) => {
-          const at = has_remote_servers ? host : LOOPBACK;
-          const place = at?.includes(':') ? `[${at}]` : at;
-          return port && place ? [[server_id, `${place}:${port}`] as const] : [];
+          const address = has_remote_servers ? host : LOOPBACK;
+          const url_host = address?.includes(':') ? `[${address}]` : address;
+          return port && url_host ? [[server_id, `${url_host}:${port}`] as const] : [];
         }),
       );
-      const is_starting = unready.some(({ server_id }) => places.has(server_id));
+      const is_starting = unready.some(({ server_id }) => addresses.has(server_id));
       awaited = is_starting ? 'starting' : unready.length > 0 ? 'waiting' : 'none';
       await Promise.all(
         unready.map(async ({ lobby_id, server_id }) => {
-          if (await answers(places.get(server_id))) await lobbies.ready({ lobby_id });
+          if (await answers(addresses.get(server_id))) await lobbies.ready({ lobby_id });
         }),
       );
       return 0;
@@ -58,12 +58,12 @@ export function startReportingReady(dependencies: ReadinessDependencies, signal:
   return loop;
 }
 
-/** Returns whether a server answers http at a place. The proxy of a container accepts any connection. */
-async function answers(place: string | undefined): Promise<boolean> {
-  if (place === undefined) return false;
+/** Returns whether a server answers http at an address. The proxy of a container accepts any connection. */
+async function answers(address: string | undefined): Promise<boolean> {
+  if (address === undefined) return false;
   try {
     const probe = { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(PROBE_WITHIN_MS) } as const;
-    await (await fetch(`http://${place}/`, probe)).body?.cancel();
+    await (await fetch(`http://${address}/`, probe)).body?.cancel();
     return true;
   } catch {
     return false;

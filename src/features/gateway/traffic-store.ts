@@ -28,8 +28,8 @@ export async function addTraffic(
     order by server_id
     on conflict (server_id, node_id) do update set ${sql.join(added, sql`, `)},
       answers = array(
-        select one + other from unnest(${gatewayTraffic}.answers, excluded.answers) with ordinality as pair (one, other, place)
-        order by place
+        select one + other from unnest(${gatewayTraffic}.answers, excluded.answers) with ordinality as pair (one, other, number)
+        order by number
       )`);
 }
 

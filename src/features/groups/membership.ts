@@ -193,9 +193,12 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       if (!(await store.isListed(database.queries, 'members', group_id, actor_id))) {
         throw new ServiceError('GROUP_NOT_MEMBER', {});
       }
-      if (!isWithin(ttl, INVITE_LIFETIME_MAX_MS)) throw new ServiceError('VALIDATION_ERROR', { error: 'ttl.invalid' });
+      if (!isWithin(ttl, INVITE_LIFETIME_MAX_MS))
+        throw new ServiceError('VALIDATION_ERROR', {
+          error: `ttl.invalid (1 to ${INVITE_LIFETIME_MAX_MS} milliseconds)`,
+        });
       if (!isWithin(use_count, INVITE_USES_MAX)) {
-        throw new ServiceError('VALIDATION_ERROR', { error: 'use_count.invalid' });
+        throw new ServiceError('VALIDATION_ERROR', { error: `use_count.invalid (1 to ${INVITE_USES_MAX})` });
       }
       const now = clock.now();
       const code = makeCode(CODE_LENGTH);

@@ -46,7 +46,7 @@ interface HistoryScope {
   namespace_id: string;
 }
 
-/** Creates the views that developers have of their lobbies, running and ended (field-behaviour 8.3 and 8.8). */
+/** Creates the views that developers have of their lobbies, running and ended. */
 export function createHistory(
   { database, namespaces, datacenters, servers, versions }: HistoryDependencies,
   ending: Ending,

@@ -68,7 +68,7 @@ export type Statistics = Static<typeof Statistics>;
 /** The international mile of 1959. */
 const KILOMETERS_PER_MILE = 1.609344;
 
-/** Returns a region with its distance from a client. Unknown coordinates and distances are 0 (field-behaviour 4.10). */
+/** Returns a region with its distance from a client. Unknown coordinates and distances are 0, as in the reference API. */
 export function toRegion(
   { slug, name, ...columns }: Pick<Datacenter, 'slug' | 'name' | 'latitude' | 'longitude'>,
   client: Coordinates | undefined,

@@ -34,7 +34,7 @@ interface ListKey {
   coordinates: Coordinates | undefined;
 }
 
-/** Creates the views that players have of a namespace's lobbies (field-behaviour 4.10 and 4.11). */
+/** Creates the views that players have of a namespace's lobbies. */
 export function createListing({ database, namespaces, versions, datacenters }: ListingDependencies) {
   const { queries } = database;
 

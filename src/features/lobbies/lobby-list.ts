@@ -17,7 +17,7 @@ export interface Window {
   is_empty?: boolean | undefined;
   is_full?: boolean | undefined;
   order: (typeof ORDERS)[number];
-  /** The place of the first lobby, and the maximum number of lobbies. */
+  /** The index of the first lobby, and the maximum number of lobbies. */
   from: number;
   count: number;
 }
@@ -62,8 +62,8 @@ export class LobbyList {
     this.#by_id.set(lobby.lobby_id, lobby);
     this.#count(lobby, 1);
     if (known) this.#count(known, -1);
-    const place = this.#placeOf(lobby);
-    this.#by_age.splice(place, known ? 1 : 0, lobby);
+    const index = this.#indexOf(lobby);
+    this.#by_age.splice(index, known ? 1 : 0, lobby);
   }
 
   delete(lobby_id: string): void {
@@ -71,7 +71,7 @@ export class LobbyList {
     if (!known) return;
     this.#by_id.delete(lobby_id);
     this.#count(known, -1);
-    this.#by_age.splice(this.#placeOf(known), 1);
+    this.#by_age.splice(this.#indexOf(known), 1);
   }
 
   clear(): void {
@@ -96,8 +96,8 @@ export class LobbyList {
     }
   }
 
-  /** Returns the first place of a lobby that is not older. */
-  #placeOf(lobby: ListedRow): number {
+  /** Returns the index of the first lobby that is not older. */
+  #indexOf(lobby: ListedRow): number {
     let [low, high] = [0, this.#by_age.length];
     while (low < high) {
       const middle = (low + high) >> 1;

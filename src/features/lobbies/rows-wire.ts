@@ -82,7 +82,7 @@ export const RowsAnswer = Type.Object({
       {
         removed: Type.Array(Uuid, { description: 'Rows that leave the window.' }),
         placed: Type.Array(Type.Object({ at: Count, row: LobbyRow }, { title: 'PlacedLobby' }), {
-          description: 'Rows that come into the window, change or move, each with its place.',
+          description: 'Rows that come into the window, change or move, each with its index.',
         }),
       },
       { title: 'LobbyChanges', description: 'What has changed since `watch_index`: see docs/watch.md.' },

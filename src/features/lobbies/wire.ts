@@ -169,7 +169,7 @@ export function toPorts(ports: Record<string, ServerPort>, addressOf: AddressOf)
   );
 }
 
-/** Returns the ports that a development token lists (field-behaviour 1.8). */
+/** Returns the ports that a development token lists. */
 export function toDevelopmentPorts(hostname: string, ports: DevelopmentPort[]): Static<typeof Ports> {
   return Object.fromEntries(
     ports.map(({ label, protocol, port, port_range }) => [

@@ -108,7 +108,10 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
      * CDN_TOO_MANY_AUTH_USERS.
      */
     async setUser(scope: NamespaceScope, user: { user: string; password: string }): Promise<void> {
-      if (!isUserName(user.user)) throw new ServiceError('VALIDATION_ERROR', { error: 'user: invalid' });
+      if (!isUserName(user.user))
+        throw new ServiceError('VALIDATION_ERROR', {
+          error: 'user: invalid (1 to 128 printable characters, no colon)',
+        });
       if (!isPasswordHash(user.password)) throw new ServiceError('CDN_INVALID_AUTH_USER_PASSWORD', {});
       await get(scope);
       const is_set = await database.transact((tx) => store.upsertUser(tx, scope, user, USERS_MAX));

@@ -64,7 +64,7 @@ export function selectLines(content: Uint8Array, { skipped, count }: { skipped: 
 }
 
 /**
- * Returns the lines of a piece that contain a text, by their place in the piece. It takes time in proportion to the piece,
+ * Returns the lines of a piece that contain a text, by their index in the piece. It takes time in proportion to the piece,
  * whatever the text is.
  */
 export function findLines(content: Uint8Array, text: string, is_case_sensitive: boolean): Map<number, Uint8Array> {
@@ -72,7 +72,7 @@ export function findLines(content: Uint8Array, text: string, is_case_sensitive: 
   const original = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
   const searched = is_case_sensitive ? original : Buffer.from(original.toString().toLowerCase());
   const wanted = Buffer.from(is_case_sensitive ? text : text.toLowerCase());
-  const places = new Set<number>();
+  const indexes = new Set<number>();
   let line = 0;
   let line_start = 0;
   for (let at = searched.indexOf(wanted); at >= 0; at = searched.indexOf(wanted, line_start)) {
@@ -81,19 +81,19 @@ export function findLines(content: Uint8Array, text: string, is_case_sensitive: 
       line_start = newline + 1;
       newline = searched.indexOf(NEWLINE, line_start);
     }
-    places.add(line);
+    indexes.add(line);
     const end = searched.indexOf(NEWLINE, at);
     if (end < 0) break;
     line += 1;
     line_start = end + 1;
   }
   const found = new Map<number, Uint8Array>();
-  if (places.size === 0) return found;
+  if (indexes.size === 0) return found;
   let start = 0;
   for (let index = 0; start < original.length; index += 1) {
     const newline = original.indexOf(NEWLINE, start);
     const end = newline < 0 ? original.length : newline;
-    if (places.has(index)) found.set(index, original.subarray(start, end));
+    if (indexes.has(index)) found.set(index, original.subarray(start, end));
     start = end + 1;
   }
   return found;

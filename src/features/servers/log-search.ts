@@ -103,7 +103,7 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
   };
 }
 
-/** Returns the matching lines of a piece, by their place in it. */
+/** Returns the matching lines of a piece, by their index in it. */
 function findMatches(
   piece: LogChunkRow,
   { text, is_case_sensitive }: LogSearch,

@@ -16,7 +16,7 @@ const BACKLOG_BYTES_MAX = 8 * 1024 ** 2;
 const LOG_BYTES_MAX = 16 * 1024 ** 2;
 const LINE_BYTES_MAX = 16 * 1024;
 export const LINES_PER_ANSWER_MAX = 256;
-/** Retention of the reference API (field-behaviour 2). */
+/** As long as the reference API keeps them. */
 export const LOGS_KEPT_FOR_MS = 3 * 24 * 3_600_000;
 const FORGOTTEN_AT_ONCE_MAX = 1_000;
 /** Number of oldest pieces to check when a new piece exceeds the limit of a log. */

@@ -16,8 +16,8 @@ export async function reachServer(queries: Queries, server_id: string): Promise<
   if (!server) return undefined;
   const { game_id, namespace_id, node_id, ports, started_at, ended_at } = server;
   // A program may run, and its lobby be ready, before its start is recorded.
-  const has_place = started_at !== null || Object.values(ports).some(({ public_hostname }) => public_hostname);
+  const has_address = started_at !== null || Object.values(ports).some(({ public_hostname }) => public_hostname);
   if (ended_at !== null) return { is: 'ended', how: describeEnding(server) };
-  if (!has_place || node_id === null) return { is: 'not_ready' };
+  if (!has_address || node_id === null) return { is: 'not_ready' };
   return { is: 'running', game_id, namespace_id, node_id, ports };
 }

@@ -144,8 +144,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       }
       begun += 1;
     }
-    const places = { under_way: [...starts_under_way], starts_max: STARTS_AT_ONCE_MAX };
-    const to_start = shareStarts([...starts.keys()], places);
+    const limits = { under_way: [...starts_under_way], starts_max: STARTS_AT_ONCE_MAX };
+    const to_start = shareStarts([...starts.keys()], limits);
     for (const server of to_start) starts.get(server)?.();
     return begun + to_start.length + beginEnds(to_end);
   }

@@ -13,7 +13,7 @@ import * as wire from './wire.ts';
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 const SERVERS = '/games/:game_id/environments/:environment_id/servers';
 
-/** Limits per token. The back end of a game asks often (field-behaviour 3.4). */
+/** Limits per token, those of the reference API. The back end of a game asks often. */
 const LIMITS = {
   listing: perMinute('servers-list', 60_000),
   creating: perMinute('servers-create', 1_000),

@@ -10,7 +10,7 @@ export interface Window {
   /** By default all that have not ended. */
   status: Status | undefined;
   order: 'newest' | 'oldest';
-  /** The place of the first server, and the maximum number of servers. */
+  /** The index of the first server, and the maximum number of servers. */
   from: number;
   count: number;
 }

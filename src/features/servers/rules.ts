@@ -85,7 +85,7 @@ export function nextStep(
 
 const LOST = 'the process was lost: the machine restarted, or another program ended it';
 
-/** The largest tier (field-behaviour 7.6). */
+/** The largest tier of the reference API. */
 const RESOURCES_MAX = { cpu: 4_000, memory: 7_352 };
 
 /** Returns the ports of a server to create, as stored. Throws an error that says what is wrong with the server. */
@@ -156,15 +156,18 @@ export function portsInside(ports: Record<string, ServerPort>): Record<string, S
   );
 }
 
-/** Where a server runs. */
-interface Place {
+/** A server that runs. */
+interface RunningServer {
   server_id: string;
   /** The host where players reach the server itself. */
   host: string;
 }
 
 /** Returns the ports of a running server, with the host where players reach it and their names behind the gateway. */
-export function portsAt({ server_id, host }: Place, ports: Record<string, ServerPort>): Record<string, ServerPort> {
+export function portsAt(
+  { server_id, host }: RunningServer,
+  ports: Record<string, ServerPort>,
+): Record<string, ServerPort> {
   return Object.fromEntries(
     Object.entries(ports).map(([label, port]): [string, ServerPort] => {
       const has_name = port.protocol === 'http' || port.protocol === 'https' || port.relay_port !== undefined;
@@ -181,8 +184,8 @@ export function countPorts(ports: Record<string, ServerPort>, relayed: RelayedPr
 }
 
 /**
- * Returns the variables with a server's ports (field-behaviour 4.14): PORT_<label> with underscores for dashes, also in
- * capitals as in the servers API, and for ranges both spellings of the reference API.
+ * Returns the variables with a server's ports, all those of the reference API: PORT_<label> with underscores for dashes, also
+ * in capitals as for its servers without a lobby, and both its spellings for ranges.
  */
 export function portVariables(ports: Record<string, ServerPort>): Record<string, string> {
   const variables: Record<string, string> = {};

@@ -81,7 +81,7 @@ export interface ServersDependencies {
 }
 
 /** A machine and its datacenter. */
-interface Place {
+interface MachineIds {
   node_id: string;
   datacenter_id: string;
 }
@@ -220,7 +220,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
      * Ends all servers of a machine, and those that wait for it because no other machine of its datacenter takes servers. Waits
      * a few seconds at most until they have ended.
      */
-    async stopAllOf({ node_id, datacenter_id }: Place): Promise<void> {
+    async stopAllOf({ node_id, datacenter_id }: MachineIds): Promise<void> {
       const now = clock.now();
       const deadline = after(now, STOP_ALL_WITHIN_MS);
       await whileAway.execute(() => database.transact((tx) => store.destroyAllOf(tx, node_id, now, deadline)));
@@ -271,8 +271,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       return removeEnded(database, before < logs_end ? before : logs_end, isInUse);
     },
     /** Returns the servers of a machine, or that wait for one there, whose players the gateway reports. */
-    withPresence: (place: { node_id: string; datacenter_id: string }) =>
-      store.selectWithPresence(database.queries, place),
+    withPresence: (machine: MachineIds) => store.selectWithPresence(database.queries, machine),
     /** Returns whether a server can be reached, whatever its environment; undefined if there is none. */
     reach: (server_id: string) => reachServer(database.queries, server_id),
     /** Returns when servers started and how they ended, by id. */

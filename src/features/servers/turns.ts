@@ -73,13 +73,13 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
   const of_group = new Counts(running.map(({ group_id }) => group_id));
   const taken = new Counts([]);
   const has_quota_left = ({ group_id }: WaitingNamespace) => of_group.get(group_id) < servers_per_group_max;
-  const places = servers_max - running.length;
+  const free = servers_max - running.length;
   const oldest_first = waiting.toSorted((one, other) => one.since.getTime() - other.since.getTime());
 
   const canTake = (one: WaitingNamespace) =>
     taken.get(one.namespace_id) < one.waiting && has_quota_left(one) && findLack(left, one.needs) === undefined;
 
-  for (let turns = Math.min(places, taken_at_once_max); turns > 0; turns -= 1) {
+  for (let turns = Math.min(free, taken_at_once_max); turns > 0; turns -= 1) {
     const candidates = oldest_first.filter(canTake);
     const [first, ...others] = candidates;
     if (!first) break;
@@ -93,7 +93,7 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
     left = reduceRoom(left, next.needs);
   }
 
-  const is_full = places <= taken.sum;
+  const is_full = free <= taken.sum;
   const held = waiting.flatMap((one): [string, WaitReason][] => {
     if (taken.get(one.namespace_id) > 0) return [];
     if (!has_quota_left(one)) return [[one.namespace_id, 'group_quota']];
@@ -105,7 +105,7 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
 
 /**
  * Chooses the servers to start now, in turns of their namespaces. A namespace may start another server only while it
- * has fewer starts in progress than places are free, so slow starts of one namespace leave places to the others.
+ * has fewer starts in progress than starts are free, so slow starts of one namespace leave room for the others.
  */
 export function shareStarts<Server extends { namespace_id: string }>(
   waiting: Server[],

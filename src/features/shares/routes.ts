@@ -7,8 +7,8 @@ import {
   LIFETIME_DEFAULT_MS,
   OwnShareAnswer,
   SharesAnswer,
-  toPlace,
   toShare,
+  toSharedPlace,
 } from './wire.ts';
 
 const SHARES = '/cloud/games/:game_id/namespaces/:namespace_id/shares';
@@ -76,7 +76,7 @@ export function shareRoutes(shares: Shares) {
         response: OwnShareAnswer,
         errors: ['SHARE_NOT_FOUND'],
       },
-      async ({ caller }) => ({ share: toPlace(await shares.get(caller.share_id)) }),
+      async ({ caller }) => ({ share: toSharedPlace(await shares.get(caller.share_id)) }),
     ),
   ];
 }

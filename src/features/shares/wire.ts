@@ -26,7 +26,7 @@ export const CreateShareBody = Type.Object({
     }),
   ),
   display_name: Type.Optional(
-    Type.String({ maxLength: NAME_LENGTH_MAX, description: 'What the link is for, to recognise it in the list.' }),
+    Type.String({ maxLength: NAME_LENGTH_MAX, description: 'What the link is for, to recognize it in the list.' }),
   ),
 });
 
@@ -46,10 +46,10 @@ export const OwnShareAnswer = Type.Object({ share: Type.Object(SharedPlace, { ti
 
 export function toShare(row: ShareRow): Static<typeof Share> {
   const { share_id, display_name, create_ts } = row;
-  return { share_id, ...toPlace(row), display_name, create_ts: create_ts.toISOString() };
+  return { share_id, ...toSharedPlace(row), display_name, create_ts: create_ts.toISOString() };
 }
 
-export function toPlace({
+export function toSharedPlace({
   game_id,
   namespace_id,
   lobby_id,

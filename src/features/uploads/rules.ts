@@ -36,9 +36,9 @@ export function partsOf(
   });
 }
 
-/** Returns the key of a part, which is different each time the part is sent. */
-export function partKey({ upload_id, file_number, part_number }: UploadPart, receipt: string): string {
-  return `${upload_id}/${file_number}.${part_number}.${receipt}`;
+/** Returns the key of the object of a part. Each time that the part is sent, it is another object. */
+export function partKey({ upload_id, file_number, part_number }: UploadPart, object_id: string): string {
+  return `${upload_id}/${file_number}.${part_number}.${object_id}`;
 }
 
 /** The object of a part; undefined until the part has arrived. */
@@ -59,8 +59,8 @@ export function heldPartsOf(file: UploadFileRow, splitting: Splitting): HeldPart
     file_number: file.shared_file_number ?? file.file_number,
   };
   return partsOf(file, splitting).map((part) => {
-    const receipt = file.receipts[part.part_number];
-    return { part, key: receipt ? partKey({ ...part, ...holder }, receipt) : undefined };
+    const object_id = file.object_ids[part.part_number];
+    return { part, key: object_id ? partKey({ ...part, ...holder }, object_id) : undefined };
   });
 }
 
@@ -68,7 +68,7 @@ export function heldPartsOf(file: UploadFileRow, splitting: Splitting): HeldPart
 export function objectsOf(file: UploadFileRow, splitting: Splitting): { key: string; length: number }[] {
   if (isShared(file)) return [];
   // Before migration 0009 the parts of a complete file were joined into one object.
-  if (file.receipts.length === 0) {
+  if (file.object_ids.length === 0) {
     return [{ key: `${file.upload_id}/${file.file_number}`, length: file.content_length }];
   }
   return heldPartsOf(file, splitting).flatMap(({ part, key }) =>
@@ -84,9 +84,9 @@ export interface Piece {
 
 /** Returns the pieces to read, in order, for a file or a range of it. */
 export function piecesOf(file: UploadFileRow, splitting: Splitting, range?: ByteRange): Piece[] {
-  const { upload_id, file_number, content_length, receipts } = file;
+  const { upload_id, file_number, content_length, object_ids } = file;
   // Before migration 0009 the parts of a complete file were joined into one object.
-  if (receipts.length === 0) return [{ key: `${upload_id}/${file_number}`, ...(range && { range }) }];
+  if (object_ids.length === 0) return [{ key: `${upload_id}/${file_number}`, ...(range && { range }) }];
   const { start: first, end: last } = range ?? { start: 0, end: content_length };
   return heldPartsOf(file, splitting).flatMap(({ part, key }) => {
     const start = Math.max(first - part.byte_offset, 0);

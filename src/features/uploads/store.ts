@@ -7,7 +7,7 @@ import { type Splitting, type UploadFileRow, type UploadRow, uploadFiles, upload
 
 const UPLOADS_MAX = 1_000;
 
-type NewUploadFile = Omit<UploadFileRow, 'receipts' | 'shared_upload_id' | 'shared_file_number'>;
+type NewUploadFile = Omit<UploadFileRow, 'object_ids' | 'shared_upload_id' | 'shared_file_number'>;
 
 export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFile[]): Promise<void> {
   await tx.insert(uploads).values(upload);
@@ -31,7 +31,7 @@ export async function shareObjects(
 ): Promise<Set<number>> {
   const rows = await tx.execute<{ file_number: number }>(sql`
     with known as (
-      select distinct on (file.file_number) file.file_number, equal.receipts,
+      select distinct on (file.file_number) file.file_number, equal.object_ids,
         coalesce(equal.shared_upload_id, equal.upload_id) as shared_upload_id,
         coalesce(equal.shared_file_number, equal.file_number) as shared_file_number
       from ${uploadFiles} file
@@ -42,7 +42,7 @@ export async function shareObjects(
       order by file.file_number
     )
     update ${uploadFiles} as file
-    set receipts = known.receipts, shared_upload_id = known.shared_upload_id,
+    set object_ids = known.object_ids, shared_upload_id = known.shared_upload_id,
       shared_file_number = known.shared_file_number
     from known where file.upload_id = ${upload_id} and file.file_number = known.file_number
     returning file.file_number`);
@@ -74,7 +74,7 @@ export async function selectFiles(queries: Queries, upload_id: string): Promise<
 
 /** Drizzle reads null in an array as the text NULL. */
 function toFile(row: typeof uploadFiles.$inferSelect): UploadFileRow {
-  return { ...row, receipts: row.receipts.map((receipt) => (receipt === 'NULL' ? null : receipt)) };
+  return { ...row, object_ids: row.object_ids.map((object_id) => (object_id === 'NULL' ? null : object_id)) };
 }
 
 /** Returns a file, and how it is split. */
@@ -92,19 +92,20 @@ export async function selectFile(
 }
 
 /**
- * Records the object that holds a part, unless the upload is complete or being completed. Returns the previous receipt.
+ * Records the object that holds a part, unless the upload is complete or being completed. Returns the id of the object
+ * that held the part before.
  */
-export async function recordReceipt(
+export async function recordPart(
   queries: Queries,
   { upload_id, file_number, part_number, content_length }: UploadPart,
-  receipt: string,
+  object_id: string,
   now: Date,
 ): Promise<{ is_recorded: boolean; previous: string | null }> {
   const index = sql`${part_number + 1}::int`;
   const rows = await queries.execute<{ previous: string | null }>(sql`
     with ${bump([topics.upload(upload_id)])},
     before as (
-      select file.upload_id, file.file_number, file.receipts[${index}] as previous
+      select file.upload_id, file.file_number, file.object_ids[${index}] as previous
       from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}
       where ${uploads.upload_id} = ${upload_id} and file.file_number = ${file_number} and ${isClaimable(now)}
         and (select count(*) from bumped) > 0
@@ -116,7 +117,7 @@ export async function recordReceipt(
     )
     update ${uploadFiles} as file
     -- The first is named so that the array starts at 1, whichever part arrives first.
-    set receipts[1] = file.receipts[1], receipts[${index}] = ${receipt}::uuid
+    set object_ids[1] = file.object_ids[1], object_ids[${index}] = ${object_id}::uuid
     from before where file.upload_id = before.upload_id and file.file_number = before.file_number
     returning before.previous`);
   return { is_recorded: rows.length > 0, previous: rows[0]?.previous ?? null };

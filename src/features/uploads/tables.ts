@@ -70,8 +70,8 @@ export const uploadFiles = pgTable(
     path: text().notNull(),
     content_type: text(),
     content_length: bigint({ mode: 'number' }).notNull(),
-    /** The valid receipt of each part, in order. */
-    receipts: uuid().array().notNull().default([]),
+    /** The id of the stored object of each part, in order. A part that is sent again is a new object. */
+    object_ids: uuid().array().notNull().default([]),
     /** The announced digest of a file that is one part. Its content was checked when it arrived. Null for none. */
     sha256: text(),
     /** The file whose objects this one shares, because both have the same content. Null for objects of its own. */
@@ -97,5 +97,5 @@ export const uploadQuotas = pgTable('upload_quotas', {
 export type UploadRow = typeof uploads.$inferSelect;
 /** How the files of an upload are split. */
 export type Splitting = Pick<UploadRow, 'is_multipart' | 'part_bytes'>;
-/** A file. The receipt of a part that has not arrived is null or missing. */
-export type UploadFileRow = Omit<typeof uploadFiles.$inferSelect, 'receipts'> & { receipts: (string | null)[] };
+/** A file. The id of a part that has not arrived is null or missing. */
+export type UploadFileRow = Omit<typeof uploadFiles.$inferSelect, 'object_ids'> & { object_ids: (string | null)[] };

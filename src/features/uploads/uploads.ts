@@ -221,13 +221,13 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const part = presigner.verify(url);
       const refusal = await refusalOf(part.upload_id);
       if (refusal) throw refusal;
-      const receipt = crypto.randomUUID();
+      const object_id = crypto.randomUUID();
       const sha256 = (await store.selectFile(database.queries, part.upload_id, part.file_number))?.file.sha256;
-      await objects.put(partKey(part, receipt), checked(content, part.path, sha256), part.content_length);
-      const { is_recorded, previous } = await store.recordReceipt(database.queries, part, receipt, clock.now());
+      await objects.put(partKey(part, object_id), checked(content, part.path, sha256), part.content_length);
+      const { is_recorded, previous } = await store.recordPart(database.queries, part, object_id, clock.now());
       if (is_recorded) return await objects.remove(previous === null ? [] : [partKey(part, previous)]);
       // The upload was completed concurrently, so no file refers to the object just written.
-      await objects.remove([partKey(part, receipt)]);
+      await objects.remove([partKey(part, object_id)]);
       throw (await refusalOf(part.upload_id)) ?? new ServiceError('UPLOAD_BUSY', {});
     },
     get,

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { IpDatabase } from '../../platform/ip-database.ts';
 import { type FailureKind, type Outbound, OutboundFailure } from '../../platform/outbound/outbound.ts';
-import { type Exchange, outline, startTimer, withoutQuery, withoutValues } from '../exchange.ts';
+import { type OutboundExchange, outline, startTimer, withoutQuery, withoutValues } from '../outbound-exchange.ts';
 import type { VerificationConfig } from '../versions/versions.ts';
 import { sign } from './signature.ts';
 import { type RequestedSeats, toPayload, type VerificationPayload } from './wire.ts';
@@ -31,7 +31,7 @@ export interface VerificationRequest {
 
 /** The result: the status of the answer, or why there was none. */
 export type Verdict = ({ is_accepted: boolean; status: number } | { is_accepted: false; failure: FailureKind }) & {
-  exchange: Exchange;
+  exchange: OutboundExchange;
 };
 
 /** Headers whose values are no secret. */
@@ -55,7 +55,7 @@ export function createVerification(dependencies: VerificationDependencies) {
     const signature = secret === undefined ? {} : sign({ id: ray_id, now: clock.now(), body }, secret);
     const headers = { 'content-type': 'application/json', ...inLowerCase(config.headers ?? {}), ...signature };
     const measure = startTimer();
-    const describe = (): Exchange => ({
+    const describe = (): OutboundExchange => ({
       url: withoutQuery(url),
       headers: withoutValues(headers, SHOWN_HEADERS),
       body: withoutSecrets(payload),

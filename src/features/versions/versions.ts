@@ -168,10 +168,6 @@ const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** Refuses settings that this release does not support, so that they are not silently ignored. */
 function refuseUnsupported({ matchmaker }: VersionConfig): void {
-  const unavailable: [boolean, string][] = [
-    [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes instead'],
-  ];
-  for (const [is_used, feature] of unavailable) {
-    if (is_used) throw new ServiceError('FEATURE_DISABLED', { feature });
-  }
+  if (matchmaker?.lobby_groups === undefined) return;
+  throw new ServiceError('FEATURE_DISABLED', { feature: 'config.matchmaker.lobby_groups', instead: 'game_modes' });
 }

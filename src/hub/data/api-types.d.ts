@@ -1599,7 +1599,7 @@ export interface components {
     LobbyChanges: {
       /** @description Rows that leave the window. */
       removed: string[];
-      /** @description Rows that come into the window, change or move, each with its place. */
+      /** @description Rows that come into the window, change or move, each with its index. */
       placed: components['schemas']['PlacedLobby'][];
     };
     PlacedLobby: {
@@ -2363,7 +2363,7 @@ export interface components {
       lobby_id?: string;
       /** @description How long the link is valid: 7 days by default, 30 at most. */
       lifetime_ms?: number;
-      /** @description What the link is for, to recognise it in the list. */
+      /** @description What the link is for, to recognize it in the list. */
       display_name?: string;
     };
     CreateShareResponse: {

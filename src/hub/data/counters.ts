@@ -23,7 +23,7 @@ export function linesOf({ step_ms, steps }: Counted, window: Window, now: number
   const by_time = new Map(steps.map((step) => [Date.parse(step.start_ts), step]));
   const last = Math.floor(now / step_ms) * step_ms;
   const count = WINDOWS[window] / step_ms;
-  const times = Array.from({ length: count }, (_, place) => last - (count - 1 - place) * step_ms);
+  const times = Array.from({ length: count }, (_, index) => last - (count - 1 - index) * step_ms);
   const valuesOf = (read: (step: Step) => number) =>
     times.map((time) => {
       const step = by_time.get(time);

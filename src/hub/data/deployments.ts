@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { run } from './actions.ts';
 import { type Answer, get, put } from './api.ts';
-import { type Game, type Namespace, versionName } from './places.ts';
+import { type Game, type Namespace, versionName } from './namespaces.ts';
 
 const VERSION = '/cloud/games/{game_id}/namespaces/{namespace_id}/version';
 const HISTORY = '/cloud/games/{game_id}/namespaces/{namespace_id}/version-history';

@@ -1,4 +1,4 @@
-/** A place in a configuration where two differ. A side without it is undefined. */
+/** A member in which two configurations differ. A side without it is undefined. */
 export interface Change {
   path: string;
   before: unknown;

@@ -47,7 +47,7 @@ export function useEntries<Path extends Watchable, Entry>(
     };
     const add = (body: Answer<Path, 'get'>) => {
       const { entries, dropped } = latest;
-      const added = read(body).map((entry, place) => ({ number: dropped + entries.length + place, entry }));
+      const added = read(body).map((entry, index) => ({ number: dropped + entries.length + index, entry }));
       const all = [...entries, ...added];
       if (keeps === 'first' && all.length >= entries_max) {
         stop();

@@ -1,7 +1,7 @@
 import type { Step } from '../parts/life.tsx';
 import type { Answer } from './api.ts';
 import type { Deployment } from './deployments.ts';
-import { type Game, shortId, versionName } from './places.ts';
+import { type Game, shortId, versionName } from './namespaces.ts';
 
 export const VISITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}/visits';
 

@@ -29,8 +29,8 @@ export function stagesOf({ stages_ms }: Receipt): Stage[] {
     const end_ms = stages_ms[stage];
     return end_ms === undefined ? [] : [{ text, end_ms }];
   }).sort((one, other) => one.end_ms - other.end_ms);
-  return ends.map(({ text, end_ms }, place) => {
-    const from_ms = ends[place - 1]?.end_ms ?? 0;
+  return ends.map(({ text, end_ms }, index) => {
+    const from_ms = ends[index - 1]?.end_ms ?? 0;
     return { text, from_ms, ms: end_ms - from_ms };
   });
 }

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 
 /** What an address of the hub shows. `game` and `namespace` are names. */
-export interface Place {
+export interface HubPath {
   game?: string;
   namespace?: string;
   page?: string;
@@ -13,7 +13,7 @@ export const OPERATOR = '~operator';
 
 const address = signal(new URL(location.href));
 
-export const place = computed<Place>(() => readPlace(address.value.pathname));
+export const hub_path = computed<HubPath>(() => readPath(address.value.pathname));
 /** The filters of the page. */
 export const search = computed(() => address.value.searchParams);
 
@@ -22,7 +22,7 @@ addEventListener('popstate', () => {
 });
 
 /** Returns the address of a page. */
-export function hrefOf({ game, namespace, page, id }: Place, filters: Record<string, string> = {}): string {
+export function hrefOf({ game, namespace, page, id }: HubPath, filters: Record<string, string> = {}): string {
   const parts = [game, namespace, page, id].filter((part) => part !== undefined).map(encodeURIComponent);
   const query = Object.keys(filters).length === 0 ? '' : `?${new URLSearchParams(filters)}`;
   return parts.length === 0 ? `/${query}` : `/hub/${parts.join('/')}${query}`;
@@ -60,7 +60,7 @@ export function followLink(event: MouseEvent): void {
   goTo(link.href);
 }
 
-function readPlace(pathname: string): Place {
+function readPath(pathname: string): HubPath {
   if (!pathname.startsWith('/hub/')) return {};
   const [game, namespace, page, id] = pathname.slice('/hub/'.length).split('/').map(decode);
   return {

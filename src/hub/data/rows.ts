@@ -11,7 +11,7 @@ type Listed = { [Path in Watchable]: Answer<Path, 'get'> extends { row_id: strin
 
 type RowOf<Body> = Body extends { rows?: (infer Row)[] } ? Row : never;
 
-/** A window of a list, and the place of its first row. */
+/** A window of a list, and the index of its first row. */
 export type Rows<Path extends Listed> = Omit<Answer<Path, 'get'>, 'rows' | 'changes'> & {
   rows: RowOf<Answer<Path, 'get'>>[];
   from: number;

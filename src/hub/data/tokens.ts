@@ -43,14 +43,14 @@ function kindOf(label: string): string | undefined {
 
 function readNumber(bytes: Uint8Array, from: number): [value: number, end: number] {
   let value = 0;
-  let place = from;
-  for (let factor = 1; place < bytes.length; factor *= 128) {
-    const byte = bytes[place] ?? 0;
+  let end = from;
+  for (let factor = 1; end < bytes.length; factor *= 128) {
+    const byte = bytes[end] ?? 0;
     value += (byte & 127) * factor;
-    place += 1;
+    end += 1;
     if (byte < 128) break;
   }
-  return [value, place];
+  return [value, end];
 }
 
 function isMoment(ms: number): boolean {

@@ -4,7 +4,7 @@ import { is_administrator } from '../data/bearer.ts';
 import { COUNTERS, refusalsOf } from '../data/counters.ts';
 import { TROUBLES } from '../data/hints.ts';
 import { useLive } from '../data/live.ts';
-import type { Game, Namespace } from '../data/places.ts';
+import type { Game, Namespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
 import { hrefOf } from '../data/router.ts';
 import { Refused } from '../data/session.ts';
@@ -81,7 +81,7 @@ function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
   const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
   const live = useLive(COUNTERS, scope, { window: 'hour' }).value;
   if (live.is !== 'here') return null;
-  const place = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
+  const address = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
   return (
     <>
       {refusalsOf(live.body.steps).map(([code, count]) => {
@@ -89,7 +89,7 @@ function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
         return trouble === undefined ? null : (
           <li key={code} class="warn">
             {game.display_name}, {namespace.name_id}: {count} refused within the last hour, because {trouble}.{' '}
-            <a href={hrefOf(place, { code })}>Why</a>
+            <a href={hrefOf(address, { code })}>Why</a>
           </li>
         );
       })}
@@ -102,7 +102,7 @@ function Crashes({ game, namespace }: { game: Game; namespace: Namespace }) {
   const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
   const live = useLive(CRASHES, scope).value;
   if (live.is !== 'here') return null;
-  const place = { game: game.name_id, namespace: namespace.name_id, page: 'servers' };
+  const address = { game: game.name_id, namespace: namespace.name_id, page: 'servers' };
   return (
     <>
       {live.body.crashes
@@ -110,7 +110,7 @@ function Crashes({ game, namespace }: { game: Game; namespace: Namespace }) {
         .map(({ summary, count, last_server_id }) => (
           <li key={summary} class="warn">
             {game.display_name}, {namespace.name_id}: {count} {count === 1 ? 'crash' : 'crashes'} within the last hour.{' '}
-            {summary} <a href={hrefOf({ ...place, id: last_server_id })}>Server</a>
+            {summary} <a href={hrefOf({ ...address, id: last_server_id })}>Server</a>
           </li>
         ))}
     </>

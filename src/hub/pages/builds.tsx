@@ -1,6 +1,6 @@
 import type { Answer } from '../data/api.ts';
 import { useLive } from '../data/live.ts';
-import { shortId, useNamespace } from '../data/places.ts';
+import { shortId, useNamespace } from '../data/namespaces.ts';
 import { Notice } from '../parts/notice.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { sizeOf } from '../parts/size.ts';

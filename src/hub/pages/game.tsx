@@ -1,11 +1,11 @@
 import { useLive, useTitle } from '../data/live.ts';
 import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
-import { type Game, type Namespace, versionName } from '../data/places.ts';
+import { type Game, type Namespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { Command } from '../parts/command.tsx';
 import { Figures } from '../parts/figures.tsx';
-import { WithGame } from './places.tsx';
+import { WithGame } from './with-namespace.tsx';
 
 /** A game: its namespaces, what is live in each, and who plays there. */
 export function GamePage({ name }: { name: string }) {
@@ -76,11 +76,11 @@ function Failures({ game, namespace }: { game: Game; namespace: Namespace }) {
   const failed = lobbies.filter(({ status }) => status.stopped?.failed === true);
   const [latest] = failed;
   if (!latest) return null;
-  const place = { game: game.name_id, namespace: namespace.name_id };
+  const address = { game: game.name_id, namespace: namespace.name_id };
   return (
     <p class="bad">
       {failed.length} of the latest {lobbies.length} lobbies failed.{' '}
-      <a href={hrefOf({ ...place, page: 'lobbies', id: latest.lobby_id })}>The last one</a>
+      <a href={hrefOf({ ...address, page: 'lobbies', id: latest.lobby_id })}>The last one</a>
     </p>
   );
 }

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks';
 import { COUNTERS, type Counted, linesOf, refusalsOf, WINDOWS, type Window } from '../data/counters.ts';
 import { useDeployments } from '../data/deployments.ts';
 import { useLive } from '../data/live.ts';
-import { useNamespace, versionName } from '../data/places.ts';
+import { useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf, search } from '../data/router.ts';
 import { Chart } from '../parts/chart.tsx';
 import { Choice } from '../parts/filters.tsx';
@@ -71,12 +71,12 @@ function Refusals({ of: { steps } }: { of: Counted }) {
   const { game, namespace } = useNamespace();
   const refusals = refusalsOf(steps).slice(0, REFUSALS_MAX);
   if (refusals.length === 0) return null;
-  const place = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
+  const address = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
   return (
     <ul class="row codes" aria-label="Refusals">
       {refusals.map(([code, count]) => (
         <li key={code}>
-          {count} × <a href={hrefOf(place, { code })}>{code}</a>
+          {count} × <a href={hrefOf(address, { code })}>{code}</a>
         </li>
       ))}
     </ul>

@@ -4,7 +4,7 @@ import { put, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useTitle } from '../data/live.ts';
 import { badgesOf, LOBBIES, type LobbyRow, type LobbySummary, queryOf, STATUS_NAMES } from '../data/lobbies.ts';
-import { regionName, shortId, useNamespace } from '../data/places.ts';
+import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf, search } from '../data/router.ts';
 import { type Rows as RowsOf, useRows } from '../data/rows.ts';
@@ -41,8 +41,8 @@ export function LobbiesPage() {
   if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (live.is === 'refused') return <Notice error={live.error} />;
   const { summary } = live.body;
-  const look = (place: number) => {
-    first.value = place;
+  const look = (row: number) => {
+    first.value = row;
   };
   return (
     <>
@@ -57,7 +57,7 @@ export function LobbiesPage() {
   );
 }
 
-/** Returns the rows to watch when those from a place on are in sight. */
+/** Returns the rows to watch when the list is shown from a row on. */
 function windowAt(first: number) {
   const { count, before, step } = WATCHED;
   const from = Math.max(0, Math.floor((first - before) / step) * step);
@@ -165,14 +165,14 @@ export function LobbyActions({ lobby }: { lobby: Pick<LobbyRow, 'lobby_id' | 'is
   const { scope } = useNamespace();
   const { is_busy, act } = useAction();
   const { lobby_id, is_closed, player_count } = lobby;
-  const place = { game_id: scope.game_id, lobby_id };
+  const parameters = { game_id: scope.game_id, lobby_id };
   const name = shortId(lobby_id);
   const setClosed = () =>
     act(is_closed ? `Lobby ${name} is open again.` : `Lobby ${name} is closed to new players.`, () =>
-      put('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/closed', place, { is_closed: !is_closed }),
+      put('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/closed', parameters, { is_closed: !is_closed }),
     );
   const end = () =>
-    act(`Lobby ${name} has ended.`, () => remove('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}', place));
+    act(`Lobby ${name} has ended.`, () => remove('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}', parameters));
   if (!may_act.value) return null;
   return (
     <span class="actions">

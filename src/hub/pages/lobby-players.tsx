@@ -1,7 +1,7 @@
 import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { shortId, useNamespace } from '../data/places.ts';
+import { shortId, useNamespace } from '../data/namespaces.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Seats } from '../parts/seats.tsx';

@@ -1,7 +1,7 @@
 import { useDeployments } from '../data/deployments.ts';
 import { useLive, useTitle } from '../data/live.ts';
 import { stepsOfDeployments, stepsOfVisits, VISITS } from '../data/lobby-life.ts';
-import { regionName, shortId, useNamespace, versionName } from '../data/places.ts';
+import { regionName, shortId, useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Json } from '../parts/json.tsx';

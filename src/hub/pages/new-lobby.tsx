@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
-import { shortId, useNamespace } from '../data/places.ts';
+import { shortId, useNamespace } from '../data/namespaces.ts';
 import { addressOf, requestSeat, type Seat } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
 import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';

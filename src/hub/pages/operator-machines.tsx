@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { type Answer, put, remove } from '../data/api.ts';
-import { shortId } from '../data/places.ts';
+import { shortId } from '../data/namespaces.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { TextField } from '../parts/fields.tsx';
 import { Polled } from '../parts/polled.tsx';

@@ -40,7 +40,7 @@ export function Metrics() {
 
 function GameCharts({ minutes }: { minutes: Minute[] }) {
   const last = Math.floor((Date.now() - STORED_WITHIN_MS) / MINUTE_MS) * MINUTE_MS - MINUTE_MS;
-  const times = Array.from({ length: MINUTES }, (_, place) => last - (MINUTES - 1 - place) * MINUTE_MS);
+  const times = Array.from({ length: MINUTES }, (_, index) => last - (MINUTES - 1 - index) * MINUTE_MS);
   const by_time = new Map(minutes.map((minute) => [Date.parse(minute.start_ts), minute]));
   const valuesOf = (name: 'players' | 'lobbies' | 'seated' | 'refused') =>
     times.map((time) => by_time.get(time)?.[name] ?? 0);

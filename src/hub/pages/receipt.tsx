@@ -5,15 +5,15 @@ import { useAction } from '../data/actions.ts';
 import { get } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useTitle } from '../data/live.ts';
-import { shortId, useNamespace, versionName } from '../data/places.ts';
+import { shortId, useNamespace, versionName } from '../data/namespaces.ts';
 import { repeatRequest } from '../data/players.ts';
 import { describeRequest, errorHref, type Receipt, stagesOf } from '../data/receipts.ts';
 import { goTo, hrefOf } from '../data/router.ts';
 import { Refused } from '../data/session.ts';
 import { Bars } from '../parts/bars.tsx';
-import { Exchange } from '../parts/exchange.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Notice } from '../parts/notice.tsx';
+import { OutboundExchange } from '../parts/outbound-exchange.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Age } from '../parts/time.tsx';
 import { LobbyLink } from './servers.tsx';
@@ -67,8 +67,8 @@ export function ReceiptPage({ id }: { id: string }) {
         <h2>Answered in {receipt.stages_ms.answered.toFixed(1)} ms</h2>
         <Bars stages={stagesOf(receipt)} />
       </section>
-      <Exchange title="Captcha" of={captcha?.exchange} failure={captcha?.reasons?.[0]} />
-      <Exchange title="Verification" of={verification?.exchange} failure={verification?.failure} />
+      <OutboundExchange title="Captcha" of={captcha?.exchange} failure={captcha?.reasons?.[0]} />
+      <OutboundExchange title="Verification" of={verification?.exchange} failure={verification?.failure} />
       <TryVerification receipt={receipt} />
       <Considered of={receipt} />
     </>

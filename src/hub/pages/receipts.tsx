@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useLive, useTitle } from '../data/live.ts';
-import { shortId, useNamespace } from '../data/places.ts';
+import { shortId, useNamespace } from '../data/namespaces.ts';
 import { describeRequest, type Receipt } from '../data/receipts.ts';
 import { goTo, hrefOf, search } from '../data/router.ts';
 import { Choice } from '../parts/filters.tsx';

@@ -3,7 +3,7 @@ import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useEntries } from '../data/entries.ts';
 import { useLive, useTitle } from '../data/live.ts';
-import { regionName, shortId, useNamespace } from '../data/places.ts';
+import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Facts } from '../parts/facts.tsx';

@@ -1,6 +1,6 @@
 import type { Answer } from '../data/api.ts';
 import { useLive, useTitle } from '../data/live.ts';
-import { regionName, shortId, useNamespace } from '../data/places.ts';
+import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { hrefOf, search, setFilter } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { Command } from '../parts/command.tsx';
@@ -81,7 +81,7 @@ function EndedServers() {
       status: ENDED_STATUS,
     }))
     .filter(isWanted);
-  const goTo = (place: number) => () => setFilter('from', place <= 0 ? '' : String(place));
+  const goTo = (index: number) => () => setFilter('from', index <= 0 ? '' : String(index));
   const counts = page.length === 0 ? 'none' : `${from + 1} to ${from + page.length}`;
   return (
     <>
@@ -182,12 +182,12 @@ export function statusOf({ started_at, destroyed_at }: Pick<Server, 'started_at'
 
 function NoServers() {
   const { game, namespace } = useNamespace();
-  const place = `--game ${game.name_id} --namespace ${namespace.name_id} --url ${location.origin}`;
+  const options = `--game ${game.name_id} --namespace ${namespace.name_id} --url ${location.origin}`;
   return (
     <div class="card pad stack">
       <h2>No server is running</h2>
       <p>A find starts one for its lobby. This shows what the latest one wrote before it ended:</p>
-      <Command text={`muster logs ${place}`} />
+      <Command text={`muster logs ${options}`} />
     </div>
   );
 }

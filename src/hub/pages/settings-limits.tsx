@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { type Answer, post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { useNamespace } from '../data/places.ts';
+import { useNamespace } from '../data/namespaces.ts';
 import { TextField } from '../parts/fields.tsx';
 
 const LIMITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config';

@@ -1,7 +1,7 @@
 import { useAction } from '../data/actions.ts';
 import { remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { shortId, useNamespace } from '../data/places.ts';
+import { shortId, useNamespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
 
 const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';

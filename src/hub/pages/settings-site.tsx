@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { type Answer, post, put, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { useNamespace } from '../data/places.ts';
+import { useNamespace } from '../data/namespaces.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { TextField } from '../parts/fields.tsx';
 

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { type Answer, post, type RequestBody } from '../data/api.ts';
-import { useNamespace } from '../data/places.ts';
+import { useNamespace } from '../data/namespaces.ts';
 import { search } from '../data/router.ts';
 import { gameModesOf, useVersion } from '../data/versions.ts';
-import { Exchange } from '../parts/exchange.tsx';
 import { Field, TextArea, TextField } from '../parts/fields.tsx';
+import { OutboundExchange } from '../parts/outbound-exchange.tsx';
 
 const VERIFICATION = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/verification/try';
 const CAPTCHA = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/captcha/try';
@@ -73,7 +73,7 @@ function VerificationTrial() {
       {verdict.value && (
         <>
           <p role="status">{verdict.value.is_accepted ? 'It accepts the player.' : 'It does not accept the player.'}</p>
-          <Exchange title="Verification" of={verdict.value.exchange} failure={verdict.value.failure} />
+          <OutboundExchange title="Verification" of={verdict.value.exchange} failure={verdict.value.failure} />
         </>
       )}
     </form>
@@ -111,7 +111,7 @@ function CaptchaTrial() {
               <p>
                 {trial.provider}: {describe(trial)}
               </p>
-              <Exchange title={`Captcha of ${trial.provider}`} of={trial.exchange} failure={trial.reasons[0]} />
+              <OutboundExchange title={`Captcha of ${trial.provider}`} of={trial.exchange} failure={trial.reasons[0]} />
             </div>
           ))}
         </div>

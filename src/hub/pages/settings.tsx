@@ -1,6 +1,6 @@
 import { may_act } from '../data/bearer.ts';
 import { useLive, useTitle } from '../data/live.ts';
-import { useNamespace } from '../data/places.ts';
+import { useNamespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Notice } from '../parts/notice.tsx';

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { useNamespace } from '../data/places.ts';
+import { useNamespace } from '../data/namespaces.ts';
 import { Command } from '../parts/command.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 

@@ -1,7 +1,7 @@
 import { useLive, useTitle } from '../data/live.ts';
 import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
-import { shortId } from '../data/places.ts';
-import { followLink, hrefOf, place } from '../data/router.ts';
+import { shortId } from '../data/namespaces.ts';
+import { followLink, hrefOf, hub_path } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import icon from '../icon.svg';
 import { Facts } from '../parts/facts.tsx';
@@ -29,7 +29,7 @@ interface Scope {
 
 /** What a share link shows: the lobbies of a namespace, or one of them, without any action. */
 export function SharedPage() {
-  const { game = '', namespace = '', id } = place.value;
+  const { game = '', namespace = '', id } = hub_path.value;
   const scope = { game_id: game, namespace_id: namespace };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: links bubble up to here, and they take the keyboard

@@ -6,7 +6,7 @@ import { may_act } from '../data/bearer.ts';
 import { are_running, report, startBots, stopBots } from '../data/bots.ts';
 import { BOT_HINTS } from '../data/hints.ts';
 import { useTitle } from '../data/live.ts';
-import { shortId, useNamespace } from '../data/places.ts';
+import { shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
 import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';

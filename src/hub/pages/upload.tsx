@@ -3,7 +3,7 @@ import { useRef } from 'preact/hooks';
 import { useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { shortId, useNamespace } from '../data/places.ts';
+import { shortId, useNamespace } from '../data/namespaces.ts';
 import { goTo, hrefOf } from '../data/router.ts';
 import { useVersion, type Version } from '../data/versions.ts';
 import { Dialog, useDialog } from '../parts/dialog.tsx';

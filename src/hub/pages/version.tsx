@@ -1,5 +1,5 @@
 import { useTitle } from '../data/live.ts';
-import { useNamespace, versionName } from '../data/places.ts';
+import { useNamespace, versionName } from '../data/namespaces.ts';
 import { search } from '../data/router.ts';
 import { useVersion } from '../data/versions.ts';
 import { Changes } from '../parts/changes.tsx';

@@ -2,7 +2,7 @@ import { may_act } from '../data/bearer.ts';
 import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
 import { useTitle } from '../data/live.ts';
 import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
-import { type Game, useNamespace, versionName } from '../data/places.ts';
+import { type Game, useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { Changes } from '../parts/changes.tsx';

@@ -1,17 +1,17 @@
 import { type Color, createColorPalette, type ParseToken, parseAnsiSequences } from 'ansi-sequence-parser';
 
 const palette = createColorPalette();
-/** Sequences of terminals but for colours: they move a cursor or clear a line, which a log has not. */
+/** Sequences of terminals but for colors: they move a cursor or clear a line, which a log has not. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: sequences begin with a control character
-const NOT_COLOURS = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
+const NOT_COLORS = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
-/** A line with the colours of its terminal sequences, and the places marked that contain a text. */
+/** A line with the colors of its terminal sequences, and the parts marked that match a text. */
 export function Ansi({ text, highlight }: { text: string; highlight: string }) {
   if (!text.includes('\u001b')) return <Marked text={text} highlight={highlight} />;
   return (
     <>
-      {parseAnsiSequences(text.replace(NOT_COLOURS, '')).map((token, place) => (
-        <span key={place} class={classOf(token)} style={styleOf(token)}>
+      {parseAnsiSequences(text.replace(NOT_COLORS, '')).map((token, index) => (
+        <span key={index} class={classOf(token)} style={styleOf(token)}>
           <Marked text={token.value} highlight={highlight} />
         </span>
       ))}
@@ -21,16 +21,16 @@ export function Ansi({ text, highlight }: { text: string; highlight: string }) {
 
 function Marked({ text, highlight }: { text: string; highlight: string }) {
   if (highlight === '') return <>{text}</>;
-  const places = placesOf(text.toLowerCase(), highlight.toLowerCase());
-  const ends = [0, ...places.map((place) => place + highlight.length)];
+  const found = positionsOf(text.toLowerCase(), highlight.toLowerCase());
+  const ends = [0, ...found.map((position) => position + highlight.length)];
   return (
     <>
       {ends.map((end, index) => {
-        const place = places[index];
+        const position = found[index];
         return (
           <span key={end}>
-            {text.slice(end, place)}
-            {place !== undefined && <mark>{text.slice(place, place + highlight.length)}</mark>}
+            {text.slice(end, position)}
+            {position !== undefined && <mark>{text.slice(position, position + highlight.length)}</mark>}
           </span>
         );
       })}
@@ -38,15 +38,15 @@ function Marked({ text, highlight }: { text: string; highlight: string }) {
   );
 }
 
-function placesOf(text: string, wanted: string): number[] {
-  const places: number[] = [];
-  for (let place = text.indexOf(wanted); place >= 0; place = text.indexOf(wanted, place + wanted.length)) {
-    places.push(place);
+function positionsOf(text: string, wanted: string): number[] {
+  const positions: number[] = [];
+  for (let position = text.indexOf(wanted); position >= 0; position = text.indexOf(wanted, position + wanted.length)) {
+    positions.push(position);
   }
-  return places;
+  return positions;
 }
 
-/** The sixteen named colours have classes, which fit the page's light or dark background. */
+/** The sixteen named colors have classes, which fit the page's light or dark background. */
 function classOf({ foreground, background, decorations }: ParseToken): string {
   const names = [
     foreground?.type === 'named' && `ansi-${foreground.name}`,
@@ -57,9 +57,9 @@ function classOf({ foreground, background, decorations }: ParseToken): string {
 }
 
 function styleOf({ foreground, background }: ParseToken) {
-  return { color: exactColour(foreground), background: exactColour(background) };
+  return { color: exactColor(foreground), background: exactColor(background) };
 }
 
-function exactColour(colour: Color | null): string | undefined {
-  return colour === null || colour.type === 'named' ? undefined : palette.value(colour);
+function exactColor(color: Color | null): string | undefined {
+  return color === null || color.type === 'named' ? undefined : palette.value(color);
 }

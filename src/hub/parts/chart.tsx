@@ -94,10 +94,10 @@ function Drawing(props: ChartProps & { width: number }) {
         <polyline
           key={name}
           style={{ stroke: `var(${color})` }}
-          points={pointsOf(values.map((value, place) => `${xOf(times[place] ?? end)},${yOf(value)}`))}
+          points={pointsOf(values.map((value, index) => `${xOf(times[index] ?? end)},${yOf(value)}`))}
         />
       ))}
-      {marks.map(({ at, text }, place) => {
+      {marks.map(({ at, text }, index) => {
         const x = xOf(at);
         // In the right half, the text is on the left of its line.
         const is_late = x > width / 2;
@@ -106,7 +106,7 @@ function Drawing(props: ChartProps & { width: number }) {
             <line x1={x} x2={x} y1={MARGIN_PX.top} y2={bottom} />
             <text
               x={x + (is_late ? -4 : 4)}
-              y={MARGIN_PX.top + MARK.row_px * (1 + (place % MARK.rows))}
+              y={MARGIN_PX.top + MARK.row_px * (1 + (index % MARK.rows))}
               text-anchor={is_late ? 'end' : 'start'}
             >
               {text.slice(0, MARK.letters_max)}
@@ -127,7 +127,7 @@ function pointsOf(points: string[]): string {
 function roundValues(highest: number, count_max: number): number[] {
   const power = 10 ** Math.floor(Math.log10(highest / count_max));
   const apart = Math.max(1, power * ([1, 2, 5].find((times) => highest / (power * times) <= count_max) ?? 10));
-  return Array.from({ length: Math.floor(highest / apart) + 1 }, (_, place) => place * apart);
+  return Array.from({ length: Math.floor(highest / apart) + 1 }, (_, index) => index * apart);
 }
 
 /** Returns whether days are named at the axis instead of hours. */
@@ -145,6 +145,6 @@ function roundTimes(begin: number, end: number, count_max: number): number[] {
   const first = Math.ceil((begin - offset) / apart) * apart + offset;
   return Array.from(
     { length: Math.max(0, Math.floor((end - first) / apart) + 1) },
-    (_, place) => first + place * apart,
+    (_, index) => first + index * apart,
   );
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { is_administrator } from '../data/bearer.ts';
-import { followLink, hrefOf, OPERATOR, place } from '../data/router.ts';
+import { followLink, hrefOf, hub_path, OPERATOR } from '../data/router.ts';
 import { is_live, logOut } from '../data/session.ts';
 import icon from '../icon.svg';
 import { is_covered } from './dialog.tsx';
@@ -39,7 +39,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
 }
 
 function Crumbs() {
-  const { game, namespace } = place.value;
+  const { game, namespace } = hub_path.value;
   if (game === undefined || game === OPERATOR) return null;
   return (
     <nav class="crumbs" aria-label="Place">

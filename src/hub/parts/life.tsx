@@ -31,8 +31,8 @@ export function Life({ steps, is_over }: LifeProps) {
   return (
     <section class="life card pad stack" aria-label="Life">
       <div class="strip" aria-hidden="true">
-        {[...logged].map((place) => (
-          <Mark key={`lines${place}`} kind="lines" share={place / LOG_MARKS_MAX} />
+        {[...logged].map((mark) => (
+          <Mark key={`lines${mark}`} kind="lines" share={mark / LOG_MARKS_MAX} />
         ))}
         {known.map(({ name, at, kind = 'stage' }) => (
           <Mark key={`${name}${at}`} kind={kind} share={shareAt(at)} title={`${clockOf(new Date(at))} ${name}`} />

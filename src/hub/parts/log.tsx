@@ -107,7 +107,7 @@ interface StreamsProps {
   marked: MarkedLine | undefined;
 }
 
-/** The lines of the streams, as they are written. Those that begin at a place go on when the user wants later lines. */
+/** The lines of the streams, as they are written. Those with a `begin` go on when the user wants later lines. */
 function Streams({ parameters, begin, marked }: StreamsProps) {
   const wanted = readStream(search.value);
   const begins = useSignal<Partial<Record<LogStream, Query>>>({});

@@ -5,12 +5,12 @@ import { type Command, selectCommands } from '../data/commands.ts';
 import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
 import { useLive } from '../data/live.ts';
 import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
-import { type Game, type Namespace, shortId, versionName } from '../data/places.ts';
-import { goTo, hrefOf, type Place, place } from '../data/router.ts';
+import { type Game, type Namespace, shortId, versionName } from '../data/namespaces.ts';
+import { goTo, type HubPath, hrefOf, hub_path } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { logOut } from '../data/session.ts';
 import { Dialog, is_covered, useDialog } from './dialog.tsx';
-import { OPERATOR_TABS, operatorPlace, TABS } from './tabs.tsx';
+import { OPERATOR_TABS, operatorPath, TABS } from './tabs.tsx';
 
 /** Lobbies that the palette offers: the newest ones, or those with a text in their ids. */
 const LOBBIES_MAX = 30;
@@ -43,14 +43,14 @@ export function Palette() {
   );
 }
 
-/** The commands of the place that the page is about: its namespace, its game, and all games. */
+/** The commands of what the page is about: its namespace, its game, and all games. */
 function Commands({ onDone }: { onDone(): void }) {
   const games = useLive('/cloud/games', {}).value;
   const all = games.is === 'here' ? games.body.games : [];
-  const found = all.find(({ name_id }) => name_id === place.value.game);
+  const found = all.find(({ name_id }) => name_id === hub_path.value.game);
   const live = useLive('/cloud/games/{game_id}', found && { game_id: found.game_id }).value;
   const game = live.is === 'here' ? live.body.game : undefined;
-  const namespace = game?.namespaces.find(({ name_id }) => name_id === place.value.namespace);
+  const namespace = game?.namespaces.find(({ name_id }) => name_id === hub_path.value.namespace);
   const target = game && namespace && { game, namespace };
   const scope = target && { game_id: target.game.game_id, namespace_id: target.namespace.namespace_id };
   const query = useSignal('');
@@ -69,13 +69,13 @@ function Commands({ onDone }: { onDone(): void }) {
     ...(is_administrator.value ? operatorCommands() : []),
     { text: 'Log out', kind: 'action', run: () => void logOut() },
   ];
-  return <Choose query={query} commands={commands} {...(target && { here: placeOf(target) })} onDone={onDone} />;
+  return <Choose query={query} commands={commands} {...(target && { here: pathOf(target) })} onDone={onDone} />;
 }
 
 /** The parts of the operator's page. */
 function operatorCommands(): Command[] {
   return OPERATOR_TABS.map(([name, text]) =>
-    goCommand(name === undefined ? 'Operator' : `Operator: ${text}`, 'page', operatorPlace(name)),
+    goCommand(name === undefined ? 'Operator' : `Operator: ${text}`, 'page', operatorPath(name)),
   );
 }
 
@@ -85,11 +85,11 @@ interface Target {
   namespace: Namespace;
 }
 
-const placeOf = ({ game, namespace }: Target): Place => ({ game: game.name_id, namespace: namespace.name_id });
+const pathOf = ({ game, namespace }: Target): HubPath => ({ game: game.name_id, namespace: namespace.name_id });
 
 function pageCommands(target: Target): Command[] {
   return TABS.map(([page, text]) =>
-    goCommand(text, 'page', { ...placeOf(target), ...(page !== undefined && { page }) }),
+    goCommand(text, 'page', { ...pathOf(target), ...(page !== undefined && { page }) }),
   );
 }
 
@@ -109,19 +109,19 @@ function deployCommands(target: Target, deployments: Deployment[]): Command[] {
 }
 
 function lobbyCommands(target: Target, { lobby_id, server_id, game_mode_id }: LobbyRow): Command[] {
-  const here = placeOf(target);
+  const here = pathOf(target);
   return [
     goCommand(`${shortId(lobby_id)} ${game_mode_id}`, 'lobby', { ...here, page: 'lobbies', id: lobby_id }),
     goCommand(shortId(server_id), 'server', { ...here, page: 'servers', id: server_id }),
   ];
 }
 
-function goCommand(text: string, kind: string, to: Place): Command {
+function goCommand(text: string, kind: string, to: HubPath): Command {
   return { text, kind, run: () => goTo(hrefOf(to)) };
 }
 
 /** What a whole id may be: the page does not know which, so it offers all. */
-function commandsOfId(id: string, here: Place): Command[] {
+function commandsOfId(id: string, here: HubPath): Command[] {
   if (!UUID.test(id)) return [];
   const pages = [
     ['why', 'request by its ray id'],
@@ -135,7 +135,7 @@ interface ChooseProps {
   query: Signal<string>;
   commands: Command[];
   /** The namespace in which ids are looked up. */
-  here?: Place;
+  here?: HubPath;
   onDone(): void;
 }
 
@@ -178,13 +178,13 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
         onKeyDown={onKeyDown}
       />
       <div ref={list} id="palette-list" class="palette" role="listbox" aria-label="Commands">
-        {found.map((command, place) => (
+        {found.map((command, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keyboard chooses in the field above
           <div
-            key={`${command.kind} ${command.text} ${place}`}
-            id={`palette-${place}`}
+            key={`${command.kind} ${command.text} ${index}`}
+            id={`palette-${index}`}
             role="option"
-            aria-selected={place === at}
+            aria-selected={index === at}
             tabIndex={-1}
             onClick={() => run(command)}
           >

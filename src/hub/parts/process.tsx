@@ -1,5 +1,5 @@
 import type { Answer } from '../data/api.ts';
-import { shortId } from '../data/places.ts';
+import { shortId } from '../data/namespaces.ts';
 import { Age } from './time.tsx';
 
 /** Which process of the service has answered. */

@@ -7,10 +7,10 @@ const ROWS_BEYOND = 8;
 
 interface RowsProps<Item> {
   items: Item[];
-  /** The place of the first item in a longer list, and how many that has. Without them, the items are all. */
+  /** The index of the first item in a longer list, and how many that has. Without them, the items are all. */
   from?: number;
   total?: number;
-  /** Called with the place of the first row that is needed, when it changes. */
+  /** Called with the index of the first row that is needed, when it changes. */
   onLook?(first: number): void;
   keyOf(item: Item): string;
   /** The height of each row. */
@@ -46,8 +46,8 @@ export function Rows<Item>({ items, from = 0, total, onLook, keyOf, height, labe
   const begin_here = Math.max(0, begin - from);
   return (
     <ul ref={list} class="rows card" aria-label={label} style={{ height: `${count * height}px` }}>
-      {items.slice(begin_here, Math.max(0, begin + shown.value - from)).map((item, place) => {
-        const at = from + begin_here + place;
+      {items.slice(begin_here, Math.max(0, begin + shown.value - from)).map((item, index) => {
+        const at = from + begin_here + index;
         return (
           <li
             key={keyOf(item)}

@@ -29,8 +29,8 @@ export function Seats({ connected, reserved, max, times = [] }: SeatsProps) {
       {all <= SQUARES_MAX ? (
         <span class="squares">
           {squares('connected', connected)}
-          {times.map((time, place) => (
-            <Running key={`time${place}`} {...time} />
+          {times.map((time, index) => (
+            <Running key={`time${index}`} {...time} />
           ))}
           {squares('reserved', reserved - times.length)}
           {squares('free', free)}
@@ -52,5 +52,5 @@ function Running({ from, to }: SeatTime) {
 }
 
 function squares(kind: string, count: number) {
-  return Array.from({ length: count }, (_, place) => <span key={`${kind}${place}`} class={kind} />);
+  return Array.from({ length: count }, (_, index) => <span key={`${kind}${index}`} class={kind} />);
 }

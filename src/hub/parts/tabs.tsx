@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { is_administrator } from '../data/bearer.ts';
-import { hrefOf, OPERATOR, type Place, place } from '../data/router.ts';
+import { type HubPath, hrefOf, hub_path, OPERATOR } from '../data/router.ts';
 
 /** What stays visible before the current tab. */
 const TAB_MARGIN_PX = 60;
@@ -25,19 +25,19 @@ export const OPERATOR_TABS = [
 ] as const;
 
 /** Returns where a tab leads. */
-function tabPlace(name: string | undefined): Place {
-  const { game = '', namespace = '' } = place.value;
-  if (game === OPERATOR) return operatorPlace(name);
+function tabPath(name: string | undefined): HubPath {
+  const { game = '', namespace = '' } = hub_path.value;
+  if (game === OPERATOR) return operatorPath(name);
   return { game, namespace, ...(name !== undefined && { page: name }) };
 }
 
-export function operatorPlace(name: string | undefined): Place {
+export function operatorPath(name: string | undefined): HubPath {
   return { game: OPERATOR, ...(name !== undefined && { namespace: name }) };
 }
 
 /** The pages of the namespace that the address names, or the parts of the operator's. */
 export function Tabs() {
-  const { game, namespace, page } = place.value;
+  const { game, namespace, page } = hub_path.value;
   const is_of_operator = game === OPERATOR && is_administrator.value;
   const current = is_of_operator ? namespace : page;
   const tabs = useRef<HTMLElement>(null);
@@ -52,7 +52,7 @@ export function Tabs() {
       {(is_of_operator ? OPERATOR_TABS : TABS).map(([name, text]) => {
         const is_current = current === name || (name === undefined && current === 'lobbies');
         return (
-          <a key={text} href={hrefOf(tabPlace(name))} {...(is_current && { 'aria-current': 'page' })}>
+          <a key={text} href={hrefOf(tabPath(name))} {...(is_current && { 'aria-current': 'page' })}>
             {text}
           </a>
         );

@@ -51,8 +51,13 @@ export async function readArchive(
     tar.destroy();
     await finished_reading;
     const code = failure instanceof Error && 'code' in failure ? String(failure.code) : '';
-    if (/^E[A-Z]+$/.test(code)) throw new StartError(`${path} cannot be read (${code}).`, { cause: failure });
-    throw new StartError(`${path} is not a backup, or is damaged: ${cause.message}.`, { cause: failure ?? cause });
+    if (/^E[A-Z]+$/.test(code))
+      throw new StartError(`${path} cannot be read (${code}): check that it exists and this user may read it.`, {
+        cause: failure,
+      });
+    throw new StartError(`${path} is not a backup, or is damaged: ${cause.message}. Name another copy.`, {
+      cause: failure ?? cause,
+    });
   } finally {
     tar.destroy();
     await finished_reading;

@@ -53,8 +53,8 @@ export async function connectDatabase(
 export async function connectEmbedded(options: EmbeddedOptions, pool_max: number): Promise<Database> {
   await using opened = new AsyncDisposableStack();
   const server = opened.use(await openEmbedded(options));
-  const place = { directory: options.directory, is_root: process.getuid?.() === 0 };
-  const database = opened.use(await connectDatabase(await requirePassword(server, place), pool_max));
+  const embedded = { directory: options.directory, is_root: process.getuid?.() === 0 };
+  const database = opened.use(await connectDatabase(await requirePassword(server, embedded), pool_max));
   const everything = opened.move();
   return { ...database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }

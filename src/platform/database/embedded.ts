@@ -56,7 +56,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
   await mkdir(options.directory, { recursive: true, mode: 0o711 });
   const directory = realpathSync(options.directory);
   const programs = await unpackPostgres(options.files_directory ?? directory);
-  const place: Cluster = {
+  const instance: Instance = {
     programs,
     cluster: join(directory, 'cluster'),
     log: join(directory, 'postgres.log'),
@@ -66,10 +66,10 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     onExit: () => supervision?.wake(),
   };
   let supervision: Loop | undefined;
-  if (existsSync(place.cluster)) assertSameMajor(place.cluster);
-  else await initialize(place);
+  if (existsSync(instance.cluster)) assertSameMajor(instance.cluster);
+  else await initialize(instance);
 
-  let running = await ensureRunning(place, directory);
+  let running = await ensureRunning(instance, directory);
   const closing = new AbortController();
   let is_lost = false;
   supervision = startLoop({
@@ -78,11 +78,11 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     signal: closing.signal,
     events,
     async step() {
-      if (findPostmaster(place.cluster)?.pid === running.pid) return 0;
+      if (findPostmaster(instance.cluster)?.pid === running.pid) return 0;
       // Once, however many attempts its restart takes.
-      if (!is_lost) events.emit({ event: 'database_lost', cause: new Error(lastLines(place.log)) });
+      if (!is_lost) events.emit({ event: 'database_lost', cause: new Error(lastLines(instance.log)) });
       is_lost = true;
-      running = await ensureRunning(place, directory, { known: running, signal: closing.signal });
+      running = await ensureRunning(instance, directory, { known: running, signal: closing.signal });
       is_lost = false;
       return 1;
     },
@@ -94,7 +94,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     async [Symbol.asyncDispose]() {
       closing.abort();
       await supervision?.stopped;
-      await stop(place.cluster);
+      await stop(instance.cluster);
       await leaveSocketDirectory(running.socket_directory, directory);
     },
   };
@@ -124,21 +124,21 @@ function assertSameMajor(cluster: string): void {
 
 /** Returns the running postmaster of the cluster if it can be used, else a new one. */
 async function ensureRunning(
-  place: Cluster,
+  instance: Instance,
   directory: string,
   { known, signal }: { known?: Postmaster; signal?: AbortSignal } = {},
 ): Promise<Postmaster> {
-  const found = findPostmaster(place.cluster);
-  if (found && isUsable(found, place.programs) && (await becomesReady(place, found.pid, signal))) return found;
+  const found = findPostmaster(instance.cluster);
+  if (found && isUsable(found, instance.programs) && (await becomesReady(instance, found.pid, signal))) return found;
   signal?.throwIfAborted();
   // Stops a postmaster that cannot be used: of an earlier release, without its socket, or stopping already.
-  await stop(place.cluster);
-  await endStrays(place.cluster);
+  await stop(instance.cluster);
+  await endStrays(instance.cluster);
   const socket = known?.socket_directory ?? (await makeSocketDirectory(directory));
-  await removeLockFiles(place.cluster, socket);
-  const pid = start(place, socket);
-  if (await becomesReady(place, pid, signal)) return { pid, socket_directory: socket };
-  throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(place.log)}`);
+  await removeLockFiles(instance.cluster, socket);
+  const pid = start(instance, socket);
+  if (await becomesReady(instance, pid, signal)) return { pid, socket_directory: socket };
+  throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(instance.log)}`);
 }
 
 /**
@@ -150,7 +150,7 @@ async function removeLockFiles(cluster: string, socket_directory: string): Promi
   await Promise.all(lock_files.map((path) => rm(path, { force: true })));
 }
 
-interface Cluster {
+interface Instance {
   programs: string;
   cluster: string;
   log: string;
@@ -162,7 +162,7 @@ interface Cluster {
 }
 
 /** Creates the cluster under another name and renames it once it is complete, so that a crash does no harm. */
-async function initialize({ programs, cluster, log, is_durable, wal_segment_mb }: Cluster): Promise<void> {
+async function initialize({ programs, cluster, log, is_durable, wal_segment_mb }: Instance): Promise<void> {
   const unfinished = `${cluster}.unfinished`;
   await endStrays(unfinished);
   await rm(unfinished, { recursive: true, force: true });
@@ -193,7 +193,7 @@ async function initialize({ programs, cluster, log, is_durable, wal_segment_mb }
   await rm(copies, { recursive: true, force: true });
 }
 
-function start({ programs, cluster, log, is_durable, onExit }: Cluster, socket_directory: string): number {
+function start({ programs, cluster, log, is_durable, onExit }: Instance, socket_directory: string): number {
   const settings = {
     listen_addresses: '',
     unix_socket_directories: socket_directory,

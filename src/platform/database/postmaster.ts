@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Events } from '../events.ts';
-import { identifyProcess, isOutOfDescriptors, workingDirectoryOf } from '../processes.ts';
+import { identifyProcess, workingDirectoryOf } from '../processes.ts';
+import { isOutOfDescriptors } from '../system-errors.ts';
 
 /** PostgreSQL's first process, as its pid file describes it. */
 export interface Postmaster {

@@ -8,7 +8,7 @@ import { isUuid } from './shapes.ts';
 /** The kinds of callers whose changes are recorded: people, and the tools and back ends of developers. */
 const AUDITED_KINDS = ['identity', 'cloud', 'service'] as const;
 const TEXT_LENGTH_MAX = 256;
-/** Parameters of the place that a caller is authorized for, which an entry has beside its details. */
+/** Parameters that name the scope of a change. An entry has them beside its details. */
 const OF_PLACE = ['game_id', 'namespace_id', 'environment_id'];
 
 export type AuditedCaller = CallerOf<(typeof AUDITED_KINDS)[number]>;

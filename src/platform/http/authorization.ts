@@ -8,7 +8,7 @@ import { createQueryReader } from './query.ts';
 import { namesEnvironment, type Route } from './route.ts';
 
 /** What a path names of a game. */
-export interface Place {
+export interface Scope {
   game_id: string;
   namespace_id?: string;
   lobby_id?: string;
@@ -17,7 +17,7 @@ export interface Place {
 /** Authorizes callers for the games that paths name. */
 export interface Tenants {
   /** Throws if the caller may not act within the game, and within the namespace or environment if the path names one. */
-  authorize(caller: Caller, place: Place, access: 'read' | 'write'): Promise<void>;
+  authorize(caller: Caller, scope: Scope, access: 'read' | 'write'): Promise<void>;
   /** Throws TOKEN_REVOKED if the caller's valid token was revoked. */
   requireNotRevoked(caller: Caller): MaybePromise<void>;
   /** Returns the topics that announce changes of either; empty if nothing changes it. */
@@ -48,7 +48,7 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
   const readQuery = route.query ? createQueryReader(route.query) : () => NO_QUERY;
 
   function requireAccess(caller: Caller, params: Record<string, string>): MaybePromise<void> {
-    const requireAccessToGame = () => (access ? tenants.authorize(caller, placeOf(params), access) : undefined);
+    const requireAccessToGame = () => (access ? tenants.authorize(caller, scopeOf(params), access) : undefined);
     const checking = tenants.requireNotRevoked(caller);
     return checking instanceof Promise ? checking.then(requireAccessToGame) : requireAccessToGame();
   }
@@ -89,7 +89,7 @@ function requireKind(caller: Caller | undefined, allowed: readonly CallerKind[],
   }
 }
 
-function placeOf(params: Record<string, string>): Place {
+function scopeOf(params: Record<string, string>): Scope {
   const { game_id = '', namespace_id, environment_id = namespace_id, lobby_id } = params;
   return {
     game_id,

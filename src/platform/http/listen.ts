@@ -1,8 +1,8 @@
 import type { Serve, Server, WebSocketHandler } from 'bun';
 import { StartError } from '../errors.ts';
 import { parseAddress } from '../networks.ts';
-import { isErrno } from '../processes.ts';
 import type { SocketHandler } from '../socket/socket-handlers.ts';
+import { hasErrorCode } from '../system-errors.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
 
 /** How often a game server that takes the port is ended before the start fails. */
@@ -72,7 +72,7 @@ async function open(options: PortOptions, answering: Answering) {
   try {
     return await evictUntil(options, answering.evict, () => openAll(options, answering));
   } catch (cause) {
-    const what = isErrno(cause, 'EADDRINUSE')
+    const what = hasErrorCode(cause, 'EADDRINUSE')
       ? `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`
       : `The service cannot listen at ${host}:${port} (${cause}): check MUSTER_HOST and MUSTER_PORT.`;
     throw new StartError(what, { cause });
@@ -89,7 +89,7 @@ export async function evictUntil<Result>(
     try {
       return listen();
     } catch (error) {
-      const is_taken = isErrno(error, 'EADDRINUSE') && attempt < ATTEMPTS_MAX;
+      const is_taken = hasErrorCode(error, 'EADDRINUSE') && attempt < ATTEMPTS_MAX;
       if (!is_taken || (await evict(port)) === 0) throw error;
       await Bun.sleep(ATTEMPT_PAUSE_MS);
     }
@@ -175,7 +175,7 @@ function serveBeside(serve: Serve.Options<unknown>): Server<unknown> | undefined
   try {
     return Bun.serve(serve);
   } catch (error) {
-    if (isErrno(error, 'EADDRNOTAVAIL') || isErrno(error, 'EAFNOSUPPORT')) return undefined;
+    if (hasErrorCode(error, 'EADDRNOTAVAIL') || hasErrorCode(error, 'EAFNOSUPPORT')) return undefined;
     throw error;
   }
 }

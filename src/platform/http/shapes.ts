@@ -46,13 +46,13 @@ export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) 
     maxProperties: entries_max,
     additionalProperties: false,
   });
-/** The places in a request's content that are wrong (specification: Validation error). */
+/** The parts of a request's content that are wrong (specification: Validation error). */
 export const ValidationErrors = Type.Object(
   { errors: Type.Array(Type.Object({ path: Type.Array(Type.String()) }, { title: 'ValidationError' })) },
   { title: 'ValidationErrors' },
 );
 
-/** A problem of a value, and its place. */
+/** A problem of a value, and where it is. */
 export interface ShapeProblem {
   path: string[];
   message: string;
@@ -61,7 +61,7 @@ export interface ShapeProblem {
 /** A shape that is compiled to check many values. */
 export interface CompiledShape<Shape extends TSchema> {
   accepts(value: unknown): value is Static<Shape>;
-  /** Returns the first problems of a value that was not accepted: one for each place, at most eight. */
+  /** Returns the first problems of a value that was not accepted: one for each part, at most eight. */
   problems(value: unknown): ShapeProblem[];
 }
 
@@ -89,9 +89,9 @@ const ANY_OF = new Intl.ListFormat('en', { type: 'disjunction' });
 function messageOf({ type, schema, value, errors, message }: ValueError): string {
   if (type !== ValueErrorType.Union) return message;
   const choices: TSchema[] = schema.anyOf;
-  const place = choices.findIndex((choice) => !('const' in choice) && choice.type === typeof value);
+  const index = choices.findIndex((choice) => !('const' in choice) && choice.type === typeof value);
   const names = choices.map((choice) => ('const' in choice ? JSON.stringify(choice.const) : String(choice.type)));
-  return errors[place]?.First()?.message ?? `Expected ${ANY_OF.format(names)}`;
+  return errors[index]?.First()?.message ?? `Expected ${ANY_OF.format(names)}`;
 }
 
 /** Returns `"lobby.tags.0": expected a string`, as part of a sentence. */

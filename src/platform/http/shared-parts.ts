@@ -8,14 +8,14 @@ export type Part = { [name: string]: unknown };
 export class NamedShapes {
   readonly schemas: Record<string, Part> = {};
 
-  /** Moves a shape, and every titled one inside it, to `schemas`. Returns it with references in their places. */
+  /** Moves a shape, and every titled one inside it, to `schemas`. Returns it with references instead of them. */
   move(shape: Part, name: string): Part {
     const { title = name, ...rest } = shape;
     const moved = this.#moveInside(rest);
     return shape.type === 'object' ? this.#add(String(title), moved) : moved;
   }
 
-  /** Returns a shape with a reference in the place of every titled one, itself included. */
+  /** Returns a shape with a reference instead of every titled one, itself included. */
   moveTitled({ title, ...shape }: Part): Part {
     const moved = this.#moveInside(shape);
     return typeof title === 'string' ? this.#add(title, moved) : moved;

@@ -1,7 +1,7 @@
 import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import { isErrno } from '../processes.ts';
+import { hasErrorCode } from '../system-errors.ts';
 import {
   type Answering,
   evictUntil,
@@ -139,10 +139,10 @@ export function isCovered(hostname: string, served: ReadonlyMap<string, unknown>
 
 /** Says why a port cannot be opened and what to do. */
 export function describeFailure(cause: unknown, port: number, setting: string): string {
-  if (isErrno(cause, 'EADDRINUSE')) {
+  if (hasErrorCode(cause, 'EADDRINUSE')) {
     return `Port ${port} is taken by another program: stop that one, or set ${setting} to a free port.`;
   }
-  if (isErrno(cause, 'EACCES')) {
+  if (hasErrorCode(cause, 'EACCES')) {
     return `This user may not listen at port ${port}: set ${setting} to a port above 1023, or allow the executable to (setcap cap_net_bind_service=+ep muster).`;
   }
   return `The service cannot listen at port ${port} (${cause}): check MUSTER_HOST and ${setting}.`;

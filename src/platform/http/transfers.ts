@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import { networkOf } from '../networks.ts';
 import { CallerSlots } from '../watch/caller-slots.ts';
-import { watchContent } from './watched-content.ts';
+import { observeBody } from './observed-body.ts';
 
 /** The limit of one address, or of an IPv6 /64. Many players may share it, and a browser has a few transfers for each. */
 const PER_ADDRESS_MAX = 256;
@@ -69,7 +69,7 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
       if (!s3) return await open();
       const end = begin(address, client);
       try {
-        return watchContent(await open(), { onEnd: end });
+        return observeBody(await open(), { onEnd: end });
       } catch (error) {
         end();
         throw error;

@@ -2,7 +2,7 @@ import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type DiskSpace, UNLIMITED_SPACE } from '../disk-space.ts';
 import { syncPath } from '../durable.ts';
-import { isErrno } from '../processes.ts';
+import { hasErrorCode } from '../system-errors.ts';
 import { checkedKey, exactly, type Objects } from './objects.ts';
 
 /** The folder of unfinished files; no key begins with a dot. */
@@ -91,7 +91,7 @@ async function ifThere<Found>(found: Promise<Found>): Promise<Found | undefined>
   try {
     return await found;
   } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
+    if (hasErrorCode(error, 'ENOENT')) return undefined;
     throw error;
   }
 }

@@ -16,7 +16,7 @@ export interface S3Settings {
 }
 
 /** Returns the location of a bucket's objects for operators, without secrets. */
-export function placeOfBucket({ endpoint, bucket, prefix }: S3Settings): string {
+export function locationOfBucket({ endpoint, bucket, prefix }: S3Settings): string {
   return `${endpoint}/${bucket}/${prefix}`;
 }
 

@@ -12,7 +12,7 @@ interface StorageOptions {
   queries: Queries;
   objects: Objects;
   /** The location of the objects, for operators. */
-  place: string;
+  location: string;
   events: Events;
 }
 
@@ -26,26 +26,26 @@ const DIFFERS = 'this process does not store uploaded files where the other proc
 export async function compareStorage({
   queries,
   objects,
-  place,
+  location,
   events,
 }: StorageOptions): Promise<Finding | undefined> {
   try {
     const [own_mark = await addMark(objects)] = await readMarks(objects);
-    const known = await claim(queries, { mark: own_mark, place });
+    const known = await claim(queries, { mark: own_mark, location });
     // Two processes may have marked a new storage at the same time. A mark is in the storage before it is in the database.
     const is_same = known.mark === own_mark || (await readMarks(objects)).includes(known.mark);
     if (is_same) {
-      if (known.place !== place) await queries.update(objectStorage).set({ place });
+      if (known.location !== location) await queries.update(objectStorage).set({ location });
       return undefined;
     }
-    const of_database = { place_of_database: known.place, mark_of_database: known.mark };
+    const of_database = { location_of_database: known.location, mark_of_database: known.mark };
     const advice = `Share that storage, or use one bucket for all processes. If these are the same files, put an empty file ${MARKS_FOLDER}/${known.mark} beside them.`;
-    events.emit({ event: 'storage_differs', place, mark: own_mark, ...of_database, advice });
+    events.emit({ event: 'storage_differs', location, mark: own_mark, ...of_database, advice });
     return toFinding('STORAGE_DIFFERS', DIFFERS);
   } catch (cause) {
     // The service must start on a full disk too, because players need no uploads.
     if (!(cause instanceof ServiceError) || !STORAGE_FAILURES.includes(cause.code)) throw cause;
-    events.emit({ event: 'storage_not_compared', place, cause });
+    events.emit({ event: 'storage_not_compared', location, cause });
     return undefined;
   }
 }
@@ -67,7 +67,7 @@ async function* streamOf(content: Uint8Array) {
 }
 
 /** Returns the storage recorded in the database. Records this one if there was none. */
-async function claim(queries: Queries, own: { mark: string; place: string }) {
+async function claim(queries: Queries, own: { mark: string; location: string }) {
   await queries.insert(objectStorage).values(own).onConflictDoNothing();
   const [known] = await queries.select().from(objectStorage);
   assert(known, 'a storage that was claimed can be read');

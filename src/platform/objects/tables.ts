@@ -4,5 +4,5 @@ import { boolean, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 export const objectStorage = pgTable('object_storage', {
   is_only: boolean().primaryKey().default(true),
   mark: uuid().notNull(),
-  place: text().notNull(),
+  location: text().notNull(),
 });

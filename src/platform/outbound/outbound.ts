@@ -10,12 +10,12 @@ import {
   toBareHost,
 } from './addresses.ts';
 import { type BulkheadLimits, createBulkheads, type Destination } from './bulkheads.ts';
-import { exchange, type OutboundAnswer } from './exchange.ts';
 import { OutboundFailure } from './failure.ts';
+import { type OutboundAnswer, sendPost } from './send-post.ts';
 
 export type { Destination } from './bulkheads.ts';
-export type { OutboundAnswer } from './exchange.ts';
 export { type FailureKind, OutboundFailure } from './failure.ts';
+export type { OutboundAnswer } from './send-post.ts';
 
 /** If a request's turn comes after this share of its time, a timeout is not the target's fault. */
 const LATE_TURN = 0.5;
@@ -107,7 +107,7 @@ export function createOutbound(options: OutboundOptions) {
         turn_came = performance.now();
         const addresses = await findAddresses(url, trusts_target);
         if (signal.aborted) throw giveUp();
-        return await exchange({ ...request, url, addresses, certificate_authorities, signal });
+        return await sendPost({ ...request, url, addresses, certificate_authorities, signal });
       };
       try {
         const destination = { account, origin: url.origin };

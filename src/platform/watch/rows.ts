@@ -7,7 +7,7 @@ export interface Row {
   text: string;
 }
 
-/** A row and its place in the list, from 0. */
+/** A row and its index in the list, from 0. */
 export interface PlacedRow {
   at: number;
   row: object;
@@ -15,7 +15,7 @@ export interface PlacedRow {
 
 /**
  * What turns one list into another. First take out the rows whose ids are removed or in `placed`. Then insert the placed
- * rows at their places, in order.
+ * rows at their indexes, in order.
  */
 export interface RowChanges {
   removed: string[];
@@ -28,9 +28,9 @@ export function toRow(id: string, value: object): Row {
 
 /** Returns the changes from one list to another: few, because rows that keep their order stay. */
 export function compareRows(before: readonly Row[], after: readonly Row[]): RowChanges {
-  const places = new Map(before.map(({ id }, place) => [id, place]));
+  const indexes = new Map(before.map(({ id }, index) => [id, index]));
   const texts = new Map(before.map(({ id, text }) => [id, text]));
-  const kept = longestRisingPart(after.map(({ id, text }) => (texts.get(id) === text ? places.get(id) : undefined)));
+  const kept = longestRisingPart(after.map(({ id, text }) => (texts.get(id) === text ? indexes.get(id) : undefined)));
   const present = new Set(after.map(({ id }) => id));
   return {
     removed: before.filter(({ id }) => !present.has(id)).map(({ id }) => id),

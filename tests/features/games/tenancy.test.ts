@@ -20,7 +20,7 @@ beforeAll(async () => {
   );
 });
 
-interface Place {
+interface Scope {
   game_id: string;
   namespace_id: string;
 }
@@ -29,8 +29,8 @@ const ofGame = () => operations.filter(({ path }) => path.includes('{game_id}'))
 const ofNamespace = () => ofGame().filter(({ path }) => /\{(namespace|environment)_id\}/.test(path));
 
 /** Calls every operation below a path, with unknown ids for everything in it. */
-async function callAll(which: { method: string; path: string }[], place: Place, token: string): Promise<string[]> {
-  const answers = await Promise.all(which.map(({ method, path }) => call(method, fillIn(path, place), token)));
+async function callAll(which: { method: string; path: string }[], scope: Scope, token: string): Promise<string[]> {
+  const answers = await Promise.all(which.map(({ method, path }) => call(method, fillIn(path, scope), token)));
   return answers.map((answer, index) => `${which[index]?.method} ${which[index]?.path}: ${outcomeOf(answer)}`);
 }
 
@@ -38,14 +38,14 @@ async function call(method: string, path: string, token: string): Promise<Answer
   return await muster.api.call(method, path, { token, ...(method === 'GET' ? {} : { body: {} }) });
 }
 
-function fillIn(path: string, { game_id, namespace_id }: Place): string {
+function fillIn(path: string, { game_id, namespace_id }: Scope): string {
   return path
     .replace('{game_id}', game_id)
     .replace(/\{(namespace|environment)_id\}/, namespace_id)
     .replace(/\{[a-z_]+\}/g, () => crypto.randomUUID());
 }
 
-const missingPlace = (): Place => ({ game_id: crypto.randomUUID(), namespace_id: crypto.randomUUID() });
+const missingScope = (): Scope => ({ game_id: crypto.randomUUID(), namespace_id: crypto.randomUUID() });
 const count = (outcomes: string[], ...endings: string[]) =>
   outcomes.filter((outcome) => endings.some((ending) => outcome.endsWith(ending))).length;
 /** Refused before the game is read. */
@@ -66,7 +66,7 @@ describe('a foreign game looks like a missing one, for every operation,', () => 
   for (const [who, token] of TOKENS) {
     test(`to ${who}`, async () => {
       const foreign = await callAll(ofGame(), own, token());
-      expect(foreign).toEqual(await callAll(ofGame(), missingPlace(), token()));
+      expect(foreign).toEqual(await callAll(ofGame(), missingScope(), token()));
       expect(count(foreign, '404 GAME_NOT_FOUND', WRONG_KIND, NOT_FOR_SERVICES)).toBe(foreign.length);
       expect(count(foreign, '404 GAME_NOT_FOUND')).toBeGreaterThan(0);
     });
@@ -104,7 +104,7 @@ describe('a namespace of another game looks like a missing one', () => {
       // The own namespace, below another game.
       { ...other, namespace_id: own.namespace_id },
     ];
-    const outcomes = await Promise.all(places.map((place) => callAll(ofNamespace(), place, own.service_token)));
+    const outcomes = await Promise.all(places.map((scope) => callAll(ofNamespace(), scope, own.service_token)));
     for (const foreign of outcomes.slice(0, 3)) {
       expect(foreign).toEqual(outcomes[0] ?? []);
       expect(count(foreign, '404 GAME_NOT_FOUND', WRONG_KIND, NOT_FOR_SERVICES)).toBe(foreign.length);

@@ -55,7 +55,7 @@ describe('the parts of a file', () => {
           end += length;
         }
         expect(end).toBe(content_length);
-        const keys = parts.flatMap((part) => ['a', 'b'].map((receipt) => partKey(part, receipt)));
+        const keys = parts.flatMap((part) => ['a', 'b'].map((object_id) => partKey(part, object_id)));
         expect(new Set(keys).size).toBe(2 * parts.length);
       }),
       { numRuns: 50 },
@@ -64,10 +64,10 @@ describe('the parts of a file', () => {
 });
 
 describe('a range of a file', () => {
-  const row = (content_length: number, receipts: string[]) => ({
+  const row = (content_length: number, object_ids: string[]) => ({
     ...file,
     content_length,
-    receipts,
+    object_ids,
     content_type: null,
     sha256: null,
     shared_upload_id: null,
@@ -80,10 +80,10 @@ describe('a range of a file', () => {
       fc.property(lengths, fc.nat(), fc.nat(), SPLITTINGS, (content_length, one, other, splitting) => {
         const parts = partsOf({ ...file, content_length }, splitting);
         const [start = 0, end = 0] = [one, other].map((at) => at % content_length).toSorted((a, b) => a - b);
-        const receipts = parts.map(({ part_number }) => `receipt-${part_number}`);
+        const object_ids = parts.map(({ part_number }) => `object-${part_number}`);
         let next = start;
-        for (const { key, range } of piecesOf(row(content_length, receipts), splitting, { start, end })) {
-          const part = parts.find((one) => partKey(one, `receipt-${one.part_number}`) === key);
+        for (const { key, range } of piecesOf(row(content_length, object_ids), splitting, { start, end })) {
+          const part = parts.find((one) => partKey(one, `object-${one.part_number}`) === key);
           if (!part) throw new Error('it is a part of the file');
           const { start: from, end: to } = range ?? { start: 0, end: part.content_length - 1 };
           expect(part.byte_offset + from).toBe(next);

@@ -38,7 +38,7 @@ if (TEST_S3 !== undefined) {
     });
     afterAll(() => opened.disposeAsync());
 
-    /** Returns which part of which file each object is, without the ids of the upload and the receipt. */
+    /** Returns which part of which file each object is, without the ids of the upload and the object. */
     const placesOf = async (upload_id: string) =>
       (await listBucket(bucket.parsed))
         .filter((name) => name.startsWith(`${upload_id}/`))
@@ -110,10 +110,10 @@ if (TEST_S3 !== undefined) {
 
     test('do not share files with a third that has no bucket, which says so at its start', async () => {
       await using third = await openTestService({}, { beside: here });
-      const [{ event, place_of_database } = {}] = third.events.filter((one) => one.event === 'storage_differs');
-      expect({ event, place_of_database }).toMatchObject({
+      const [{ event, location_of_database } = {}] = third.events.filter((one) => one.event === 'storage_differs');
+      expect({ event, location_of_database }).toMatchObject({
         event: 'storage_differs',
-        place_of_database: expect.stringContaining(bucket.parsed.bucket),
+        location_of_database: expect.stringContaining(bucket.parsed.bucket),
       });
       const { body } = await third.api.get('/health/ready');
       expect(body.warnings).toContainEqual(expect.objectContaining({ code: 'STORAGE_DIFFERS' }));

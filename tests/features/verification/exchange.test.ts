@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { cutText, outline, withoutQuery } from '../../../src/features/exchange.ts';
+import { cutText, outline, withoutQuery } from '../../../src/features/outbound-exchange.ts';
 import { parseJsonToSendOn } from '../../../src/platform/http/json.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openProvider } from '../../support/provider.ts';

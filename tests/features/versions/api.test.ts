@@ -38,7 +38,7 @@ describe('versions: a feature of a later release is refused, not ignored:', () =
     [
       'lobby groups',
       () => ({ matchmaker: { lobby_groups: [] } }),
-      'config.matchmaker.lobby_groups; use game_modes instead',
+      'config.matchmaker.lobby_groups. Use game_modes instead.',
     ],
   ];
   for (const [what, config, feature] of CASES) {
@@ -46,7 +46,7 @@ describe('versions: a feature of a later release is refused, not ignored:', () =
       const name = anyName();
       expect(await create(name, config())).toMatchObject({
         status: 400,
-        body: { code: 'FEATURE_DISABLED', message: `This release does not support ${feature}.` },
+        body: { code: 'FEATURE_DISABLED', message: `This release does not support ${feature}` },
       });
       expect(await listNames()).not.toContain(name);
     });

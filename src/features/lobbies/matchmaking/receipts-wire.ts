@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { oneOf, Timestamp, Uuid } from '../../../platform/http/shapes.ts';
 import { CaptchaDecision } from '../../captcha/wire.ts';
-import { Exchange } from '../../exchange.ts';
+import { OutboundExchange } from '../../outbound-exchange.ts';
 
 /** Reasons why a lobby was passed over. */
 export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'machine', 'less_full'] as const;
@@ -35,7 +35,7 @@ export const Verdict = Type.Object(
     is_accepted: Type.Boolean(),
     status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer.' })),
     failure: Type.Optional(Type.String({ description: 'Why there was no answer, for example "timeout".' })),
-    exchange: Type.Optional(Exchange),
+    exchange: Type.Optional(OutboundExchange),
   },
   { title: 'VerificationVerdict', description: 'The result of external verification, if the game mode requires it.' },
 );

@@ -2,7 +2,7 @@ import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, type S
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createPacer } from '../../../platform/pacing.ts';
-import { isErrno } from '../../../platform/processes.ts';
+import { hasErrorCode } from '../../../platform/system-errors.ts';
 import type { DiskUse } from './runtime.ts';
 
 const BLOCK_BYTES = 512;
@@ -43,9 +43,9 @@ export async function measureDisk({ folder, pids, isInside }: Measured, limit: D
    * exists only as bytes.
    */
   async function addFolder(descriptor: number, depth: number): Promise<void> {
-    const place = Buffer.from(`/proc/self/fd/${descriptor}/`);
-    for (const name of await readdir(place, { encoding: 'buffer' })) {
-      const path = Buffer.concat([place, name]);
+    const folder = Buffer.from(`/proc/self/fd/${descriptor}/`);
+    for (const name of await readdir(folder, { encoding: 'buffer' })) {
+      const path = Buffer.concat([folder, name]);
       const found = lstatSync(path, { throwIfNoEntry: false });
       if (!found) continue;
       add(found);
@@ -66,9 +66,9 @@ export async function measureDisk({ folder, pids, isInside }: Measured, limit: D
       descriptor = openFolder(path);
       await addFolder(descriptor, depth + 1);
     } catch (error) {
-      if (isErrno(error, 'EACCES') || isErrno(error, 'EPERM')) used.is_uncountable = true;
+      if (hasErrorCode(error, 'EACCES') || hasErrorCode(error, 'EPERM')) used.is_uncountable = true;
       // Otherwise it was removed or replaced meanwhile, or never made.
-      else if (!isErrno(error, 'ENOENT') && !isErrno(error, 'ENOTDIR')) throw error;
+      else if (!hasErrorCode(error, 'ENOENT') && !hasErrorCode(error, 'ENOTDIR')) throw error;
     } finally {
       if (descriptor !== undefined) closeSync(descriptor);
     }
@@ -130,7 +130,7 @@ function isDeletedInside(path: string | undefined, isInside: IsInside): boolean 
   return path === undefined || (path.endsWith(DELETED) && isInside(path.slice(0, -DELETED.length)));
 }
 
-const ifTooLong = (error: unknown) => (isErrno(error, 'ENAMETOOLONG') ? undefined : '');
+const ifTooLong = (error: unknown) => (hasErrorCode(error, 'ENAMETOOLONG') ? undefined : '');
 
 export function isAbove(used: DiskUse, limit: DiskUse): boolean {
   return used.is_uncountable === true || used.bytes > limit.bytes || used.files > limit.files;

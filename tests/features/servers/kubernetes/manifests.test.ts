@@ -58,7 +58,7 @@ describe('kubernetes: the manifests', () => {
     const config = readConfig({ ...of_image, ...literals, ...secrets, ...own });
     const [image] = kustomization.images;
     expect(config.kubernetes).toMatchObject({
-      place: 'in-cluster',
+      kubeconfig: 'in-cluster',
       namespace: 'muster-games',
       image: `${image?.newName}:${image?.newTag}`,
       host: 'muster-0.muster-machines.muster.svc',

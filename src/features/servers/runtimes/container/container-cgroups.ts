@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { countOutOfMemoryKills, type GroupUsage, readGroupUsage } from '../../../../platform/cgroups.ts';
-import { isErrno } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 
 const MOUNT = '/sys/fs/cgroup';
 /** The group that contains the groups of all containers. */
@@ -37,8 +37,8 @@ export async function removeCgroups(server_id: string): Promise<void> {
         await rmdir(directory);
         break;
       } catch (error) {
-        if (isErrno(error, 'ENOENT')) break;
-        if (!isErrno(error, 'EBUSY') || removal === REMOVALS_MAX) throw error;
+        if (hasErrorCode(error, 'ENOENT')) break;
+        if (!hasErrorCode(error, 'EBUSY') || removal === REMOVALS_MAX) throw error;
         await Bun.sleep(REMOVAL_PAUSE_MS);
       }
     }

@@ -1,7 +1,7 @@
 import { connect, createServer, type Server } from 'node:net';
 import { type Static, Type } from '@sinclair/typebox';
 import { assert } from '../../../../platform/errors.ts';
-import { isErrno } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';
 
@@ -134,9 +134,9 @@ export function forwardApi(api_url: string, gateway: string | undefined): ApiFor
     });
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     server.once('error', (error) => {
-      if (isErrno(error, 'EADDRNOTAVAIL')) resolve(false);
+      if (hasErrorCode(error, 'EADDRNOTAVAIL')) resolve(false);
       // The API itself listens on all addresses.
-      else if (isErrno(error, 'EADDRINUSE')) resolve(true);
+      else if (hasErrorCode(error, 'EADDRINUSE')) resolve(true);
       else reject(error);
     });
     server.listen({ host: gateway, port: Number(port) }, () => {

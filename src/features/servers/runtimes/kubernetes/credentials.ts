@@ -31,9 +31,9 @@ export interface Credentials {
 }
 
 /** Reads the credentials of a kubeconfig, or of the pod in which this process runs. Throws StartError. */
-export function openCredentials(place: string): Credentials {
-  const read = place === IN_CLUSTER ? readServiceAccount : () => readKubeconfig(place);
-  let current = attempt(place, read);
+export function openCredentials(kubeconfig: string): Credentials {
+  const read = kubeconfig === IN_CLUSTER ? readServiceAccount : () => readKubeconfig(kubeconfig);
+  let current = attempt(kubeconfig, read);
   let read_at = performance.now();
   return {
     namespace: current.namespace,
@@ -55,13 +55,13 @@ interface Read {
   access: Access;
 }
 
-function attempt(place: string, read: () => Read): Read {
+function attempt(kubeconfig: string, read: () => Read): Read {
   try {
     return read();
   } catch (cause) {
     if (cause instanceof StartError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new StartError(`MUSTER_KUBERNETES is "${place}", which cannot be used: ${reason}.`, { cause });
+    throw new StartError(`MUSTER_KUBERNETES is "${kubeconfig}", which cannot be used: ${reason}.`, { cause });
   }
 }
 

@@ -13,7 +13,7 @@ const KEY_BYTES = 32;
 /** The settings of a cluster that runs game servers. */
 export interface KubernetesSettings {
   /** The path of a kubeconfig, or `in-cluster`. */
-  place: string;
+  kubeconfig: string;
   /** Undefined for the namespace of the credentials. */
   namespace: string | undefined;
   /** Muster's own image. */
@@ -44,11 +44,13 @@ export const ONLY_IN_PODS =
 /** Opens the runtime of a cluster. One that does not answer yet is reported, and used once it does. Throws StartError. */
 export async function openKubernetes(options: KubernetesOptions): Promise<Runtime & AsyncDisposable> {
   const { settings, directory, disk_max, api_url, machine_id, events } = options;
-  const { place, host, port, image, has_agones } = settings;
-  const credentials = openCredentials(place);
+  const { kubeconfig, host, port, image, has_agones } = settings;
+  const credentials = openCredentials(kubeconfig);
   const namespace = settings.namespace ?? credentials.namespace;
   if (namespace === undefined) {
-    throw new StartError(`MUSTER_KUBERNETES is "${place}", which names no namespace: set MUSTER_KUBERNETES_NAMESPACE.`);
+    throw new StartError(
+      `MUSTER_KUBERNETES is "${kubeconfig}", which names no namespace: set MUSTER_KUBERNETES_NAMESPACE.`,
+    );
   }
   await using opened = new AsyncDisposableStack();
   const pod_port = opened.use(openPodPort({ host, port, key: readOrMakeKey(join(directory, 'pod-key')) }));

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Server } from 'bun';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
-import { isErrno } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { PodConnection } from './pod-connection.ts';
 
 const MESSAGE_BYTES_MAX = 4 * 1_024 ** 2;
@@ -120,7 +120,7 @@ function listen(options: Bun.Serve.Options<Visit>): Server<Visit> {
   try {
     return Bun.serve<Visit>(options);
   } catch (cause) {
-    if (!isErrno(cause, 'EADDRINUSE')) throw cause;
+    if (!hasErrorCode(cause, 'EADDRINUSE')) throw cause;
     const { port } = options as { port: number };
     throw new StartError(`Port ${port} is in use: set MUSTER_KUBERNETES_PORT to another one, for pods.`, { cause });
   }

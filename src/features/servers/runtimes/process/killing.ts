@@ -1,5 +1,6 @@
 import { createPacer, forEachAtOnce } from '../../../../platform/pacing.ts';
-import { isErrno, isRunning, signalProcess } from '../../../../platform/processes.ts';
+import { isRunning, signalProcess } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { SHELL } from './exit-status.ts';
 import type { ProcessServer, ReadTrees } from './process-trees.ts';
 
@@ -54,7 +55,7 @@ async function killAllOf(user_id: number): Promise<void> {
     await killer.exited;
   } catch (error) {
     // The limit of processes is reached until the sweeps kill the listed processes.
-    if (!isErrno(error, 'EAGAIN')) throw error;
+    if (!hasErrorCode(error, 'EAGAIN')) throw error;
   }
 }
 

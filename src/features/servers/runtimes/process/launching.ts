@@ -58,10 +58,11 @@ export function createLaunching(options: LaunchingOptions) {
       }
       using input = openOrder(folders.order(server_id), makeOrder({ order, environment, user_id }, command));
       // It runs as our user, so it gets neither variables nor the directory of the server, which could change what it does.
-      const place = { cwd: '/', env: { BUN_BE_BUN: '1', [MARK]: server_id } };
+      const env = { BUN_BE_BUN: '1', [MARK]: server_id };
       return Bun.spawn([own_program, 'run', '--no-install', '--no-env-file', launcher], {
         ...common,
-        ...place,
+        cwd: '/',
+        env,
         stdio: [input.file, ...output],
       });
     } finally {

@@ -1,7 +1,7 @@
 import { closeSync, openSync, statSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
 import { punchHole } from '../../../../platform/libc.ts';
-import { isErrno } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import type { OutputPiece, OutputQuery } from '../runtime.ts';
 import { createWriteTimes, type ReachedSize } from './write-times.ts';
 
@@ -100,7 +100,7 @@ function freeBlocks(path: string, offset: number): void {
     punchHole(file, Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES);
     closeSync(file);
   } catch (error) {
-    if (!isErrno(error, 'ENOENT')) throw error;
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
   }
 }
 
@@ -113,6 +113,6 @@ async function discard(file: string, length: number): Promise<void> {
     await truncate(file, 0);
     await truncate(file, length);
   } catch (error) {
-    if (!isErrno(error, 'ENOENT')) throw error;
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
   }
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { copyFile, link, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findAsset } from '../../../../platform/assets.ts';
-import { isErrno } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 
 /**
  * Returns the path of our own executable for servers to run. Servers with other users get a hard link in a directory that
@@ -15,7 +15,7 @@ export async function findOwnProgram(directory: string, { is_separate }: { is_se
   if (existsSync(file)) return file;
   await link(process.execPath, file).catch(async (error: unknown) => {
     // Another file system, or one without links.
-    if (!isErrno(error, 'EXDEV') && !isErrno(error, 'EPERM')) throw error;
+    if (!hasErrorCode(error, 'EXDEV') && !hasErrorCode(error, 'EPERM')) throw error;
     await copyFile(process.execPath, `${file}.unfinished`);
     await rename(`${file}.unfinished`, file);
   });

@@ -7,7 +7,7 @@ import {
   readGroupUsage,
   removeGroup,
 } from '../../../../platform/cgroups.ts';
-import { isErrno } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import type { ServerResources } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';
 
@@ -74,7 +74,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
           return removeGroup(directories);
         } catch (error) {
           // The threads of a killed process may end a moment after the process.
-          if (tries === REMOVALS_MAX || !isErrno(error, 'EBUSY')) throw error;
+          if (tries === REMOVALS_MAX || !hasErrorCode(error, 'EBUSY')) throw error;
         }
         await Bun.sleep(REMOVAL_PAUSE_MS);
       }

@@ -10,8 +10,8 @@ const HEADERS_BYTES_MAX = 16_384;
 const INTERIM_ANSWERS_MAX = 8;
 const CONNECT_TO_MAX = 4;
 
-/** One request, with the addresses that it may connect to. */
-export interface Exchange {
+/** A POST, with the addresses that it may connect to. */
+export interface Post {
   url: URL;
   /** The checked addresses of the target. */
   addresses: string[];
@@ -33,8 +33,8 @@ export interface OutboundAnswer {
  * Sends a POST on a new connection and returns its answer. Follows no redirect, decompresses nothing, and uses no resolver
  * and no proxy. Throws OutboundFailure, or any error after the signal was aborted.
  */
-export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
-  const { url, headers, body, addresses, signal } = wanted;
+export async function sendPost(post: Post): Promise<OutboundAnswer> {
+  const { url, headers, body, addresses, signal } = post;
   checkHeaders(headers);
   const host = toBareHost(url.hostname);
   const { promise, resolve, reject } = Promise.withResolvers<OutboundAnswer>();
@@ -62,7 +62,7 @@ export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
     maxHeaderSize: HEADERS_BYTES_MAX,
     signal,
     ...(is_tls ? { rejectUnauthorized: true, servername: isIP(host) === 0 ? host : '' } : {}),
-    ...(wanted.certificate_authorities === undefined ? {} : { ca: wanted.certificate_authorities }),
+    ...(post.certificate_authorities === undefined ? {} : { ca: post.certificate_authorities }),
   });
   let interim_answers = 0;
   request.on('information', () => {
@@ -77,7 +77,7 @@ export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
   request.on('close', () => fail('unreachable', 'the connection was closed without an answer'));
   request.on('response', (response) => {
     is_answered = true;
-    readAnswer(response, wanted.answer_bytes_max).then(resolve, reject);
+    readAnswer(response, post.answer_bytes_max).then(resolve, reject);
   });
   request.end(body);
   try {

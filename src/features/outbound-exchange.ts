@@ -5,7 +5,7 @@ const OUTLINE = { depth_max: 4, members_max: 32, name_length_max: 64 };
 const LEFT_OUT = '(left out)';
 
 /** A request that the service sent for a player's request, and its answer, for developers to look at. */
-export const Exchange = Type.Object(
+export const OutboundExchange = Type.Object(
   {
     url: Type.String({ description: 'Where the request went, without its query.' }),
     headers: Type.Record(Type.String(), Type.String(), { description: 'Values that may be secret are left out.' }),
@@ -18,7 +18,7 @@ export const Exchange = Type.Object(
   },
   { title: 'OutboundExchange', description: 'The request to the other server and its answer, without secrets.' },
 );
-export type Exchange = Static<typeof Exchange>;
+export type OutboundExchange = Static<typeof OutboundExchange>;
 
 /** Returns an address without its query, which may have a key. */
 export function withoutQuery(url: string): string {

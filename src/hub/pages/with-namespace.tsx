@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useLive } from '../data/live.ts';
-import { type Game, NamespaceContext } from '../data/places.ts';
+import { type Game, NamespaceContext } from '../data/namespaces.ts';
 import { Notice } from '../parts/notice.tsx';
 import { NotFoundPage } from './not-found.tsx';
 

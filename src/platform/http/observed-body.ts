@@ -1,12 +1,12 @@
-interface Watching {
+interface Observer {
   /** Called with the length of each piece. The content fails with what it throws. */
   onBytes?(bytes: number): void;
   /** Called once, when the content was read to its end (`is_whole`), failed or was cancelled. */
   onEnd(is_whole: boolean): void;
 }
 
-/** Returns a copy of content that says when it is read. It is read only as fast as the copy. */
-export function watchContent(content: ReadableStream<Uint8Array>, { onBytes, onEnd }: Watching) {
+/** Returns a body with the same content, which reports how it is read. The content is read only as fast as the body. */
+export function observeBody(content: ReadableStream<Uint8Array>, { onBytes, onEnd }: Observer) {
   const reader = content.getReader();
   return new ReadableStream<Uint8Array<ArrayBuffer>>(
     {

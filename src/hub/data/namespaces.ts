@@ -6,7 +6,7 @@ export type Game = Answer<'/cloud/games/{game_id}', 'get'>['game'];
 export type Namespace = Game['namespaces'][number];
 
 /** The namespace that a page is about. */
-export interface NamespacePlace {
+export interface ShownNamespace {
   game: Game;
   namespace: Namespace;
   /** Parameters of the API's paths. */
@@ -14,13 +14,13 @@ export interface NamespacePlace {
   environment: { game_id: string; environment_id: string };
 }
 
-export const NamespaceContext = createContext<NamespacePlace | undefined>(undefined);
+export const NamespaceContext = createContext<ShownNamespace | undefined>(undefined);
 
 /** Returns the namespace that the page is about. */
-export function useNamespace(): NamespacePlace {
-  const place = useContext(NamespaceContext);
-  if (!place) throw new Error('this page is below a namespace');
-  return place;
+export function useNamespace(): ShownNamespace {
+  const shown = useContext(NamespaceContext);
+  if (!shown) throw new Error('this page is below a namespace');
+  return shown;
 }
 
 export function versionName({ versions }: Game, version_id: string): string {
@@ -33,7 +33,7 @@ export function regionName({ available_regions }: Game, region: string): string 
   return found?.region_display_name ?? 'unknown region';
 }
 
-/** Returns the part of an id by which people recognise it. */
+/** Returns the part of an id by which people recognize it. */
 export function shortId(id: string): string {
   return id.slice(-12);
 }

@@ -4,7 +4,7 @@ import { Json } from './json.tsx';
 
 type Sent = NonNullable<NonNullable<Receipt['verification']>['exchange']>;
 
-interface ExchangeProps {
+interface OutboundExchangeProps {
   /** What it was for. */
   title: string;
   of: Sent | undefined;
@@ -13,7 +13,7 @@ interface ExchangeProps {
 }
 
 /** A request that the service sent to another server, and the answer. */
-export function Exchange({ title, of, failure }: ExchangeProps) {
+export function OutboundExchange({ title, of, failure }: OutboundExchangeProps) {
   if (!of) return null;
   const { url, headers, body, answer, status, duration_ms } = of;
   return (

@@ -1,16 +1,16 @@
 import { lstat, mkdir, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../../platform/processes.ts';
+import { hasErrorCode } from '../../platform/system-errors.ts';
 import { checkEntryCount, invalid, quote, type UnpackCount, type UnpackLimits } from './tar-reader.ts';
 
 /** As many links as Linux follows in one path. */
 const LINKS_MAX = 40;
 const NAME_BYTES_MAX = 255;
 
-/** A place inside a container: the names from its root, of which only the last may be that of a link. */
-export type Place = readonly string[];
+/** A path inside a container, as its names from the root. In a real path, only the last name may be that of a link. */
+export type ContainerPath = readonly string[];
 
-interface PlacesOptions {
+interface ContainerFilesOptions {
   /** The directory of this machine that is the root of the container. No other process uses it. */
   directory: string;
   limits: UnpackLimits;
@@ -18,42 +18,42 @@ interface PlacesOptions {
 }
 
 /**
- * Finds places inside a container that is a directory of this machine. A link may lead anywhere inside the container, but
+ * The files of a container that is a directory of this machine. A link may lead anywhere inside the container, but
  * the kernel never follows one: each component of a path is checked without following it, and the target of a link is
  * resolved from the container's root.
  */
-export class Places {
-  /** The places known to be folders. */
+export class ContainerFiles {
+  /** The real paths known to be folders. */
   readonly #folders = new Set<string>();
 
-  constructor(private readonly options: PlacesOptions) {}
+  constructor(private readonly options: ContainerFilesOptions) {}
 
-  /** Returns the path of a place on this machine. */
-  onDisk(place: Place): string {
-    return join(this.options.directory, ...place);
+  /** Returns the path on this machine. */
+  onDisk(real_path: ContainerPath): string {
+    return join(this.options.directory, ...real_path);
   }
 
-  /** Returns what is in a place, without following it if it is a link; undefined if nothing is there. */
-  async look(place: Place) {
+  /** Returns what is at a path, without following it if it is a link; undefined if nothing is there. */
+  async look(real_path: ContainerPath) {
     try {
-      return await lstat(this.onDisk(place));
+      return await lstat(this.onDisk(real_path));
     } catch (error) {
       // A link may name a file that no file system could have.
-      if (isErrno(error, 'ENOENT') || isErrno(error, 'ENAMETOOLONG')) return undefined;
+      if (hasErrorCode(error, 'ENOENT') || hasErrorCode(error, 'ENAMETOOLONG')) return undefined;
       throw error;
     }
   }
 
-  /** Removes what is in a place, if anything. */
-  async remove(place: Place): Promise<void> {
-    const stats = await this.look(place);
+  /** Removes what is at a path, if anything. */
+  async remove(real_path: ContainerPath): Promise<void> {
+    const stats = await this.look(real_path);
     if (!stats) return;
     if (stats.isDirectory()) this.#folders.clear();
-    await rm(this.onDisk(place), { recursive: stats.isDirectory() });
+    await rm(this.onDisk(real_path), { recursive: stats.isDirectory() });
   }
 
   /** Returns the names of an entry's path, without those that change nothing. Throws BUILDS_BUILD_INVALID. */
-  parse(name: string): Place {
+  parse(name: string): ContainerPath {
     const path = name.split('/').filter((segment) => segment !== '' && segment !== '.');
     // U+FFFD replaces bytes that are not UTF-8, so the file could not be found by its name.
     if (path.includes('..') || /[\p{Cc}\ufffd]/u.test(name)) {
@@ -63,56 +63,59 @@ export class Places {
     return path;
   }
 
-  /** Checks the length of a place, which may be longer than the name of its entry if links lead there. */
-  check(place: Place, name: string): void {
+  /** Checks the length of a real path, which may be longer than the name of its entry if links lead there. */
+  check(real_path: ContainerPath, name: string): void {
     const { depth, name_bytes } = this.options.limits;
-    const is_long = place.some((segment) => Buffer.byteLength(segment) > NAME_BYTES_MAX);
-    if (is_long || Buffer.byteLength(keyOf(place)) > name_bytes) {
+    const is_long = real_path.some((segment) => Buffer.byteLength(segment) > NAME_BYTES_MAX);
+    if (is_long || Buffer.byteLength(keyOf(real_path)) > name_bytes) {
       throw invalid(`the name ${quote(name)}… is too long`);
     }
-    if (place.length > depth) throw invalid(`${quote(name)} is more than ${depth} folders deep`);
+    if (real_path.length > depth) throw invalid(`${quote(name)} is more than ${depth} folders deep`);
   }
 
-  /** Returns the place of a folder, found as the container would find it; undefined if there is none. */
-  async findFolder(path: Place): Promise<Place | undefined> {
+  /** Returns the real path of a folder, found as the container would find it; undefined if there is none. */
+  async findFolder(path: ContainerPath): Promise<ContainerPath | undefined> {
     return await this.#resolveFolder(path, async () => false);
   }
 
-  /** Returns the place of the folder of an entry, and creates what is missing of it. */
-  async makeFolder(path: Place, name: string): Promise<Place> {
-    const place = await this.#resolveFolder(path, async (missing) => {
+  /** Returns the real path of the folder of an entry, and creates what is missing of it. */
+  async makeFolder(path: ContainerPath, name: string): Promise<ContainerPath> {
+    const real_path = await this.#resolveFolder(path, async (missing) => {
       this.check(missing, name);
       this.#countOne();
       await mkdir(this.onDisk(missing), { mode: 0o755 });
       return true;
     });
-    if (!place) throw invalid(`${quote(name)} needs a folder where the image has a file`);
-    return place;
+    if (!real_path) throw invalid(`${quote(name)} needs a folder where the image has a file`);
+    return real_path;
   }
 
-  /** Returns the place of a regular file, found as the container would find it; undefined if there is none. */
-  async findFile(path: Place): Promise<Place | undefined> {
+  /** Returns the real path of a regular file, found as the container would find it; undefined if there is none. */
+  async findFile(path: ContainerPath): Promise<ContainerPath | undefined> {
     let wanted = [...path];
     for (let links = 0; links <= LINKS_MAX; links += 1) {
       const folder = await this.findFolder(wanted.slice(0, -1));
       const name = wanted.at(-1);
       if (!folder || !name || name === '.' || name === '..') return undefined;
-      const place = [...folder, name];
-      const stats = await this.look(place);
-      if (!stats?.isSymbolicLink()) return stats?.isFile() ? place : undefined;
-      const target = await readlink(this.onDisk(place));
+      const real_path = [...folder, name];
+      const stats = await this.look(real_path);
+      if (!stats?.isSymbolicLink()) return stats?.isFile() ? real_path : undefined;
+      const target = await readlink(this.onDisk(real_path));
       wanted = [...(target.startsWith('/') ? [] : folder), ...target.split('/')];
     }
     return undefined;
   }
 
   /**
-   * Returns the place of a folder. Follows links as the container would: an absolute one begins at its root, and `..` at
+   * Returns the real path of a folder. Follows links as the container would: an absolute one begins at its root, and `..` at
    * the root stays there. Returns undefined if something on the way is neither a folder nor a link to one, or is missing
    * and `make` does not create it.
    */
-  async #resolveFolder(path: Place, make: (missing: Place) => Promise<boolean>): Promise<Place | undefined> {
-    let place: string[] = [];
+  async #resolveFolder(
+    path: ContainerPath,
+    make: (missing: ContainerPath) => Promise<boolean>,
+  ): Promise<ContainerPath | undefined> {
+    let real_path: string[] = [];
     let left = [...path];
     let links = 0;
     while (left.length > 0) {
@@ -120,10 +123,10 @@ export class Places {
       left = rest;
       if (name === '' || name === '.') continue;
       if (name === '..') {
-        place = place.slice(0, -1);
+        real_path = real_path.slice(0, -1);
         continue;
       }
-      const next = [...place, name];
+      const next = [...real_path, name];
       if (!this.#folders.has(keyOf(next))) {
         const stats = await this.look(next);
         if (stats?.isSymbolicLink()) {
@@ -131,16 +134,16 @@ export class Places {
           this.#countOne();
           if (links > LINKS_MAX) throw invalid(`${quote(keyOf(path))} goes through more than ${LINKS_MAX} links`);
           const target = await readlink(this.onDisk(next));
-          if (target.startsWith('/')) place = [];
+          if (target.startsWith('/')) real_path = [];
           left = [...target.split('/'), ...left];
           continue;
         }
         if (stats ? !stats.isDirectory() : !(await make(next))) return undefined;
         this.#folders.add(keyOf(next));
       }
-      place = next;
+      real_path = next;
     }
-    return place;
+    return real_path;
   }
 
   /** Counts a folder that is made, or a link that is followed, as an entry, so that the work has a limit. */
@@ -150,7 +153,7 @@ export class Places {
   }
 }
 
-/** Returns a place as text. */
-export function keyOf(place: Place): string {
-  return place.join('/');
+/** Returns a path as text. */
+export function keyOf(real_path: ContainerPath): string {
+  return real_path.join('/');
 }

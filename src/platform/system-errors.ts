@@ -1,0 +1,9 @@
+/** Returns whether a call of the system failed with a code, such as ENOENT. */
+export function hasErrorCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
+/** Returns whether a file could not be opened because the process or the machine has no descriptor left. */
+export function isOutOfDescriptors(error: unknown): boolean {
+  return hasErrorCode(error, 'EMFILE') || hasErrorCode(error, 'ENFILE');
+}
