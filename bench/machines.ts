@@ -1,5 +1,5 @@
-// Measures what several processes on one database cost: `bun bench/machines.ts`, `--quick` for a minute. Finds by as many
-// clients in all, with one, two and four processes by turns: in one namespace that all of them serve, and with a namespace
+// Measures what several processes on one database cost: `bun bench/machines.ts`, `--quick` for a minute. Finds by the
+// same number of clients, with one, two and four processes by turns: in one namespace that all of them serve, and with a namespace
 // for each process. The processes of a turn are the only ones that run: the others are paused. With `--pods`, it measures only
 // pods of Kubernetes, on the cluster that `.ci/kubernetes-lab/lab build` has built, with the executable that
 // MUSTER_TEST_EXECUTABLE names.

@@ -11,7 +11,7 @@ declare module 'swagger-ui-dist/swagger-ui-bundle.js' {
   const path: string;
   export default path;
 }
-// Its published types do not know of `preferred`, which came with 1.0.
+// The published types of this package lack `preferred`, which came with 1.0.
 declare module 'negotiator' {
   export default class Negotiator {
     constructor(request: { headers: Record<string, string> });

@@ -36,13 +36,13 @@ import { openUploads } from './features/uploads/feature.ts';
 import type { Uploads } from './features/uploads/uploads.ts';
 import { openVerification } from './features/verification/feature.ts';
 import { openVersions } from './features/versions/feature.ts';
-import type { Machine } from './machine.ts';
+import type { LocalParts } from './local-parts.ts';
 import type { Feature } from './platform/feature.ts';
 import { createTransfers } from './platform/http/transfers.ts';
 import type { KeptEvents } from './platform/kept-events.ts';
 
 type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'> & {
-  machine: Machine;
+  local_parts: LocalParts;
   /** Those of the base, which are kept. */
   kept_events: KeptEvents;
   /** Ends a start that waits. */
@@ -50,10 +50,10 @@ type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'>
 };
 
 /** What each step of `openFeatures` gets. */
-interface Opening {
+interface StepContext {
   config: Config;
-  machine: Machine;
-  /** Notes a feature, in the order of opening, and returns its public API. */
+  local_parts: LocalParts;
+  /** Adds a feature to those that are open, and returns its public API. */
   add<Api>(feature: Feature<Api>): Api;
   /** Closes what needs it, in reverse. */
   opened: AsyncDisposableStack;
@@ -64,34 +64,34 @@ interface Opening {
  * functions of `below`. The steps pass on what the features after them may use; each names in its `feature.ts` what it does
  * use.
  */
-export async function openFeatures(config: Config, { base, storage, machine, kept_events, signal }: Foundation) {
+export async function openFeatures(config: Config, { base, storage, local_parts, kept_events, signal }: Foundation) {
   const { database, clock, events } = base;
-  const { data, runtime } = machine;
+  const { data, runtime } = local_parts;
   await using opened = new AsyncDisposableStack();
   const features: Feature[] = [];
   const add = <Api>(feature: Feature<Api>): Api => {
     features.push(feature);
     return feature.api;
   };
-  const opening = { config, machine, add, opened };
+  const context = { config, local_parts, add, opened };
   const evict = (port: number) => evictFromPort({ events, runtime, records: { database, clock, node: data } }, port);
 
-  const with_games = await openGameFeatures(opening, shareBase(config, { base, storage, machine }), {
+  const with_games = await openGameFeatures(context, shareBase(config, { base, storage, local_parts }), {
     buildsInUse: () => servers.buildsOn(data.node_id),
     countPlayers: () => lobbies.countPlayers(),
     findShare: (share_id) => shares.find(share_id),
   });
-  const with_sites = await openSiteFeatures(opening, with_games, {
+  const with_sites = await openSiteFeatures(context, with_games, {
     namespaceOfLobby: (lobby_id) => lobbies.namespaceOf(lobby_id),
   });
   const shares: Shares = with_sites.shares;
-  const with_servers = await openServerFeatures(opening, with_sites, {
+  const with_servers = await openServerFeatures(context, with_sites, {
     evict,
     signal,
     countLobbies: () => lobbies.countByMachine(),
   });
   const servers: Servers = with_servers.servers;
-  const with_lobbies = await openLobbyFeatures(opening, { ...with_servers, kept_events });
+  const with_lobbies = await openLobbyFeatures(context, { ...with_servers, kept_events });
   const lobbies: Lobbies = with_lobbies.lobbies;
 
   const { games, audit, cdn, gateway, certificates, machines, node, bootstrap, hub, operator } = with_lobbies;
@@ -115,10 +115,13 @@ export async function openFeatures(config: Config, { base, storage, machine, kep
 }
 
 /** Returns what all features share: the parts of the base, and the settings that several of them read. */
-function shareBase(config: Config, { base, storage, machine }: Pick<Foundation, 'base' | 'storage' | 'machine'>) {
+function shareBase(
+  config: Config,
+  { base, storage, local_parts }: Pick<Foundation, 'base' | 'storage' | 'local_parts'>,
+) {
   const { public_url, local_url, host, own_hosts, server_host, sites_domain, servers_domain } = config;
   const { transfers_max, s3, limits, shared_captcha_keys, outbound_allow } = config;
-  const { data } = machine;
+  const { data } = local_parts;
   const addresses = { public_url, local_url, host, own_hosts, server_host, sites_domain, servers_domain };
   return {
     ...base,
@@ -142,7 +145,7 @@ interface BelowGames {
 }
 
 /** Opens people, their groups, and the games that these own, with what games consist of. */
-async function openGameFeatures({ config, machine, add }: Opening, shared: Shared, below: BelowGames) {
+async function openGameFeatures({ config, local_parts, add }: StepContext, shared: Shared, below: BelowGames) {
   const identities = add(
     await openIdentities({
       ...shared,
@@ -160,7 +163,7 @@ async function openGameFeatures({ config, machine, add }: Opening, shared: Share
   const authorize: Games['tenants']['authorize'] = (...asked) => games.tenants.authorize(...asked);
   const uploads: Uploads = add(openUploads({ ...shared, authorize }));
   const { buildsInUse, countPlayers, findShare } = below;
-  const available = machine.runtime;
+  const available = local_parts.runtime;
   const builds = add(await openBuilds({ ...shared, ...config.builds, uploads, available, buildsInUse }));
   const sites = add(openSites({ ...shared, uploads }));
   const versions = add(openVersions({ ...shared, builds, sites, datacenters }));
@@ -175,7 +178,7 @@ type WithGames = Awaited<ReturnType<typeof openGameFeatures>>;
 
 /** Opens what developers have besides: links, the audit log, pictures, the hub, and their sites. */
 async function openSiteFeatures(
-  { config, add, opened }: Opening,
+  { config, add, opened }: StepContext,
   with_games: WithGames,
   { namespaceOfLobby }: { namespaceOfLobby: Lobbies['namespaceOf'] },
 ) {
@@ -202,7 +205,7 @@ interface BelowServers {
 
 /** Opens this machine, the game servers on it, and the relays to them. */
 async function openServerFeatures(
-  { config, machine, add, opened }: Opening,
+  { config, local_parts, add, opened }: StepContext,
   with_sites: WithSites,
   { evict, signal, countLobbies }: BelowServers,
 ) {
@@ -226,7 +229,7 @@ async function openServerFeatures(
   const relaying = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, evict });
   const relays = opened.use(relaying.relays);
   const with_machines = { ...with_sites, ...relaying, machines, node, bootstrap };
-  const { runtime } = machine;
+  const { runtime } = local_parts;
   const { groupsOf } = games;
   const servers: Servers = add(
     openServers({ ...with_machines, ...config.servers, runtime, groupsOf, isSpaceLow: database_space.isLow }),
@@ -242,10 +245,10 @@ type WithServers = Awaited<ReturnType<typeof openServerFeatures>>;
 
 /** Opens lobbies, with what decides about their players, and what needs lobbies. */
 async function openLobbyFeatures(
-  { config, machine, add, opened }: Opening,
+  { config, local_parts, add, opened }: StepContext,
   with_servers: WithServers & { kept_events: KeptEvents },
 ) {
-  const { address_classes, ip_database, runtime } = machine;
+  const { address_classes, ip_database, runtime } = local_parts;
   const { request_timeout_ms, transfers_max, servers } = config;
   const captcha = add(await openCaptcha({ ...with_servers, ...config.captcha }));
   const verification = openVerification({ ...with_servers, ...config.verification, ip_database });

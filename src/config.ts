@@ -124,7 +124,7 @@ export interface Config {
   verification: { verification_timeout_ms: number };
   outbound_allow: string[];
   ip_database_file: string | undefined;
-  /** 0 keeps the history for ever. */
+  /** 0 keeps the history forever. */
   history_days: number;
   audit_days: number;
   builds: {

@@ -3,7 +3,7 @@ import { openFeatures } from './composition.ts';
 import type { Config } from './config.ts';
 import type { BootstrapResult } from './features/bootstrap/bootstrap.ts';
 import { openFront } from './front.ts';
-import { type Machine, openMachine } from './machine.ts';
+import { type LocalParts, openLocalParts } from './local-parts.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
 import { checkDatabase } from './platform/database/check.ts';
 import type { DatabaseAddress } from './platform/database/database.ts';
@@ -51,11 +51,11 @@ interface ServiceOptions {
 export async function openService(config: Config, options: ServiceOptions = {}): Promise<Service> {
   const { events = keepEvents(createLog(config.log)), signal } = options;
   await using opened = new AsyncDisposableStack();
-  const machine = opened.use(await openMachine(config, events));
-  const service = await whenAvailable(() => openAll(config, { ...options, events, machine }), {
+  const local_parts = opened.use(await openLocalParts(config, events));
+  const service = await whenAvailable(() => openAll(config, { ...options, events, local_parts }), {
     events,
     signal,
-    onAbsence: machine.answerWaiting,
+    onAbsence: local_parts.answerWaiting,
   });
   opened.use(service);
   const everything = opened.move();
@@ -64,16 +64,16 @@ export async function openService(config: Config, options: ServiceOptions = {}):
 
 async function openAll(
   config: Config,
-  { events, machine, ...options }: ServiceOptions & { events: KeptEvents; machine: Machine },
+  { events, local_parts, ...options }: ServiceOptions & { events: KeptEvents; local_parts: LocalParts },
 ): Promise<Service> {
   const { clock = systemClock } = options;
-  const { data, runtime, ip_database } = machine;
+  const { data, runtime, ip_database } = local_parts;
   await using opened = new AsyncDisposableStack();
 
   const { base, storage } = opened.use(await openBase(config, { ...options, clock, events, data }));
   const { database, watch } = base;
   const composed = opened.use(
-    await openFeatures(config, { base, storage, machine, kept_events: events, signal: options.signal }),
+    await openFeatures(config, { base, storage, local_parts, kept_events: events, signal: options.signal }),
   );
   const { features, servers, machines, node, bootstrap, certificates, hub, operator } = composed;
   opened.defer(async () => {
@@ -114,7 +114,7 @@ async function openAll(
     working.abort();
     await Promise.all(work.map(({ stopped }) => stopped));
     // Game servers that keep running must not get the ports.
-    if (!(await servers.isAnyOn(node.node_id).catch(() => true))) machine.releasePorts();
+    if (!(await servers.isAnyOn(node.node_id).catch(() => true))) local_parts.releasePorts();
   });
   let has_stopped_taking = false;
   opened.defer(async () => {
@@ -128,15 +128,15 @@ async function openAll(
     websocket: front.websocket,
     evict: composed.evict,
   };
-  await machine.answerBy(answering);
+  await local_parts.answerBy(answering);
   let public_ports: AsyncDisposable | undefined;
   opened.defer(async () => {
     await front.drain();
     front.stop();
     watch.release();
-    await Promise.all([machine.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
+    await Promise.all([local_parts.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
   });
-  const { hold_files } = machine;
+  const { hold_files } = local_parts;
   public_ports = await openPublicPorts(config, { certificates, answering, hold_files, events });
 
   // Starts after the port is open, so that work that has piled up does not delay the first requests.

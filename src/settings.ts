@@ -380,13 +380,13 @@ export const Settings = Type.Object({
     default: 30,
     minimum: 0,
     maximum: 36_500,
-    description: 'Days after which ended lobbies, players and servers are removed; 0 keeps them for ever.',
+    description: 'Days after which ended lobbies, players and servers are removed; 0 keeps them forever.',
   }),
   MUSTER_AUDIT_DAYS: Type.Integer({
     default: 90,
     minimum: 0,
     maximum: 36_500,
-    description: 'Days after which entries of the audit log are removed; 0 keeps them for ever.',
+    description: 'Days after which entries of the audit log are removed; 0 keeps them forever.',
   }),
   MUSTER_RECEIPTS_PER_SECOND_MAX: Type.Integer({
     default: 50,

@@ -1,8 +1,8 @@
 import { Settings } from './settings.ts';
 
 /**
- * Settings that say where a service is and keeps its data: those of the environment are for another service. So are DATABASE_URL and
- * all others without MUSTER_.
+ * Settings of one service: where it is, and where it keeps its data. Those of the environment belong to another service, and so
+ * do DATABASE_URL and all others without MUSTER_.
  */
 const OF_ONE_SERVICE =
   /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;

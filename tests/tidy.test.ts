@@ -43,7 +43,7 @@ describe('the house is tidy', () => {
     expect(local.length).toBeGreaterThan(300);
   });
 
-  test('arrows between layers point downwards: main → commands → service → composition, front, base, machine → features → platform; commands → cli', () => {
+  test('arrows between layers point downwards: main → commands → service → composition, front, base, local-parts → features → platform; commands → cli', () => {
     expect(local.filter(({ from, to }) => !mayUseLayer(from, to))).toEqual([]);
   });
 
@@ -199,7 +199,7 @@ const LAYERS = [
   'front',
   'public-ports',
   'base',
-  'machine',
+  'local-parts',
   'features',
   'config',
   'servers-domain',

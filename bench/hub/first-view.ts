@@ -21,9 +21,9 @@ export async function measureFirstView(opened: AsyncDisposableStack, program: Pr
       { url: `${program.url}/`, text: 'Or paste a token' },
       { url: await linkTo(program, '/'), text: 'players now' },
     ];
-    for (const [place, visit] of visits.entries()) {
+    for (const [index, visit] of visits.entries()) {
       const took_ms = await visitOnce(visit);
-      if (round >= 0) samples[place]?.milliseconds.push(took_ms);
+      if (round >= 0) samples[index]?.milliseconds.push(took_ms);
     }
   }
   report('First view', samples, 'median 1000 ms');

@@ -52,7 +52,7 @@ export async function measureList(many: ManyLobbies, path: string, seconds: numb
     Promise.all([changeLobbies(many, rate), scrollAround(page, { many, seconds, scrolls })]),
   );
   if (errors.length > 0) throw new Error(errors.join('; '));
-  report('A scroll to a place far away, until its row is there', [{ name: 'scroll', milliseconds: scrolls }]);
+  report('A scroll to a row far away, until its row is there', [{ name: 'scroll', milliseconds: scrolls }]);
   return [
     limitOf('renderer, changes anywhere', LIMITS.share_of_core, anywhere.share),
     limitOf('renderer, changes in sight', LIMITS.share_of_core, in_sight.share),
@@ -71,21 +71,21 @@ function limitOf(what: string, limit: number, share: number): Goal {
   return { what, limit: `<= ${percent(limit)}`, figure: percent(share), is_met: share <= limit };
 }
 
-/** Scrolls to one place after another, and notes how long it takes until the row there is shown. */
+/** Scrolls to one row after another, and notes how long it takes until it is shown. */
 async function scrollAround(
   page: Page,
   { many, seconds, scrolls }: { many: ManyLobbies; seconds: number; scrolls: number[] },
 ): Promise<void> {
   const end = performance.now() + seconds * 1_000;
   while (performance.now() < end) {
-    const place = Math.floor(Math.random() * many.lobby_ids.length);
-    scrolls.push(await scrollTo(page, place));
+    const row = Math.floor(Math.random() * many.lobby_ids.length);
+    scrolls.push(await scrollTo(page, row));
     await Bun.sleep(SCROLL_EVERY_MS);
   }
 }
 
-/** Returns the milliseconds until the row at a place is in the document after a scroll to it. */
-function scrollTo(page: Page, place: number): Promise<number> {
+/** Returns the milliseconds until a row is in the document after a scroll to it. */
+function scrollTo(page: Page, row: number): Promise<number> {
   return page.evaluate(
     (wanted) =>
       new Promise<number>((resolve, reject) => {
@@ -100,6 +100,6 @@ function scrollTo(page: Page, place: number): Promise<number> {
         };
         look();
       }),
-    place,
+    row,
   );
 }

@@ -10,7 +10,7 @@ import type { Group } from './group.ts';
 const SETTLE_S = 1;
 
 /** A process, the namespace in which players find lobbies through it, and the process that sends their requests. */
-export interface Place {
+export interface LoadedProcess {
   program: Program;
   played: Played;
   caller: Callers;
@@ -27,12 +27,12 @@ interface RoundOptions {
  * Lets clients find seats through some processes of a group, while the others are paused. Returns the figures of all of them
  * together.
  */
-export async function takeRound(group: Group, places: Place[], options: RoundOptions): Promise<Turn> {
-  const running = new Set(places.map(({ program }) => program));
+export async function takeRound(group: Group, loaded: LoadedProcess[], options: RoundOptions): Promise<Turn> {
+  const running = new Set(loaded.map(({ program }) => program));
   const paused = group.processes.filter((program) => !running.has(program));
   for (const { pid } of paused) process.kill(pid, 'SIGSTOP');
   try {
-    return await withAttempts(() => measureRound(group, places, options));
+    return await withAttempts(() => measureRound(group, loaded, options));
   } finally {
     for (const { pid } of paused) process.kill(pid, 'SIGCONT');
   }
@@ -40,21 +40,21 @@ export async function takeRound(group: Group, places: Place[], options: RoundOpt
 
 async function measureRound(
   { database_pid }: Group,
-  places: Place[],
+  loaded: LoadedProcess[],
   { clients, seconds, lobbies }: RoundOptions,
 ): Promise<Turn> {
-  for (const played of new Set(places.map((place) => place.played))) await played.lobbies.empty({ lobbies });
+  for (const played of new Set(loaded.map((one) => one.played))) await played.lobbies.empty({ lobbies });
   const find = (within_s: number) =>
     Promise.all(
-      places.map(({ caller, played: { headers } }) =>
+      loaded.map(({ caller, played: { headers } }) =>
         caller.call({ path: FIND.path, requests: [{ headers, body: FIND.body }], seconds: within_s }),
       ),
     );
-  for (const { program, caller } of places) {
-    await caller.open(Number(new URL(program.url).port), Math.ceil(clients / places.length));
+  for (const { program, caller } of loaded) {
+    await caller.open(Number(new URL(program.url).port), Math.ceil(clients / loaded.length));
   }
   await find(SETTLE_S);
-  const meters = places.map(({ program, caller }, index) =>
+  const meters = loaded.map(({ program, caller }, index) =>
     // The database is that of all.
     startMeter({ server_pid: program.pid, load_pid: caller.pid, ...(index === 0 && { database_pid }) }),
   );

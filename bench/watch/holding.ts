@@ -122,7 +122,7 @@ async function measureManyThings(
 ): Promise<Goal[]> {
   const [many_rows, few_rows]: [string[][], string[][]] = [[], []];
   const found: { speed: number; cost: number }[] = [];
-  for (const [place, server] of servers.entries()) {
+  for (const [index, server] of servers.entries()) {
     const alone = await measureFew(stack, server, 'few-alone', plan);
     const scenario = { name: 'many', topics: plan.many / FEW };
     await using trial = stack.use(await openTrial(server, { way: 'sockets', scenario, watchers: FEW, ...plan }));
@@ -132,7 +132,7 @@ async function measureManyThings(
     }
     const many = medianOf(runs);
     const among = await measureFew(stack, server, 'few-among', plan);
-    const one_thing = held[place]?.one_thing.bodies ?? Number.NaN;
+    const one_thing = held[index]?.one_thing.bodies ?? Number.NaN;
     found.push({ speed: many.bodies / one_thing, cost: among.cost_ms / alone.cost_ms });
     many_rows.push([
       server.name,

@@ -5,7 +5,11 @@ export function pick<One>(list: readonly One[], given: string, idOf: (one: One) 
   const text = given.toLowerCase();
   const found = list.filter((one) => idOf(one).startsWith(text) || idOf(one).endsWith(text));
   const [first, ...others] = found;
-  if (!first) throw new Failure(`The namespace has no ${what} "${given}".`, EXIT.not_found);
+  if (!first)
+    throw new Failure(
+      `The namespace has no ${what} "${given}". List them: muster lobbies, muster servers`,
+      EXIT.not_found,
+    );
   if (others.length > 0)
     throw new Failure(`"${given}" fits ${found.length} ids: write more of the id of the ${what}.`, EXIT.wrong_use);
   return first;

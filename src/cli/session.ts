@@ -91,7 +91,7 @@ export class Session {
     const [first, ...others] = wanted === undefined ? games : matching(games, wanted);
     if (!first && wanted !== undefined)
       throw new Failure(`There is no game "${wanted}"; there are: ${names}.`, EXIT.not_found);
-    if (!first) throw new Failure('You have no game yet.', EXIT.not_found);
+    if (!first) throw new Failure('You have no game yet. Create one in its folder: muster deploy', EXIT.not_found);
     if (others.length > 0) throw new Failure(`Say which game, with --game: ${names}.`, EXIT.wrong_use);
     return (await this.api.get<{ game: Game }>(`/cloud/games/${first.game_id}`)).game;
   }

@@ -1,7 +1,7 @@
 const PATH_LENGTH_MAX = 4_096;
 /** A frame may have 16,384 bytes, of which everything but the path needs fewer than 1,024. */
 const PATH_BYTES_MAX = 15_360;
-/** The service issues no longer indices. */
+/** The service issues no longer indexes. */
 const INDEX_LENGTH_MAX = 64;
 
 /** A path to watch, and the latest index seen of it. */

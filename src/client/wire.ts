@@ -1,6 +1,6 @@
 // The part of the protocol (docs/watch.md) that the client reads.
 
-/** Every watchable answer. The index is opaque; equal indices mean the same content. */
+/** Every watchable answer. The index is opaque; equal indexes mean the same content. */
 export interface Watched {
   watch: { index: string };
 }

@@ -37,7 +37,7 @@ export function listLoops(events: Events): LoopState[] {
   return [...(running.get(events) ?? [])];
 }
 
-const FORGET_EVERY_MS = 60_000;
+const DELETE_EVERY_MS = 60_000;
 const MESSAGE_MAX = 500;
 
 interface LoopOptions {
@@ -131,18 +131,18 @@ function describe(cause: unknown): string {
   return redact(rootMessageOf(cause)).slice(0, MESSAGE_MAX);
 }
 
-interface ForgettingOptions extends Pick<LoopOptions, 'name' | 'signal' | 'events'> {
+interface DeletingOptions extends Pick<LoopOptions, 'name' | 'signal' | 'events'> {
   /** Deletes a batch of expired rows. Returns how many; more may remain. */
-  forget: () => Promise<number>;
+  deleteOld: () => Promise<number>;
 }
 
 /** Starts a loop that deletes expired rows every minute. */
-export function startForgetting({ forget, ...options }: ForgettingOptions): Loop {
+export function startDeletingOld({ deleteOld, ...options }: DeletingOptions): Loop {
   return startLoop({
     ...options,
-    every_ms: FORGET_EVERY_MS,
+    every_ms: DELETE_EVERY_MS,
     async step(signal) {
-      while ((await forget()) > 0 && !signal.aborted);
+      while ((await deleteOld()) > 0 && !signal.aborted);
       return 0;
     },
   });

@@ -22,7 +22,7 @@ afterAll(() => rm(home, { recursive: true, force: true }));
 test('muster machines: refuses an unknown machine, none, a bad time, and callers that are no administrators', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const REFUSED: [args: string[], exit_code: number, words: string][] = [
-    [['ffffffff'], 4, 'The service has no machine "ffffffff".\n'],
+    [['ffffffff'], 4, 'The service has no machine "ffffffff". List them: muster machines\n'],
     [['--drain'], 2, 'Say which machine: muster machines ID --drain\n'],
     [[machine_id, '--drain', 'soon'], 2, '--drain is "soon": write 30s, 10m, 2h or 1d.\n'],
     [['--token', game.cloud_token], 3, '(CLAIMS_MISSING_ENTITLEMENT'],

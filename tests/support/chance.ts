@@ -11,10 +11,10 @@ export interface Chance {
 
 const LIMIT = 2 ** 30;
 
-/** Each `place` has random choices of its own. */
-export function openChance(seed: number, place: number): Chance {
+/** Each `index` has random choices of its own. */
+export function openChance(seed: number, index: number): Chance {
   const [numbers] = fc.sample(fc.infiniteStream(fc.noBias(fc.nat(LIMIT - 1))), {
-    seed: seed + place * 7_919,
+    seed: seed + index * 7_919,
     numRuns: 1,
   });
   const below = (limit: number): number => {

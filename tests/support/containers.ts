@@ -2,13 +2,13 @@ import { constants } from 'node:fs';
 import { chmod, copyFile, mkdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
+import { findContainerPrograms } from '../../src/features/servers/runtimes/container/container-programs.ts';
 import { openContainerRuntime } from '../../src/features/servers/runtimes/container/container-runtime.ts';
-import { findEnginePrograms } from '../../src/features/servers/runtimes/container/engine-programs.ts';
 import { dockerLayout } from './images.ts';
 import { IS_LONG } from './length.ts';
 import { packTar, type TarEntry } from './tar.ts';
 
-const programs = findEnginePrograms();
+const programs = findContainerPrograms();
 /** A shell with its commands that needs no libraries, of which images are made. */
 const busybox = Bun.which('busybox');
 
@@ -72,8 +72,8 @@ export async function listBunFiles(): Promise<TarEntry[]> {
   const libraries = [...stdout.toString().matchAll(/\/\S+/g)].map(([library]) => library);
   const files = [['/bin/bun', process.execPath], ...libraries.map((library) => [library, library])];
   return await Promise.all(
-    files.map(async ([place = '', file = '']) => ({
-      name: place.slice(1),
+    files.map(async ([inside = '', file = '']) => ({
+      name: inside.slice(1),
       content: Buffer.from(await Bun.file(file).bytes()),
       mode: 0o755,
     })),

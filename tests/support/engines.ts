@@ -94,7 +94,7 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
       await stop();
       await Bun.$`iptables-restore < ${new Response(rules)}`.quiet();
       for (const link of listLinks()) if (!links.has(link)) await Bun.$`ip link delete ${link}`.quiet();
-      for (const place of listMounts(directory)) await Bun.$`umount ${place}`.quiet();
+      for (const mount of listMounts(directory)) await Bun.$`umount ${mount}`.quiet();
       await rm(directory, { recursive: true, force: true });
     },
   };
@@ -105,10 +105,10 @@ const listLinks = () => readdirSync('/sys/class/net').filter((name) => /^(br-|ve
 
 /** Lists what is mounted below a directory, the last first. */
 function listMounts(directory: string): string[] {
-  const places = readFileSync('/proc/mounts', 'utf8')
+  const mounts = readFileSync('/proc/mounts', 'utf8')
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '');
-  return places.filter((place) => place.startsWith(`${directory}/`)).toReversed();
+  return mounts.filter((mount) => mount.startsWith(`${directory}/`)).toReversed();
 }
 
 function commandOf(name: EngineName, directory: string, socket: string): string[] {

@@ -28,11 +28,11 @@ function writeForEver(beginning: string, next: (count: number) => string) {
 function drip(beginning: string, text: string) {
   return onRequest((socket) => {
     socket.write(beginning);
-    let place = 0;
+    let position = 0;
     const timer = setInterval(() => {
       if (socket.destroyed) return;
-      socket.write(text[place % text.length] ?? '');
-      place += 1;
+      socket.write(text[position % text.length] ?? '');
+      position += 1;
     }, 20);
     socket.on('close', () => clearInterval(timer));
   });

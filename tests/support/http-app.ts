@@ -68,8 +68,8 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
-  const place = { hostname: '127.0.0.1', port: 0 };
-  const server = Bun.serve({ ...place, ...serverLimits(request_timeout_ms), fetch: app.fetch });
+  const address = { hostname: '127.0.0.1', port: 0 };
+  const server = Bun.serve({ ...address, ...serverLimits(request_timeout_ms), fetch: app.fetch });
   return {
     api: createApi(server.url.origin),
     tokens,

@@ -113,11 +113,11 @@ interface UnpackOptions {
 
 /** Unpacks an image or a bundle and reads the result. Fails for any refusal but BUILDS_BUILD_INVALID. */
 export async function unpackContainer(archive: Uint8Array, options: UnpackOptions = {}): Promise<UnpackedContainer> {
-  const place = await mkdtemp(join(tmpdir(), 'muster-image-'));
+  const parent = await mkdtemp(join(tmpdir(), 'muster-image-'));
   try {
-    const directory = join(place, 'inside/build');
+    const directory = join(parent, 'inside/build');
     await mkdir(directory, { recursive: true });
-    await Bun.write(join(place, 'note'), 'untouched');
+    await Bun.write(join(parent, 'note'), 'untouched');
     const { kind = 'docker_image', image_tag = null, command = [], ...rest } = options;
     const common = { ...rest, command, limits: { ...UNPACK_LIMITS, ...options.limits } };
     const stream = new Blob([new Uint8Array(archive)]).stream();
@@ -149,9 +149,9 @@ export async function unpackContainer(archive: Uint8Array, options: UnpackOption
       others: Object.keys(all).filter((path) => !/^(rootfs(\/.*)?|config\.json)$/.test(path)),
     };
     await rm(directory, { recursive: true });
-    return { ...result, beside: await listTree(place) };
+    return { ...result, beside: await listTree(parent) };
   } finally {
-    await rm(place, { recursive: true, force: true });
+    await rm(parent, { recursive: true, force: true });
   }
 }
 

@@ -10,11 +10,11 @@ const RECORD_BITS = 24;
 const NOTHING = new Uint8Array(16);
 
 /** Returns a file in MaxMind's format (MaxMind DB 2.0) with single IPv4 addresses. */
-export function writeIpDatabase(places: Placed[]): Buffer {
+export function writeIpDatabase(placed: Placed[]): Buffer {
   const nodes: [number, number][] = [[-1, -1]];
   const data: Buffer[] = [];
   let data_length = 0;
-  for (const { address, location } of places) {
+  for (const { address, location } of placed) {
     const bits = address
       .split('.')
       .map((octet) => Number(octet).toString(2).padStart(8, '0'))

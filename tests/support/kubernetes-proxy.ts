@@ -17,7 +17,7 @@ export interface HeldCall {
 export interface ApiProxy extends AsyncDisposable {
   /** A kubeconfig that leads through it. */
   kubeconfig: string;
-  /** Holds the next such call for ever. Resolves once it is held. */
+  /** Holds the next such call forever. Resolves once it is held. */
   hold(call: HeldCall): Promise<void>;
   /** Returns the uids of the pods with a name that were created through it. */
   createdPods(name: string): string[];

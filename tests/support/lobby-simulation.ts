@@ -131,7 +131,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     one.attempts += 1;
     note(`${one.request.player_id} tries again`);
     if (one.attempts < ATTEMPTS_MAX) machine.undecided.push(one);
-    else namespace.fault(`${one.request.player_id} is decided for ever`);
+    else namespace.fault(`${one.request.player_id} is decided forever`);
   }
 
   function reload({ index }: Machine, lobby_id: string): void {
@@ -167,7 +167,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
   function ask(): void {
     asked += 1;
     const others = chance.oneIn(3)
-      ? Array.from({ length: 1 + chance.below(2) }, (_, place) => `${asked}+${place}`)
+      ? Array.from({ length: 1 + chance.below(2) }, (_, index) => `${asked}+${index}`)
       : [];
     const client = { name: chance.pick(['near', 'far']), players_max };
     const limit = chance.oneIn(2) ? { lobby_count_max: namespace.limits.lobby_count_max } : {};

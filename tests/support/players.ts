@@ -18,12 +18,12 @@ export async function enterTogether(service: { api: Api }, game: TestGame): Prom
 
 /** Moves both players to new positions, and waits until each sees both. */
 export async function seeEachOther(one: RoomPlayer, other: RoomPlayer): Promise<void> {
-  const places = [one, other].map(({ socket }) => {
-    const place = { x: Math.random(), y: Math.random() };
-    socket.send(JSON.stringify(place));
-    return place;
+  const sent = [one, other].map(({ socket }) => {
+    const position = { x: Math.random(), y: Math.random() };
+    socket.send(JSON.stringify(position));
+    return position;
   });
   const sees = ({ positions }: RoomPlayer) =>
-    places.every(({ x, y }) => Object.values(positions).some((position) => position.x === x && position.y === y));
+    sent.every(({ x, y }) => Object.values(positions).some((position) => position.x === x && position.y === y));
   await waitFor(() => sees(one) && sees(other), 'both players to see both');
 }

@@ -43,7 +43,7 @@ export function openSocket(base_url: string, { token, protocols, headers, tls }:
   };
   const next: TestSocket['next'] = async (condition = () => true) => {
     const found = await waitFor(() => {
-      const index = frames.findIndex((frame, place) => place >= taken && condition(frame));
+      const index = frames.findIndex((frame, index) => index >= taken && condition(frame));
       return index < 0 ? undefined : { index };
     }, 'a frame');
     taken = found.index + 1;

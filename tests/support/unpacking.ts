@@ -57,21 +57,21 @@ export async function unpack(
   archive: Uint8Array | ReadableStream<Uint8Array>,
   limits: Partial<UnpackLimits> = {},
 ): Promise<Unpacked> {
-  const place = await mkdtemp(join(tmpdir(), 'muster-unpack-'));
+  const parent = await mkdtemp(join(tmpdir(), 'muster-unpack-'));
   try {
-    const directory = join(place, 'inside/build');
+    const directory = join(parent, 'inside/build');
     await mkdir(directory, { recursive: true });
-    await Bun.write(join(place, 'note'), 'untouched');
+    await Bun.write(join(parent, 'note'), 'untouched');
     const stream = archive instanceof ReadableStream ? archive : new Blob([new Uint8Array(archive)]).stream();
     const refusal = await refusalBy(unpackArchive(stream, directory, { limits: { ...UNPACK_LIMITS, ...limits } }));
     const tree = await listTree(directory);
     const contents = await readAll(directory, tree);
     const unpacked_bytes = Object.keys(tree).reduce((sum, path) => sum + sizeOf(join(directory, path)), 0);
     await rm(directory, { recursive: true });
-    const beside = await readAll(place, await listTree(place));
+    const beside = await readAll(parent, await listTree(parent));
     return { refusal, tree, contents, unpacked_bytes, beside };
   } finally {
-    await rm(place, { recursive: true, force: true });
+    await rm(parent, { recursive: true, force: true });
   }
 }
 

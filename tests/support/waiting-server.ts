@@ -1,9 +1,9 @@
 import type { ServerRow } from '../../src/features/servers/tables.ts';
 
-type Place = Pick<ServerRow, 'game_id' | 'namespace_id' | 'build_id' | 'datacenter_id'>;
+type ServerIds = Pick<ServerRow, 'game_id' | 'namespace_id' | 'build_id' | 'datacenter_id'>;
 
 /** Returns the row of a new server that waits for a machine. */
-export function waitingServer({ game_id, namespace_id, build_id, datacenter_id }: Place): ServerRow {
+export function waitingServer({ game_id, namespace_id, build_id, datacenter_id }: ServerIds): ServerRow {
   return {
     server_id: crypto.randomUUID(),
     game_id,

@@ -18,7 +18,7 @@ export async function checkConfig({ json = false }: ConfigOptions): Promise<void
   );
   if (missing.length > 0) {
     const names = missing.map((path) => relative('.', path ?? '')).join(', ');
-    throw new Failure(`${project.file} names files that do not exist: ${names}.`, EXIT.not_found);
+    throw new Failure(`${project.file} names files that do not exist: ${names}. Correct their paths.`, EXIT.not_found);
   }
   if (json) return terminal.json({ is_valid: true, ...toContent(project) });
   for (const note of project.notes) terminal.say(note);

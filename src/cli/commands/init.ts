@@ -14,8 +14,10 @@ interface InitOptions {
 
 /** Writes muster.yaml for this folder, from what its files tell. Never replaces an existing one. */
 export async function init({ from, region, json = false }: InitOptions): Promise<void> {
-  if (existsSync(PROJECT_FILE)) throw new Failure(`There is a ${PROJECT_FILE} already.`, EXIT.wrong_use);
-  if (from !== undefined && !existsSync(from)) throw new Failure(`There is no ${from}.`, EXIT.not_found);
+  if (existsSync(PROJECT_FILE))
+    throw new Failure(`There is a ${PROJECT_FILE} already: change that, or remove it first.`, EXIT.wrong_use);
+  if (from !== undefined && !existsSync(from))
+    throw new Failure(`There is no ${from}: name a configuration of Rivet, such as rivet.toml.`, EXIT.not_found);
   const read = draftProject('.', { from });
   // The service and its regions are not known before a deploy.
   const { content, file, understood, notes, lacks_ports } = fitDraft(read, { known: [], renamed: region });

@@ -70,7 +70,7 @@ function find(all: Machine[], given: string): Machine {
     ({ machine_id, host }) => machine_id.startsWith(text) || machine_id.endsWith(text) || host === given,
   );
   const [first, ...others] = found;
-  if (!first) throw new Failure(`The service has no machine "${given}".`, EXIT.not_found);
+  if (!first) throw new Failure(`The service has no machine "${given}". List them: muster machines`, EXIT.not_found);
   if (others.length > 0) {
     throw new Failure(`"${given}" fits ${found.length} machines: write more of the id.`, EXIT.wrong_use);
   }

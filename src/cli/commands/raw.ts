@@ -32,7 +32,11 @@ export async function watchPath(path: string, options: SharedOptions): Promise<v
     const answer = await session.api.get<{ watch?: { index: string } }>(rooted(path), {
       query: { watch_index: index },
     });
-    if (!answer.watch) throw new Failure(`${path} cannot be watched: its answer has no "watch".`, EXIT.wrong_use);
+    if (!answer.watch)
+      throw new Failure(
+        `${path} cannot be watched: its answer has no "watch". Read it: muster api GET ${path}`,
+        EXIT.wrong_use,
+      );
     if (answer.watch.index !== index) session.output.json(answer);
     ({ index } = answer.watch);
   }

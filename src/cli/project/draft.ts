@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
 import { exploreFolder, exposedPort, type FoundServer } from './folder.ts';
-import { findOldConfig, type OldConfig, OtherProgram, readOldConfig } from './old-config.ts';
 import { fitRegions } from './regions.ts';
+import { findRivetConfig, OtherProgram, type RivetConfig, readRivetConfig } from './rivet-config.ts';
 
 /** The content of muster.yaml, as far as the files of a folder tell. */
 export interface Draft {
@@ -31,10 +31,10 @@ const MAX_PLAYERS = 8;
 
 /** Drafts muster.yaml of a folder: from a configuration of Rivet if there is one, otherwise from the files. */
 export function draftProject(directory: string, { from }: DraftOptions = {}): Draft {
-  const file = from === undefined ? findOldConfig(directory) : join(directory, from);
+  const file = from === undefined ? findRivetConfig(directory) : join(directory, from);
   if (file === undefined) return draftFromFiles(directory);
   try {
-    return draftFromOld(directory, readOldConfig(file));
+    return draftFromRivet(directory, readRivetConfig(file));
   } catch (error) {
     if (!(error instanceof OtherProgram) || from !== undefined) throw error;
     const draft = draftFromFiles(directory);
@@ -61,7 +61,7 @@ function draftFromFiles(directory: string): Draft {
   };
 }
 
-function draftFromOld(directory: string, old: OldConfig): Draft {
+function draftFromRivet(directory: string, old: RivetConfig): Draft {
   const folder = exploreFolder(directory);
   const { dockerfile, build_args, site, config, notes, lacks_ports, file } = old;
   const [server] = folder.servers;

@@ -21,7 +21,8 @@ export interface DeployedFiles {
 
 /** Returns the files of a directory that are deployed, sorted by path. Follows links to files and directories. */
 export function listFiles(directory: string): DeployedFiles {
-  if (!existsSync(directory)) throw new Failure(`There is no directory ${directory}.`, EXIT.not_found);
+  if (!existsSync(directory))
+    throw new Failure(`There is no directory ${directory}: correct its path in muster.yaml.`, EXIT.not_found);
   const ignore_file = join(directory, IGNORE_FILE);
   const own = existsSync(ignore_file) ? readFileSync(ignore_file, 'utf8') : '';
   const rules = ignore().add(NEVER).add(SECRETS).add(own);
@@ -44,7 +45,8 @@ export function listFiles(directory: string): DeployedFiles {
   };
   const add = (named: Pick<ProjectFile, 'path' | 'file'>, { size, mode }: Stats) => {
     files.push({ ...named, bytes: size, is_executable: (mode & 0o111) !== 0 });
-    if (files.length > FILES_MAX) throw new Failure(`${directory} has more than ${FILES_MAX} files.`);
+    if (files.length > FILES_MAX)
+      throw new Failure(`${directory} has more than ${FILES_MAX} files: name those to leave out in ${IGNORE_FILE}.`);
   };
   visit('');
   files.sort((one, other) => (one.path < other.path ? -1 : 1));

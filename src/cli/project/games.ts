@@ -40,7 +40,7 @@ function missingGame({ game_name }: Session, { games }: Listed): string | undefi
 async function createGroup(session: Session): Promise<string> {
   const body = { display_name: 'My studio' };
   const { group_id } = await session.api.call<{ group_id?: string }>('POST', '/group/groups', { body });
-  if (group_id === undefined) throw new Failure('The service created no group for the game.');
+  if (group_id === undefined) throw new Failure('The service created no group for the game. Try again.');
   // Another deploy may have created one at the same time; both use the oldest.
   return (await list(session)).groups[0]?.group_id ?? group_id;
 }

@@ -64,7 +64,7 @@ export function readGameName(directory: string): string | undefined {
 /** Returns the project that the content of a file describes. Throws a Failure that names the wrong keys. */
 export function toProject(value: unknown, directory: string, file: string): Project {
   if (value === undefined || value === null || (isRecord(value) && Object.keys(value).length === 0)) {
-    throw new Failure(`${file} is empty, so there is nothing to deploy.`, EXIT.wrong_use);
+    throw new Failure(`${file} is empty, so there is nothing to deploy: add "build", "site" or both.`, EXIT.wrong_use);
   }
   const problems = keyProblems(value);
   if (problems.length > 0) {
@@ -78,7 +78,10 @@ export function toProject(value: unknown, directory: string, file: string): Proj
     throw new Failure(`${file} names no server for its matchmaker. ${advice}`, EXIT.wrong_use);
   }
   if (!build && site === undefined) {
-    throw new Failure(`${file} has neither "build" nor "site", so there is nothing to deploy.`, EXIT.wrong_use);
+    throw new Failure(
+      `${file} has neither "build" nor "site", so there is nothing to deploy: add one.`,
+      EXIT.wrong_use,
+    );
   }
   return {
     file,
@@ -102,11 +105,14 @@ function toBuild(build: NonNullable<ProjectShape['build']>, directory: string, f
     throw new Failure(`${file}: build.path is missing: name the server's script or directory.`, EXIT.wrong_use);
   }
   if (args && dockerfile === undefined) {
-    throw new Failure(`${file}: build.args are those of a build.dockerfile, which is missing.`, EXIT.wrong_use);
+    throw new Failure(
+      `${file}: build.args are those of a build.dockerfile, which is missing: add it, or remove them.`,
+      EXIT.wrong_use,
+    );
   }
   if (isolation && dockerfile !== undefined) {
     throw new Failure(
-      `${file}: build.isolation is that of a directory; a dockerfile makes a container.`,
+      `${file}: build.isolation is that of a directory; a dockerfile always makes a container: remove it.`,
       EXIT.wrong_use,
     );
   }

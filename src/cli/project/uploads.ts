@@ -63,7 +63,8 @@ async function listSites({ api }: Session, scope: Scope, digest: string): Promis
 /** Returns the files of a site. Throws a Failure if there are none. */
 export function listSiteFiles(directory: string): DeployedFiles {
   const listed = listFiles(directory);
-  if (listed.files.length === 0) throw new Failure(`The site ${directory} has no files.`, EXIT.wrong_use);
+  if (listed.files.length === 0)
+    throw new Failure(`The site ${directory} has no files: correct site in muster.yaml.`, EXIT.wrong_use);
   return listed;
 }
 

@@ -4,7 +4,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { toCallersError } from '../../platform/http/answers.ts';
 import type { Audit, AuditedCaller, ChangeDetails, RequestedChange } from '../../platform/http/audit.ts';
-import { startForgetting } from '../../platform/loop.ts';
+import { startDeletingOld } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Groups } from '../groups/groups.ts';
 import type { Identities } from '../identities/identities.ts';
@@ -15,7 +15,7 @@ import { type AuditAnswer, toAuditEntry } from './wire.ts';
 const DAY_MS = 24 * 3_600_000;
 
 interface AuditSettings {
-  /** Days to keep entries. 0 keeps them for ever. */
+  /** Days to keep entries. 0 keeps them forever. */
   audit_days: number;
 }
 
@@ -137,12 +137,12 @@ export function createAuditLog(dependencies: AuditDependencies) {
       return await list({ ...filter, of: 'all' });
     },
     /** Starts the loop that deletes old entries. */
-    startForgetting: (signal: AbortSignal) =>
-      startForgetting({
+    startDeletingOld: (signal: AbortSignal) =>
+      startDeletingOld({
         name: 'old-audit-entries',
         signal,
         events,
-        forget: async () =>
+        deleteOld: async () =>
           audit_days === 0 ? 0 : await store.deleteEntriesBefore(queries, after(clock.now(), -audit_days * DAY_MS)),
       }),
   };

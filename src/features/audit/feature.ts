@@ -12,5 +12,5 @@ export function openAudit(dependencies: Dependencies): Feature<AuditLog> {
     ...dependencies,
     gameOfUpload: async (upload_id) => (await uploads.get(upload_id)).game_id ?? undefined,
   });
-  return { api: audit, routes: auditRoutes(audit), startWork: (signal) => [audit.startForgetting(signal)] };
+  return { api: audit, routes: auditRoutes(audit), startWork: (signal) => [audit.startDeletingOld(signal)] };
 }

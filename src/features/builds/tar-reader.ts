@@ -4,7 +4,7 @@ import { type Extract, extract, type Header } from 'tar-stream';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import { createDecompressor, MAGIC_BYTES } from './compression.ts';
 
-/** Limits against archives that expand to huge sizes (reliability-security A3). */
+/** Limits against archives that expand to huge sizes. */
 export const UNPACK_LIMITS = {
   entries: 100_000,
   depth: 32,

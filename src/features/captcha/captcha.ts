@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import type { RequestDeadline } from '../../platform/http/request-deadline.ts';
-import { startForgetting } from '../../platform/loop.ts';
+import { startDeletingOld } from '../../platform/loop.ts';
 import { networkOf } from '../../platform/networks.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
@@ -230,16 +230,16 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       return await Promise.all(providers.map((provider) => tryProvider(provider, namespace, request)));
     },
     /** Starts the loop that deletes expired windows and captchas. */
-    startForgetting(signal: AbortSignal): { stopped: Promise<void> } {
-      const forget = () => store.deleteExpired(queries, clock.now());
-      return startForgetting({ name: 'old-captchas', signal, events, forget });
+    startDeletingOld(signal: AbortSignal): { stopped: Promise<void> } {
+      const deleteOld = () => store.deleteExpired(queries, clock.now());
+      return startDeletingOld({ name: 'old-captchas', signal, events, deleteOld });
     },
   };
 }
 
 /** The context of a check: the client, the providers of the version, and the metadata of a refusal. */
 interface CaptchaContext {
-  connection: store.Connection;
+  connection: store.NamespaceClient;
   providers: rules.Provider[];
   metadata: Record<string, unknown>;
 }

@@ -20,6 +20,6 @@ export async function openCaptcha(dependencies: Dependencies): Promise<Feature<C
   return {
     api: captcha,
     routes: captchaRoutes(captcha, namespaces),
-    startWork: (signal) => [captcha.startForgetting(signal)],
+    startWork: (signal) => [captcha.startDeletingOld(signal)],
   };
 }

@@ -7,7 +7,7 @@ import { captchaWindows, usedCaptchas } from './tables.ts';
 const DELETED_AT_ONCE_MAX = 5_000;
 
 /** A client of a namespace, identified by its address, or by its network for IPv6. */
-export interface Connection {
+export interface NamespaceClient {
   namespace_id: string;
   connection: string;
 }
@@ -18,7 +18,7 @@ export interface Connection {
  */
 export async function countRequest(
   queries: Queries,
-  { namespace_id, connection }: Connection,
+  { namespace_id, connection }: NamespaceClient,
   { requests_max, solved_after }: { requests_max: number; solved_after: Date },
 ): Promise<boolean> {
   const rows = await queries.execute(sql`
@@ -32,7 +32,7 @@ export async function countRequest(
 /** Starts a new window after a captcha was solved. */
 export async function openWindow(
   queries: Queries,
-  { namespace_id, connection }: Connection,
+  { namespace_id, connection }: NamespaceClient,
   { verify_ts, expire_ts }: { verify_ts: Date; expire_ts: Date },
 ): Promise<void> {
   const opened = { verify_ts, expire_ts, request_count: 0 };

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
-import type { Visit } from '../../platform/http/site.ts';
+import type { WebRequest } from '../../platform/http/site.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
 import { networkOf } from '../../platform/networks.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
@@ -30,7 +30,7 @@ export function createAccess(namespaces: Namespaces) {
   const comparisons = new Map<string, Promise<boolean>>();
   const takeTurn = createTurns(TURNS);
 
-  async function isUser(namespace_id: string, given: SiteUser, visit: Visit): Promise<boolean> {
+  async function isUser(namespace_id: string, given: SiteUser, web_request: WebRequest): Promise<boolean> {
     if (Buffer.byteLength(given.password) > PASSWORD_BYTES_MAX) return false;
     const users = await namespaces.cdn.users(namespace_id);
     const known = users.find(({ user }) => user === given.user);
@@ -39,9 +39,9 @@ export function createAccess(namespaces: Namespaces) {
     // A changed password or user has another key, so cached results stay correct.
     const key = Bun.SHA256.hash(JSON.stringify([namespace_id, given.user, given.password, hash]), 'base64');
     if (known && admitted.has(key)) return true;
-    const address = networkOf(visit.address);
+    const address = networkOf(web_request.address);
     const is_same = await share(`${key} ${address}`, async () => {
-      await visit.count(COMPARISONS, namespace_id);
+      await web_request.count(COMPARISONS, namespace_id);
       return await takeTurn({ site: namespace_id, address }, () => Bun.password.verify(given.password, hash));
     });
     if (known && is_same) admitted.set(key, true);
@@ -59,10 +59,10 @@ export function createAccess(namespaces: Namespaces) {
      * Returns whether a visitor may see the site. Throws API_RATE_LIMIT, or CDN_BUSY if the password cannot be compared
      * now.
      */
-    async admits({ namespace_id, auth_type }: NamespaceRow, visit: Visit): Promise<boolean> {
+    async admits({ namespace_id, auth_type }: NamespaceRow, web_request: WebRequest): Promise<boolean> {
       if (auth_type === 'none') return true;
-      const given = readCredentials(visit.request.headers.get('authorization'));
-      return given !== undefined && (await isUser(namespace_id, given, visit));
+      const given = readCredentials(web_request.request.headers.get('authorization'));
+      return given !== undefined && (await isUser(namespace_id, given, web_request));
     },
   };
 }

@@ -4,7 +4,7 @@ import parseRange from 'range-parser';
 import type { DiskSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import { addVary } from '../../platform/http/answers.ts';
-import type { Site, Visit } from '../../platform/http/site.ts';
+import type { Site, WebRequest } from '../../platform/http/site.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
 import type { Games } from '../games/games.ts';
@@ -78,13 +78,13 @@ export async function openCdn(dependencies: CdnDependencies) {
     return headers;
   }
 
-  async function show(visit: Visit, namespace: NamespaceRow): Promise<Response> {
-    const { request } = visit;
-    await visit.count(REQUESTS, namespace.namespace_id);
+  async function show(web_request: WebRequest, namespace: NamespaceRow): Promise<Response> {
+    const { request } = web_request;
+    await web_request.count(REQUESTS, namespace.namespace_id);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return plain(405, 'A site can only be read: send GET or HEAD.', { allow: 'GET, HEAD' });
     }
-    if (!(await access.admits(namespace, visit))) {
+    if (!(await access.admits(namespace, web_request))) {
       return plain(401, 'This site requires a user and password.', {
         'www-authenticate': 'Basic realm="site", charset="UTF-8"',
       });
@@ -94,7 +94,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     const path = filePathOf(new URL(request.url).pathname);
     const file = site && path !== undefined ? (await sites.files(site)).get(path) : undefined;
     if (!site || path === undefined || !file) return plain(404, 'There is no such file on this site.');
-    return await send(visit, {
+    return await send(web_request, {
       path,
       file,
       upload_id: site.upload_id,
@@ -103,7 +103,7 @@ export async function openCdn(dependencies: CdnDependencies) {
   }
 
   async function send(
-    visit: Visit,
+    web_request: WebRequest,
     {
       path,
       file,
@@ -111,7 +111,7 @@ export async function openCdn(dependencies: CdnDependencies) {
       custom_headers,
     }: { path: string; file: SiteFile; upload_id: string; custom_headers: [string, string][] },
   ): Promise<Response> {
-    const { request } = visit;
+    const { request } = web_request;
     const content_type = contentTypeOf(path, file.content_type);
     const { content_length, file_number } = file;
     // Files of a complete upload never change, so their location identifies their bytes.
@@ -156,7 +156,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     if (range) headers.set('content-range', `bytes ${range.start}-${range.end}/${content_length}`);
     const status = range ? 206 : 200;
     if (request.method === 'HEAD') return new Response(null, { status, headers });
-    const content = await transfers.download(visit.address, request.signal, () => read(range));
+    const content = await transfers.download(web_request.address, request.signal, () => read(range));
     return new Response(content, { status, headers });
   }
 
@@ -167,7 +167,7 @@ export async function openCdn(dependencies: CdnDependencies) {
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       if (!namespace) return { respond: async () => plain(404, 'There is no site under this name.') };
-      return { respond: (visit) => show(visit, namespace) };
+      return { respond: (web_request) => show(web_request, namespace) };
     },
     /**
      * Returns the namespace that requests from a page may use without a token, by the page's origin (specification:

@@ -62,7 +62,7 @@ export async function createCertificates(dependencies: CertificatesDependencies)
   const describeServed = () => JSON.stringify([...current()].map(([name, { certificate }]) => [name, certificate]));
   let served = describeServed();
 
-  /** Notifies of other certificates than before: new ones, or because one that was served has expired. */
+  /** Notifies of a change: new certificates, or one that has expired. */
   function notifyOfChange(): void {
     const before = served;
     served = describeServed();

@@ -1,6 +1,6 @@
 import { index, integer, pgTable, primaryKey, text, timestamp } from 'drizzle-orm/pg-core';
 
-const instant = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** The account of this database with an ACME authority. */
 export const acmeAccounts = pgTable('acme_accounts', {
@@ -19,7 +19,7 @@ export const acmeChallenges = pgTable(
     token: text().primaryKey(),
     host: text().notNull(),
     answer: text().notNull(),
-    expire_ts: instant().notNull(),
+    expire_ts: moment().notNull(),
   },
   (table) => [index('acme_challenges_by_expiry').on(table.expire_ts)],
 );
@@ -34,9 +34,9 @@ export const certificates = pgTable(
     certificate: text(),
     key: text(),
     /** When to order the next one. */
-    due_ts: instant().notNull(),
+    due_ts: moment().notNull(),
     /** Until when a process may take for its order. Identifies the attempt too. */
-    claimed_until_ts: instant(),
+    claimed_until_ts: moment(),
     /** Failed attempts in a row. */
     failures: integer().notNull().default(0),
   },

@@ -3,7 +3,7 @@ import { type Database, LOCKS } from '../../platform/database/database.ts';
 import { transactInTurn } from '../../platform/database/turn.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { startForgetting, startLoop } from '../../platform/loop.ts';
+import { startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
@@ -34,7 +34,7 @@ export const WINDOWS = {
 export type Window = keyof typeof WINDOWS;
 
 /** The number of players with a seat, and of lobbies, of a namespace. */
-export interface Presence {
+export interface Population {
   namespace_id: string;
   players: number;
   lobbies: number;
@@ -53,7 +53,7 @@ export interface CountersDependencies {
   clock: Clock;
   events: Events;
   /** Returns the namespaces with lobbies. */
-  countLobbies(): Promise<Presence[]>;
+  countLobbies(): Promise<Population[]>;
   /** Throws IDENTITY_NOT_ADMIN unless the caller is an administrator. */
   requireAdministrator(caller: CallerOf<'identity'>): Promise<void>;
 }
@@ -74,7 +74,7 @@ export function createCounters(dependencies: CountersDependencies) {
   async function storeMinutes(): Promise<void> {
     const minutes = tally.take({ is_last: false });
     try {
-      await store.insertMinutes(database, [...minutes.map(toRow), ...(await readPresence())]);
+      await store.insertMinutes(database, [...minutes.map(toRow), ...(await readPopulation())]);
     } catch (error) {
       tally.giveBack(minutes);
       throw error;
@@ -94,7 +94,7 @@ export function createCounters(dependencies: CountersDependencies) {
     return { namespace_id, start_ts, counted_by: process_id, ...counts };
   }
 
-  async function readPresence(): Promise<MinuteCounterRow[]> {
+  async function readPopulation(): Promise<MinuteCounterRow[]> {
     const start_ts = startOfStep(clock.now(), MINUTE_MS);
     const present = await countLobbies();
     return present.map(({ namespace_id, players, lobbies }) => ({
@@ -193,7 +193,7 @@ export function createCounters(dependencies: CountersDependencies) {
           return 0;
         },
       });
-      const moving = startForgetting({ name: 'old-counters', signal, events, forget: moveOld });
+      const moving = startDeletingOld({ name: 'old-counters', signal, events, deleteOld: moveOld });
       return { stopped: Promise.all([storing.stopped, moving.stopped]).then(storeLast) };
     },
   };

@@ -14,7 +14,7 @@ const counts = {
   seated: jsonb().$type<Record<Kind, number>>().notNull(),
   /** Refused requests by the code of their error. */
   refused: jsonb().$type<Record<string, number>>().notNull(),
-  /** How many finds that got a seat took so long, by the number of their bucket. */
+  /** Finds that got a seat, counted by the bucket of their time. */
   find_times: jsonb().$type<Record<string, number>>().notNull(),
 };
 
@@ -34,7 +34,7 @@ export const minuteCounters = pgTable(
   ],
 );
 
-/** The same for each hour, from when its minutes are deleted. */
+/** What happened in namespaces in each earlier hour, whose minutes are deleted. */
 export const hourCounters = pgTable(
   'hour_counters',
   { namespace_id: uuid().notNull(), start_ts: moment().notNull(), ...counts },

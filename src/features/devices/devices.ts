@@ -38,15 +38,15 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       const row = await selectLink(database.queries, device_link_id);
       if (!row) return {};
       // Derives one token for each link, because all watchers must see the same content until it changes.
-      const made = { token_id: device_link_id, at: row.complete_ts };
-      return { cloud_token: await games.createCloudToken(row.game_id, made) };
+      const stamp = { token_id: device_link_id, at: row.complete_ts };
+      return { cloud_token: await games.createCloudToken(row.game_id, stamp) };
     },
   };
 
   /** Issues the token of a link, which is always the same. */
   const issueToken = (device_link_id: string) => {
-    const made = { token_id: device_link_id, at: timeOf(device_link_id) };
-    return tokens.issue({ kind: 'device_link', device_link_id }, { made });
+    const stamp = { token_id: device_link_id, at: timeOf(device_link_id) };
+    return tokens.issue({ kind: 'device_link', device_link_id }, { stamp });
   };
 
   return {

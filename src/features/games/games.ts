@@ -4,7 +4,7 @@ import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Scope, Tenants } from '../../platform/http/authorization.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
-import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
+import type { TokenStamp, Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
@@ -17,8 +17,8 @@ import { toNamespaceSummary } from '../namespaces/wire.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { toVersionSummary } from '../versions/wire.ts';
+import { createRevocations, type FindShare, requireIssuedSince } from './revocations.ts';
 import { gameProblems, makeNameId, withSuffix } from './rules.ts';
-import { createStanding, type FindShare, requireIssuedSince } from './standing.ts';
 import * as store from './store.ts';
 import type { GameRow } from './tables.ts';
 import { toGame, toGameProfile, toGameSummary } from './wire.ts';
@@ -46,7 +46,6 @@ export interface GamesDependencies extends GamesSettings {
 }
 
 /** The id and the time of a token that is about to be issued. */
-export type MadeToken = NonNullable<IssueOptions['made']>;
 
 interface WantedGame {
   display_name: string;
@@ -72,7 +71,7 @@ export function createGames(dependencies: GamesDependencies) {
   const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url, sites_domain } = dependencies;
   const addresses = { public_url, sites_domain };
 
-  const standing = createStanding(dependencies);
+  const revocations = createRevocations(dependencies);
 
   async function get(game_id: string, queries: Queries = database.queries): Promise<GameRow> {
     const game = await store.selectGame(queries, game_id);
@@ -91,7 +90,7 @@ export function createGames(dependencies: GamesDependencies) {
       case 'service':
         return caller.namespace_id === namespace_id;
       case 'share': {
-        const share = await standing.findShare(caller.share_id);
+        const share = await revocations.findShare(caller.share_id);
         const is_within = share?.game_id === game_id && share.namespace_id === namespace_id;
         return access === 'read' && is_within && (share.lobby_id === null || share.lobby_id === lobby_id);
       }
@@ -112,8 +111,8 @@ export function createGames(dependencies: GamesDependencies) {
       const namespace = await namespaces.find(namespace_id);
       if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});
     },
-    requireNotRevoked: standing.requireNotRevoked,
-    topicsOf: standing.topicsOf,
+    requireNotRevoked: revocations.requireNotRevoked,
+    topicsOf: revocations.topicsOf,
   };
 
   /** Inserts a game with a first version and the namespaces prod and staging, in one transaction. */
@@ -244,13 +243,13 @@ export function createGames(dependencies: GamesDependencies) {
       await store.updateGame(tx, game_id, { [column]: upload_id }, member_ids);
       return before[column];
     },
-    /** Issues a token for tools that deploy a game. `made` comes from `admitToken`. */
-    createCloudToken: (game_id: string, made: MadeToken) => tokens.issue({ kind: 'cloud', game_id }, { made }),
+    /** Issues a token for tools that deploy a game. `stamp` comes from `admitToken`. */
+    createCloudToken: (game_id: string, stamp: TokenStamp) => tokens.issue({ kind: 'cloud', game_id }, { stamp }),
     /**
      * Authorizes a caller to issue a token of the game, and returns the token's id and time. A caller that loses the
      * right concurrently is refused, or gets a token that is refused. Throws GAME_NOT_FOUND or TOKEN_REVOKED.
      */
-    async admitToken(caller: Caller, game_id: string): Promise<MadeToken> {
+    async admitToken(caller: Caller, game_id: string): Promise<TokenStamp> {
       const at = await database.transact(async (tx) => {
         // Waits for concurrent revocations.
         const row = await store.lockGameAgainstChanges(tx, game_id);

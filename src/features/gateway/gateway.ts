@@ -1,7 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { hasBody } from '../../platform/http/body.ts';
 import type { GatewayRequest } from '../../platform/http/gateway.ts';
-import type { Visit } from '../../platform/http/site.ts';
+import type { WebRequest } from '../../platform/http/site.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
@@ -67,34 +67,42 @@ export function createGateway(dependencies: GatewayDependencies) {
   const in_progress = new Quotas(scaleLimits(IN_PROGRESS, limits), new Slots(requests_max));
 
   /** Answers a request for a game server: finds the server, counts the request, and passes it on. */
-  async function respond(named: NamedRequest, visit: Visit, listener: UpgradingServer | null): Promise<Response> {
+  async function respond(
+    named: NamedRequest,
+    web_request: WebRequest,
+    listener: UpgradingServer | null,
+  ): Promise<Response> {
     try {
       // First, because a request has no address once its connection is closed.
-      const client: Client = { address: visit.address, host: named.host, proto: visit.is_https ? 'https' : 'http' };
+      const client: Client = {
+        address: web_request.address,
+        host: named.host,
+        proto: web_request.is_https ? 'https' : 'http',
+      };
       const port = parseName(named.name);
       const server = port && (await targets.find(port.server_id));
-      if (!port || !server) return await refuseUnknown(named, visit);
+      if (!port || !server) return await refuseUnknown(named, web_request);
       if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id: port.server_id });
       if (server.is === 'ended')
         throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id: port.server_id, how: server.how });
       const { server_id, label } = port;
-      const { method } = visit.request;
-      if (WITHOUT_BODY.has(method) && hasBody(visit.request)) {
+      const { method } = web_request.request;
+      if (WITHOUT_BODY.has(method) && hasBody(web_request.request)) {
         throw new ServiceError('GATEWAY_BODY_NOT_ALLOWED', { method });
       }
-      const traffic = traffics.of(server_id).of(visit.address);
+      const traffic = traffics.of(server_id).of(web_request.address);
       if (traffic.is_over) throw new ServiceError('GATEWAY_TOO_MANY_BYTES', {}, { retry_after_ms: RETRY_AFTER_MS });
       const { address, has_presence } = httpPortOf(server, label);
-      const is_socket = visit.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
-      await visit.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
+      const is_socket = web_request.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
+      await web_request.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
       const onEnd = (is_socket ? open_sockets : in_progress).take(
         { server_id, game_id: server.game_id },
-        visit.address,
+        web_request.address,
       );
       const { target, is_by_path } = named;
       const passed = { server_id, address, target, is_by_path, has_presence, client, traffic, onEnd };
-      if (!is_socket) listener?.timeout(visit.request, SILENT_MAX_S);
-      return await (is_socket ? sockets.open(passed, visit.request, listener) : pass(passed, visit)).catch(
+      if (!is_socket) listener?.timeout(web_request.request, SILENT_MAX_S);
+      return await (is_socket ? sockets.open(passed, web_request.request, listener) : pass(passed, web_request)).catch(
         (error: unknown) => {
           onEnd();
           // The server may have ended just now.
@@ -103,13 +111,13 @@ export function createGateway(dependencies: GatewayDependencies) {
         },
       );
     } catch (error) {
-      if (error instanceof ServiceError && wantsPage(visit.request)) return toErrorPage(error);
+      if (error instanceof ServiceError && wantsPage(web_request.request)) return toErrorPage(error);
       throw error;
     }
   }
 
-  async function refuseUnknown({ name }: NamedRequest, visit: Visit): Promise<never> {
-    await visit.countAddress(UNKNOWN_NAMES);
+  async function refuseUnknown({ name }: NamedRequest, web_request: WebRequest): Promise<never> {
+    await web_request.countAddress(UNKNOWN_NAMES);
     throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name });
   }
 
@@ -123,13 +131,13 @@ export function createGateway(dependencies: GatewayDependencies) {
     return { address, has_presence: port.presence === 'gateway' };
   }
 
-  async function pass(passed: PassedRequest, visit: Visit) {
+  async function pass(passed: PassedRequest, web_request: WebRequest) {
     if (passed.has_presence) throw new ServiceError('GATEWAY_SOCKET_REQUIRED', {});
-    return await relayRequest(passed, visit.request, { onBodySent: () => visit.noteBodyRead() });
+    return await relayRequest(passed, web_request.request, { onBodySent: () => web_request.noteBodyRead() });
   }
 
   function toRequest(named: NamedRequest | undefined): GatewayRequest | undefined {
-    return named && { respond: (visit, listener) => respond(named, visit, listener) };
+    return named && { respond: (web_request, listener) => respond(named, web_request, listener) };
   }
 
   return {

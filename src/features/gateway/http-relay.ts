@@ -62,7 +62,7 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
   }
 }
 
-/** Returns whether an answer is read whole. Bun would give it a type then, so not without one. */
+/** Returns whether an answer is read whole. One without a type is not, because Bun would add one. */
 function isShort(headers: Headers): boolean {
   const announced = headers.get('content-length');
   return announced !== null && Number(announced) <= WHOLE_BYTES_MAX && headers.has('content-type');

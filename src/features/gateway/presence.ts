@@ -83,7 +83,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
       let taken: store.Connection | undefined;
       try {
         const player_id = await lobbies.connectOn(server_id, token, {
-          // Before the player counts as connected, so that a crash leaves no player connected for ever.
+          // Before the player counts as connected, so that a crash leaves no player connected forever.
           async mayReplace(player_id) {
             taken = { player_id, connection_id };
             return (await store.takeConnection(database, node_id, taken)) === 'replacing';

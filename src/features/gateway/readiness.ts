@@ -5,7 +5,7 @@ import type { Lobbies } from '../lobbies/lobbies.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 
-/** Intervals while a server starts, else while one waits for a machine, else. */
+/** Intervals: while a server starts, while one waits for a machine, and otherwise. */
 const EVERY_MS_WHILE = { starting: 50, waiting: 250, none: 5_000 };
 const PROBE_WITHIN_MS = 1_000;
 const LOOPBACK = '127.0.0.1';

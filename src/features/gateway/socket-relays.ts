@@ -33,7 +33,7 @@ interface PlayerConnection extends AdmittedPlayer {
   stopped: StopReason | undefined;
 }
 
-/** Whom a WebSocket connects. */
+/** The player and the traffic of a WebSocket. */
 interface Opened extends Pick<PassedRequest, 'traffic' | 'onEnd'> {
   /** Undefined if the gateway does not report players. */
   player: PlayerConnection | undefined;

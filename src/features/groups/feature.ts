@@ -1,6 +1,6 @@
 import type { Events } from '../../platform/events.ts';
 import type { Feature } from '../../platform/feature.ts';
-import { startForgetting } from '../../platform/loop.ts';
+import { startDeletingOld } from '../../platform/loop.ts';
 import { createGroups, type Groups, type GroupsDependencies } from './groups.ts';
 import { groupMemberRoutes } from './members-routes.ts';
 import { groupRoutes } from './routes.ts';
@@ -13,8 +13,8 @@ export function openGroups(dependencies: GroupsDependencies & { events: Events }
     api: groups,
     routes: [...groupRoutes(groups, dependencies), ...groupMemberRoutes(groups, dependencies)],
     startWork: (signal) => [
-      startForgetting({ name: 'old-invites', forget: groups.forgetInvites, signal, events }),
-      startForgetting({ name: 'old-join-requests', forget: groups.forgetJoinRequests, signal, events }),
+      startDeletingOld({ name: 'old-invites', deleteOld: groups.deleteOldInvites, signal, events }),
+      startDeletingOld({ name: 'old-join-requests', deleteOld: groups.deleteOldJoinRequests, signal, events }),
     ],
   };
 }

@@ -198,7 +198,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     get,
     isMember,
     /** Deletes a batch of invites that ended 30 days ago. Returns how many; more may remain. */
-    forgetInvites: () => store.deleteEndedInvites(queries, after(clock.now(), -INVITES_KEPT_MS)),
+    deleteOldInvites: () => store.deleteEndedInvites(queries, after(clock.now(), -INVITES_KEPT_MS)),
     listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
     /** Returns the groups of an identity as others see them. */
     async handlesOf(identity_id: string) {

@@ -169,7 +169,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
         await store.keepNewestRequests(tx, group_id, JOIN_REQUESTS_MAX);
       }),
     /** Deletes a batch of join requests that are 30 days old. Returns how many; more may remain. */
-    async forgetJoinRequests(): Promise<number> {
+    async deleteOldJoinRequests(): Promise<number> {
       const before = after(clock.now(), -JOIN_REQUESTS_KEPT_MS);
       const group_id = await store.selectGroupOfOldRequest(database.queries, before);
       if (group_id === undefined) return 0;

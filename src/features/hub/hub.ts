@@ -103,7 +103,7 @@ export function createHub({ database, clock, tokens, identities, games, public_u
       });
       const expire_ts = earlier(after(at, TOKEN_LIFETIME_MS), row.expire_ts);
       const lifetime_ms = Math.max(0, expire_ts.getTime() - at.getTime());
-      const token = await tokens.issue(caller, { lifetime_ms, made: { token_id: crypto.randomUUID(), at } });
+      const token = await tokens.issue(caller, { lifetime_ms, stamp: { token_id: crypto.randomUUID(), at } });
       return { token, expire_ts: expire_ts.toISOString() };
     },
     /** Ends a session. */

@@ -9,8 +9,8 @@ import { FILES_PATH, PAGE, readBundle, WORKER_NAME } from './bundle.ts';
 const CODINGS = { br: 'br', gzip: 'gz' } as const;
 const FOR_GOOD = 'public, max-age=31536000, immutable';
 /**
- * Allows nothing from other origins and nothing inline, and no text becomes a script (Trusted Types), but for the address of
- * the bots' script, which is a constant.
+ * Allows nothing from other origins and nothing inline. No text becomes a script (Trusted Types), except the constant address
+ * of the bots' script.
  */
 const POLICY = [
   "default-src 'none'",

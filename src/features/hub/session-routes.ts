@@ -73,7 +73,7 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       },
       async ({ request }) => {
         const secret = readCookie(request);
-        // No refusal, which browsers would report as an error of the page.
+        // Not a refusal: browsers would report one as an error of the page.
         return secret === undefined ? {} : await hub.issueToken(secret);
       },
     ),

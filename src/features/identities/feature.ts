@@ -1,5 +1,5 @@
 import type { Feature } from '../../platform/feature.ts';
-import { startForgetting } from '../../platform/loop.ts';
+import { startDeletingOld } from '../../platform/loop.ts';
 import { loadKey } from '../../platform/tokens/keys.ts';
 import { createIdentities, type Identities, type IdentitiesDependencies } from './identities.ts';
 import { type IdentityRoutesDependencies, identityRoutes } from './routes.ts';
@@ -16,9 +16,9 @@ export async function openIdentities(dependencies: Dependencies): Promise<Featur
     api: identities,
     routes: [...sessionRoutes(identities, dependencies), ...identityRoutes({ ...dependencies, identities })],
     startWork: (signal) => [
-      identities.startForgetting(signal),
-      startForgetting({ name: 'old-refresh-tokens', forget: identities.forgetRefreshTokens, signal, events }),
-      startForgetting({ name: 'old-guests', forget: identities.forgetGuests, signal, events }),
+      identities.startDeletingOld(signal),
+      startDeletingOld({ name: 'old-refresh-tokens', deleteOld: identities.deleteOldRefreshTokens, signal, events }),
+      startDeletingOld({ name: 'old-guests', deleteOld: identities.deleteOldGuests, signal, events }),
     ],
   };
 }

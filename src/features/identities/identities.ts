@@ -187,7 +187,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
      * Deletes a batch of guests 30 days after their last token expired. Keeps a guest that a group lists, or that can
      * still renew a token, for 30 more days. Returns how many it checked; more may remain.
      */
-    async forgetGuests(): Promise<number> {
+    async deleteOldGuests(): Promise<number> {
       return await database.transact(async (tx) => {
         const now = clock.now();
         const due = await store.lockGuestsToRemove(tx, now);
@@ -203,9 +203,9 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
       });
     },
     /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
-    forgetRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
+    deleteOldRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
     /** Starts the loop that deletes identities whose deletion is due. Their ids stay, because other rows refer to them. */
-    startForgetting: (signal: AbortSignal) =>
+    startDeletingOld: (signal: AbortSignal) =>
       startLoop({
         name: 'forget-identities',
         every_ms: CLEAN_UP_EVERY_MS,

@@ -13,7 +13,7 @@ export interface SeatTimes {
 }
 
 /** A condition: the player did not connect before the seat's deadline. */
-export const isAwaitedInVain = ({ now }: SeatTimes): SQL =>
+export const hasMissedDeadline = ({ now }: SeatTimes): SQL =>
   sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
 
 /** A condition: the player came too long ago. */
@@ -33,7 +33,7 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
     exists (select from ${players} where lobby_id = due.lobby_id and remove_ts is null and ${condition})`;
   return await queries.execute<DueLobby>(sql`
     select lobby_id, namespace_id,
-      ${hasSeat(isAwaitedInVain(times))} as has_awaited_in_vain, ${hasSeat(isOverdue(times))} as has_overdue
+      ${hasSeat(hasMissedDeadline(times))} as has_awaited_in_vain, ${hasSeat(isOverdue(times))} as has_overdue
     from ${lobbies} as due where stop_ts is null and seats_check_ts <= ${timestamptz(times.now)}
     order by seats_check_ts limit ${CHECKED_MAX}`);
 }

@@ -5,8 +5,8 @@ import type { Events } from '../../platform/events.ts';
 import { isIn, removePlayers } from './players-store.ts';
 import {
   type DueLobby,
+  hasMissedDeadline,
   hastenChecks,
-  isAwaitedInVain,
   isOverdue,
   selectDue,
   setNextCheck,
@@ -35,7 +35,7 @@ export async function checkSeats(dependencies: SeatCheckDependencies): Promise<n
   const expired = due.filter(({ has_awaited_in_vain }) => has_awaited_in_vain);
   const overdue = due.filter(({ has_overdue }) => has_overdue);
   const removed =
-    (await removeSeats(dependencies, expired, isAwaitedInVain(times), 'seat_expired')) +
+    (await removeSeats(dependencies, expired, hasMissedDeadline(times), 'seat_expired')) +
     (await removeSeats(dependencies, overdue, isOverdue(times), 'timed_out'));
   const lobby_ids = due.map(({ lobby_id }) => lobby_id);
   const next = { latest: after(now, seat_timeout_ms), player_timeout_ms };

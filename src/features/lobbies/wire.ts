@@ -52,7 +52,7 @@ const WaitMembers = {
 };
 
 /** The position of a client, which decides the region of a request that names none. */
-const WhereaboutsMembers = {
+const PositionMembers = {
   coordinates: Type.Optional(Coordinates),
   latencies: Type.Optional(
     named(
@@ -61,7 +61,7 @@ const WhereaboutsMembers = {
     ),
   ),
 };
-const Whereabouts = Type.Object(WhereaboutsMembers);
+const Whereabouts = Type.Object(PositionMembers);
 export type Whereabouts = Static<typeof Whereabouts>;
 
 export const FindBody = Type.Object({
@@ -71,7 +71,7 @@ export const FindBody = Type.Object({
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
   ...WaitMembers,
-  ...WhereaboutsMembers,
+  ...PositionMembers,
   ...SeatMembers,
 });
 export type FindBody = Static<typeof FindBody>;
@@ -85,7 +85,7 @@ export const CreateBody = Type.Object({
   lobby_config: Type.Optional(
     Type.Unknown({ description: 'Any JSON. The server of the lobby gets it in SERVICE_LOBBY_CONFIG.' }),
   ),
-  ...WhereaboutsMembers,
+  ...PositionMembers,
   ...SeatMembers,
 });
 export type CreateBody = Static<typeof CreateBody>;

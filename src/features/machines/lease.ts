@@ -1,6 +1,6 @@
 import type { Database, Tx } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import { type Loop, startForgetting, startLoop } from '../../platform/loop.ts';
+import { type Loop, startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';
 import { registerOwn } from './registration.ts';
@@ -44,7 +44,7 @@ interface View {
 }
 
 /** Work that the last beat found. */
-interface Findings {
+interface BeatWork {
   /** The holder that this process was. */
   holder: string;
   /** Whether this machine was given up. */
@@ -69,7 +69,7 @@ export function createLease(dependencies: LeaseDependencies) {
   const givenUpListeners: (() => Promise<void>)[] = [];
   let holder = crypto.randomUUID();
   let view: View = { machines: [], late: new Set() };
-  let findings: Findings = { holder, is_given_up: false, lost: [] };
+  let findings: BeatWork = { holder, is_given_up: false, lost: [] };
   let next_in_ms = beat_ms;
   let is_replaced = false;
   let takes_servers = true;
@@ -151,11 +151,11 @@ export function createLease(dependencies: LeaseDependencies) {
       acting = startLoop({ ...every, name: 'lost-machines', every_ms: lost_after_ms, step: act });
       beating = startLoop({ ...every, name: 'machines', every_ms: () => next_in_ms, step: beat });
       const unsubscribe = feed.subscribe(topics.machines(), beating.wake);
-      const old = startForgetting({
+      const old = startDeletingOld({
         name: 'old-machines',
         signal,
         events,
-        forget: () => store.deleteGone(database.queries, KEPT_FOR_MS),
+        deleteOld: () => store.deleteGone(database.queries, KEPT_FOR_MS),
       });
       return [{ ...beating, stopped: beating.stopped.then(unsubscribe) }, acting, old];
     },

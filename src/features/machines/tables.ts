@@ -15,7 +15,7 @@ export const machines = pgTable('machines', {
   datacenter_id: uuid().notNull(),
   /** The name of its host, for operators. */
   name: text().notNull(),
-  /** Identifies its data directory, and the boot of its host. A copy of the directory has another one. */
+  /** Identifies its data directory, and the boot of its host. A copy of the directory has another place. */
   place: text().notNull(),
   /** The process that may take work for it. Changes at each start, and at each return after it was given up. */
   holder: uuid().notNull(),

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
+import type { TokenStamp, Tokens } from '../../platform/tokens/tokens.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { refuseProblems } from '../names.ts';
@@ -139,9 +139,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       return await tokens.issue(caller, { suffix: name_id });
     },
     /** Issues a token for a developer's back end, for the servers and builds of this environment. */
-    async createServiceToken(scope: store.NamespaceScope, made: NonNullable<IssueOptions['made']>): Promise<string> {
+    async createServiceToken(scope: store.NamespaceScope, stamp: TokenStamp): Promise<string> {
       const { namespace_id } = await get(scope);
-      return await tokens.issue({ kind: 'service', namespace_id }, { made });
+      return await tokens.issue({ kind: 'service', namespace_id }, { stamp });
     },
   };
 }

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { route } from '../../platform/http/route.ts';
 import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
 import type { Caller } from '../../platform/tokens/caller.ts';
-import type { IssueOptions } from '../../platform/tokens/tokens.ts';
+import type { TokenStamp } from '../../platform/tokens/tokens.ts';
 import type { Namespaces } from './namespaces.ts';
 import * as wire from './wire.ts';
 
@@ -12,7 +12,7 @@ export interface NamespaceRoutesDependencies {
   namespaces: Namespaces;
   sites_domain: string;
   /** Authorizes a caller to issue a token of the game, and returns the token's id and time. */
-  admitToken(caller: Caller, game_id: string): Promise<NonNullable<IssueOptions['made']>>;
+  admitToken(caller: Caller, game_id: string): Promise<TokenStamp>;
 }
 
 export function namespaceRoutes({ namespaces, sites_domain, admitToken }: NamespaceRoutesDependencies) {
@@ -141,8 +141,8 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
         errors: NOT_FOUND,
       },
       async ({ caller, params: { game_id, environment_id } }) => {
-        const made = await admitToken(caller, game_id);
-        return { token: await namespaces.createServiceToken({ game_id, namespace_id: environment_id }, made) };
+        const stamp = await admitToken(caller, game_id);
+        return { token: await namespaces.createServiceToken({ game_id, namespace_id: environment_id }, stamp) };
       },
     ),
   ];

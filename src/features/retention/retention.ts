@@ -12,7 +12,7 @@ const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
 interface RetentionSettings {
-  /** Days to keep the history. 0 keeps it for ever. */
+  /** Days to keep the history. 0 keeps it forever. */
   history_days: number;
 }
 

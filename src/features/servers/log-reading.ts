@@ -48,7 +48,7 @@ export function createLogReading({
     const { lines, next_line } = query.search
       ? await search.from(name, line, query.search)
       : await logs.linesFrom(name, line);
-    // A follower of a removed server would wait for ever.
+    // A follower of a removed server would wait forever.
     if (lines.length === 0 && next_line === line && !(await hasServer(queries, server_id))) {
       throw new ServiceError('SERVERS_SERVER_NOT_FOUND', {});
     }

@@ -182,7 +182,7 @@ export async function deleteChunksUpTo(
  * log is emptied but stays: it has the next line number and, for a server that may still write, the position in its
  * output. Concurrent processes delete different pieces, without waiting for each other.
  */
-export async function forgetChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
+export async function deleteChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
   const is_last = sql`not exists (
     select from ${serverLogChunks} as later
     where later.server_id = piece.server_id and later.stream = piece.stream and later.first_line > piece.first_line

@@ -220,7 +220,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     /** Deletes a batch of old pieces. Returns how many; more may remain unless it is 0. */
     async forgetOld(): Promise<number> {
       const before = after(clock.now(), -LOGS_KEPT_FOR_MS);
-      const forgotten = await store.forgetChunksBefore(database.queries, before, FORGOTTEN_AT_ONCE_MAX);
+      const forgotten = await store.deleteChunksBefore(database.queries, before, FORGOTTEN_AT_ONCE_MAX);
       if (forgotten > 0) recent_chunks.clear();
       return forgotten;
     },

@@ -1,7 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import { type Loop, startForgetting, startLoop } from '../../platform/loop.ts';
+import { type Loop, startDeletingOld, startLoop } from '../../platform/loop.ts';
 import { handleOf } from './rules.ts';
 import type { Runtime, UsageReading } from './runtimes/runtime.ts';
 import { INTERVAL_MS, type ServerRow, type UsageSample } from './tables.ts';
@@ -79,11 +79,11 @@ export function startMetering(
 
   return [
     startLoop({ name: 'metering', every_ms: EVERY_MS, signal, events, step }),
-    startForgetting({
+    startDeletingOld({
       name: 'old-samples',
       signal,
       events,
-      forget: () => deleteSamplesBefore(database.queries, after(clock.now(), -SAMPLES_KEPT_FOR_MS)),
+      deleteOld: () => deleteSamplesBefore(database.queries, after(clock.now(), -SAMPLES_KEPT_FOR_MS)),
     }),
   ];
 }

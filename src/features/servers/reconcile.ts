@@ -1,4 +1,4 @@
-import { startForgetting, startLoop } from '../../platform/loop.ts';
+import { startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Builds } from '../builds/builds.ts';
@@ -8,7 +8,7 @@ import { removeAbandoned } from './abandoned.ts';
 import { createEnding } from './ending.ts';
 import { createLogCollector } from './log-collector.ts';
 import { createPlacement, type PlacementDependencies } from './placement.ts';
-import { handleOf, type Memory, nextStep } from './rules.ts';
+import { handleOf, nextStep, type Remembered } from './rules.ts';
 import type { Runtime } from './runtimes/runtime.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
@@ -30,7 +30,7 @@ const ENDS_AT_ONCE_MAX = 100;
 /** Time before a server that could not be ended is tried again. Until then it does not slow down the rounds of others. */
 const END_AGAIN_AFTER_MS = 2_000;
 
-const NOTHING: Memory = { was_asked: false, reported: undefined };
+const NOTHING: Remembered = { was_asked: false, reported: undefined };
 
 /** The relays of this machine, which lead players to its servers. */
 export interface ServerRelays {
@@ -71,7 +71,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** When to try again to end the servers that could not be ended, in the time of `performance.now()`. */
   const end_again_at = new Map<string, number>();
   /** The requests and reports that this process has made for servers. After a restart they are made once more. */
-  const memories = new Map<string, Memory>();
+  const memories = new Map<string, Remembered>();
   let known: ServerRow[] = [];
   const collectRound = createLogCollector(logs);
   const { takeWaiting } = createPlacement(dependencies, (ms) => void setTimeout(() => loop.wake(), ms).unref());
@@ -231,7 +231,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     step: collectLogs,
   });
   const cleaning = startLoop({ ...every, name: 'leftovers', every_ms: CLEAN_EVERY_MS, step: clean });
-  const loops = [loop, collecting, cleaning, startForgetting({ ...every, name: 'old-logs', forget: logs.forgetOld })];
+  const loops = [
+    loop,
+    collecting,
+    cleaning,
+    startDeletingOld({ ...every, name: 'old-logs', deleteOld: logs.forgetOld }),
+  ];
   runtime.onChange(loop.wake);
   machines.onGivenUp(async () => {
     known = await store.selectOfNode(database.queries, node.node_id);

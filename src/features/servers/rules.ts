@@ -25,7 +25,7 @@ export type Step =
   | ({ do: 'finish' } & Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'has_lost_machine'>);
 
 /** What this process remembers of a server. After a restart it is empty. */
-export interface Memory {
+export interface Remembered {
   /** Whether the server was asked to stop. */
   was_asked: boolean;
   /** The last reported reason why it is pending. */
@@ -36,7 +36,7 @@ export interface Memory {
 export function nextStep(
   server: Pick<ServerRow, 'identity' | 'started_at' | 'destroyed_at' | 'kill_at' | 'failure'>,
   observed: Observation,
-  { now, was_asked, reported }: Memory & { now: Date },
+  { now, was_asked, reported }: Remembered & { now: Date },
 ): Step {
   const { identity, started_at, destroyed_at, kill_at, failure } = server;
   // A failed server is ended without a timeout.

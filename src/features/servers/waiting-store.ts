@@ -15,13 +15,13 @@ function isDue(start_after: SQL, now: Date): SQL {
 }
 
 /** Where and when servers wait for a machine. */
-interface Queue {
+interface WaitingQuery {
   datacenter_id: string;
   now: Date;
 }
 
 /** Selects a namespace's servers that wait for a machine of a datacenter, the oldest first, by index `servers_waiting`. */
-const queueOf = ({ datacenter_id, now }: Queue, namespace_id: SQL, condition = sql``) => sql`
+const queueOf = ({ datacenter_id, now }: WaitingQuery, namespace_id: SQL, condition = sql``) => sql`
   from ${servers} as waiter
   where waiter.datacenter_id = ${datacenter_id} and waiter.namespace_id = ${namespace_id}
     and waiter.node_id is null and waiter.destroyed_at is null and ${isDue(sql`waiter.start_after`, now)} ${condition}
@@ -66,7 +66,7 @@ export interface WaitingRow {
 /** Returns the namespaces with waiting servers. Steps through the index by namespace, however many servers each has. */
 export async function selectWaiting(
   queries: Queries,
-  queue: Queue,
+  queue: WaitingQuery,
   { counted_max, ...filter }: RoomFilter & { counted_max: number },
 ): Promise<WaitingRow[]> {
   const nextAfter = (condition: SQL) => sql`
@@ -106,7 +106,7 @@ export interface Waiting {
 }
 
 /** Returns whether servers wait for a machine of a datacenter, and when the next one will. */
-export async function readWaiting(queries: Queries, { datacenter_id, now }: Queue): Promise<Waiting> {
+export async function readWaiting(queries: Queries, { datacenter_id, now }: WaitingQuery): Promise<Waiting> {
   const is_waiting = sql`datacenter_id = ${datacenter_id} and node_id is null and destroyed_at is null`;
   const [row] = await queries.execute<{ is_any_due: boolean; next_start_ms: number | null }>(sql`
     select
@@ -148,7 +148,7 @@ export async function isAnyEndingUnplaced(queries: Queries, datacenter_id: strin
  */
 export async function lockWaiting(
   tx: Tx,
-  queue: Queue,
+  queue: WaitingQuery,
   { taken, ...filter }: RoomFilter & { taken: ReadonlyMap<string, number> },
 ): Promise<string[]> {
   const rows = await tx.execute<{ server_id: string }>(sql`

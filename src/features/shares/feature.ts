@@ -5,5 +5,5 @@ import { createShares, type Shares, type SharesDependencies } from './shares.ts'
 /** Opens share links. */
 export function openShares(dependencies: SharesDependencies): Feature<Shares> {
   const shares = createShares(dependencies);
-  return { api: shares, routes: shareRoutes(shares), startWork: (signal) => [shares.startForgetting(signal)] };
+  return { api: shares, routes: shareRoutes(shares), startWork: (signal) => [shares.startDeletingOld(signal)] };
 }

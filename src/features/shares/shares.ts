@@ -2,9 +2,9 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { startForgetting } from '../../platform/loop.ts';
+import { startDeletingOld } from '../../platform/loop.ts';
 import type { Caller } from '../../platform/tokens/caller.ts';
-import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
+import type { TokenStamp, Tokens } from '../../platform/tokens/tokens.ts';
 import * as store from './store.ts';
 import type { ShareRow } from './tables.ts';
 
@@ -18,7 +18,7 @@ export interface SharesDependencies {
   tokens: Tokens;
   public_url: string;
   /** Authorizes a caller to issue a token of the game, and returns the token's id and time. */
-  admitToken(caller: Caller, game_id: string): Promise<NonNullable<IssueOptions['made']>>;
+  admitToken(caller: Caller, game_id: string): Promise<TokenStamp>;
   /** Returns the namespace of a lobby of a game. */
   namespaceOfLobby(lobby: { game_id: string; lobby_id: string }): Promise<string | undefined>;
 }
@@ -49,7 +49,7 @@ export function createShares(dependencies: SharesDependencies) {
       if (!(await store.insertShare(database, row, { now: clock.now(), shares_max: SHARES_MAX }))) {
         throw new ServiceError('SHARES_TOO_MANY', { max: SHARES_MAX });
       }
-      const token = await tokens.issue({ kind: 'share', share_id }, { lifetime_ms, made: { token_id: share_id, at } });
+      const token = await tokens.issue({ kind: 'share', share_id }, { lifetime_ms, stamp: { token_id: share_id, at } });
       const page = `${public_url}/hub/${game_id}/${namespace_id}${lobby_id === undefined ? '' : `/lobbies/${lobby_id}`}`;
       return { row, token, url: `${page}#share=${token}` };
     },
@@ -68,12 +68,12 @@ export function createShares(dependencies: SharesDependencies) {
       if (!(await store.deleteShare(database, namespace_id, share_id))) throw new ServiceError('SHARE_NOT_FOUND', {});
     },
     /** Starts the loop that deletes expired shares. */
-    startForgetting: (signal: AbortSignal) =>
-      startForgetting({
+    startDeletingOld: (signal: AbortSignal) =>
+      startDeletingOld({
         name: 'old-shares',
         signal,
         events,
-        forget: () => store.deleteSharesBefore(database.queries, clock.now()),
+        deleteOld: () => store.deleteSharesBefore(database.queries, clock.now()),
       }),
   };
 }

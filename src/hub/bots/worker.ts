@@ -15,7 +15,7 @@ const SOCKETS_OPENING_MAX = 8;
 const SOCKETS_MAX = 200;
 /** How long a seat is kept for a player that has not connected. */
 const RESERVED_FOR_MS = 120_000;
-/** So long after each other bots begin. */
+/** The time between the begins of two bots. */
 const BEGIN_EVERY_MS = 5;
 
 /** The part of an answer to a find that bots use. */

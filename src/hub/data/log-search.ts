@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { type Answer, get, type Parameters } from './api.ts';
 
 const SEARCH = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-search';
-/** So long after the last key, a search begins. */
+/** The time from the last key to the begin of a search. */
 const TYPING_MS = 200;
 
 export type LogStream = 'std_out' | 'std_err';

@@ -19,7 +19,7 @@ export const state = signal<SessionState>({ is: 'unknown' });
 /** Whether changes are pushed to the page now. */
 export const is_live = signal(false);
 
-/** The body of a refusal; that of a proxy may have nothing of it. */
+/** The body of a refusal. That of a proxy may have none of these members. */
 interface RefusedAnswer {
   code?: string;
   message?: string;
@@ -73,7 +73,7 @@ export async function startSession(): Promise<void> {
     state.value = { is: 'in' };
   } catch (caught) {
     const error = refused ?? caught;
-    // A browser that has no session yet has nothing to be sorry for.
+    // A browser that has no session yet gets no reason, because nothing has failed.
     const is_new = error instanceof Refused && error.code === 'HUB_NOT_LOGGED_IN';
     state.value = is_new || !(error instanceof Error) ? { is: 'out' } : { is: 'out', reason: error.message };
   }

@@ -22,7 +22,7 @@ export interface TokenClaims {
   expires_at: Date;
 }
 
-/** Returns what a token says of itself; undefined for a text that is none. */
+/** Returns what a token says of itself; undefined for any other text. */
 export function readToken(token: string): TokenClaims | undefined {
   const [label = '', , payload] = token.trim().split('.');
   const kind = kindOf(label);

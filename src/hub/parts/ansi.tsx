@@ -1,7 +1,7 @@
 import { type Color, createColorPalette, type ParseToken, parseAnsiSequences } from 'ansi-sequence-parser';
 
 const palette = createColorPalette();
-/** Sequences of terminals but for colors: they move a cursor or clear a line, which a log has not. */
+/** The sequences of terminals that are not about colors. They move a cursor or clear a line, which means nothing in a log. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: sequences begin with a control character
 const NOT_COLORS = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 

@@ -18,7 +18,7 @@ const LINES_MAX = 2_000;
 /** Lines before the one that an address names. */
 const LINES_BEFORE = 100;
 const STREAMS: LogStream[] = ['std_out', 'std_err'];
-/** So far from its end, a log still follows new lines. */
+/** A log follows new lines while it is scrolled no farther than this from its end. */
 const END_WITHIN_PX = 24;
 
 /** When the lines that the page shows of a log were written. */

@@ -81,7 +81,7 @@ async function writeInto(
     await writing;
   };
   try {
-    // After a failure of `writing`, no more bytes are taken, so `filling` would wait for ever.
+    // After a failure of `writing`, no more bytes are taken, so `filling` would wait forever.
     await Promise.race([filling(), writing.then(() => new Promise<never>(() => {}))]);
   } finally {
     tar.destroy();

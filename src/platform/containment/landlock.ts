@@ -44,7 +44,7 @@ export function readLandlockAbi(): number {
 export const restrictsPorts = (abi: number): boolean => abi >= ABI_WITH_PORTS;
 export const restrictsSignals = (abi: number): boolean => abi >= ABI_WITH_SCOPES;
 
-/** Restricts this thread, and the program that it executes, for ever. `no_new_privs` must be set. */
+/** Restricts this thread, and the program that it executes, forever. `no_new_privs` must be set. */
 export function restrictByLandlock(allowed: Allowed): void {
   const abi = readLandlockAbi();
   const all = 2 ** (RIGHTS_BY_ABI[Math.min(abi, RIGHTS_BY_ABI.length - 1)] ?? 0) - 1;

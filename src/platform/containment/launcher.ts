@@ -49,7 +49,7 @@ export function launch(order: LaunchOrder, { last_file }: { last_file: number })
   systemCall('close_range', last_file + 1, 0xffffffff, CLOSE_RANGE_CLOEXEC);
   resetSignals();
   const program = argumentsOf(order);
-  if (user_id !== undefined) become(user_id);
+  if (user_id !== undefined) becomeUser(user_id);
   systemCall('prctl', PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (allowed) restrictByLandlock(allowed);
   if (order.call_filter !== undefined) filterCalls(Uint8Array.fromBase64(order.call_filter));
@@ -76,7 +76,7 @@ function resetSignals(): void {
   systemCall('rt_sigprocmask', SIG_SETMASK, ptr(new Uint8Array(SIGNAL_MASK_BYTES)), 0, SIGNAL_MASK_BYTES);
 }
 
-function become(user_id: number): void {
+function becomeUser(user_id: number): void {
   systemCall('setgroups', 0, 0);
   systemCall('setresgid', user_id, user_id, user_id);
   systemCall('setresuid', user_id, user_id, user_id);

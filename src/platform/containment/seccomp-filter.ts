@@ -78,8 +78,8 @@ const SELF_ONLY: Record<string, { numbers: Numbers; arguments: [first: number, s
   ioprio_set: { numbers: [251, 30, 289], arguments: [1, 0] },
 };
 
-interface Machine {
-  /** The kernel's name of the instruction set (AUDIT_ARCH). */
+interface InstructionSet {
+  /** The kernel's name of it (AUDIT_ARCH). */
   arch: number;
   /** The column of its numbers in the table. */
   column: 0 | 1 | 2;
@@ -88,9 +88,9 @@ interface Machine {
   socket: number;
 }
 
-const X64: Machine = { arch: 0xc000003e, column: 0, clone: 56, clone3: 435, socket: 41 };
-const ARM64: Machine = { arch: 0xc00000b7, column: 1, clone: 220, clone3: 435, socket: 198 };
-const X86: Machine = { arch: 0x40000003, column: 2, clone: 120, clone3: 435, socket: 359 };
+const X64: InstructionSet = { arch: 0xc000003e, column: 0, clone: 56, clone3: 435, socket: 41 };
+const ARM64: InstructionSet = { arch: 0xc00000b7, column: 1, clone: 220, clone3: 435, socket: 198 };
+const X86: InstructionSet = { arch: 0x40000003, column: 2, clone: 120, clone3: 435, socket: 359 };
 
 /** The flags of clone(2) that make namespaces, without CLONE_NEWTIME, which has the bits of a signal there. */
 const NAMESPACE_FLAGS = 0x7e020000;
@@ -133,15 +133,15 @@ function when(code: number, value: number, then: Instruction[]): Instruction[] {
 }
 
 interface FilterOptions {
-  machine: 'x64' | 'arm64';
+  processor: 'x64' | 'arm64';
   /** Whether other programs run as the same user. */
   shares_user: boolean;
 }
 
-/** Makes the filter of a machine, as the kernel reads it (struct sock_filter). */
-export function makeSeccompFilter({ machine, shares_user }: FilterOptions): Uint8Array {
-  const machines = machine === 'x64' ? [X64, X86] : [ARM64];
-  const sections = machines.map((one) => ({ one, rules: rulesOf(one, shares_user) }));
+/** Makes the filter for the programs of a processor, as the kernel reads it (struct sock_filter). */
+export function makeSeccompFilter({ processor, shares_user }: FilterOptions): Uint8Array {
+  const instruction_sets = processor === 'x64' ? [X64, X86] : [ARM64];
+  const sections = instruction_sets.map((one) => ({ one, rules: rulesOf(one, shares_user) }));
   // Programs of any other instruction set can do nothing.
   const program = [load(ARCH_AT)];
   for (const { one, rules } of sections) {
@@ -152,7 +152,7 @@ export function makeSeccompFilter({ machine, shares_user }: FilterOptions): Uint
 }
 
 /** The rules for calls of one instruction set. They always return. */
-function rulesOf({ column, clone, clone3, socket }: Machine, shares_user: boolean): Instruction[] {
+function rulesOf({ column, clone, clone3, socket }: InstructionSet, shares_user: boolean): Instruction[] {
   const denied = Object.values(DENIED).flatMap((numbers) => numbers[column] ?? []);
   return [
     load(NUMBER_AT),
@@ -171,7 +171,7 @@ function rulesOf({ column, clone, clone3, socket }: Machine, shares_user: boolea
   ];
 }
 
-function selfOnlyRules(column: Machine['column']): Instruction[] {
+function selfOnlyRules(column: InstructionSet['column']): Instruction[] {
   return Object.values(SELF_ONLY).flatMap(({ numbers, arguments: [first, second] }) => {
     const number = numbers[column];
     if (number === undefined) return [];

@@ -115,7 +115,7 @@ async function assertUsable({ queries }: Database, signal: AbortSignal | undefin
   }
 }
 
-/** Throws DATABASE_BUSY if there is no answer in time. After some failures the driver keeps connecting for ever. */
+/** Throws DATABASE_BUSY if there is no answer in time. After some failures the driver keeps connecting forever. */
 async function answerInTime<Answer>(answer: PromiseLike<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new ServiceError('DATABASE_BUSY', {})), ANSWERS_WITHIN_MS);

@@ -17,7 +17,7 @@ const CANCEL_REQUEST_BYTES = 16;
 
 /**
  * Opens a socket as postgres.js does, but reports two failures. If the connection is closed without a byte, postgres.js
- * would reconnect hundreds of times a second for ever, while the query waits (github.com/porsager/postgres/issues/1193).
+ * would reconnect hundreds of times a second forever, while the query waits (github.com/porsager/postgres/issues/1193).
  * Load balancers and published ports of containers do that when the server behind them is down. If TLS is required and the
  * server has none, postgres.js would report a lost connection.
  */

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import { ServiceError } from '../errors.ts';
 import { toResponse } from './answers.ts';
-import type { Answer, Exchange } from './exchange.ts';
+import type { Answerer, Exchange } from './exchange.ts';
 import type { Listeners } from './listeners.ts';
 import { describeRoute } from './openapi.ts';
 import { pathOf, type RawParams } from './path.ts';
@@ -20,7 +20,7 @@ export interface ApiOptions extends PipelineOptions {
 }
 
 interface ApiParts extends PipelineParts {
-  answer: Answer;
+  answer: Answerer;
   listeners: Listeners<UpgradingServer>;
 }
 

@@ -11,7 +11,7 @@ import { createHostReader } from './host.ts';
 import { Listeners } from './listeners.ts';
 import type { Rays } from './rays.ts';
 import { createDeadlineOptions } from './request-deadline.ts';
-import { type Site, type Sites, Visit } from './site.ts';
+import { type Site, type Sites, WebRequest } from './site.ts';
 import type { UpgradingServer } from './upgrades.ts';
 
 /** Shown in the log instead of a route. */
@@ -55,14 +55,14 @@ export function createApp(options: AppOptions) {
     const failed = (failure: unknown): Site => ({ respond: () => Promise.reject(failure) });
     const site = await sites.find(request.url).catch(failed);
     if (!site) return await answerAtOwnHost(request);
-    return await answer(request, SITE, (exchange) => site.respond(new Visit(exchange, rate_limiter)));
+    return await answer(request, SITE, (exchange) => site.respond(new WebRequest(exchange, rate_limiter)));
   }
 
   /** Answers a request for a game server; undefined for any other request. */
   function answerForGameServer(request: Request, found: GatewayRequest | undefined): Promise<Response> | undefined {
     if (!found) return undefined;
-    const visitOf = (exchange: Exchange) => new Visit(exchange, rate_limiter);
-    return answer(request, GAME_SERVER, (exchange) => found.respond(visitOf(exchange), listeners.of(request)));
+    const toWebRequest = (exchange: Exchange) => new WebRequest(exchange, rate_limiter);
+    return answer(request, GAME_SERVER, (exchange) => found.respond(toWebRequest(exchange), listeners.of(request)));
   }
 
   return {

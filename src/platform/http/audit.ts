@@ -9,7 +9,7 @@ import { isUuid } from './shapes.ts';
 const AUDITED_KINDS = ['identity', 'cloud', 'service'] as const;
 const TEXT_LENGTH_MAX = 256;
 /** Parameters that name the scope of a change. An entry has them beside its details. */
-const OF_PLACE = ['game_id', 'namespace_id', 'environment_id'];
+const OF_SCOPE = ['game_id', 'namespace_id', 'environment_id'];
 
 export type AuditedCaller = CallerOf<(typeof AUDITED_KINDS)[number]>;
 
@@ -54,7 +54,7 @@ export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCal
   const isNamed = (name: string) => route.recorded.includes(name) || name.endsWith('_id');
   const params = namesInPath(route.path)
     .filter((name) => isNamed(name) || !free_params.includes(name))
-    .filter((name) => !access || !OF_PLACE.includes(name));
+    .filter((name) => !access || !OF_SCOPE.includes(name));
   const members = membersOf(route.body).filter(isNamed);
   const answered = membersOf(route.response).filter(isNamed);
 

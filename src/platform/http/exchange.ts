@@ -22,13 +22,13 @@ export interface ExchangeServices {
  * Lets `work` answer a request, and returns the response: that of the work, or the error for its failure. `route` is its
  * pattern, for the log.
  */
-export type Answer = (
+export type Answerer = (
   request: Request,
   route: string,
   work: (exchange: Exchange) => Promise<Response>,
 ) => Promise<Response>;
 
-export function createAnswerer(services: ExchangeServices): Answer {
+export function createAnswerer(services: ExchangeServices): Answerer {
   return (request, route, work) =>
     new Promise((resolve) => {
       const exchange = new Exchange(services, { request, route, resolve });

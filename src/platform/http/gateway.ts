@@ -1,4 +1,4 @@
-import type { Visit } from './site.ts';
+import type { WebRequest } from './site.ts';
 import type { UpgradingServer } from './upgrades.ts';
 
 /** Leads requests to game servers. */
@@ -15,5 +15,5 @@ export interface Gateway {
 
 /** A request to a game server. */
 export interface GatewayRequest {
-  respond(visit: Visit, server: UpgradingServer | null): Promise<Response>;
+  respond(web_request: WebRequest, server: UpgradingServer | null): Promise<Response>;
 }

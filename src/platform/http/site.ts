@@ -12,11 +12,11 @@ export interface Sites extends TokenlessOrigins {
 }
 
 export interface Site {
-  respond(visit: Visit): Promise<Response>;
+  respond(web_request: WebRequest): Promise<Response>;
 }
 
-/** A request to a site or a game server. */
-export class Visit {
+/** A request that is not for the API, but for a site or a game server. */
+export class WebRequest {
   readonly request: Request;
   readonly server: PeerServer | null;
   /** The headers of rate limits, which are not sent: all headers of the answer are those of the site or game server. */

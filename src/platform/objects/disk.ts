@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { type DiskSpace, UNLIMITED_SPACE } from '../disk-space.ts';
 import { syncPath } from '../durable.ts';
 import { hasErrorCode } from '../system-errors.ts';
-import { checkedKey, exactly, type Objects } from './objects.ts';
+import { checkedKey, checkLength, type Objects } from './objects.ts';
 
 /** The folder of unfinished files; no key begins with a dot. */
 const UNFINISHED = '.unfinished';
@@ -26,7 +26,7 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
       await mkdir(unfinished_folder, { recursive: true, mode: 0o700 });
       const unfinished = join(unfinished_folder, crypto.randomUUID());
       try {
-        await writeWhole(unfinished, exactly(content, length_bytes), space);
+        await writeWhole(unfinished, checkLength(content, length_bytes), space);
         await rename(unfinished, file);
         await syncPath(dirname(file));
       } catch (error) {

@@ -39,7 +39,7 @@ export function checkedKey(key: string): string {
  * Yields the content. Throws UPLOAD_LENGTH_MISMATCH unless it has exactly `length_bytes` bytes. Holds each chunk back
  * until the next one or the end arrives, so that the last chunk is yielded only if the length is right.
  */
-export async function* exactly(
+export async function* checkLength(
   content: AsyncIterable<Uint8Array>,
   length_bytes: number,
 ): AsyncGenerator<Uint8Array, void> {

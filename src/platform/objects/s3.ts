@@ -1,7 +1,7 @@
 import { assert, ServiceError, StartError } from '../errors.ts';
 import { createByteShare } from '../pacing.ts';
 import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
-import { checkedKey, exactly, type Objects, streamOf } from './objects.ts';
+import { checkedKey, checkLength, type Objects, streamOf } from './objects.ts';
 import { createS3Requests, repeat, S3Failure, type S3Requests, unavailable } from './s3-requests.ts';
 import type { S3Settings } from './s3-settings.ts';
 
@@ -78,8 +78,8 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
     async put(key, content, length_bytes) {
       const name = nameOf(key);
       const idle = createIdleTimeout(idle_ms);
-      const sending: Sending = { bytes: exactly(content, length_bytes), failure: undefined };
-      const body = streamOf(offer(sending, idle));
+      const sending: Sending = { bytes: checkLength(content, length_bytes), failure: undefined };
+      const body = streamOf(sendChunks(sending, idle));
       const headers = { 'content-length': String(length_bytes) };
       try {
         const response = await requests.send('PUT', name, { idle, wanted: [200], headers, body });
@@ -105,7 +105,7 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
         const idle = createIdleTimeout(idle_ms);
         const response = await requests.send('GET', name, { idle, wanted: [range ? 206 : 200], headers });
         const length_bytes = range ? range.end - range.start + 1 : Number(response.headers.get('content-length'));
-        return streamOf(receive(response, { name, length_bytes, idle, takeShare }));
+        return streamOf(receiveChunks(response, { name, length_bytes, idle, takeShare }));
       });
     },
     remove,
@@ -120,7 +120,7 @@ interface Sending {
 }
 
 /** Yields the content. The timeout runs while the storage takes a chunk, not while the client sends one. */
-async function* offer(sending: Sending, idle: IdleTimeout): AsyncGenerator<Uint8Array, void> {
+async function* sendChunks(sending: Sending, idle: IdleTimeout): AsyncGenerator<Uint8Array, void> {
   try {
     idle.stop();
     for await (const chunk of sending.bytes) {
@@ -144,7 +144,7 @@ interface Receiving {
 }
 
 /** Yields the bytes of an answer. Throws if the answer ends early. */
-async function* receive(
+async function* receiveChunks(
   { body }: Response,
   { name, length_bytes, idle, takeShare }: Receiving,
 ): AsyncGenerator<Uint8Array, void> {

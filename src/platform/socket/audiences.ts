@@ -168,7 +168,7 @@ class Audience {
   /** Publishes the next change. Returns whether there may be another. */
   async #publishNext(): Promise<boolean> {
     const number = this.#number;
-    // Without followers, changes that never pause would be read for nothing, for ever.
+    // Without followers, changes that never pause would be read for nothing, forever.
     if (number === undefined || this.#followers.size === 0) return false;
     const known = this.#channel.peek(number);
     const snapshot = known === undefined ? await this.#channel.since(number) : known;

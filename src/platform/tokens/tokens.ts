@@ -54,12 +54,18 @@ export const LABELS: Record<CallerKind, string> = {
   share: 'share',
 };
 
+/** The id of a token, and when it was issued. */
+export interface TokenStamp {
+  token_id: string;
+  at: Date;
+}
+
 export interface IssueOptions {
   /** Part of the label, such as the namespace's name id. */
   suffix?: string;
   lifetime_ms?: number;
   /** The id and time of the token, if it was authorized earlier or must be the same each time it is issued. */
-  made?: { token_id: string; at: Date };
+  stamp?: TokenStamp;
 }
 
 export interface Tokens {
@@ -144,8 +150,8 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
       if (!isOfKind(caller, kinds)) throw new ServiceError('TOKEN_ERROR', { reason: `it is a ${caller.kind} token` });
       return caller;
     },
-    issue(caller, { suffix, lifetime_ms = LIFETIMES_MS[caller.kind], made } = {}) {
-      const { token_id, at } = made ?? { token_id: crypto.randomUUID(), at: clock.now() };
+    issue(caller, { suffix, lifetime_ms = LIFETIMES_MS[caller.kind], stamp } = {}) {
+      const { token_id, at } = stamp ?? { token_id: crypto.randomUUID(), at: clock.now() };
       const issued_at = at.getTime();
       const payload = encodeClaims({ expires_at: issued_at + lifetime_ms, issued_at, token_id, caller });
       const label = suffix ? `${LABELS[caller.kind]}_${suffix.replaceAll('-', '_')}` : LABELS[caller.kind];

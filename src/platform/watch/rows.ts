@@ -38,7 +38,7 @@ export function compareRows(before: readonly Row[], after: readonly Row[]): RowC
   };
 }
 
-/** Returns the indices of a longest rising part of a sequence, without its undefined members. */
+/** Returns the indexes of a longest rising part of a sequence, without its undefined members. */
 function longestRisingPart(sequence: (number | undefined)[]): Set<number> {
   /** The index at which the best part of each length ends: that with the lowest last member. */
   const ends: number[] = [];

@@ -6,7 +6,7 @@ export const topics = pgTable('topics', {
   version: bigint({ mode: 'number' }).notNull(),
 });
 
-/** One row: a random name of this database. A reset changes it, which invalidates the old indices. */
+/** One row: a random name of this database. A reset changes it, which invalidates the old indexes. */
 export const epochs = pgTable('epochs', {
   is_only: boolean().primaryKey().default(true),
   epoch: text().notNull(),

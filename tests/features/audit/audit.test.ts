@@ -387,7 +387,7 @@ describe('audit log: an entry that was begun', () => {
     const forget = async (days: number, audit_days: number) => {
       const stopping = new AbortController();
       const audit = openLog({ ...muster.clock, ...at(days) }, audit_days);
-      const loop = audit.startForgetting(stopping.signal);
+      const loop = audit.startDeletingOld(stopping.signal);
       stopping.abort();
       await loop.stopped;
       return (await audit.ofGame(game_id, {})).entries.length;

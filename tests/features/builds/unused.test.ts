@@ -241,7 +241,7 @@ describe('unused builds: on a disk without space', () => {
     expect(await remove(DAY_MS)).toEqual([]);
   });
 
-  test('they stay for ever if the setting is 0 and there is space', async () => {
+  test('they stay forever if the setting is 0 and there is space', async () => {
     const directory = await makeDataDirectory();
     const { clock } = muster;
     const events: ServiceEvent[] = [];

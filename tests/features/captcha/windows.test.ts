@@ -170,7 +170,7 @@ test('captcha: expired windows and captchas are deleted, and nothing else', asyn
   const looking = (async () => {
     while ((await count())?.captchas !== 0 || (await count())?.windows !== 1) await Bun.sleep(5);
   })();
-  const { stopped } = checks.captcha.startForgetting(working.signal);
+  const { stopped } = checks.captcha.startDeletingOld(working.signal);
   await looking;
   working.abort();
   await stopped;

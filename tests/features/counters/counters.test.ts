@@ -3,7 +3,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { createCounters, type Presence } from '../../../src/features/counters/counters.ts';
+import { createCounters, type Population } from '../../../src/features/counters/counters.ts';
 import { bucketOf, bySteps, emptyCounts, merge, percentileOf } from '../../../src/features/counters/rules.ts';
 import type { Counts } from '../../../src/features/counters/tables.ts';
 import { createTally, MINUTE_MS } from '../../../src/features/counters/tally.ts';
@@ -103,7 +103,7 @@ describe('counters: the tally', () => {
 });
 
 /** Opens the counters of a process, without its loops but for the last step of each. */
-function openCounters(now: () => number, present: Presence[] = []) {
+function openCounters(now: () => number, present: Population[] = []) {
   const failures: unknown[] = [];
   const counters = createCounters({
     database,

@@ -47,22 +47,30 @@ export async function probe(level: Level, { engine_socket, with_disk }: ProbeOpt
   });
 
   const { url, socket } = machine;
-  const place: Place = { program, game, level, data_directory: home.data_directory, mark, machine: url, socket };
-  const probing = await startProbe(place);
+  const probed: ProbedServer = {
+    program,
+    game,
+    level,
+    data_directory: home.data_directory,
+    mark,
+    machine: url,
+    socket,
+  };
+  const probing = await startProbe(probed);
   const folder = join(home.data_directory, FOLDERS[level.containers ?? 'process'], probing.id);
   const output = () => readFileSync(join(folder, 'std_out'), 'utf8');
   await waitFor(() => output().includes('PROBE done'), 'the probe to have tried everything', TIMEOUT_MS);
   // The service may discard output that it has read.
   const first = output();
   const has_quota = hasQuota(probing.marker);
-  const on_disk = with_disk ? await tryDisk(place) : {};
+  const on_disk = with_disk ? await tryDisk(probed) : {};
   await program.stop('SIGTERM');
   const tried = output().length;
   // An engine's output is read by the service.
   if (engine_socket !== undefined) await home.start();
   await waitFor(() => output().length > tried + 1_000, 'the probe to have tried the port');
   const outcomes = { ...readOutcomes(first + output()), ...on_disk };
-  return { ...outcomes, ...correct(outcomes, { place, has_quota, probing }) };
+  return { ...outcomes, ...correct(outcomes, { probed, has_quota, probing }) };
 }
 
 /** The folders of servers in the data directory, by what runs them. */
@@ -70,7 +78,7 @@ const FOLDERS = { process: 'servers', runc: 'containers', docker: 'engine', podm
 /** Folders of the machine in which every user may write. */
 const PUBLIC_FOLDERS = ['/tmp', '/dev/shm'];
 
-interface Place {
+interface ProbedServer {
   program: Program;
   game: TestGame;
   level: Level;
@@ -112,7 +120,15 @@ async function answerAtMachine() {
 }
 
 /** Starts the probe beside a server that does nothing. */
-async function startProbe({ program, game, level, data_directory, mark, machine, socket }: Place): Promise<Probing> {
+async function startProbe({
+  program,
+  game,
+  level,
+  data_directory,
+  mark,
+  machine,
+  socket,
+}: ProbedServer): Promise<Probing> {
   const servers = serversOf(program, game);
   const network = { ports: { game: { protocol: 'tcp', routing: { host: {} } } } };
   const [other_marker, marker] = [crypto.randomUUID(), crypto.randomUUID()];
@@ -146,7 +162,7 @@ async function startProbe({ program, game, level, data_directory, mark, machine,
   return { id, marker, build };
 }
 
-type Target = Pick<Place, 'program' | 'game' | 'level'>;
+type Target = Pick<ProbedServer, 'program' | 'game' | 'level'>;
 
 const uploadSleep = (target: Target) => uploadTool(target, 'exec sleep 600');
 
@@ -171,12 +187,12 @@ const FILL = 'fill the disk beyond its limit';
 const MANY_FILES = 'have more than 100,000 files';
 
 /** Tries the limits of the disk, each by a server that the next count should end. */
-async function tryDisk(place: Place): Promise<Outcomes> {
-  const { program, game, level } = place;
+async function tryDisk(probed: ProbedServer): Promise<Outcomes> {
+  const { program, game, level } = probed;
   const servers = serversOf(program, game);
   const folder = level.containers ? '/' : '"$HOME"';
   const run = async (script: string): Promise<string> => {
-    const body = await servers.bodyOf(await uploadTool(place, `cd ${folder}; ${script}; echo done; exec sleep 600`), {
+    const body = await servers.bodyOf(await uploadTool(probed, `cd ${folder}; ${script}; echo done; exec sleep 600`), {
       resources: RESOURCES,
     });
     return (await servers.create(body)).body.server.id;
@@ -211,7 +227,7 @@ function readOutcomes(output: string): Outcomes {
 }
 
 interface Seen {
-  place: Place;
+  probed: ProbedServer;
   has_quota: boolean;
   probing: Probing;
 }
@@ -220,8 +236,8 @@ interface Seen {
  * Corrects outcomes that only the machine can tell. On a busy machine a server may get less processor time than its quota;
  * what a container did to files may be within its own.
  */
-function correct(outcomes: Outcomes, { place, has_quota, probing }: Seen): Outcomes {
-  const { level, mark, data_directory } = place;
+function correct(outcomes: Outcomes, { probed, has_quota, probing }: Seen): Outcomes {
+  const { level, mark, data_directory } = probed;
   const processors: Outcomes = has_quota ? { 'take more than its processor time': 'refused' } : {};
   if (!level.containers) return processors;
   const [content = ''] = readdirSync(join(data_directory, 'builds', probing.build));

@@ -3,7 +3,7 @@ import { makeGame } from '../game.ts';
 import { serversOf } from '../servers.ts';
 import { openTestService } from '../service.ts';
 
-// A run of tests for journeys/test-runs.test.ts: it starts a game server, says where the run writes, and goes on for ever.
+// A run of tests for journeys/test-runs.test.ts: it starts a game server, says where the run writes, and goes on forever.
 
 test('runs a game server', async () => {
   const muster = await openTestService();

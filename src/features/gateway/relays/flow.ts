@@ -6,7 +6,7 @@ import type { Endpoint } from './connection.ts';
 const EARLY_PACKETS_MAX = 8;
 /**
  * How many times the bytes of its own packets a client may get. The sender of a packet may be forged, and the relay must not
- * turn few bytes of an attacker into many for the one that is named. A client is proven by packets that follow answers;
+ * turn few bytes of an attacker into many for the client that is named. A client is proven by packets that follow answers;
  * what an attacker sends without seeing them can pass for that too, so a proven client has a limit as well.
  */
 const RATIO = { unproven: 3, proven: 64 };

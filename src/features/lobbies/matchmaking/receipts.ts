@@ -3,7 +3,7 @@ import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
-import { startForgetting, startLoop } from '../../../platform/loop.ts';
+import { startDeletingOld, startLoop } from '../../../platform/loop.ts';
 import type { Watchable } from '../../../platform/watch/views.ts';
 import { topics } from '../../topics.ts';
 import { Draft, type ReceiptSubject } from './receipt-draft.ts';
@@ -108,10 +108,10 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         },
       });
       wakeWriting = writing.wake;
-      const forgetting = startForgetting({
+      const forgetting = startDeletingOld({
         ...loop,
         name: 'old-receipts',
-        forget: () => store.deleteReceiptsBefore(queries, after(clock.now(), -KEPT_FOR_MS)),
+        deleteOld: () => store.deleteReceiptsBefore(queries, after(clock.now(), -KEPT_FOR_MS)),
       });
       const stopped = Promise.all([writing.stopped, forgetting.stopped]).then(async () => {
         await write();

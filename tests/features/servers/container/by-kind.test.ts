@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { findContainerPrograms } from '../../../../src/features/servers/runtimes/container/container-programs.ts';
 import { openContainers } from '../../../../src/features/servers/runtimes/container/containers.ts';
-import { findEnginePrograms } from '../../../../src/features/servers/runtimes/container/engine-programs.ts';
 import { makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
 import { COMBINED_RUNTIME, openTestRuntime, type StartedServer, type TestRuntime } from '../../../support/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
@@ -56,7 +56,7 @@ describe('a machine without containers', () => {
   const OPTIONS = { directory: '/nowhere', host: 'localhost', api_url: 'http://127.0.0.1', has_read_only_root: false };
 
   test('says which packages are missing', () => {
-    expect(findEnginePrograms('/nowhere')).toBe(
+    expect(findContainerPrograms('/nowhere')).toBe(
       'its machine lacks programs that run containers, which Debian installs by "apt-get install runc tini passt nftables util-linux"',
     );
   });

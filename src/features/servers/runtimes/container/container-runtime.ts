@@ -32,9 +32,9 @@ import { makeContainerConfig } from './container-config.ts';
 import { openContainerFolders } from './container-folders.ts';
 import { readContainerIdentity, writeContainerIdentity } from './container-identity.ts';
 import { type ContainerNetwork, HOSTS, planNetwork, RESOLV_CONF } from './container-network.ts';
+import type { ContainerPrograms } from './container-programs.ts';
 import { containerCommand } from './container-shim.ts';
 import { readTraffic } from './container-traffic.ts';
-import type { EnginePrograms } from './engine-programs.ts';
 import { readImage, rootOf } from './image.ts';
 
 /** Time for a container to start before it is pending. It is longer if its files must be copied. */
@@ -48,7 +48,7 @@ const SWEEP_PAUSE_MS = 25;
 const KILLS_AT_ONCE_MAX = 8;
 
 export interface ContainerRuntimeOptions {
-  programs: EnginePrograms;
+  programs: ContainerPrograms;
   /** The directory with a folder for each container. */
   directory: string;
   /** The name or address at which players reach this machine. */

@@ -1,4 +1,4 @@
-import type { EnginePrograms } from './engine-programs.ts';
+import type { ContainerPrograms } from './container-programs.ts';
 
 /**
  * Sets up a container, runs it, and writes its exit status to file descriptor 3. It runs in a mount namespace of its own,
@@ -35,7 +35,7 @@ echo "$status" >&3
 const SHELL = '/bin/sh';
 
 export interface ContainerCommand {
-  programs: EnginePrograms;
+  programs: ContainerPrograms;
   server_id: string;
   /** The directory of the image's files, relative to the folder of the server, because mount options have no quotes. */
   root: string;

@@ -1,6 +1,6 @@
 import type { MissingRuntime, Runtime } from '../runtime.ts';
+import { findContainerPrograms } from './container-programs.ts';
 import { openContainerRuntime } from './container-runtime.ts';
-import { findEnginePrograms } from './engine-programs.ts';
 
 export interface ContainersOptions {
   is_on: boolean;
@@ -17,6 +17,6 @@ export interface ContainersOptions {
 export function openContainers({ is_on, ...options }: ContainersOptions): Runtime | MissingRuntime {
   if (!is_on) return { missing: 'its operator turned containers off' };
   if (process.getuid?.() !== 0) return { missing: 'containers need a service that runs as root' };
-  const programs = findEnginePrograms();
+  const programs = findContainerPrograms();
   return typeof programs === 'string' ? { missing: programs } : openContainerRuntime({ ...options, programs });
 }

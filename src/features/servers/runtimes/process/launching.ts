@@ -100,7 +100,7 @@ const CALL_FILTERS = { shared: writeCallFilter({ shares_user: true }), own: writ
 const callFilterOf = (user_id: number | undefined): string => CALL_FILTERS[user_id === undefined ? 'shared' : 'own'];
 
 function writeCallFilter({ shares_user }: { shares_user: boolean }): string {
-  return makeSeccompFilter({ machine: process.arch === 'arm64' ? 'arm64' : 'x64', shares_user }).toBase64();
+  return makeSeccompFilter({ processor: process.arch === 'arm64' ? 'arm64' : 'x64', shares_user }).toBase64();
 }
 
 /** Writes an order for its launcher only, and returns the open file, which has no name any more. */

@@ -96,7 +96,7 @@ function isCertain({ server_id, mark, user_ids }: Trace): boolean {
 
 function readTrace(pid: number, { start_ticks }: ProcessStat, known: Trace | undefined): Trace {
   const user_ids = readUserIds(pid);
-  // The kernel reads an environment from the memory of the process, and a hostile process can block that for ever. So the
+  // The kernel reads an environment from the memory of the process, and a hostile process can block that forever. So the
   // environment of a process that has a server's user, which suffices to find it, is not read.
   const mark = user_ids.some(isServerUser) ? undefined : readVariable(pid, MARK);
   const server_id = known?.start_ticks === start_ticks ? known.server_id : undefined;

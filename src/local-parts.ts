@@ -20,8 +20,8 @@ import type { Absence } from './platform/waiting.ts';
 
 const STARTING: Absence = { code: 'DATABASE_UNAVAILABLE', finding: toFinding('SERVICE_STARTING', 'it is starting') };
 
-/** The parts of the service that need no database. */
-export interface Machine extends AsyncDisposable {
+/** The parts of the service that need no database: those of this machine. */
+export interface LocalParts extends AsyncDisposable {
   data: DataDirectory;
   runtime: Runtime;
   /** Undefined if none is configured. */
@@ -40,7 +40,7 @@ export interface Machine extends AsyncDisposable {
 }
 
 /** Opens the parts that need no database. Throws StartError. */
-export async function openMachine(config: Config, events: Events): Promise<Machine> {
+export async function openLocalParts(config: Config, events: Events): Promise<LocalParts> {
   await using opened = new AsyncDisposableStack();
   const { ip_database_file, public_url, local_url } = config;
   const ip_database = ip_database_file === undefined ? undefined : await openIpDatabase(ip_database_file);

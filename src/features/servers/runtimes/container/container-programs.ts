@@ -1,5 +1,5 @@
 /** The programs of this machine that run containers without a daemon. */
-export interface EnginePrograms {
+export interface ContainerPrograms {
   /** An OCI runtime. */
   oci_runtime: string;
   /** A static program that starts the server, passes it signals, and ends with its status. */
@@ -12,7 +12,7 @@ export interface EnginePrograms {
 }
 
 /** The programs, with the names under which each may be installed, the best first, and the Debian package of the first. */
-const PROGRAMS: Record<keyof EnginePrograms, { names: string[]; package: string }> = {
+const PROGRAMS: Record<keyof ContainerPrograms, { names: string[]; package: string }> = {
   oci_runtime: { names: ['runc', 'crun'], package: 'runc' },
   init: { names: ['tini-static', 'docker-init'], package: 'tini' },
   pasta: { names: ['pasta'], package: 'passt' },
@@ -26,8 +26,8 @@ const NAMES = ['oci_runtime', 'init', 'pasta', 'nft', 'unshare', 'nsenter'] as c
 const DIRECTORIES = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Finds the programs. If some are missing, returns what to do about it. */
-export function findEnginePrograms(path = DIRECTORIES): EnginePrograms | string {
-  const find = (name: keyof EnginePrograms) =>
+export function findContainerPrograms(path = DIRECTORIES): ContainerPrograms | string {
+  const find = (name: keyof ContainerPrograms) =>
     PROGRAMS[name].names.flatMap((one) => Bun.which(one, { PATH: path }) ?? [])[0];
   const found = {
     oci_runtime: find('oci_runtime'),
@@ -43,6 +43,6 @@ export function findEnginePrograms(path = DIRECTORIES): EnginePrograms | string 
   return `its machine lacks programs that run containers, which Debian installs by "apt-get install ${names}"`;
 }
 
-function isComplete(found: Partial<EnginePrograms>): found is EnginePrograms {
+function isComplete(found: Partial<ContainerPrograms>): found is ContainerPrograms {
   return Object.values(found).every((one) => one !== undefined);
 }

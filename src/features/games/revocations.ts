@@ -20,7 +20,7 @@ export type FindShare = (
   { game_id: string; namespace_id: string; lobby_id: string | null; create_ts: Date; expire_ts: Date } | undefined
 >;
 
-interface StandingDependencies {
+interface RevocationsDependencies {
   database: Database;
   feed: Feed;
   identities: Identities;
@@ -33,7 +33,7 @@ interface StandingDependencies {
  * links, and cloud, service and share tokens older than the `tokens_not_before` of their game. Results are cached until
  * a change is announced.
  */
-export function createStanding({ database, feed, identities, namespaces, findShare }: StandingDependencies) {
+export function createRevocations({ database, feed, identities, namespaces, findShare }: RevocationsDependencies) {
   const forgotten = createWatchedCache({
     feed,
     topic: topics.identity,

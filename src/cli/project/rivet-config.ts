@@ -20,7 +20,7 @@ const NO_COMMAND = /^\s*(echo\b.*)?$/;
 export class OtherProgram extends Failure {}
 
 /** A configuration of Rivet, in Muster's words. */
-export interface OldConfig {
+export interface RivetConfig {
   /** The name of the file. */
   file: string;
   dockerfile: string | undefined;
@@ -36,7 +36,7 @@ export interface OldConfig {
 }
 
 /** Returns the path of the directory's configuration of Rivet; undefined if there is none. */
-export function findOldConfig(directory: string): string | undefined {
+export function findRivetConfig(directory: string): string | undefined {
   return FILES.map((name) => join(directory, name)).find((file) => existsSync(file));
 }
 
@@ -44,12 +44,12 @@ export function findOldConfig(directory: string): string | undefined {
  * Reads a configuration of Rivet in any of its forms since 2022. Throws OtherProgram, or a Failure if the file is empty or
  * has a key without a counterpart.
  */
-export function readOldConfig(file: string): OldConfig {
+export function readRivetConfig(file: string): RivetConfig {
   return translate(parseConfigFile(file), basename(file));
 }
 
-function translate(value: unknown, file: string): OldConfig {
-  const found: OldConfig = {
+function translate(value: unknown, file: string): RivetConfig {
+  const found: RivetConfig = {
     file,
     dockerfile: undefined,
     build_args: undefined,
@@ -82,7 +82,7 @@ function translate(value: unknown, file: string): OldConfig {
 }
 
 /** Takes the form of 2023, which is that of the API. */
-function takeMatchmaker(value: unknown, found: OldConfig): void {
+function takeMatchmaker(value: unknown, found: RivetConfig): void {
   const { docker, game_modes, lobby_groups, ...others } = fieldsOf(value, found.file, 'matchmaker');
   if (lobby_groups !== undefined)
     refuse(found.file, 'matchmaker.lobby_groups', 'is older than game modes: write matchmaker.game_modes');
@@ -102,7 +102,7 @@ function takeMatchmaker(value: unknown, found: OldConfig): void {
 }
 
 /** Takes a server: the Dockerfile becomes the build, and ports of 2022 get today's names. */
-function takeDocker(value: unknown, key: string, found: OldConfig): Fields {
+function takeDocker(value: unknown, key: string, found: RivetConfig): Fields {
   const { dockerfile, build_args, image, env, ports, network_mode, ...others } = fieldsOf(value, found.file, key);
   if (image !== undefined)
     refuse(found.file, `${key}.image`, 'names an image of a registry, which is not fetched: name a dockerfile');
@@ -121,7 +121,7 @@ function takeDocker(value: unknown, key: string, found: OldConfig): Fields {
   };
 }
 
-function takeDockerfile(dockerfile: string, key: string, found: OldConfig): void {
+function takeDockerfile(dockerfile: string, key: string, found: RivetConfig): void {
   if (found.dockerfile !== undefined && found.dockerfile !== dockerfile) {
     refuse(found.file, key, `is ${dockerfile}, but another key names ${found.dockerfile}: a deploy has one build`);
   }
@@ -138,7 +138,7 @@ function takePort({ proto, target, range, ...others }: Fields): Fields {
   };
 }
 
-function takeSite(value: unknown, found: OldConfig): void {
+function takeSite(value: unknown, found: RivetConfig): void {
   const { build_command, build_output, build_env, ...others } = fieldsOf(value, found.file, 'cdn');
   if (build_output !== undefined) found.site = String(build_output).replace(/^\.\/|\/+$/g, '') || '.';
   if (typeof build_command === 'string' && !NO_COMMAND.test(build_command)) {
@@ -151,7 +151,7 @@ function takeSite(value: unknown, found: OldConfig): void {
 }
 
 /** Takes the form of 2024, which names builds and nothing else. */
-function takeBuilds(value: unknown, found: OldConfig): void {
+function takeBuilds(value: unknown, found: RivetConfig): void {
   const [[name, build] = [], second] = Object.entries(fieldsOf(value, found.file, BUILDS));
   if (name === undefined) return;
   const key = `${BUILDS}.${name}`;
@@ -167,7 +167,7 @@ function takeBuilds(value: unknown, found: OldConfig): void {
 const SERVER_OF_MODULES = 'modules.lobbies.config.lobbies.backend.server';
 
 /** Takes the form of OpenGB, whose only module with a counterpart is that of lobbies. */
-function takeModules(value: unknown, found: OldConfig): void {
+function takeModules(value: unknown, found: RivetConfig): void {
   const modules = fieldsOf(value, found.file, MODULES);
   const others = Object.keys(modules).filter((name) => name !== 'lobbies');
   if (others.length > 0) found.notes.push(`modules that mean nothing here: ${others.join(', ')}`);
@@ -197,7 +197,7 @@ function takeModules(value: unknown, found: OldConfig): void {
   }
 }
 
-function noteUnused(content: Fields, found: OldConfig): void {
+function noteUnused(content: Fields, found: RivetConfig): void {
   const unused = UNUSED.filter((key) => !isNothing(content[key]));
   if (unused.length > 0) found.notes.push(`means nothing here: ${unused.join(', ')}`);
 }
