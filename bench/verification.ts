@@ -1,4 +1,4 @@
-// Measures what a game's hostile verification server costs: `bun bench/verification.ts`. For each kind of misbehaviour,
+// Measures what a game's hostile verification server costs: `bun bench/verification.ts`. For each kind of misbehavior,
 // how late after the deadline the player gets an answer; and how long finds of another namespace take while such finds
 // wait, beside the same finds without them, by turns.
 import { availableParallelism } from 'node:os';
@@ -41,36 +41,34 @@ async function measureDeadline(opened: AsyncDisposableStack): Promise<Goal> {
   const home = opened.use(await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error', ...settings }));
   const program = await home.start({ command: commandOf('source') });
   const stopped = opened.use(await openStoppedTarget());
-  const behaviours = [
-    { behaviour: 'accepts no connection', port: stopped.port, comes_to: 'timeout' as number | string },
-  ];
-  for (const [behaviour, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.5:9/'))) {
+  const behaviors = [{ behavior: 'accepts no connection', port: stopped.port, comes_to: 'timeout' as number | string }];
+  for (const [behavior, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.5:9/'))) {
     const { port } = opened.use(await listenAt('127.0.0.1', serve));
-    behaviours.push({ behaviour, port, comes_to });
+    behaviors.push({ behavior, port, comes_to });
   }
   const find = await makeGameOf(
     program,
-    behaviours.map(({ port }) => port),
+    behaviors.map(({ port }) => port),
   );
   // Creates the lobbies of targets that accept players beforehand.
-  const accepting = behaviours.flatMap(({ comes_to }, mode) => (comes_to === 200 ? [mode] : []));
+  const accepting = behaviors.flatMap(({ comes_to }, mode) => (comes_to === 200 ? [mode] : []));
   for (const mode of accepting) await find(mode);
 
   const rows: string[][] = [];
   let latest_ms = 0;
-  for (const [mode, { behaviour, comes_to }] of behaviours.entries()) {
+  for (const [mode, { behavior, comes_to }] of behaviors.entries()) {
     const expected = comes_to === 200 ? undefined : typeof comes_to === 'number' ? FAILED : REQUEST_FAILED;
     const times = await Promise.all(
       Array.from({ length: comes_to === 200 ? FINDS_EACH - 1 : FINDS_EACH }, async () => {
         const started = performance.now();
         const code = await find(mode);
-        if (code !== expected) throw new Error(`${behaviour}: ${code} instead of ${expected}`);
+        if (code !== expected) throw new Error(`${behavior}: ${code} instead of ${expected}`);
         return performance.now() - started;
       }),
     );
     const worst = Math.max(...times);
     latest_ms = Math.max(latest_ms, worst);
-    rows.push([behaviour, expected ?? '200', show.milliseconds(middleOf(times)), show.milliseconds(worst)]);
+    rows.push([behavior, expected ?? '200', show.milliseconds(middleOf(times)), show.milliseconds(worst)]);
   }
   printTable(`Until the answer, with a deadline of ${DEADLINE_MS} ms; ${FINDS_EACH} finds at a time`, [
     ['', 'answer', 'p50 ms', 'latest ms'],

@@ -9,7 +9,7 @@ import { listOf, record } from './exact-shapes.ts';
 import { BUILD, DATACENTER, SERVER, WATCH } from './specification.ts';
 
 const ENVIRONMENT = '/games/{game_id}/environments/{environment_id}';
-/** Field-behaviour 1.5. */
+/** The kinds of tokens by which developers manage servers and read builds. */
 const DEVELOPERS = ['cloud', 'identity', 'service'] as const;
 
 const ROWS: EndpointRow[] = [

@@ -71,17 +71,17 @@ describe('game servers are killed:', () => {
   }, 90_000);
 
   test('game servers: those of another Muster on the machine are not touched', async () => {
-    const neighbour = await openHome(opened);
-    const other_program = await neighbour.start();
+    const neighbor = await openHome(opened);
+    const other_program = await neighbor.start();
     const game = await makeRoomGame(program, { max_players: 4 });
     const other_game = await makeRoomGame(other_program, { max_players: 4 });
     const players = await enterTogether(program, game);
-    const neighbours = await enterTogether(other_program, other_game);
+    const neighbors = await enterTogether(other_program, other_game);
 
     await Promise.all(players.map((player) => player.close()));
     await waitFor(async () => (await listServers(program, game)).length === 0, 'the server to end');
     await program.stop('SIGINT');
-    await seeEachOther(...neighbours);
+    await seeEachOther(...neighbors);
     expect(await listServers(other_program, other_game)).toHaveLength(1);
   }, 90_000);
 });

@@ -27,8 +27,8 @@ beforeAll(async () => {
 afterAll(() => inside[Symbol.asyncDispose]());
 
 describe("verification: a game's own server that is hostile", () => {
-  const behaviours = Object.entries(hostileTargets('http://127.0.0.5:9/')).map(
-    ([behaviour, { serve, comes_to }], index) => ({ behaviour, serve, comes_to, game_mode: `mode-${index}` }),
+  const behaviors = Object.entries(hostileTargets('http://127.0.0.5:9/')).map(
+    ([behavior, { serve, comes_to }], index) => ({ behavior, serve, comes_to, game_mode: `mode-${index}` }),
   );
   const targets: Listener[] = [];
   let stopped: Awaited<ReturnType<typeof openStoppedTarget>>;
@@ -37,7 +37,7 @@ describe("verification: a game's own server that is hostile", () => {
     const with_redirects = Object.values(hostileTargets(`http://127.0.0.5:${inside.port}/`));
     for (const { serve } of with_redirects) targets.push(await listenAt('127.0.0.1', serve));
     stopped = await openStoppedTarget();
-    const modes = behaviours.map(({ game_mode }, index) => [
+    const modes = behaviors.map(({ game_mode }, index) => [
       game_mode,
       { actions: { find: actionAt(targets[index]?.port ?? 0), create: actionAt(targets[index]?.port ?? 0) } },
     ]);
@@ -52,10 +52,10 @@ describe("verification: a game's own server that is hostile", () => {
     await stopped[Symbol.asyncDispose]();
   });
 
-  for (const { behaviour, comes_to, game_mode } of behaviours) {
+  for (const { behavior, comes_to, game_mode } of behaviors) {
     const is_accepted = comes_to === 200;
     const outcome = is_accepted ? '200' : typeof comes_to === 'number' ? FAILED : REQUEST_FAILED;
-    test(`${behaviour}: ${outcome}, after one request for each find and create`, async () => {
+    test(`${behavior}: ${outcome}, after one request for each find and create`, async () => {
       const target = targets[Number(game_mode.slice('mode-'.length))];
       const before = await muster.inspector.measure();
       const seats = await Promise.all([

@@ -63,7 +63,7 @@ export async function sendArchive(
 }
 
 /** Returns the directory of a build's unpacked files on a machine. */
-export function placeOfBuild({ config }: { config: { data_directory: string } }, build_id: string): string {
+export function directoryOfBuild({ config }: { config: { data_directory: string } }, build_id: string): string {
   const folder = join(config.data_directory, 'builds', build_id);
   const [content, ...others] = existsSync(folder) ? readdirSync(folder) : [];
   if (others.length > 0) throw new Error(`${folder} holds more than one content`);

@@ -71,9 +71,9 @@ export function shareCaptchaService() {
     ask: (game: CaptchaGame, kind: keyof typeof BODIES, body: object = {}, at = get('muster')) =>
       at.api.post(`/matchmaker/lobbies/${kind}`, game.public_token, { ...BODIES[kind], ...body }),
     /** Returns a new captcha for which the provider has this verdict. */
-    captcha(behaviour = 'ok'): string {
+    captcha(behavior = 'ok'): string {
       count += 1;
-      return `${behaviour}:${count}`;
+      return `${behavior}:${count}`;
     },
     async receiptOf({ game_id, namespace_id, cloud_token }: CaptchaGame, { headers }: Answer, at = get('muster')) {
       const receipts = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts`;

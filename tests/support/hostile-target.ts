@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { answerText, answerWith, onRequest } from './listener.ts';
 
-/** The behaviour of a target, and the expected result: a status, or the kind of failure. */
-export interface Behaviour {
+/** The behavior of a target, and the expected result: a status, or the kind of failure. */
+export interface Behavior {
   serve: (socket: Socket) => void;
   comes_to: number | 'timeout' | 'unreachable' | 'broken_answer';
 }
@@ -11,7 +11,7 @@ const PIECE = 'y'.repeat(16_384);
 const BOMB_BYTES = 64 * 1_048_576;
 
 /** Writes pieces for as long as the peer reads. */
-function writeForEver(beginning: string, next: (count: number) => string) {
+function writeForever(beginning: string, next: (count: number) => string) {
   return onRequest((socket) => {
     socket.write(beginning);
     let count = 0;
@@ -39,8 +39,8 @@ function drip(beginning: string, text: string) {
 }
 
 /** Returns hostile targets. `elsewhere`: the address in their redirects. */
-export function hostileTargets(elsewhere: string): Record<string, Behaviour> {
-  const redirects = [301, 302, 303, 307, 308].map((status): [string, Behaviour] => [
+export function hostileTargets(elsewhere: string): Record<string, Behavior> {
+  const redirects = [301, 302, 303, 307, 308].map((status): [string, Behavior] => [
     `a redirect to inside (${status})`,
     { serve: answerWith(answerText(status, { headers: { location: elsewhere } })), comes_to: status },
   ]);
@@ -49,15 +49,15 @@ export function hostileTargets(elsewhere: string): Record<string, Behaviour> {
     'headers that drip': { serve: drip('HTTP/1.1 200 OK\r\n', 'x-drop: y\r\n'), comes_to: 'timeout' },
     'a status line that drips': { serve: drip('HTTP/1.1 2', '0'), comes_to: 'broken_answer' },
     'headers without end': {
-      serve: writeForEver('HTTP/1.1 200 OK\r\n', (count) => `x-${count}: ${PIECE}\r\n`),
+      serve: writeForever('HTTP/1.1 200 OK\r\n', (count) => `x-${count}: ${PIECE}\r\n`),
       comes_to: 'broken_answer',
     },
-    'one header without end': { serve: writeForEver('HTTP/1.1 200 OK\r\nx: ', () => PIECE), comes_to: 'broken_answer' },
+    'one header without end': { serve: writeForever('HTTP/1.1 200 OK\r\nx: ', () => PIECE), comes_to: 'broken_answer' },
     'going on without end': {
-      serve: writeForEver('', () => 'HTTP/1.1 100 Continue\r\n\r\n'),
+      serve: writeForever('', () => 'HTTP/1.1 100 Continue\r\n\r\n'),
       comes_to: 'broken_answer',
     },
-    'a body without end': { serve: writeForEver('HTTP/1.1 200 OK\r\n\r\n', () => PIECE), comes_to: 200 },
+    'a body without end': { serve: writeForever('HTTP/1.1 200 OK\r\n\r\n', () => PIECE), comes_to: 200 },
     'a body that drips': { serve: drip('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n', 'y'), comes_to: 200 },
     'a bomb of gzip': {
       serve: onRequest((socket) => {

@@ -51,7 +51,7 @@ interface Keeper extends AsyncDisposable {
 let keeper: Keeper | undefined;
 
 /**
- * Starts the keeper of this run as a process of its own, once. All that the run writes, but for its databases, lies in
+ * Starts the keeper of this run as a process of its own, once. All that the run writes, except its databases, lies in
  * one temporary directory from then on. Started before the first test: Bun ends each process that was spawned while
  * tests ran when one of them times out, and the PostgreSQL of the files after it must stay.
  */

@@ -33,7 +33,7 @@ export async function openApiProxy(lab: Lab): Promise<ApiProxy> {
   async function answer(request: Request): Promise<Response> {
     const held = awaited?.method === request.method ? awaited : undefined;
     if (held) awaited = undefined;
-    if (held && !held.is_done) return await holdForEver(held);
+    if (held && !held.is_done) return await holdForever(held);
     const response = await forward(request, access());
     const { status } = response;
     const headers = { 'content-type': response.headers.get('content-type') ?? 'application/json' };
@@ -41,7 +41,7 @@ export async function openApiProxy(lab: Lab): Promise<ApiProxy> {
     if (request.method === 'GET') return new Response(response.body, { status, headers });
     const text = await response.text();
     if (request.method === 'POST' && status === 201) created.push(JSON.parse(text).metadata);
-    return held ? await holdForEver(held) : new Response(text, { status, headers });
+    return held ? await holdForever(held) : new Response(text, { status, headers });
   }
 
   const server = Bun.serve({
@@ -93,7 +93,7 @@ async function forward(request: Request, { url, tls }: Access): Promise<Response
   });
 }
 
-function holdForEver({ onHeld }: { onHeld(): void }): Promise<never> {
+function holdForever({ onHeld }: { onHeld(): void }): Promise<never> {
   onHeld();
   return new Promise(() => {});
 }

@@ -206,7 +206,7 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     },
     versionId,
     deliverNotifications: () => matchmaker.deliverNotifications(namespace_id),
-    /** Records the start of a lobby's server, and makes its call that it takes players. */
+    /** Records the start of a lobby's server, and calls `ready` as the server does. */
     async ready(lobby_id: string): Promise<void> {
       await recordStart(queries, lobby_id, clock.now());
       await matchmaker.lobbies.ready({ lobby_id });

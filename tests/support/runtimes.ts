@@ -113,7 +113,7 @@ export interface TestRuntime extends AsyncDisposable {
   endOf(server: ServerHandle, by?: Runtime): Promise<Extract<Observation, { is: 'ended' }>>;
 }
 
-/** Opens a runtime of my own. */
+/** Opens a runtime of a test's own. */
 export async function openTestRuntime({ open, makeBuild = makeArchive, resources }: RuntimeKind): Promise<TestRuntime> {
   const directory = await makeDataDirectory();
   const runtime = await open(directory);

@@ -25,7 +25,7 @@ import { createMovedClock } from './clock.ts';
 import { NO_AUDIT, NO_GATEWAY } from './http-app.ts';
 import { makeTokenMaker } from './token-maker.ts';
 
-/** The WebSocket channel of a service whose views are numbers under names (words). */
+/** The WebSocket channel of a service whose views are numbers. Each has a name, which is called a word. */
 export interface SocketApp extends AsyncDisposable {
   api: Api;
   url: string;

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { buildsOf, placeOfBuild, sendArchive } from '../../support/builds.ts';
+import { buildsOf, directoryOfBuild, sendArchive } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { listTree, packTar, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 const SERVER: TarEntry = { name: './server', content: '#!/bin/sh\nexec sleep 60\n', mode: 0o755 };
 const directory = () => join(muster.config.data_directory, 'builds');
-const unpacked = (build_id: string) => placeOfBuild(muster, build_id);
+const unpacked = (build_id: string) => directoryOfBuild(muster, build_id);
 const isComplete = async (build_id: string): Promise<boolean> => {
   const { body } = await muster.api.get(`/cloud/games/${game.game_id}/builds`, game.cloud_token);
   return body.builds.find((build: { build_id: string }) => build.build_id === build_id).complete;

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { selectBuild, setDigest } from '../../../src/features/builds/store.ts';
-import { placeOfBuild, sendArchive } from '../../support/builds.ts';
+import { directoryOfBuild, sendArchive } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -24,7 +24,7 @@ async function rowOf(build_id: string) {
 
 /** Starts a server of a build whose files are no longer on the machine, and returns how it ended. */
 async function runAgain(build_id: string) {
-  rmSync(placeOfBuild(muster, build_id), { recursive: true });
+  rmSync(directoryOfBuild(muster, build_id), { recursive: true });
   const servers = serversOf(muster, game);
   const { body } = await servers.create(await servers.bodyOf(build_id));
   const end = await endOf(muster, body.server.id);

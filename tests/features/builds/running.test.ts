@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { placeOfBuild } from '../../support/builds.ts';
+import { directoryOfBuild } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadBuild, uploadScript } from '../../support/game.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const TIMEOUT_MS = 30_000;
 const script = (text: string): TarEntry => ({ name: 'server', content: `#!/bin/sh\n${text}\n`, mode: 0o755 });
-const place = (build_id: string) => placeOfBuild(muster, build_id);
+const unpacked = (build_id: string) => directoryOfBuild(muster, build_id);
 
 /** Starts a server of a build, and returns its id. */
 async function start(build_id: string, runtime: object = {}): Promise<string> {
@@ -69,7 +69,7 @@ describe('an archive is run', () => {
       );
       expect(await run(build_id, { arguments: ['--more', 'a b'] })).toMatchObject({
         exit_code: 3,
-        lines: [place(build_id), './server --fast --more a b', 'sand'],
+        lines: [unpacked(build_id), './server --fast --more a b', 'sand'],
         errors: ['[muster] the server ended with exit code 3'],
       });
     },
@@ -105,13 +105,13 @@ describe('javascript is run', () => {
       const typed = 'const where: string = process.cwd();\nconsole.log(where);\nprocess.exit(4 as number);';
       const build_id = await uploadScript(muster.api, game, typed);
       const errors = ['[muster] the server ended with exit code 4'];
-      expect(await run(build_id)).toMatchObject({ exit_code: 4, lines: [place(build_id)], errors });
-      expect(await listTree(place(build_id))).toEqual({ 'main.ts': 'file 644' });
+      expect(await run(build_id)).toMatchObject({ exit_code: 4, lines: [unpacked(build_id)], errors });
+      expect(await listTree(unpacked(build_id))).toEqual({ 'main.ts': 'file 644' });
 
       const content = Buffer.from('console.log(process.argv.slice(2).join());');
       const plain = await uploadBuild(muster.api, game, { kind: 'javascript', path: '../../escaped.mjs', content });
       expect(await run(plain, { arguments: ['a', 'b'] })).toMatchObject({ exit_code: 0, lines: ['a,b'] });
-      expect(await listTree(place(plain))).toEqual({ 'main.mjs': 'file 644' });
+      expect(await listTree(unpacked(plain))).toEqual({ 'main.mjs': 'file 644' });
     },
     TIMEOUT_MS,
   );
@@ -130,11 +130,11 @@ describe.skipIf(process.getuid?.() !== 0)('a server that runs as another user', 
       cat maps/desert`;
       const entries = [script(text), { name: 'maps/desert', content: 'sand\n', mode: 0o666 }];
       const build_id = await archive(entries, ['./server']);
-      const before = await listTree(place(build_id));
+      const before = await listTree(unpacked(build_id));
       const { lines } = await run(build_id);
       const tried = ['cp', 'touch', 'touch', 'rm', 'mv', 'chmod', 'ln', 'mkdir'];
       expect(lines).toEqual([...tried.map((what) => `${what} did not`), 'kept', 'ls did not', 'sand']);
-      expect(await listTree(place(build_id))).toEqual(before);
+      expect(await listTree(unpacked(build_id))).toEqual(before);
     },
     TIMEOUT_MS,
   );
@@ -145,14 +145,14 @@ test(
   async () => {
     const files = Array.from({ length: 100 }, (_, n) => ({ name: `maps/${n}`, content: `${n}` }));
     const build_id = await archive([script('set -- maps/*; echo $#'), ...files], ['./server']);
-    const before = await listTree(place(build_id));
-    rmSync(place(build_id), { recursive: true });
+    const before = await listTree(unpacked(build_id));
+    rmSync(unpacked(build_id), { recursive: true });
     const started = await Promise.all(Array.from({ length: 4 }, () => start(build_id)));
     for (const server_id of started) {
       expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 0, failure: null });
       expect(await servers.linesOf(server_id)).toEqual(['100']);
     }
-    expect(await listTree(place(build_id))).toEqual(before);
+    expect(await listTree(unpacked(build_id))).toEqual(before);
     const left = readdirSync(join(muster.config.data_directory, 'builds')).filter((name) => name.startsWith(build_id));
     expect(left).toEqual([build_id]);
   },

@@ -12,7 +12,7 @@ import { createTransfers } from '../../../src/platform/http/transfers.ts';
 import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
 import { createSignedLinks } from '../../../src/platform/objects/links.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
-import { placeOfBuild } from '../../support/builds.ts';
+import { directoryOfBuild } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { makeDataDirectory } from '../../support/service.ts';
@@ -178,7 +178,7 @@ describe('unused builds: a build that a server uses', () => {
     const { remove } = await openMachine(UNLIMITED_SPACE, join(muster.config.data_directory, 'builds'));
     const buildsInUse = () => selectBuildsOn(database.queries, node_id);
     expect(await remove(DAY_MS, buildsInUse)).not.toContain(build_id);
-    expect(readdirSync(placeOfBuild(muster, build_id))).not.toEqual([]);
+    expect(readdirSync(directoryOfBuild(muster, build_id))).not.toEqual([]);
     await servers.destroy(body.server.id);
     await endOf(muster, body.server.id);
     muster.clock.advance(2 * DAY_MS);

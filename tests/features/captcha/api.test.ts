@@ -73,11 +73,11 @@ describe('a request with a captcha', () => {
     ['wrong', '400 CAPTCHA_CAPTCHA_FAILED'],
     ['500', '503 CAPTCHA_CAPTCHA_UNAVAILABLE'],
   ];
-  for (const [behaviour, outcome] of REFUSED) {
-    test(`that is refused (${behaviour}) creates no lobby and no seat`, async () => {
+  for (const [behavior, outcome] of REFUSED) {
+    test(`that is refused (${behavior}) creates no lobby and no seat`, async () => {
       const game = await at.makeGame({ hcaptcha: HCAPTCHA });
       for (const kind of ['find', 'create'] as const) {
-        const refused = await at.ask(game, kind, solved(at.captcha(behaviour)));
+        const refused = await at.ask(game, kind, solved(at.captcha(behavior)));
         expect(outcomeOf(refused)).toBe(outcome);
         const has_retry_time = refused.headers.has('retry-after');
         expect(has_retry_time).toBe(refused.status === 503);

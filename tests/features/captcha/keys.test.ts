@@ -37,8 +37,8 @@ describe('captcha keys', () => {
     answers.push(
       await at.muster.api.post(`/cloud/games/${game_id}/versions`, token, { display_name: 'Wrong', config }),
     );
-    for (const behaviour of ['ok', 'wrong', '500', 'html', 'bad-secret', 'a reset']) {
-      const answer = await at.ask(game, 'find', solved(at.captcha(behaviour)));
+    for (const behavior of ['ok', 'wrong', '500', 'html', 'bad-secret', 'a reset']) {
+      const answer = await at.ask(game, 'find', solved(at.captcha(behavior)));
       answers.push(answer, (await at.receiptOf(game, answer)) as Answer);
     }
     const receipts = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts`;

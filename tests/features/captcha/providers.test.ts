@@ -34,9 +34,9 @@ afterAll(() => opened.disposeAsync());
 
 let count = 0;
 /** Returns a captcha with an answer of its own. */
-function captcha(behaviour: string): string {
+function captcha(behavior: string): string {
   count += 1;
-  return `${behaviour}:${count}`;
+  return `${behavior}:${count}`;
 }
 function game(name: Widget['name'], more: object = {}): { namespace_id: string; config: CaptchaConfig } {
   const keys = { site_key: 'site', secret_key: 'secret', ...more };
@@ -73,20 +73,20 @@ describe.each(NAMES)('%s answers', (name) => {
     ['list', UNAVAILABLE, 'let_through'],
     ['nothing', UNAVAILABLE, 'let_through'],
   ];
-  for (const [behaviour, closed, when_open] of SAID) {
-    test(`${behaviour}: ${closed}; ${when_open} if the operator admits unchecked captchas`, async () => {
-      expect(await use(checks, name, captcha(behaviour))).toEqual({ outcome: closed, is_known: closed === 'solved' });
-      const let_in = await use(open_desk, name, captcha(behaviour));
+  for (const [behavior, closed, when_open] of SAID) {
+    test(`${behavior}: ${closed}; ${when_open} if the operator admits unchecked captchas`, async () => {
+      expect(await use(checks, name, captcha(behavior))).toEqual({ outcome: closed, is_known: closed === 'solved' });
+      const let_in = await use(open_desk, name, captcha(behavior));
       expect(let_in).toEqual({ outcome: when_open, is_known: when_open === 'solved' });
     });
   }
 
   // Concurrent, because each of those that only end by their deadline takes all of it.
   const TIMEOUT_MS = 300;
-  for (const behaviour of Object.keys(hostileTargets(''))) {
-    test(`with something invalid (${behaviour}): the captcha is refused`, async () => {
+  for (const behavior of Object.keys(hostileTargets(''))) {
+    test(`with something invalid (${behavior}): the captcha is refused`, async () => {
       const hasty = await open({ captcha_timeout_ms: TIMEOUT_MS });
-      const outcome = await use(hasty, name, captcha(behaviour));
+      const outcome = await use(hasty, name, captcha(behavior));
       expect(outcome).toEqual({ outcome: UNAVAILABLE, is_known: false });
       const [event] = hasty.events;
       expect(event).toMatchObject({ event: 'captcha_not_checked', provider: name });
@@ -105,8 +105,8 @@ describe.each(NAMES)('%s answers', (name) => {
     expect((await use(checks, name, captcha('below-hostname'), at(['a.example', 'play.example.com']))).outcome).toBe(
       'solved',
     );
-    for (const behaviour of ['other-hostname', 'no-hostname']) {
-      const { decision, error } = await checks.ask(at(['play.example.com']), sent(name, captcha(behaviour)));
+    for (const behavior of ['other-hostname', 'no-hostname']) {
+      const { decision, error } = await checks.ask(at(['play.example.com']), sent(name, captcha(behavior)));
       expect(error?.code).toBe(FAILED);
       expect(error?.message).toContain('another site');
       const { exchange, ...decided } = decision ?? {};
@@ -116,8 +116,8 @@ describe.each(NAMES)('%s answers', (name) => {
   });
 
   test('codes, which are in the receipt if they look like codes', async () => {
-    const codesOf = async (behaviour: string) =>
-      (await checks.ask(game(name), sent(name, captcha(behaviour)))).decision?.reasons;
+    const codesOf = async (behavior: string) =>
+      (await checks.ask(game(name), sent(name, captcha(behavior)))).decision?.reasons;
     expect(await codesOf('bad-secret')).toEqual(['invalid-input-secret']);
     expect(await codesOf('strange-codes')).toEqual(['fine-code']);
   });
@@ -145,8 +145,8 @@ describe.each(NAMES)('a captcha of %s', (name) => {
 
   test('is checked once, whether it was right or wrong', async () => {
     const place = game(name);
-    for (const behaviour of ['ok', 'wrong']) {
-      const once = captcha(behaviour);
+    for (const behavior of ['ok', 'wrong']) {
+      const once = captcha(behavior);
       await checks.ask(place, sent(name, once));
       const { decision, error } = await checks.ask(place, sent(name, once));
       expect(error?.message).toContain('used before');

@@ -63,20 +63,20 @@ describe.each(CALLS)('%s is refused', (call) => {
 
   test('for a player of another lobby, also of another game, who keeps the seat', async () => {
     const stranger_game = await makeControlledGame(muster);
-    const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
+    const neighbor = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await seatOf(find(muster, stranger_game));
-    for (const { player_token } of [neighbour, stranger]) {
+    for (const { player_token } of [neighbor, stranger]) {
       expect(outcomeOf(await host[call](player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
     }
-    const own = await connectGameServer(muster, game, neighbour.lobby_id);
-    expect(outcomeOf(await own.connected(neighbour.player_token))).toBe('200');
+    const own = await connectGameServer(muster, game, neighbor.lobby_id);
+    expect(outcomeOf(await own.connected(neighbor.player_token))).toBe('200');
   });
 });
 
 describe('a player', () => {
   test('whose token two lobbies send at the same time connects to the right one', async () => {
-    const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
-    const stranger = await connectGameServer(muster, game, neighbour.lobby_id);
+    const neighbor = await seatOf(find(muster, game, { game_modes: ['other'] }));
+    const stranger = await connectGameServer(muster, game, neighbor.lobby_id);
     for (let round = 0; round < 5; round += 1) {
       const [first, own] = [
         await seatOf(join(muster, game, host.lobby_id)),

@@ -10,8 +10,8 @@ const addressOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/chec
 
 describe('a hostile target', () => {
   const TIMEOUT_MS = 300;
-  for (const [behaviour, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.1:1/'))) {
-    test(`${behaviour}: ${comes_to}`, async () => {
+  for (const [behavior, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.1:1/'))) {
+    test(`${behavior}: ${comes_to}`, async () => {
       await using target = await listenAt('127.0.0.1', serve);
       // Where something other than the time ends the request, it has time enough.
       const timeout_ms = comes_to === 'timeout' ? TIMEOUT_MS : 10_000;

@@ -215,7 +215,7 @@ const own = (pid: number) => ({
     call('sched_setaffinity', pid, 128, ptr(memory));
   },
 });
-const [service, neighbour] = [own(service_pid), own(other_pid)];
+const [service, neighbor] = [own(service_pid), own(other_pid)];
 
 /** Keeps all processors busy. Throws if the kernel slows this server down, as far as this server can read it. */
 async function takeProcessorTime(): Promise<void> {
@@ -256,19 +256,19 @@ const ATTEMPTS: Record<string, () => unknown> = {
   "change the service's priority": service.priority,
   "choose the service's processors": service.processors,
   "read the service's command line": service.cmdline,
-  "read another server's environment, with its token": neighbour.environ,
-  "read another server's memory map": neighbour.maps,
-  "read another server's memory": neighbour.mem,
-  "see another server's open files": neighbour.fd,
-  "read another server's memory by process_vm_readv": neighbour.vm,
-  'trace another server': neighbour.trace,
-  'send another server a signal': neighbour.signal,
-  "change another server's limits": neighbour.limits,
+  "read another server's environment, with its token": neighbor.environ,
+  "read another server's memory map": neighbor.maps,
+  "read another server's memory": neighbor.mem,
+  "see another server's open files": neighbor.fd,
+  "read another server's memory by process_vm_readv": neighbor.vm,
+  'trace another server': neighbor.trace,
+  'send another server a signal': neighbor.signal,
+  "change another server's limits": neighbor.limits,
   "list another server's directory": () => readdirSync(`${other}/work`),
   "read another server's output": () => readBytes(`${other}/std_out`),
   "listen on another server's TCP port": () => listen(Number(OTHER_PORT)),
   "listen on another server's UDP port": () => listenByUdp(Number(OTHER_PORT)),
-  "read another server's command line": neighbour.cmdline,
+  "read another server's command line": neighbor.cmdline,
   'become root': () => call('setuid', 0),
   'gain rights by a set-user-ID program': () => {
     if (/^NoNewPrivs:\s*1$/m.test(readFileSync('/proc/self/status', 'utf8'))) throw new Error('never');

@@ -12,7 +12,7 @@ const NAME_SERVER = '169.254.1.1';
 const IPV4_ADDRESS = ['--address', '198.18.0.2', '--netmask', '30', '--gateway', '198.18.0.1'];
 const IPV6_ADDRESS = ['--address', 'fd4d:7573:7465:72::2', '--gateway', 'fd4d:7573:7465:72::1'];
 
-/** Networks that containers cannot connect to: private ones, the machine's neighbours, and clouds' metadata services. */
+/** Networks that containers cannot connect to: private ones, the machine's neighbors, and clouds' metadata services. */
 const PRIVATE_NETWORKS = [
   '10.0.0.0/8',
   '100.64.0.0/10',
