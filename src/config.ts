@@ -159,6 +159,8 @@ interface KubernetesConfig {
   image: string;
   host: string;
   port: number;
+  /** The name by which nodes pull images; undefined if they cannot. */
+  registry: string | undefined;
   has_agones: boolean;
 }
 
@@ -406,6 +408,7 @@ function readKubernetes(settings: Settings): KubernetesConfig | undefined {
     host,
     namespace: settings.MUSTER_KUBERNETES_NAMESPACE,
     port: settings.MUSTER_KUBERNETES_PORT,
+    registry: settings.MUSTER_KUBERNETES_REGISTRY,
     has_agones: settings.MUSTER_KUBERNETES_AGONES === 'on',
   };
 }

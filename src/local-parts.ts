@@ -24,6 +24,8 @@ const STARTING: Absence = { code: 'DATABASE_UNAVAILABLE', finding: toFinding('SE
 export interface LocalParts extends AsyncDisposable {
   data: DataDirectory;
   runtime: Runtime;
+  /** Answers the nodes of a cluster; undefined if they pull no images from this service. */
+  answerNodes: Awaited<ReturnType<typeof openKubernetes>>['answerNodes'];
   /** Undefined if none is configured. */
   ip_database: Awaited<ReturnType<typeof openIpDatabase>> | undefined;
   address_classes: AddressClasses;
@@ -86,7 +88,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
       }),
     );
   const runtime = combineRuntimes(
-    cluster ? [cluster, ...of_machine.flatMap(withoutStarts), { missing: ONLY_IN_PODS }] : of_machine,
+    cluster ? [cluster.runtime, ...of_machine.flatMap(withoutStarts), { missing: ONLY_IN_PODS }] : of_machine,
     events,
   );
   const port = createPort({ ...config, hold_file: is_root ? `${data.path}/port-hold` : undefined });
@@ -119,6 +121,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   return {
     data,
     runtime,
+    answerNodes: cluster?.answerNodes,
     ip_database,
     address_classes,
     async answerBy(answering) {

@@ -323,6 +323,14 @@ export const Settings = Type.Object({
     maximum: PORT_MAX,
     description: 'Port at which pods fetch their builds and hand over their output.',
   }),
+  MUSTER_KUBERNETES_REGISTRY: Type.Optional(
+    Type.String({
+      // Without a dot or a port, nodes would look for it at Docker Hub.
+      pattern: '^([a-z0-9-]+(\\.[a-z0-9-]+)+(:[0-9]{1,5})?|[a-z0-9-]+:[0-9]{1,5})$',
+      description:
+        'Name, with a port unless it is that of https, at which the nodes pull the images of builds from this service. Default: none, and images are refused.',
+    }),
+  ),
   MUSTER_KUBERNETES_AGONES: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'off',
     description: 'Whether Agones, which the cluster must have, makes the pods: a GameServer for each.',

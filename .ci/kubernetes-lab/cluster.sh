@@ -357,6 +357,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   disable_apparmor = true
   disable_hugetlb_controller = true
   restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "$folder/registries"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "$PROGRAMS/root/usr/lib/cni"
     conf_dir = "$folder/cni"

@@ -82,6 +82,7 @@ async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<Start
       machine_id: crypto.randomUUID(),
       image: IMAGE,
       pod_port,
+      images: undefined,
       has_agones: false,
       api_url: address,
       api_url_for_pods: address,

@@ -1,12 +1,17 @@
 import { expect } from 'bun:test';
+import { join } from 'node:path';
 import type { ApiRequest } from '../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ImageRegistry } from '../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import {
   type KubernetesRuntimeOptions,
   openKubernetesRuntime,
 } from '../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
+import { PackedImages } from '../../src/features/servers/runtimes/kubernetes/packed-images.ts';
 import { nameOf } from '../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { openPodPort, type PodPort } from '../../src/features/servers/runtimes/kubernetes/pod-port.ts';
+import { makeImage } from './containers.ts';
 import { IMAGE, type Lab, NAMESPACE } from './kubernetes-lab.ts';
+import { EXECUTABLE } from './program.ts';
 import type { RuntimeKind } from './runtimes.ts';
 import { findFreePort } from './test-ports.ts';
 
@@ -19,15 +24,19 @@ export interface KubernetesKind extends RuntimeKind, AsyncDisposable {
 }
 
 /** The runtime of a cluster that is started later, as the suite of runtimes opens it. One machine for all directories. */
-export function kubernetesRuntime(lab: () => Lab, changes: Partial<KubernetesRuntimeOptions> = {}): KubernetesKind {
+export function kubernetesRuntime(
+  lab: () => Lab,
+  { registry_host, ...changes }: Partial<KubernetesRuntimeOptions> & { registry_host?: string } = {},
+): KubernetesKind {
   const machine_id = crypto.randomUUID();
   const key = crypto.randomUUID();
+  const registry = new ImageRegistry({ machine_id, secret: key });
   const runtimes: AsyncDisposable[] = [];
   let pod_port: PodPort | undefined;
   let port = 0;
 
   function openPort(): PodPort {
-    const opened = openPodPort({ host: lab().host, port, key });
+    const opened = openPodPort({ host: lab().host, port, key, registry });
     port = Number(new URL(opened.addressOf('').build).port);
     return opened;
   }
@@ -40,14 +49,21 @@ export function kubernetesRuntime(lab: () => Lab, changes: Partial<KubernetesRun
     },
     signals: 3,
     resources: { cpu: 250, memory: 64 },
-    async open() {
+    async open(directory) {
       pod_port ??= openPort();
+      const host = registry_host ?? `${lab().host}:${port}`;
+      await letNodesPull(lab(), host);
       const runtime = await openKubernetesRuntime({
         client: lab().client,
         namespace: NAMESPACE,
         machine_id,
         image: IMAGE,
         pod_port,
+        images: {
+          host,
+          registry,
+          packed: new PackedImages({ executable: EXECUTABLE ?? '', directory: join(directory, 'image-program') }),
+        },
         has_agones: false,
         api_url: API_URL,
         api_url_for_pods: `http://${lab().host}:8080`,
@@ -67,6 +83,17 @@ export function kubernetesRuntime(lab: () => Lab, changes: Partial<KubernetesRun
       await pod_port?.[Symbol.asyncDispose]();
     },
   };
+}
+
+/** The same for builds that are images. */
+export function kubernetesImages(lab: () => Lab, changes: { registry_host?: string } = {}): KubernetesKind {
+  const kind = kubernetesRuntime(lab, changes);
+  return Object.assign(kind, { name: 'kubernetes, images', makeBuild: makeImage });
+}
+
+/** Lets the nodes of a lab pull images from a service, which has no TLS. */
+export async function letNodesPull(lab: Lab, host: string): Promise<void> {
+  await lab.run('registry', host);
 }
 
 /** The settings of a service whose servers are pods of a lab. */

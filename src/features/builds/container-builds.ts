@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
-import { arch } from 'node:os';
 import { join } from 'node:path';
+import { IMAGE_ARCHITECTURE } from '../../platform/architecture.ts';
 import { BundleConfig, bundleConfigOf, type Process, processOfBundle, processOfImage } from './bundle.ts';
 import { chooseImage, type Image } from './image-layout.ts';
 import { Rootfs } from './rootfs.ts';
@@ -17,9 +17,6 @@ import {
   UNPACK_LIMITS,
   type UnpackLimits,
 } from './tar-reader.ts';
-
-/** Names of processors in images, where they differ from those in Node. */
-const ARCHITECTURES: Record<string, string> = { x64: 'amd64', ia32: '386' };
 
 export interface UnpackContainerOptions {
   /** The build's own command; empty if it has none. */
@@ -44,7 +41,7 @@ export async function unpackImage(
   directory: string,
   options: UnpackImageOptions,
 ): Promise<void> {
-  const { image_tag, architecture = ARCHITECTURES[arch()] ?? arch() } = options;
+  const { image_tag, architecture = IMAGE_ARCHITECTURE } = options;
   const reading = openReading(options);
   // The list of layers is at the end of the tar, so they are stored first.
   const stored = join(directory, 'stored');

@@ -145,7 +145,7 @@ export class Rootfs {
       await file.chmod(modeOf(header, this.options.is_root ? 0 : 0o600));
       // Programs compare times, for example those of a source and what was compiled from it.
       const seconds = (header.mtime?.getTime() ?? 0) / 1_000;
-      if (seconds > 0 && seconds <= SECONDS_MAX) await file.utimes(seconds, seconds);
+      if (seconds >= 0 && seconds <= SECONDS_MAX) await file.utimes(seconds, seconds);
     } finally {
       await file.close();
     }

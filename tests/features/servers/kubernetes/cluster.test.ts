@@ -11,6 +11,7 @@ import { endOf, serversOf } from '../../../support/servers.ts';
 import { openTestService } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 import { describeAgones } from './agones.ts';
+import { describeImages } from './images.ts';
 import { describeKills } from './kills.ts';
 
 /** Time for a cluster to start on a busy machine, and to end. */
@@ -64,6 +65,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   describeRuntime(kind);
   describeKills(() => lab);
   describeAgones(() => lab);
+  describeImages(() => lab);
 
   describe('a server in a pod', () => {
     test('has no rights: no account of the cluster, no root, no capability, no file of the image or its build to write', async () => {
@@ -187,7 +189,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   });
 
   test(
-    'a build that the cluster cannot run is refused with the kinds that it can, and a script runs as a pod',
+    'an image is refused without a registry for nodes, and a script runs as a pod',
     async () => {
       await using muster = await openTestService(clusterSettings(lab));
       const game = await makeGame(muster.api, muster.administrator_token);
@@ -203,7 +205,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const body = { name: 'image', kind: 'docker_image', image_tag: 'a:1', image_file };
       const refused = await muster.api.post(`${builds}/prepare`, game.cloud_token, body);
       expect([refused.status, refused.body.code]).toEqual([400, 'BUILDS_KIND_NOT_AVAILABLE']);
-      expect(refused.body.message).toContain('which run archives and scripts');
+      expect(refused.body.message).toContain('MUSTER_KUBERNETES_REGISTRY is not set');
     },
     SLOW_MS,
   );

@@ -14,13 +14,26 @@ import type {
 } from '../runtime.ts';
 import { Agones } from './agones.ts';
 import { type ApiClient, ApiRefusal, ApiUnreachable } from './api-client.ts';
+import { type ImageRegistry, keyOf } from './image-registry.ts';
 import { createNodeAddresses } from './node-addresses.ts';
 import { createPackedBuilds } from './packed-builds.ts';
+import type { PackedImage, PackedImages } from './packed-images.ts';
 import { PodAway } from './pod-connection.ts';
-import { BUILD_ANNOTATION, FINALIZER, LABELS, makePod, nameOf, type PodOptions, selectorOf } from './pod-manifest.ts';
+import {
+  BUILD_ANNOTATION,
+  FINALIZER,
+  IMAGE_ANNOTATION,
+  LABELS,
+  makePod,
+  nameOf,
+  type PodFiles,
+  type PodOptions,
+  selectorOf,
+} from './pod-manifest.ts';
 import { Piece, Usage } from './pod-messages.ts';
 import { observePod } from './pod-observation.ts';
 import type { PodPort } from './pod-port.ts';
+import { imageProgramOf, type PodProgram, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
 import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-states.ts';
@@ -31,13 +44,26 @@ const END_TIMEOUT_MS = 10_000;
 /** Time for the first list of the pods when the service starts. */
 const FIRST_LIST_TIMEOUT_MS = 5_000;
 const POLL_MS = 100;
+/** Time in which a pod becomes known whose image is asked for. */
+const UNKNOWN_POD_MAX_MS = 5_000;
+const IMAGE_KINDS = ['docker_image', 'oci_bundle'] as const;
 const ACCEPTED = 'its pod is being made';
 const NODE_LOST = { ...UNKNOWN_END, reason: 'its node was lost', is_disturbance: true } as const;
+
+/** The images of builds, which nodes pull from Muster. */
+export interface ClusterImages {
+  /** The name of the registry for nodes. */
+  host: string;
+  registry: ImageRegistry;
+  packed: PackedImages;
+}
 
 export interface KubernetesRuntimeOptions extends PodOptions {
   client: ApiClient;
   namespace: string;
   pod_port: PodPort;
+  /** How nodes pull the images of builds; undefined if they cannot. */
+  images: ClusterImages | undefined;
   /** Whether Agones makes the pods. */
   has_agones: boolean;
   /** The address of the service in the variables of servers. */
@@ -47,9 +73,14 @@ export interface KubernetesRuntimeOptions extends PodOptions {
   onLost(cause: unknown): void;
 }
 
+interface PreparedPod {
+  files: PodFiles;
+  program: PodProgram;
+}
+
 /** Opens the runtime that runs each server as a pod of a Kubernetes cluster. Disposing of it leaves the pods. */
 export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): Promise<Runtime & AsyncDisposable> {
-  const { client, namespace, pod_port, has_agones, machine_id, api_url, api_url_for_pods, onLost } = options;
+  const { client, namespace, pod_port, images, has_agones, machine_id, api_url, api_url_for_pods, onLost } = options;
   const stopping = new AbortController();
   const builds = createPackedBuilds();
   let notify = () => {};
@@ -67,6 +98,24 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       return directory === undefined ? undefined : builds.open(directory);
     },
   });
+
+  images?.registry.serve(openImage);
+
+  /**
+   * Returns the image of a server that waits for its node. A node may ask for it before this process knows the pod: the
+   * answer to its creation was lost, or the pods are listed anew after a restart.
+   */
+  async function openImage(key: string): Promise<PackedImage | undefined> {
+    const isWaiting = (pod: Pod) => observePod(pod).is === 'pending';
+    for (const asked = performance.now(); performance.now() - asked < UNKNOWN_POD_MAX_MS; await Bun.sleep(POLL_MS)) {
+      const directories = pods.list().flatMap((pod) => {
+        const directory = pod.metadata.annotations?.[IMAGE_ANNOTATION];
+        return directory !== undefined && keyOf(directory) === key && isWaiting(pod) ? [directory] : [];
+      });
+      if (directories[0] !== undefined) return await images?.packed.pack(directories[0]);
+    }
+    return undefined;
+  }
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -87,19 +136,12 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   }
 
   async function createPod(order: StartOrder): Promise<void> {
-    const { server_id, build, resources } = order;
-    const { token, ...urls } = pod_port.addressOf(server_id);
-    const { sha256, bytes: build_bytes } = await builds.facts(build.directory);
-    const build_order = { url: urls.build, token, sha256 };
-    const server_order = {
-      url: urls.socket,
-      token,
-      memory: resources.memory,
-      is_script: build.kind === 'javascript',
-      command: [...build.command, ...order.arguments],
-      environment: replaceApi(order.environment),
-    };
-    const manifest = makePod({ order, build: build_order, build_bytes, server: server_order }, options);
+    const { server_id, resources } = order;
+    const { token, socket } = pod_port.addressOf(server_id);
+    const { files, program } = isImage(order) ? await prepareImage(order) : await prepareFiles(order);
+    const environment = replaceApi(program.environment);
+    const server = { ...program, environment, url: socket, token, memory: resources.memory };
+    const manifest = makePod({ order, files, server }, options);
     if (agones) return await agones.create(manifest);
     if (await pods.create(manifest)) return;
     // An earlier call created it, and its answer was lost.
@@ -108,6 +150,23 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     if (pod.metadata.labels?.[LABELS.machine] !== machine_id) {
       throw new ApiRefusal(409, `another Muster has a pod with the name ${nameOf(server_id)}`);
     }
+  }
+
+  /** Prepares an archive or a script, which its pod fetches. */
+  async function prepareFiles(order: StartOrder): Promise<PreparedPod> {
+    const { sha256, bytes } = await builds.facts(order.build.directory);
+    const { token, build: url } = pod_port.addressOf(order.server_id);
+    return { files: { are: 'fetched', order: { url, token, sha256 }, bytes }, program: programOf(order) };
+  }
+
+  /** Prepares an image or a bundle, which its node pulls. */
+  async function prepareImage(order: StartOrder): Promise<PreparedPod> {
+    if (!images) throw new Error('nodes cannot pull images: MUSTER_KUBERNETES_REGISTRY is not set');
+    const { host, registry, packed } = images;
+    const program = await imageProgramOf(order);
+    const { manifest } = await packed.pack(order.build.directory);
+    const image = `${host}/${registry.nameOf(order.build.directory)}@${manifest.digest}`;
+    return { files: { are: 'image', image }, program };
   }
 
   /** Replaces the address of the API in a server's variables by the one for pods. */
@@ -193,7 +252,9 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   while (!pods.is_known && performance.now() - started_at < FIRST_LIST_TIMEOUT_MS) await Bun.sleep(POLL_MS);
 
   return {
-    kinds: ['archive', 'javascript'],
+    kinds: images ? ['archive', 'javascript', ...IMAGE_KINDS] : ['archive', 'javascript'],
+    // A program of an image may have its port in it. Others get the same one everywhere.
+    kinds_with_own_network: IMAGE_KINDS,
     has_remote_servers: true,
     start,
     stop,
@@ -245,6 +306,8 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     },
   };
 }
+
+const isImage = ({ build }: StartOrder) => IMAGE_KINDS.some((kind) => kind === build.kind);
 
 function pieceAt(start: number): OutputPiece {
   const resumeAfter = (bytes: number) => String(start + bytes);

@@ -5,7 +5,10 @@ import type { Events } from '../../../../platform/events.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
 import { ApiClient } from './api-client.ts';
 import { openCredentials } from './credentials.ts';
+import { ImageRegistry } from './image-registry.ts';
 import { openKubernetesRuntime } from './kubernetes-runtime.ts';
+import { OtherRegistries } from './other-registries.ts';
+import { PackedImages } from './packed-images.ts';
 import { openPodPort } from './pod-port.ts';
 
 const KEY_BYTES = 32;
@@ -22,6 +25,8 @@ export interface KubernetesSettings {
   host: string;
   /** The port at which they do. */
   port: number;
+  /** The name by which nodes reach Muster as a registry of images; undefined if they cannot. */
+  registry: string | undefined;
   /** Whether Agones makes the pods. */
   has_agones: boolean;
 }
@@ -37,14 +42,22 @@ interface KubernetesOptions {
   events: Events;
 }
 
+type AnswerNodes = ImageRegistry['answer'];
+
 /** Why a service with a cluster runs no other builds, for their developers. */
 export const ONLY_IN_PODS =
-  'its servers are pods of Kubernetes, which run archives and scripts; pack the server as one of these';
+  'its servers are pods of Kubernetes, and MUSTER_KUBERNETES_REGISTRY is not set, so their nodes cannot pull images; pack the server as an archive or a script, or tell the operator';
+
+interface OpenedCluster extends AsyncDisposable {
+  runtime: Runtime;
+  /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes cannot pull images. */
+  answerNodes: AnswerNodes | undefined;
+}
 
 /** Opens the runtime of a cluster. One that does not answer yet is reported, and used once it does. Throws StartError. */
-export async function openKubernetes(options: KubernetesOptions): Promise<Runtime & AsyncDisposable> {
+export async function openKubernetes(options: KubernetesOptions): Promise<OpenedCluster> {
   const { settings, directory, disk_max, api_url, machine_id, events } = options;
-  const { kubeconfig, host, port, image, has_agones } = settings;
+  const { kubeconfig, host, port, image, registry: registry_host, has_agones } = settings;
   const credentials = openCredentials(kubeconfig);
   const namespace = settings.namespace ?? credentials.namespace;
   if (namespace === undefined) {
@@ -53,14 +66,23 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Runtim
     );
   }
   await using opened = new AsyncDisposableStack();
-  const pod_port = opened.use(openPodPort({ host, port, key: readOrMakeKey(join(directory, 'pod-key')) }));
+  const key = readOrMakeKey(join(directory, 'pod-key'));
+  const client = new ApiClient(credentials);
+  const others = new OtherRegistries({ client, namespace });
+  const askOther: OtherRegistries['ask'] = (...asked) => others.ask(...asked);
+  const registry = registry_host === undefined ? undefined : new ImageRegistry({ machine_id, secret: key, askOther });
+  const pod_port = opened.use(openPodPort({ host, port, key, registry }));
   const url = new URL(api_url);
   url.hostname = host.includes(':') ? `[${host}]` : host;
+  // Another release may replace the file, but not the program that runs.
+  const executable = `/proc/${process.pid}/exe`;
+  const packed = new PackedImages({ executable, directory: join(directory, 'image-program') });
   const runtime = opened.use(
     await openKubernetesRuntime({
-      client: new ApiClient(credentials),
+      client,
       namespace,
       pod_port,
+      images: registry && registry_host !== undefined ? { host: registry_host, registry, packed } : undefined,
       has_agones,
       machine_id,
       image,
@@ -71,7 +93,18 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Runtim
     }),
   );
   const everything = opened.move();
-  return { ...runtime, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+  return {
+    runtime,
+    answerNodes: registry && registry_host !== undefined ? answerAt(registry_host, registry) : undefined,
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+/** Answers as a registry only at its own name, because sites may have the same paths. */
+function answerAt(registry_host: string, registry: ImageRegistry): AnswerNodes {
+  const { hostname } = new URL(`http://${registry_host}`);
+  return (request, server) =>
+    new URL(request.url).hostname === hostname ? registry.answer(request, server) : undefined;
 }
 
 /** Pods outlive the service, so their tokens must be valid after a restart. */

@@ -1,9 +1,7 @@
-import { createReadStream } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat } from 'node:fs/promises';
 import { LRUCache } from 'lru-cache';
-import { pack } from 'tar-stream';
 import { streamOf } from '../../../../platform/objects/objects.ts';
+import { packFolder } from './folder-tar.ts';
 
 const FACTS_MAX = 1_000;
 const EPOCH = new Date(0);
@@ -35,7 +33,7 @@ export function createPackedBuilds(): PackedBuilds {
     const onEntry = (size: number) => {
       blocks += Math.ceil(size / BLOCK_BYTES);
     };
-    for await (const bytes of packFolder(directory, onEntry)) hasher.update(bytes);
+    for await (const bytes of packBuild(directory, onEntry)) hasher.update(bytes);
     return { sha256: hasher.digest('hex'), bytes: blocks * BLOCK_BYTES };
   }
 
@@ -50,51 +48,22 @@ export function createPackedBuilds(): PackedBuilds {
         throw cause;
       }
     },
-    open: (directory) => streamOf(packFolder(directory)),
+    open: (directory) => streamOf(packBuild(directory)),
   };
 }
 
-/** Yields the tar of a folder. Reports the size of each file, and of the folders as one block. */
-async function* packFolder(directory: string, onEntry = (_size: number) => {}): AsyncGenerator<Uint8Array, void> {
-  const tar = pack();
+/** Yields the tar of a build. Reports the size of each file, and of the folders as one block. */
+async function* packBuild(directory: string, onEntry = (_size: number) => {}): AsyncGenerator<Uint8Array, void> {
   onEntry(BLOCK_BYTES);
-  const writing = addFolder({ tar, directory, onEntry }, '').then(
-    () => tar.finalize(),
-    (cause: Error) => tar.destroy(cause),
-  );
-  try {
-    for await (const bytes of tar as AsyncIterable<Uint8Array>) yield bytes;
-    await writing;
-  } finally {
-    // The reader went away.
-    tar.destroy();
-  }
-}
-
-interface Packing {
-  tar: ReturnType<typeof pack>;
-  directory: string;
-  onEntry(size: number): void;
-}
-
-async function addFolder(packing: Packing, inside: string): Promise<void> {
-  const { tar, directory, onEntry } = packing;
-  for (const name of (await readdir(join(directory, inside))).toSorted()) {
-    const path = inside === '' ? name : `${inside}/${name}`;
-    const file = join(directory, path);
-    const { mode, size, isDirectory } = await inspect(file);
-    onEntry(isDirectory ? BLOCK_BYTES : size);
-    if (isDirectory) {
-      tar.entry({ name: `${path}/`, type: 'directory', mode: 0o755, mtime: EPOCH });
-      await addFolder(packing, path);
-      continue;
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const header = { name: path, size, mode: mode & 0o111 ? 0o755 : 0o644, mtime: EPOCH };
-    const entry = tar.entry(header, (error) => (error ? reject(error) : resolve()));
-    createReadStream(file).on('error', reject).pipe(entry);
-    await promise;
-  }
+  yield* packFolder({
+    directory,
+    async describe(file) {
+      const { mode, size, isDirectory } = await inspect(file);
+      onEntry(isDirectory ? BLOCK_BYTES : size);
+      if (isDirectory) return { type: 'directory', mode: 0o755, mtime: EPOCH };
+      return { type: 'file', size, mode: mode & 0o111 ? 0o755 : 0o644, mtime: EPOCH };
+    },
+  });
 }
 
 async function inspect(file: string): Promise<{ mode: number; size: number; isDirectory: boolean }> {

@@ -1,16 +1,21 @@
 import { ServiceError } from '../../../../platform/errors.ts';
 import type { DiskUse, StartOrder } from '../runtime.ts';
 import { type BuildOrder, encodeOrder, type ServerOrder } from './pod-messages.ts';
-import { POD_COMMANDS, POD_FOLDERS, POD_ORDER } from './pod-names.ts';
+import { POD_COMMANDS, POD_FOLDERS, POD_ORDER, POD_PROGRAM } from './pod-names.ts';
 
 export const LABELS = { machine: 'muster.internal/machine', server: 'muster.internal/server' } as const;
+/** The directory of a build that the pod fetches. */
 export const BUILD_ANNOTATION = 'muster.internal/build';
+/** The directory of a build that its node pulls as an image. */
+export const IMAGE_ANNOTATION = 'muster.internal/image';
+/** The address of the port for pods of the machine that made it. */
+export const ADDRESS_ANNOTATION = 'muster.internal/address';
 /** Keeps an ended pod in the API until its end is recorded. */
 export const FINALIZER = 'muster.internal/end';
 export const CONTAINERS = { build: 'build', server: 'server' } as const;
 
 /** The user of all pods, a number that machines give to no user. */
-const USER_ID = 10_001;
+export const USER_ID = 10_001;
 /** Memory of the first process, beside that of the server. */
 const FIRST_PROCESS_MIB = 96;
 /** What a pod is expected to have on the disk, for its place. It may have more. */
@@ -19,6 +24,8 @@ const DISK_REQUEST = '64Mi';
 const OUTPUT_BYTES_MAX = 1_024 ** 3;
 /** Time for a server to end if others than Muster delete its pod, such as a drain of the node. */
 const GRACE_SECONDS = 60;
+/** Below it, programs without rights cannot listen. */
+const LOW_PORTS = 1_024;
 /** The longest text that a program gets in a variable is 128 KiB (execve(2)). */
 const ORDER_CHARACTERS_MAX = 120 * 1_024;
 
@@ -33,16 +40,21 @@ export interface PodOptions {
   disk_max: DiskUse | undefined;
 }
 
+/** How the files of a build come to a pod. */
+export type PodFiles =
+  /** A container before that of the server fetches them. `bytes`: what they take on the disk. */
+  | { are: 'fetched'; order: BuildOrder; bytes: number }
+  /** They are an image, which has Muster's executable as well. */
+  | { are: 'image'; image: string };
+
 interface PodOrder {
   order: StartOrder;
-  build: BuildOrder;
-  /** What the files of the build take on the disk. */
-  build_bytes: number;
+  files: PodFiles;
   server: ServerOrder;
 }
 
 /** Returns the pod of a server. Throws an error for a server that no pod can run. */
-export function makePod({ order, build, build_bytes, server }: PodOrder, { machine_id, image, disk_max }: PodOptions) {
+export function makePod({ order, files, server }: PodOrder, { machine_id, image, disk_max }: PodOptions) {
   const { server_id, resources, ports } = order;
   if (Object.values(ports).some(({ port_range }) => port_range !== undefined)) {
     throw refusal('a pod of the cluster has no port ranges; give it single ports');
@@ -53,18 +65,20 @@ export function makePod({ order, build, build_bytes, server }: PodOrder, { machi
   }
   const numbers = { cpu: `${resources.cpu}m`, memory: `${resources.memory + FIRST_PROCESS_MIB}Mi` };
   // The kubelet counts all volumes of a pod. What the server itself writes has the limit of its folder.
+  const build_bytes = files.are === 'fetched' ? files.bytes : 0;
   const disk = disk_max && { 'ephemeral-storage': String(disk_max.bytes + build_bytes + OUTPUT_BYTES_MAX) };
   const security = {
     allowPrivilegeEscalation: false,
     readOnlyRootFilesystem: true,
     capabilities: { drop: ['ALL'] },
   };
-  const container = { image, imagePullPolicy: 'IfNotPresent', securityContext: security };
+  const container = { imagePullPolicy: 'IfNotPresent', securityContext: security };
   const volume = (name: keyof typeof POD_FOLDERS, readOnly = false) => ({
     name,
     mountPath: POD_FOLDERS[name],
     readOnly,
   });
+  const has_low_port = Object.values(ports).some(({ internal_port = LOW_PORTS }) => internal_port < LOW_PORTS);
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -76,7 +90,8 @@ export function makePod({ order, build, build_bytes, server }: PodOrder, { machi
         [LABELS.server]: server_id,
       },
       annotations: {
-        [BUILD_ANNOTATION]: order.build.directory,
+        [files.are === 'fetched' ? BUILD_ANNOTATION : IMAGE_ANNOTATION]: order.build.directory,
+        [ADDRESS_ANNOTATION]: new URL(server.url.replace(/^ws/, 'http')).origin,
         'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false',
       },
       finalizers: [FINALIZER],
@@ -92,29 +107,39 @@ export function makePod({ order, build, build_bytes, server }: PodOrder, { machi
         runAsGroup: USER_ID,
         fsGroup: USER_ID,
         seccompProfile: { type: 'RuntimeDefault' },
+        // Clusters before 1.22 refuse it.
+        ...(has_low_port && { sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }] }),
       },
       volumes: [
-        { name: 'build', emptyDir: {} },
+        ...(files.are === 'fetched' ? [{ name: 'build', emptyDir: {} }] : []),
         { name: 'work', emptyDir: disk_max ? { sizeLimit: String(disk_max.bytes) } : {} },
         { name: 'output', emptyDir: { sizeLimit: String(OUTPUT_BYTES_MAX) } },
       ],
-      initContainers: [
-        {
-          ...container,
-          name: CONTAINERS.build,
-          args: [POD_COMMANDS.build],
-          env: [{ name: POD_ORDER, value: encodeOrder(build) }],
-          // Equal to those of the server, so that the pod is the last to be evicted (QoS class Guaranteed).
-          resources: { limits: numbers, requests: numbers },
-          volumeMounts: [volume('build'), volume('work')],
-        },
-      ],
+      initContainers:
+        files.are === 'fetched'
+          ? [
+              {
+                ...container,
+                image,
+                name: CONTAINERS.build,
+                args: [POD_COMMANDS.build],
+                env: [{ name: POD_ORDER, value: encodeOrder(files.order) }],
+                // Equal to those of the server, so that the pod is the last to be evicted (QoS class Guaranteed).
+                resources: { limits: numbers, requests: numbers },
+                volumeMounts: [volume('build'), volume('work')],
+              },
+            ]
+          : [],
       containers: [
         {
           ...container,
           name: CONTAINERS.server,
+          ...(files.are === 'fetched' ? { image } : { image: files.image, command: [POD_PROGRAM.executable] }),
           args: [POD_COMMANDS.server],
-          env: [{ name: POD_ORDER, value: encoded }],
+          env: [
+            { name: POD_ORDER, value: encoded },
+            ...(files.are === 'image' ? [{ name: 'LD_LIBRARY_PATH', value: POD_PROGRAM.folder }] : []),
+          ],
           ports: Object.values(ports).flatMap(({ protocol, internal_port, public_port }) =>
             internal_port === undefined || public_port === undefined
               ? []
@@ -130,7 +155,7 @@ export function makePod({ order, build, build_bytes, server }: PodOrder, { machi
             limits: { ...numbers, ...disk },
             requests: { ...numbers, ...(disk && { 'ephemeral-storage': DISK_REQUEST }) },
           },
-          volumeMounts: [volume('build', true), volume('work'), volume('output')],
+          volumeMounts: [...(files.are === 'fetched' ? [volume('build', true)] : []), volume('work'), volume('output')],
         },
       ],
     },

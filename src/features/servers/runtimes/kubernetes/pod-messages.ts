@@ -18,8 +18,12 @@ export const ServerOrder = Type.Object({
   /** The address of the socket to the machine that started the pod. */
   url: Type.String(),
   token: Type.String(),
+  /** How the program is started: by a shell, by Muster's executable, or as a program of an image. */
+  kind: Type.Union([Type.Literal('archive'), Type.Literal('script'), Type.Literal('image')]),
   command: Type.Array(Type.String()),
-  is_script: Type.Boolean(),
+  /** The directory in which it starts. */
+  directory: Type.String(),
+  /** All of its variables. */
   environment: Type.Record(Type.String(), Type.String()),
   /** Megabytes, for the sentence about a server that exceeded it. */
   memory: Type.Integer(),

@@ -1,5 +1,5 @@
 import { exitStatusOf } from '../process/exit-status.ts';
-import { CONTAINERS } from './pod-manifest.ts';
+import { CONTAINERS, IMAGE_ANNOTATION } from './pod-manifest.ts';
 import type { Pod } from './pod-shapes.ts';
 
 /** What the cluster says of a server. */
@@ -34,8 +34,21 @@ const WAITING: Record<string, string> = {
   CreateContainerError: 'its node cannot create the container: tell the operator',
   RunContainerError: 'its node cannot start the container: tell the operator',
 };
+const NO_PULL = 'its image cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_REGISTRY';
+/** The same for servers whose node pulls their own image. */
+const WAITING_FOR_IMAGE: Record<string, string> = {
+  ...WAITING,
+  ErrImagePull: NO_PULL,
+  ImagePullBackOff: NO_PULL,
+  InvalidImageName: NO_PULL,
+  RegistryUnavailable: NO_PULL,
+};
+/** The name of an image in a message. It has the token by which nodes pull it. */
+const IMAGE_NAME = /[^\s"]*\/[0-9a-f]{32}\/[0-9a-f]{64}[^\s"]*?(?=:?["\s]|:?$)/g;
 /** Reasons that do not pass by themselves. */
-const HOPELESS = new Set(Object.keys(WAITING).filter((reason) => /^(Err|ImagePull|Invalid|Create|Run)/.test(reason)));
+const HOPELESS = new Set(
+  Object.keys(WAITING_FOR_IMAGE).filter((reason) => /^(Err|ImagePull|Invalid|Registry|Create|Run)/.test(reason)),
+);
 
 /** Messages of evictions of pods that exceeded a limit of their own. */
 const DISK_EXCEEDED = /exceeds the (total )?limit|exceeded its local ephemeral storage limit/;
@@ -110,7 +123,8 @@ function observePending(pod: Pod, state: ContainerState | undefined): SeenPod {
   // The server's container waits for the one that fetches the build, which may have its own trouble.
   const { reason = 'ContainerCreating', message } = waiting ?? {};
   const is_hopeless = HOPELESS.has(reason);
-  const words = WAITING[reason] ?? `its node says ${reason}`;
+  const known = pod.metadata.annotations?.[IMAGE_ANNOTATION] === undefined ? WAITING : WAITING_FOR_IMAGE;
+  const words = known[reason] ?? `its node says ${reason}`;
   return { is: 'pending', reason: is_hopeless ? `${words}${quoted(message)}` : words, is_hopeless };
 }
 
@@ -140,7 +154,7 @@ function endOf(state: ContainerState) {
 }
 
 const quoted = (message = '') => {
-  const text = message.trim().slice(0, MESSAGE_CHARACTERS_MAX);
+  const text = message.trim().replaceAll(IMAGE_NAME, 'its image').slice(0, MESSAGE_CHARACTERS_MAX);
   return text === '' ? '' : ` (${text})`;
 };
 

@@ -3,6 +3,7 @@ import type { Server } from 'bun';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import type { ImageRegistry } from './image-registry.ts';
 import { PodConnection } from './pod-connection.ts';
 
 const MESSAGE_BYTES_MAX = 4 * 1_024 ** 2;
@@ -18,6 +19,8 @@ interface PodPortOptions {
   port: number;
   /** The key of the pods' tokens. A token is valid for one server. */
   key: string;
+  /** What nodes pull images from, if they can. */
+  registry?: Pick<ImageRegistry, 'answer'> | undefined;
 }
 
 /** What answers pods. */
@@ -28,7 +31,7 @@ export interface PodSource {
   onChange(): void;
 }
 
-/** The port to which pods connect: for their builds, their output, and the end of their programs. */
+/** The port to which pods connect: for their builds, their output, and the end of their programs; nodes, for images. */
 export interface PodPort extends AsyncDisposable {
   /** The address of the port for a server's pod. Throws nothing: the pod may connect later. */
   addressOf(server_id: string): { socket: string; build: string; token: string };
@@ -43,7 +46,7 @@ interface Visit {
 }
 
 /** Opens the port for pods. Throws StartError if it is in use. */
-export function openPodPort({ host, port, key }: PodPortOptions): PodPort {
+export function openPodPort({ host, port, key, registry }: PodPortOptions): PodPort {
   const connections = new Map<string, PodConnection>();
   let source: PodSource | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
@@ -72,7 +75,7 @@ export function openPodPort({ host, port, key }: PodPortOptions): PodPort {
   const listener = listen({
     hostname: host.includes(':') ? '::' : '0.0.0.0',
     port,
-    fetch: answer,
+    fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
     maxRequestBodySize: BODY_BYTES_MAX,
     error: () => new Response('the build cannot be read\n', { status: 500 }),
     websocket: {

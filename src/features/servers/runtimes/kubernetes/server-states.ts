@@ -32,6 +32,8 @@ export class ServerStates {
   readonly #ends = new Map<string, Observation>();
   /** Since when servers are pending, in the time of `performance.now()`. */
   readonly #pending_since = new Map<string, number>();
+  /** Since when their node or their image is in trouble. */
+  readonly #hopeless_since = new Map<string, number>();
 
   constructor(private readonly options: StatesOptions) {}
 
@@ -46,7 +48,12 @@ export class ServerStates {
 
   forget(server_id: string): void {
     this.#ends.delete(server_id);
+    this.#forgetPending(server_id);
+  }
+
+  #forgetPending(server_id: string): void {
     this.#pending_since.delete(server_id);
+    this.#hopeless_since.delete(server_id);
   }
 
   async observe(server: ServerHandle): Promise<Observation> {
@@ -60,7 +67,7 @@ export class ServerStates {
     if (connection?.end) return { is: 'ended', ...connection.end, ...findOutsideCause(pod) };
     const seen = observePod(pod);
     if (seen.is === 'pending') return this.#describePending(server_id, seen);
-    this.#pending_since.delete(server_id);
+    this.#forgetPending(server_id);
     // A pod that is connected is there, whatever the cluster says of its node.
     const is_running = seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined);
     return is_running ? await this.#describeRunning(server_id, pod) : (seen as Observation);
@@ -86,7 +93,11 @@ export class ServerStates {
     const now = performance.now();
     const since = this.#pending_since.get(server_id) ?? now;
     this.#pending_since.set(server_id, since);
-    if (now - since >= (is_hopeless ? HOPELESS_MAX_MS : START_MAX_MS)) return { ...UNKNOWN_END, reason };
+    const hopeless_since = is_hopeless ? (this.#hopeless_since.get(server_id) ?? now) : now;
+    if (is_hopeless) this.#hopeless_since.set(server_id, hopeless_since);
+    else this.#hopeless_since.delete(server_id);
+    const is_over = now - since >= START_MAX_MS || now - hopeless_since >= HOPELESS_MAX_MS;
+    if (is_over) return { ...UNKNOWN_END, reason };
     return { is: 'pending', identity: identityOf(server_id), reason };
   }
 

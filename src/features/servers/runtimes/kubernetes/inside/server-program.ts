@@ -1,9 +1,9 @@
-import { closeSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { countOutOfMemoryKills } from '../../../../../platform/cgroups.ts';
 import { reapChild } from '../../../../../platform/libc.ts';
-import { listProcesses, readStat, signalProcess } from '../../../../../platform/processes.ts';
+import { isErrno, listProcesses, readStat, signalProcess } from '../../../../../platform/processes.ts';
 import type { LogStream } from '../../../tables.ts';
 import type { End, ServerOrder, Sizes } from '../pod-messages.ts';
 import { POD_FOLDERS } from '../pod-names.ts';
@@ -11,7 +11,8 @@ import { POD_FOLDERS } from '../pod-names.ts';
 const KILL_POLL_MS = 20;
 const KILL_TIMEOUT_MS = 10_000;
 const ALL_OTHERS = -1;
-/** The kernel kills the server before its first process, which reports the end. A program that is missing is in the log. */
+const SCORE_FILE = '/proc/self/oom_score_adj';
+const PROGRAM_SCORE = '1000';
 const ENTER = '{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; exec "$@"';
 /** Where a container sees its own control group, in each version. */
 export const OWN_GROUPS = ['/sys/fs/cgroup', '/sys/fs/cgroup/memory', '/sys/fs/cgroup/cpuacct'];
@@ -24,7 +25,7 @@ export const readSizes = (): Sizes => ({
 
 /** The program of a server, of which this process is the first of the container. */
 export class ServerProgram {
-  readonly #child: Bun.Subprocess;
+  readonly #child: Bun.Subprocess | Unstarted;
   #was_killed = false;
   /** How it ended; undefined while it runs. */
   end: End | undefined;
@@ -32,14 +33,14 @@ export class ServerProgram {
   readonly ended: Promise<void>;
 
   constructor(private readonly order: ServerOrder) {
-    this.#child = spawn(order);
+    this.#child = start(order);
     this.ended = this.#child.exited.then(() => {
       this.end = this.#describeEnd();
     });
   }
 
   stop(): void {
-    if (!this.end) signalProcess(this.#child.pid, 'SIGTERM');
+    if (!this.end && 'pid' in this.#child) signalProcess(this.#child.pid, 'SIGTERM');
   }
 
   /** Ends all processes of the container but the first. */
@@ -58,7 +59,7 @@ export class ServerProgram {
   removeEnded(): void {
     for (const pid of listProcesses()) {
       // Bun waits for the program itself.
-      if (pid === this.#child.pid) continue;
+      if ('pid' in this.#child && pid === this.#child.pid) continue;
       const stat = readStat(pid);
       if (stat?.is_dead && stat.parent === process.pid) reapChild(pid);
     }
@@ -85,25 +86,80 @@ export class ServerProgram {
   }
 }
 
-function spawn({ command, environment, is_script }: ServerOrder): Bun.Subprocess {
+/** A program that could not be started. */
+interface Unstarted {
+  exited: Promise<number>;
+  exitCode: number;
+  signalCode: null;
+}
+
+/** Starts the program of a server. The kernel kills it before the first process, which reports the end. */
+function start(order: ServerOrder): Bun.Subprocess | Unstarted {
   const streams = [openSync(outputOf('std_out'), 'a', 0o600), openSync(outputOf('std_err'), 'a', 0o600)] as const;
-  // Loads neither packages from the network nor an .env file of the build.
-  const program = is_script ? [process.execPath, 'run', '--no-install', '--no-env-file', ...command] : command;
-  const { work, build } = POD_FOLDERS;
   try {
-    return Bun.spawn(['/bin/sh', '-c', ENTER, 'muster-server', ...program], {
-      cwd: build,
-      detached: true,
-      stdio: ['ignore', ...streams],
-      env: {
-        PATH: '/usr/local/bin:/usr/bin:/bin',
-        HOME: work,
-        TMPDIR: work,
-        ...environment,
-        ...(is_script && { BUN_BE_BUN: '1' }),
-      },
-    });
+    return order.kind === 'image' ? startOfImage(order, streams) : startOfBuild(order, streams);
   } finally {
     for (const stream of streams) closeSync(stream);
+  }
+}
+
+type Streams = readonly [std_out: number, std_err: number];
+
+/** Starts a program of Muster's image, which has a shell. */
+function startOfBuild({ kind, command, ...order }: ServerOrder, streams: Streams): Bun.Subprocess {
+  const is_script = kind === 'script';
+  // Loads neither packages from the network nor an .env file of the build.
+  const program = is_script ? [process.execPath, 'run', '--no-install', '--no-env-file', ...command] : command;
+  const environment = { ...order.environment, ...(is_script && { BUN_BE_BUN: '1' }) };
+  return spawn(['/bin/sh', '-c', ENTER, 'muster-server', ...program], { ...order, environment }, streams);
+}
+
+/** Starts a program of another image, which may have nothing else. One that is missing is in the log, as shells say it. */
+function startOfImage(order: ServerOrder, streams: Streams): Bun.Subprocess | Unstarted {
+  const { command, directory } = order;
+  const own_score = readScore();
+  try {
+    if (!existsSync(directory)) throw new MissingDirectory();
+    writeScore(PROGRAM_SCORE);
+    return spawn(command, order, streams);
+  } catch (cause) {
+    const [exit_code, problem] = describeFailure(cause);
+    const what = cause instanceof MissingDirectory ? directory : command[0];
+    writeSync(streams[1], `${what}: ${problem}\n`);
+    return { exited: Promise.resolve(exit_code), exitCode: exit_code, signalCode: null };
+  } finally {
+    writeScore(own_score);
+  }
+}
+
+class MissingDirectory extends Error {}
+
+/** Returns the exit code by which shells report why a program could not be started, and their words. */
+function describeFailure(cause: unknown): [exit_code: number, problem: string] {
+  if (cause instanceof MissingDirectory) return [127, 'no such working directory'];
+  if (isErrno(cause, 'ENOENT')) return [127, 'not found'];
+  if (isErrno(cause, 'EACCES')) return [126, 'Permission denied'];
+  if (isErrno(cause, 'ENOEXEC')) return [126, 'Exec format error'];
+  return [126, cause instanceof Error ? cause.message : String(cause)];
+}
+
+function spawn(
+  command: string[],
+  { directory, environment }: Pick<ServerOrder, 'directory' | 'environment'>,
+  streams: Streams,
+): Bun.Subprocess {
+  return Bun.spawn(command, { cwd: directory, detached: true, stdio: ['ignore', ...streams], env: environment });
+}
+
+function readScore(): string {
+  return readFileSync(SCORE_FILE, 'utf8');
+}
+
+/** Sets by which score the kernel chooses processes of the container to kill. Without the right, it chooses by memory. */
+function writeScore(score: string): void {
+  try {
+    writeFileSync(SCORE_FILE, score);
+  } catch (cause) {
+    if (!isErrno(cause, 'EACCES') && !isErrno(cause, 'EPERM')) throw cause;
   }
 }

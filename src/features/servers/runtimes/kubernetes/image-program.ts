@@ -1,0 +1,49 @@
+import { chmod, copyFile, mkdir, open, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { readInterpreter, replaceInterpreter } from './elf-interpreter.ts';
+import { POD_PROGRAM } from './pod-names.ts';
+
+/** A line of the loader's list: a library that a program needs, and where it is. */
+const LIBRARY = /^\s*([^\s/]+) => (\/\S+) \(/gm;
+
+interface ImageProgramOptions {
+  /** The executable of Muster. */
+  executable: string;
+  /** The directory to make. */
+  directory: string;
+}
+
+/**
+ * Copies Muster's executable to a directory, so that it runs in an image that has no C library, or another one: with its
+ * loader, which the copy names, and its libraries.
+ */
+export async function copyImageProgram({ executable, directory }: ImageProgramOptions): Promise<void> {
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(directory, { recursive: true });
+  const copyAs = async (from: string, name: string) => {
+    const file = join(directory, basename(name));
+    await copyFile(from, file);
+    await chmod(file, 0o755);
+    return file;
+  };
+  await using file = await open(await copyAs(executable, POD_PROGRAM.executable), 'r+');
+  const loader = await readInterpreter(file);
+  if (loader === undefined) return;
+  for (const [, name = '', path = ''] of (await listLibraries(loader, executable)).matchAll(LIBRARY)) {
+    await copyAs(path, name);
+  }
+  await copyAs(loader, POD_PROGRAM.loader);
+  await replaceInterpreter(file, POD_PROGRAM.loader);
+}
+
+async function listLibraries(loader: string, executable: string): Promise<string> {
+  const listing = Bun.spawn([loader, '--list', executable], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: {},
+  });
+  const [text, errors] = await Promise.all([new Response(listing.stdout).text(), new Response(listing.stderr).text()]);
+  if ((await listing.exited) !== 0) throw new Error(`the libraries of Muster could not be listed: ${errors.trim()}`);
+  return text;
+}

@@ -1,0 +1,157 @@
+import type { Stats } from 'node:fs';
+import { lstat, readlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { LRUCache } from 'lru-cache';
+import { IMAGE_ARCHITECTURE } from '../../../../platform/architecture.ts';
+import { streamOf } from '../../../../platform/objects/objects.ts';
+import { rootOf } from '../container/image.ts';
+import { type EntryHeader, packFolder } from './folder-tar.ts';
+import { copyImageProgram } from './image-program.ts';
+import { USER_ID } from './pod-manifest.ts';
+import { POD_PROGRAM } from './pod-names.ts';
+
+const IMAGES_MAX = 1_000;
+const EPOCH = new Date(0);
+const OWN_FOLDER = basename(POD_PROGRAM.folder);
+const TYPES = {
+  manifest: 'application/vnd.oci.image.manifest.v1+json',
+  config: 'application/vnd.oci.image.config.v1+json',
+  layer: 'application/vnd.oci.image.layer.v1.tar',
+} as const;
+
+/** A part of an image, which its digest names. */
+export interface ImageBlob {
+  /** With `sha256:` before it. */
+  digest: string;
+  type: string;
+  bytes: number;
+  /** Returns its content from an offset on. */
+  open(from: number): ReadableStream<Uint8Array> | string;
+}
+
+/** An image as nodes pull it. */
+export interface PackedImage {
+  manifest: ImageBlob;
+  /** The configuration and the layers. */
+  blobs: ImageBlob[];
+}
+
+interface PackedImagesOptions {
+  /** Muster's executable. */
+  executable: string;
+  /** The directory for the copy of it that images have. */
+  directory: string;
+}
+
+/**
+ * Packs images and bundles for the nodes of a cluster. Each image has two layers: Muster's executable, which all images
+ * share, and the files of the build as Muster unpacked and checked them. It has no configuration of its own, because the
+ * pod says how its program runs. All files belong to the user of the pods, so that they may read what the image's own
+ * user may.
+ */
+export class PackedImages {
+  readonly #images = new LRUCache<string, Promise<PackedImage>>({ max: IMAGES_MAX });
+  #program: Promise<ImageBlob> | undefined;
+
+  constructor(private readonly options: PackedImagesOptions) {}
+
+  /** Packs the build of a directory. The same files make the same bytes. */
+  async pack(directory: string): Promise<PackedImage> {
+    const packing = this.#images.get(directory) ?? this.#pack(directory);
+    this.#images.set(directory, packing);
+    try {
+      return await packing;
+    } catch (cause) {
+      this.#images.delete(directory);
+      throw cause;
+    }
+  }
+
+  async #pack(directory: string): Promise<PackedImage> {
+    this.#program ??= this.#packProgram().catch((cause: unknown) => {
+      this.#program = undefined;
+      throw cause;
+    });
+    const layers = [await this.#program, await describeLayer(() => packBuild(rootOf({ directory })))];
+    const rootfs = { type: 'layers', diff_ids: layers.map(({ digest }) => digest) };
+    const config = describeJson(TYPES.config, { architecture: IMAGE_ARCHITECTURE, os: 'linux', config: {}, rootfs });
+    const referTo = ({ type, digest, bytes }: ImageBlob) => ({ mediaType: type, digest, size: bytes });
+    const manifest = describeJson(TYPES.manifest, {
+      schemaVersion: 2,
+      mediaType: TYPES.manifest,
+      config: referTo(config),
+      layers: layers.map(referTo),
+    });
+    return { manifest, blobs: [config, ...layers] };
+  }
+
+  /** The copy stays as it is when the executable is replaced by another release. */
+  async #packProgram(): Promise<ImageBlob> {
+    const { executable, directory } = this.options;
+    await copyImageProgram({ executable, directory: join(directory, OWN_FOLDER) });
+    return await describeLayer(() => packFolder({ directory, describe: describeProgramFile }));
+  }
+}
+
+function describeJson(type: string, value: object): ImageBlob {
+  const text = JSON.stringify(value);
+  const digest = `sha256:${new Bun.CryptoHasher('sha256').update(text).digest('hex')}`;
+  return { type, digest, bytes: Buffer.byteLength(text), open: (from) => text.slice(from) };
+}
+
+async function describeLayer(pack: () => AsyncGenerator<Uint8Array, void>): Promise<ImageBlob> {
+  const hasher = new Bun.CryptoHasher('sha256');
+  let bytes = 0;
+  for await (const chunk of pack()) {
+    hasher.update(chunk);
+    bytes += chunk.length;
+  }
+  const digest = `sha256:${hasher.digest('hex')}`;
+  return { type: TYPES.layer, digest, bytes, open: (from) => streamOf(skip(pack(), from)) };
+}
+
+/** Yields what follows after an offset. */
+async function* skip(chunks: AsyncGenerator<Uint8Array, void>, from: number): AsyncGenerator<Uint8Array, void> {
+  let left = from;
+  for await (const chunk of chunks) {
+    if (left < chunk.length) yield chunk.subarray(left);
+    left = Math.max(0, left - chunk.length);
+  }
+}
+
+async function describeProgramFile(file: string): Promise<EntryHeader> {
+  const stats = await lstat(file);
+  const common = { mode: 0o755, mtime: EPOCH };
+  return stats.isDirectory() ? { type: 'directory', ...common } : { type: 'file', size: stats.size, ...common };
+}
+
+function packBuild(directory: string): AsyncGenerator<Uint8Array, void> {
+  /** The first path of each file with several, by its number. */
+  const linked = new Map<string, string>();
+  return packFolder({
+    directory,
+    async describe(file, path) {
+      // The layer below has it.
+      if (path === OWN_FOLDER) return undefined;
+      const stats = await lstat(file);
+      if (stats.isFile() && stats.nlink > 1) {
+        const known = linked.get(`${stats.dev}:${stats.ino}`);
+        // Nodes give the file the owner and the mode of each of its links.
+        if (known !== undefined)
+          return { ...(await describeFile(file, stats)), type: 'link', linkname: known, size: 0 };
+        linked.set(`${stats.dev}:${stats.ino}`, path);
+      }
+      return await describeFile(file, stats);
+    },
+  });
+}
+
+async function describeFile(file: string, stats: Stats): Promise<EntryHeader> {
+  const { mode, size, mtime } = stats;
+  const owner = { uid: USER_ID, gid: USER_ID };
+  if (stats.isDirectory()) return { type: 'directory', mode: (mode & 0o1777) | 0o700, mtime: EPOCH, ...owner };
+  if (stats.isSymbolicLink())
+    return { type: 'symlink', linkname: await readlink(file), mode: 0o777, mtime: EPOCH, ...owner };
+  if (!stats.isFile()) throw new Error('the build has a file that is neither a file, a folder nor a link');
+  return { type: 'file', size, mode: (mode & 0o1777) | 0o600, mtime, ...owner };
+}

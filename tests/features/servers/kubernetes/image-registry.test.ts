@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { chmod, link, mkdir, readlink, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ApiClient, ApiRequest } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ImageRegistry, keyOf } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
+import { OtherRegistries } from '../../../../src/features/servers/runtimes/kubernetes/other-registries.ts';
+import { type PackedImage, PackedImages } from '../../../../src/features/servers/runtimes/kubernetes/packed-images.ts';
+import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
+import { sha256 } from '../../../support/images.ts';
+import { IS_ROOT } from '../../../support/runtimes.ts';
+import { makeDataDirectory } from '../../../support/service.ts';
+
+/** A small program, in the place of Muster's executable. */
+const PROGRAM = Bun.which('cat') ?? '';
+const LARGE = 'x'.repeat(3_000_000);
+
+/** Makes a build with files, folders and links of an image. */
+async function makeBuild(): Promise<string> {
+  const directory = await makeDataDirectory();
+  const root = join(directory, 'rootfs');
+  for (const folder of ['game', 'root', '.muster']) await mkdir(join(root, folder), { recursive: true });
+  await Bun.write(join(root, 'game/run.sh'), 'exit 0');
+  await Bun.write(join(root, 'game/large'), LARGE);
+  await Bun.write(join(root, 'root/secret'), 'of its user');
+  await Bun.write(join(root, '.muster/muster'), 'another program');
+  await chmod(join(root, 'game/run.sh'), 0o755);
+  await chmod(join(root, 'root/secret'), 0o400);
+  await chmod(join(root, 'root'), 0o500);
+  await link(join(root, 'game/run.sh'), join(root, 'game/same.sh'));
+  await symlink('/game/run.sh', join(root, 'run'));
+  return directory;
+}
+
+describe('kubernetes: the registry for nodes', () => {
+  const opened = new AsyncDisposableStack();
+  const machine_id = crypto.randomUUID();
+  const registry = new ImageRegistry({ machine_id, secret: 'a key' });
+  let port: PodPort;
+  let url: string;
+  let directory: string;
+  let image: PackedImage;
+  beforeAll(async () => {
+    directory = await makeBuild();
+    const packed = new PackedImages({ executable: PROGRAM, directory: join(await makeDataDirectory(), 'program') });
+    image = await packed.pack(directory);
+    port = opened.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', registry }));
+    url = new URL(port.addressOf('').build).origin;
+    registry.serve(async (key) => (key === keyOf(directory) ? image : undefined));
+  });
+  afterAll(() => opened.disposeAsync());
+
+  const ask = (path: string, options: RequestInit = {}) => fetch(`${url}/v2/${path}`, options);
+  const nameOf = () => registry.nameOf(directory);
+  const manifestPath = () => `${nameOf()}/manifests/${image.manifest.digest}`;
+  const layer = () => image.blobs.at(-1) ?? image.manifest;
+
+  test('refuses what is not an image for a node, by its token and digest, with one answer', async () => {
+    const [machine, key, token = ''] = nameOf().split('/');
+    const other = new ImageRegistry({ machine_id, secret: 'another key' }).nameOf(directory);
+    const of_other_build = registry.nameOf('/another/build');
+    const { digest } = image.manifest;
+    const wrong_digest = `sha256:${sha256('')}`;
+    const refused = [
+      '_catalog',
+      `${nameOf()}/tags/list`,
+      `${nameOf()}/manifests/latest`,
+      `${nameOf()}/manifests/${wrong_digest}`,
+      `${nameOf()}/manifests/${layer().digest}`,
+      `${nameOf()}/blobs/${wrong_digest}`,
+      `${nameOf()}/blobs/${digest}`,
+      `${nameOf()}/blobs/`,
+      `${other}/manifests/${digest}`,
+      `${of_other_build}/manifests/${digest}`,
+      `${machine}/${key}/${of_other_build.split('/')[2]}/manifests/${digest}`,
+      `${machine}/${key}/${'0'.repeat(token.length)}/manifests/${digest}`,
+      `${machine}/${key}/${token.slice(1)}/manifests/${digest}`,
+      `${machine}/${key}/manifests/${digest}`,
+      `${crypto.randomUUID()}/${key}/${token}/manifests/${digest}`,
+      `${nameOf()}/blobs/..%2f..%2f..%2fetc%2fpasswd`,
+      `${nameOf()}/blobs/../../../../pods/one/build`,
+      `x/../${nameOf()}/blobs/%2e%2e/${layer().digest}`,
+      `${nameOf().toUpperCase()}/manifests/${digest}`,
+    ];
+    const answers = await Promise.all(
+      refused.map(async (path) => {
+        const answer = await ask(path);
+        return [path, answer.status, await answer.text()];
+      }),
+    );
+    const text = JSON.stringify({ errors: [{ code: 'NAME_UNKNOWN', message: 'there is no such image' }] });
+    expect(answers).toEqual(refused.map((path) => [path, 404, text]));
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const answer = await ask(manifestPath(), { method });
+      expect([method, answer.status, await answer.text()]).toEqual([method, 404, text]);
+    }
+  });
+
+  test('says that it is one, and gives a manifest whose parts it has, each with its digest and length', async () => {
+    expect((await ask('')).headers.get('docker-distribution-api-version')).toBe('registry/2.0');
+    const answer = await ask(manifestPath());
+    const text = await answer.text();
+    expect(answer.headers.get('content-type')).toBe('application/vnd.oci.image.manifest.v1+json');
+    expect(answer.headers.get('docker-content-digest')).toBe(`sha256:${sha256(text)}`);
+    const { config, layers } = JSON.parse(text);
+    for (const { mediaType, digest, size } of [config, ...layers]) {
+      const blob = await ask(`${nameOf()}/blobs/${digest}`);
+      const bytes = await blob.bytes();
+      expect([blob.headers.get('content-type'), bytes.length, sha256(bytes)]).toEqual([
+        mediaType,
+        size,
+        digest.slice(7),
+      ]);
+    }
+    const { rootfs, config: own } = await (await ask(`${nameOf()}/blobs/${config.digest}`)).json();
+    expect(own).toEqual({});
+    expect(rootfs.diff_ids).toEqual(layers.map(({ digest }: { digest: string }) => digest));
+  });
+
+  test('answers HEAD with the same headers, and nothing else', async () => {
+    for (const path of [manifestPath(), `${nameOf()}/blobs/${layer().digest}`]) {
+      const [head, get] = [await ask(path, { method: 'HEAD' }), await ask(path)];
+      const bytes = await get.bytes();
+      expect((await head.bytes()).length).toBe(0);
+      expect(head.headers.get('content-length')).toBe(String(bytes.length));
+      for (const name of ['content-type', 'docker-content-digest']) {
+        expect(head.headers.get(name)).toBe(get.headers.get(name));
+      }
+    }
+  });
+
+  test('continues a layer where a node lost its connection', async () => {
+    const path = `${nameOf()}/blobs/${layer().digest}`;
+    const whole = await (await ask(path)).bytes();
+    for (const from of [0, 1, 512, 70_000, whole.length - 1]) {
+      const answer = await ask(path, { headers: { range: `bytes=${from}-` } });
+      const range = `bytes ${from}-${whole.length - 1}/${whole.length}`;
+      expect([answer.status, answer.headers.get('content-range')]).toEqual([206, range]);
+      expect(sha256(await answer.bytes())).toBe(sha256(whole.subarray(from)));
+    }
+    const after = await ask(path, { headers: { range: `bytes=${whole.length}-` } });
+    expect([after.status, after.headers.get('content-range')]).toEqual([416, `bytes */${whole.length}`]);
+    // Other ranges may be answered with the whole.
+    for (const range of ['bytes=5-9', 'bytes=-5', 'bytes=0-1,5-', 'lines=1-', 'bytes=x-']) {
+      const answer = await ask(path, { headers: { range } });
+      expect([answer.status, (await answer.bytes()).length]).toEqual([200, whole.length]);
+    }
+  });
+
+  test('of a machine passes requests for images of another one on to that one, by the address in its pods', async () => {
+    const asked: unknown[] = [];
+    const read = async (_: unknown, { query }: ApiRequest) => {
+      asked.push(query?.labelSelector);
+      const annotations = { 'muster.internal/address': query?.labelSelector?.includes(machine_id) ? url : '' };
+      const metadata = { name: 'muster-1', uid: '1', resourceVersion: '1', annotations };
+      return { metadata: { resourceVersion: '1' }, items: [{ metadata }] };
+    };
+    const others = new OtherRegistries({ client: { read } as Pick<ApiClient, 'read'>, namespace: 'games' });
+    const askOther: OtherRegistries['ask'] = (...of_machine) => others.ask(...of_machine);
+    const second = new ImageRegistry({ machine_id: crypto.randomUUID(), secret: 'its key', askOther });
+    await using second_port = openPodPort({ host: '127.0.0.1', port: 0, key: 'its key', registry: second });
+    const second_url = new URL(second_port.addressOf('').build).origin;
+    const paths = [manifestPath(), ...image.blobs.map(({ digest }) => `${nameOf()}/blobs/${digest}`)];
+    // Bun sends the length of a stream with HEAD only.
+    const headersOf = ({ headers }: Response, { method }: RequestInit) =>
+      ['content-type', 'content-range', ...(method === 'HEAD' ? ['content-length'] : [])].map((name) =>
+        headers.get(name),
+      );
+    for (const path of paths) {
+      for (const options of [{}, { method: 'HEAD' }, { headers: { range: 'bytes=10-' } }]) {
+        const answers = [await ask(path, options), await fetch(`${second_url}/v2/${path}`, options)];
+        const [own, passed_on] = await Promise.all(
+          answers.map(async (answer) => ({
+            status: answer.status,
+            headers: headersOf(answer, options),
+            sha256: sha256(await answer.bytes()),
+          })),
+        );
+        expect(passed_on).toEqual(own ?? expect.anything());
+      }
+    }
+    const [, key, token] = nameOf().split('/');
+    const unknown = crypto.randomUUID();
+    const { digest } = image.manifest;
+    for (const path of [`${unknown}/${key}/${token}`, `${machine_id}/${key}/${'0'.repeat(64)}`]) {
+      expect((await fetch(`${second_url}/v2/${path}/manifests/${digest}`)).status).toBe(404);
+    }
+    // Each machine is looked up once, and no request goes round.
+    expect(asked).toEqual([`muster.internal/machine in (${machine_id})`, `muster.internal/machine in (${unknown})`]);
+    const headers = { 'muster-forwarded': '1' };
+    expect((await fetch(`${second_url}/v2/${manifestPath()}`, { headers })).status).toBe(404);
+  });
+
+  test('gives the files of a build to the user of the pods, with their links, and without what Muster adds', async () => {
+    const list =
+      await Bun.$`tar -tvf - --numeric-owner < ${await (await ask(`${nameOf()}/blobs/${layer().digest}`)).bytes()}`.text();
+    expect(
+      list
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.replace(/\s+\d+ \d{4}-\d\d-\d\d \d\d:\d\d/, '')),
+    ).toEqual([
+      'drwxr-xr-x 10001/10001 game/',
+      '-rw-r--r-- 10001/10001 game/large',
+      '-rwxr-xr-x 10001/10001 game/run.sh',
+      'hrwxr-xr-x 10001/10001 game/same.sh link to game/run.sh',
+      'drwx------ 10001/10001 root/',
+      '-rw------- 10001/10001 root/secret',
+      'lrwxrwxrwx 10001/10001 run -> /game/run.sh',
+    ]);
+  });
+
+  test('packs the same files to the same image, also in another place', async () => {
+    const packed = new PackedImages({ executable: PROGRAM, directory: join(await makeDataDirectory(), 'program') });
+    const copy = await makeDataDirectory();
+    await Bun.$`cp --archive ${directory}/rootfs ${copy}`;
+    expect((await packed.pack(copy)).manifest.digest).toBe(image.manifest.digest);
+    await expect(packed.pack(join(copy, 'nowhere'))).rejects.toThrow('ENOENT');
+  });
+
+  test.skipIf(!IS_ROOT)('adds a program that runs where there is nothing else', async () => {
+    const root = await makeDataDirectory();
+    const [, program] = image.blobs;
+    await Bun.$`tar -xf - -C ${root} < ${await (await ask(`${nameOf()}/blobs/${program?.digest}`)).bytes()}`;
+    await Bun.write(join(root, 'note'), 'hello');
+    const env = { LD_LIBRARY_PATH: '/.muster' };
+    const chroot = Bun.which('chroot', { PATH: '/usr/sbin:/sbin:/usr/bin' }) ?? 'chroot';
+    const child = Bun.spawn([chroot, root, '/.muster/muster', '/note'], { env, stdout: 'pipe', stderr: 'pipe' });
+    expect([await new Response(child.stderr).text(), await new Response(child.stdout).text()]).toEqual(['', 'hello']);
+    expect(await readlink(join(directory, 'rootfs/run'))).toBe('/game/run.sh');
+  });
+});

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import type { Observation, StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
+import { makeImage, makeScriptImage, packImage } from '../../../support/containers.ts';
+import { makeGame, uploadBuild } from '../../../support/game.ts';
+import { clusterSettings, inspectPod, kubernetesImages, letNodesPull } from '../../../support/kubernetes.ts';
+import type { Lab } from '../../../support/kubernetes-lab.ts';
+import { makeHome } from '../../../support/program.ts';
+import { describeRuntime } from '../../../support/runtime-suite.ts';
+import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { serversOf } from '../../../support/servers.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+const SLOW_MS = 240_000;
+
+/** Describes what holds for servers whose builds are images, which nodes pull from Muster. */
+export function describeImages(lab: () => Lab): void {
+  describe('a server of an image', () => {
+    const kind = kubernetesImages(lab);
+    let opened: TestRuntime;
+    beforeAll(async () => {
+      opened = await openTestRuntime(kind);
+    });
+    afterAll(async () => {
+      await opened[Symbol.asyncDispose]();
+      await kind[Symbol.asyncDispose]();
+    });
+
+    describeRuntime(kind);
+
+    /** Returns what a server wrote until it ended. */
+    async function tell(order: Partial<StartOrder>): Promise<string> {
+      const server = await opened.run('', order);
+      await opened.endOf(server);
+      const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
+      await opened.remove(server);
+      return text;
+    }
+
+    test('starts as its image says, with the arguments and variables of the server, and nothing of Muster', async () => {
+      const script = 'pwd; echo "$@"; env; id -u; ls /; echo x >/game/x; echo y >/tmp/y; cat /tmp/y; cat private';
+      const build = await makeImage(opened.directory, script, {
+        env: ['PATH=/bin', 'HOME=/game', 'A=image', 'B=image'],
+      });
+      await Bun.write(join(build.directory, 'rootfs/game/private'), 'its own file');
+      await Bun.$`chmod 0600 ${join(build.directory, 'rootfs/game/private')}`;
+      const text = await tell({ build, arguments: ['one', 'two'], environment: { B: 'server', PORT_game: '7777' } });
+      const [directory, words, ...lines] = text.split('\n');
+      expect([directory, words]).toEqual(['/game', 'one two']);
+      expect(lines).toEqual(
+        expect.arrayContaining(['A=image', 'B=server', 'HOME=/game', 'PORT_game=7777', '10001', 'y']),
+      );
+      expect(text).toContain('its own file');
+      expect(text).toMatch(/\/game\/x: Read-only file system/);
+      expect(text).not.toMatch(/LD_LIBRARY_PATH|MUSTER_POD|KUBERNETES/);
+    });
+
+    test('with the C library of Debian runs, and gets SIGTERM', async () => {
+      const script = `process.on('SIGTERM', () => { console.error('asked'); process.exit(6); });
+        console.log('ready', process.cwd()); setInterval(() => {}, 1000);`;
+      const build = await makeScriptImage(opened.directory, script);
+      const server = await opened.run('', { build });
+      await waitFor(async () => (await opened.output(server)) === 'ready /game\n', 'it to be ready');
+      await opened.stop(server);
+      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 6, exit_signal: null });
+      expect(await opened.output(server, 'std_err')).toBe('asked\n');
+      await opened.remove(server);
+    });
+
+    test('that exceeds its memory ends with that reason', async () => {
+      const server = await opened.run('sleep 0.1; exec dd if=/dev/zero of=/dev/null bs=300M count=1', {
+        resources: { cpu: 500, memory: 64 },
+      });
+      const end = await opened.endOf(server);
+      expect(end).toMatchObject({ exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' });
+      await opened.remove(server);
+    });
+
+    test('listens at the port that its program has, which players reach at another one of the node', async () => {
+      const public_port = 26_000 + Math.floor(Math.random() * 1_000);
+      const ports = { game: { protocol: 'tcp', routing: 'host', internal_port: 7_777, public_port } } as const;
+      const server = await opened.run('while :; do echo hello | nc -l -p 7777; done', { ports });
+      const seen = (await opened.observe(server)) as Extract<Observation, { is: 'running' }>;
+      const read = async () => {
+        const { promise, resolve } = Promise.withResolvers<string>();
+        const end = () => resolve('');
+        const data = (_: unknown, bytes: Buffer) => resolve(bytes.toString());
+        await Bun.connect({ hostname: seen.host, port: public_port, socket: { data, close: end, error: end } });
+        return await promise;
+      };
+      expect(await waitFor(() => read().catch(() => ''), 'its port to answer')).toBe('hello\n');
+      await opened.remove(server);
+    });
+
+    test('whose image is gone or whose registry does not answer says so, and keeps its name to itself', async () => {
+      await using other_kind = kubernetesImages(lab, { registry_host: `${lab().host}:1` });
+      await using other = await openTestRuntime(other_kind);
+      const order = await other.orderOf('exec sleep 600');
+      await other.runtime.start(order);
+      const waiting = { server_id: order.server_id, identity: undefined };
+      const reason = await waitFor(async () => {
+        const seen = await other.observe(waiting);
+        return seen.is === 'pending' && seen.reason.startsWith('its image') && seen.reason;
+      }, 'the reason');
+      expect(reason).toContain('cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_REGISTRY');
+      expect(reason).not.toMatch(/[0-9a-f]{32}/);
+      await other.remove(waiting);
+      expect(await other.observe(waiting)).toEqual({ is: 'absent' });
+    });
+  });
+
+  test(
+    'an uploaded image runs as a pod, also over a restart of the service, which gives it to nodes at its own port too',
+    async () => {
+      const settings = clusterSettings(lab());
+      const registry = `${lab().host}:${settings.MUSTER_KUBERNETES_PORT}`;
+      await letNodesPull(lab(), registry);
+      await using home = await makeHome({ ...settings, MUSTER_KUBERNETES_REGISTRY: registry, MUSTER_DEMO: 'off' });
+      let muster = await home.start();
+      const game = await makeGame(muster.api, muster.administrator_token);
+      const script = `trap 'echo bye; exit 3' TERM; echo "hello from $HOME"; echo oops >&2; while :; do sleep 0.1; done`;
+      const image = await packImage(script, 'room:1');
+      const build = await uploadBuild(muster.api, game, { image_tag: 'room:1', path: 'image.tar', content: image });
+      const servers = () => serversOf(muster, game);
+      const { id } = (await servers().create(await servers().bodyOf(build))).body.server;
+      expect(await servers().lines(id, 1)).toEqual(['hello from /tmp']);
+      expect(await servers().lines(id, 1, 'std_err')).toContain('oops');
+      const headers = { host: registry };
+      expect((await fetch(`${muster.url}/v2/`, { headers })).status).toBe(200);
+      expect((await fetch(`${muster.url}/v2/`)).status).toBe(404);
+      expect((await fetch(`${muster.url}/v2/x/manifests/y`, { headers })).status).toBe(404);
+      await muster.stop('SIGKILL');
+      muster = await home.start();
+      await servers().destroy(id);
+      await waitFor(async () => (await servers().linesOf(id)).at(-1) === 'bye', 'its last line');
+      await waitFor(async () => (await inspectPod(lab(), id)) === undefined, 'its pod to be removed');
+    },
+    SLOW_MS,
+  );
+}
