@@ -53,6 +53,11 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_KUBERNETES_IMAGE', 'muster 1', 'expected the form ^[A-Za-z0-9][A-Za-z0-9./:@_-]{0,511}$'],
   ['MUSTER_KUBERNETES_HOST', 'http://10.0.0.1', 'expected the form ^[A-Za-z0-9.:-]+$'],
   ['MUSTER_KUBERNETES_PORT', '0', 'expected a whole number from 1 to 65535'],
+  [
+    'MUSTER_KUBERNETES_REGISTRY',
+    'registry',
+    'expected the form ^([a-z0-9-]+(\\.[a-z0-9-]+)+(:[0-9]{1,5})?|[a-z0-9-]+:[0-9]{1,5})$',
+  ],
   ['MUSTER_KUBERNETES_AGONES', 'yes', 'expected one of on, off'],
   ['MUSTER_CONTAINERS_READ_ONLY', 'yes', 'expected one of on, off'],
   ['MUSTER_DATACENTER', 'Local', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],

@@ -1,6 +1,7 @@
 import { expect } from 'bun:test';
 import { join } from 'node:path';
 import type { ApiRequest } from '../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ClusterImages } from '../../src/features/servers/runtimes/kubernetes/cluster-images.ts';
 import { ImageRegistry } from '../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import {
   type KubernetesRuntimeOptions,
@@ -59,11 +60,11 @@ export function kubernetesRuntime(
         machine_id,
         image: IMAGE,
         pod_port,
-        images: {
+        images: new ClusterImages({
           host,
           registry,
           packed: new PackedImages({ executable: EXECUTABLE ?? '', directory: join(directory, 'image-program') }),
-        },
+        }),
         has_agones: false,
         api_url: API_URL,
         api_url_for_pods: `http://${lab().host}:8080`,

@@ -143,6 +143,18 @@ describe('kubernetes: a pod in words', () => {
     expect(observePod(pod)).toEqual(end as never);
   });
 
+  test('that waits for the image of its build names the setting of the registry, and not the image', () => {
+    const image = `10.0.0.7:8090/${crypto.randomUUID()}/${'a'.repeat(32)}/${'b'.repeat(64)}@sha256:${'c'.repeat(64)}`;
+    const message = `rpc error: failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`;
+    const { metadata, ...pod } = podWith(server({ waiting: { reason: 'ErrImagePull', message } }));
+    const annotations = { 'muster.internal/image': '/data/builds/1' };
+    const { reason, ...seen } = observePod({ ...pod, metadata: { ...metadata, annotations } }) as { reason: string };
+    expect<object>(seen).toEqual({ is: 'pending', is_hopeless: true });
+    expect(reason).toBe(
+      'its image cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_REGISTRY (rpc error: failed to pull and unpack image "its image": failed to resolve reference "its image": its image: not found)',
+    );
+  });
+
   test('that runs is unreachable only if the cluster lost its node, which gives no reason', () => {
     const running = server({ running: {} });
     expect(observePod(podWith({ ...running, conditions: ready('True') }))).toEqual({ is: 'running' });

@@ -14,15 +14,13 @@ import type {
 } from '../runtime.ts';
 import { Agones } from './agones.ts';
 import { type ApiClient, ApiRefusal, ApiUnreachable } from './api-client.ts';
-import { type ImageRegistry, keyOf } from './image-registry.ts';
+import { type ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { createNodeAddresses } from './node-addresses.ts';
 import { createPackedBuilds } from './packed-builds.ts';
-import type { PackedImage, PackedImages } from './packed-images.ts';
 import { PodAway } from './pod-connection.ts';
 import {
   BUILD_ANNOTATION,
   FINALIZER,
-  IMAGE_ANNOTATION,
   LABELS,
   makePod,
   nameOf,
@@ -33,7 +31,7 @@ import {
 import { Piece, Usage } from './pod-messages.ts';
 import { observePod } from './pod-observation.ts';
 import type { PodPort } from './pod-port.ts';
-import { imageProgramOf, type PodProgram, programOf } from './pod-program.ts';
+import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
 import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-states.ts';
@@ -44,19 +42,8 @@ const END_TIMEOUT_MS = 10_000;
 /** Time for the first list of the pods when the service starts. */
 const FIRST_LIST_TIMEOUT_MS = 5_000;
 const POLL_MS = 100;
-/** Time in which a pod becomes known whose image is asked for. */
-const UNKNOWN_POD_MAX_MS = 5_000;
-const IMAGE_KINDS = ['docker_image', 'oci_bundle'] as const;
 const ACCEPTED = 'its pod is being made';
 const NODE_LOST = { ...UNKNOWN_END, reason: 'its node was lost', is_disturbance: true } as const;
-
-/** The images of builds, which nodes pull from Muster. */
-export interface ClusterImages {
-  /** The name of the registry for nodes. */
-  host: string;
-  registry: ImageRegistry;
-  packed: PackedImages;
-}
 
 export interface KubernetesRuntimeOptions extends PodOptions {
   client: ApiClient;
@@ -71,11 +58,6 @@ export interface KubernetesRuntimeOptions extends PodOptions {
   /** The address at which pods reach the service. */
   api_url_for_pods: string;
   onLost(cause: unknown): void;
-}
-
-interface PreparedPod {
-  files: PodFiles;
-  program: PodProgram;
 }
 
 /** Opens the runtime that runs each server as a pod of a Kubernetes cluster. Disposing of it leaves the pods. */
@@ -99,23 +81,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     },
   });
 
-  images?.registry.serve(openImage);
-
-  /**
-   * Returns the image of a server that waits for its node. A node may ask for it before this process knows the pod: the
-   * answer to its creation was lost, or the pods are listed anew after a restart.
-   */
-  async function openImage(key: string): Promise<PackedImage | undefined> {
-    const isWaiting = (pod: Pod) => observePod(pod).is === 'pending';
-    for (const asked = performance.now(); performance.now() - asked < UNKNOWN_POD_MAX_MS; await Bun.sleep(POLL_MS)) {
-      const directories = pods.list().flatMap((pod) => {
-        const directory = pod.metadata.annotations?.[IMAGE_ANNOTATION];
-        return directory !== undefined && keyOf(directory) === key && isWaiting(pod) ? [directory] : [];
-      });
-      if (directories[0] !== undefined) return await images?.packed.pack(directories[0]);
-    }
-    return undefined;
-  }
+  images?.serve(pods);
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -138,7 +104,8 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   async function createPod(order: StartOrder): Promise<void> {
     const { server_id, resources } = order;
     const { token, socket } = pod_port.addressOf(server_id);
-    const { files, program } = isImage(order) ? await prepareImage(order) : await prepareFiles(order);
+    const program = isImage(order) ? await imageProgramOf(order) : programOf(order);
+    const files = images && isImage(order) ? await images.prepare(order) : await prepareFiles(order);
     const environment = replaceApi(program.environment);
     const server = { ...program, environment, url: socket, token, memory: resources.memory };
     const manifest = makePod({ order, files, server }, options);
@@ -152,21 +119,11 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     }
   }
 
-  /** Prepares an archive or a script, which its pod fetches. */
-  async function prepareFiles(order: StartOrder): Promise<PreparedPod> {
-    const { sha256, bytes } = await builds.facts(order.build.directory);
-    const { token, build: url } = pod_port.addressOf(order.server_id);
-    return { files: { are: 'fetched', order: { url, token, sha256 }, bytes }, program: programOf(order) };
-  }
-
-  /** Prepares an image or a bundle, which its node pulls. */
-  async function prepareImage(order: StartOrder): Promise<PreparedPod> {
-    if (!images) throw new Error('nodes cannot pull images: MUSTER_KUBERNETES_REGISTRY is not set');
-    const { host, registry, packed } = images;
-    const program = await imageProgramOf(order);
-    const { manifest } = await packed.pack(order.build.directory);
-    const image = `${host}/${registry.nameOf(order.build.directory)}@${manifest.digest}`;
-    return { files: { are: 'image', image }, program };
+  /** Prepares a build for its pod to fetch. */
+  async function prepareFiles({ server_id, build }: StartOrder): Promise<PodFiles> {
+    const { token, build: url } = pod_port.addressOf(server_id);
+    const { sha256, bytes } = await builds.facts(build.directory);
+    return { are: 'fetched', order: { url, token, sha256 }, bytes };
   }
 
   /** Replaces the address of the API in a server's variables by the one for pods. */
@@ -306,8 +263,6 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     },
   };
 }
-
-const isImage = ({ build }: StartOrder) => IMAGE_KINDS.some((kind) => kind === build.kind);
 
 function pieceAt(start: number): OutputPiece {
   const resumeAfter = (bytes: number) => String(start + bytes);

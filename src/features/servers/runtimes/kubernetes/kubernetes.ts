@@ -4,6 +4,7 @@ import { StartError } from '../../../../platform/errors.ts';
 import type { Events } from '../../../../platform/events.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
 import { ApiClient } from './api-client.ts';
+import { ClusterImages } from './cluster-images.ts';
 import { openCredentials } from './credentials.ts';
 import { ImageRegistry } from './image-registry.ts';
 import { openKubernetesRuntime } from './kubernetes-runtime.ts';
@@ -77,12 +78,14 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Opened
   // Another release may replace the file, but not the program that runs.
   const executable = `/proc/${process.pid}/exe`;
   const packed = new PackedImages({ executable, directory: join(directory, 'image-program') });
+  const images =
+    registry && registry_host !== undefined ? new ClusterImages({ host: registry_host, registry, packed }) : undefined;
   const runtime = opened.use(
     await openKubernetesRuntime({
       client,
       namespace,
       pod_port,
-      images: registry && registry_host !== undefined ? { host: registry_host, registry, packed } : undefined,
+      images,
       has_agones,
       machine_id,
       image,
@@ -103,8 +106,11 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Opened
 /** Answers as a registry only at its own name, because sites may have the same paths. */
 function answerAt(registry_host: string, registry: ImageRegistry): AnswerNodes {
   const { hostname } = new URL(`http://${registry_host}`);
-  return (request, server) =>
-    new URL(request.url).hostname === hostname ? registry.answer(request, server) : undefined;
+  return (request, server) => {
+    // Most requests are not for it, so their address is not parsed.
+    if (!request.url.includes('/v2') || new URL(request.url).hostname !== hostname) return undefined;
+    return registry.answer(request, server);
+  };
 }
 
 /** Pods outlive the service, so their tokens must be valid after a restart. */
