@@ -146,6 +146,16 @@ describe('kubernetes: the registry for nodes', () => {
     }
   });
 
+  test('says that an image cannot be read, and reports why', async () => {
+    const causes: unknown[] = [];
+    const broken = new ImageRegistry({ machine_id, secret: 'a key', onFailed: (cause) => void causes.push(cause) });
+    broken.serve(() => Promise.reject(new Error('its files are gone')));
+    const request = new Request(`${url}/v2/${manifestPath()}`);
+    const answer = await broken.answer(request, { timeout() {} });
+    expect([answer?.status, await answer?.text()]).toEqual([503, expect.not.stringContaining('gone')]);
+    expect(causes.map(String)).toEqual(['Error: its files are gone']);
+  });
+
   test('of a machine passes requests for images of another one on to that one, by the address in its pods', async () => {
     const asked: unknown[] = [];
     const read = async (_: unknown, { query }: ApiRequest) => {

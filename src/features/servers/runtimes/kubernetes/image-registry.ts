@@ -21,6 +21,8 @@ interface ImageRegistryOptions {
   secret: string;
   /** Asks the registry of another machine; returns undefined if there is none. Undefined if this is the only one. */
   askOther?(machine_id: string, request: Request): Promise<Response | undefined>;
+  /** Reports an image that a node asked for, and that could not be read. */
+  onFailed?(cause: unknown): void;
 }
 
 /** Returns the image that servers start from which wait for their nodes, by its key; undefined if there is none. */
@@ -57,7 +59,11 @@ export class ImageRegistry {
   /** Answers a request to the registry; returns undefined for any other path. */
   answer(request: Request, server: AnsweringServer): Promise<Response> | undefined {
     const { pathname } = new URL(request.url);
-    return pathname === '/v2' || pathname.startsWith('/v2/') ? this.#answer(request, pathname, server) : undefined;
+    if (pathname !== '/v2' && !pathname.startsWith('/v2/')) return undefined;
+    return this.#answer(request, pathname, server).catch((cause: unknown) => {
+      this.options.onFailed?.(cause);
+      return problem(503, 'UNAVAILABLE', 'the image cannot be read');
+    });
   }
 
   async #answer(request: Request, path: string, server: AnsweringServer): Promise<Response> {

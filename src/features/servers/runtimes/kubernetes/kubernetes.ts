@@ -4,7 +4,7 @@ import { StartError } from '../../../../platform/errors.ts';
 import type { Events } from '../../../../platform/events.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
 import { ApiClient } from './api-client.ts';
-import { ClusterImages } from './cluster-images.ts';
+import { ClusterImages, IMAGE_KINDS } from './cluster-images.ts';
 import { openCredentials } from './credentials.ts';
 import { ImageRegistry } from './image-registry.ts';
 import { openKubernetesRuntime } from './kubernetes-runtime.ts';
@@ -71,7 +71,10 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Opened
   const client = new ApiClient(credentials);
   const others = new OtherRegistries({ client, namespace });
   const askOther: OtherRegistries['ask'] = (...asked) => others.ask(...asked);
-  const registry = registry_host === undefined ? undefined : new ImageRegistry({ machine_id, secret: key, askOther });
+  const onFailed = (cause: unknown) =>
+    events.emit({ event: 'runtime_failed', step: 'image', kinds: [...IMAGE_KINDS], cause });
+  const registry =
+    registry_host === undefined ? undefined : new ImageRegistry({ machine_id, secret: key, askOther, onFailed });
   const pod_port = opened.use(openPodPort({ host, port, key, registry }));
   const url = new URL(api_url);
   url.hostname = host.includes(':') ? `[${host}]` : host;
