@@ -124,7 +124,7 @@ async function openAll(
     await stopped.catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
   });
   const answering: Answering = {
-    fetch: (request, server) => machine.answerNodes?.(request, server) ?? front.fetch(request, server),
+    fetch: (request, server) => local_parts.answerNodes?.(request, server) ?? front.fetch(request, server),
     websocket: front.websocket,
     evict: composed.evict,
   };

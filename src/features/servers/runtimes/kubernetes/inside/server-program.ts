@@ -3,7 +3,8 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import { countOutOfMemoryKills } from '../../../../../platform/cgroups.ts';
 import { reapChild } from '../../../../../platform/libc.ts';
-import { isErrno, listProcesses, readStat, signalProcess } from '../../../../../platform/processes.ts';
+import { listProcesses, readStat, signalProcess } from '../../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../../platform/system-errors.ts';
 import type { LogStream } from '../../../tables.ts';
 import type { End, ServerOrder, Sizes } from '../pod-messages.ts';
 import { POD_FOLDERS } from '../pod-names.ts';
@@ -137,9 +138,9 @@ class MissingDirectory extends Error {}
 /** Returns the exit code by which shells report why a program could not be started, and their words. */
 function describeFailure(cause: unknown): [exit_code: number, problem: string] {
   if (cause instanceof MissingDirectory) return [127, 'no such working directory'];
-  if (isErrno(cause, 'ENOENT')) return [127, 'not found'];
-  if (isErrno(cause, 'EACCES')) return [126, 'Permission denied'];
-  if (isErrno(cause, 'ENOEXEC')) return [126, 'Exec format error'];
+  if (hasErrorCode(cause, 'ENOENT')) return [127, 'not found'];
+  if (hasErrorCode(cause, 'EACCES')) return [126, 'Permission denied'];
+  if (hasErrorCode(cause, 'ENOEXEC')) return [126, 'Exec format error'];
   return [126, cause instanceof Error ? cause.message : String(cause)];
 }
 
@@ -160,6 +161,6 @@ function writeScore(score: string): void {
   try {
     writeFileSync(SCORE_FILE, score);
   } catch (cause) {
-    if (!isErrno(cause, 'EACCES') && !isErrno(cause, 'EPERM')) throw cause;
+    if (!hasErrorCode(cause, 'EACCES') && !hasErrorCode(cause, 'EPERM')) throw cause;
   }
 }
