@@ -9,7 +9,6 @@ import { makeGame, uploadBuild } from '../../../support/game.ts';
 import { clusterSettings, inspectPod, kubernetesImages, letNodesPull } from '../../../support/kubernetes.ts';
 import { type Lab, NAMESPACE } from '../../../support/kubernetes-lab.ts';
 import { makeHome } from '../../../support/program.ts';
-import { describeRuntime } from '../../../support/runtime-suite.ts';
 import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { serversOf } from '../../../support/servers.ts';
 import { waitFor } from '../../../support/wait.ts';
@@ -29,8 +28,6 @@ export function describeImages(lab: () => Lab): void {
       await kind[Symbol.asyncDispose]();
     });
 
-    describeRuntime(kind);
-
     /** Returns what a server wrote until it ended. */
     async function tell(order: Partial<StartOrder>): Promise<string> {
       const server = await opened.run('', order);
@@ -39,6 +36,51 @@ export function describeImages(lab: () => Lab): void {
       await opened.remove(server);
       return text;
     }
+
+    const ENDS: [script: string, command: string[], end: object, errors: string][] = [
+      ['echo oops >&2; exit 3', [], { exit_code: 3, exit_signal: null }, 'oops\n'],
+      ['kill -SEGV $$', [], { exit_code: null, exit_signal: 'SIGSEGV' }, ''],
+      ['', ['./server'], { exit_code: 127, exit_signal: null }, './server: not found\n'],
+      ['', ['./run.sh'], { exit_code: 126, exit_signal: null }, './run.sh: Permission denied\n'],
+    ];
+    test('ends in its own way, and its log says what could not be started, also without a shell', async () => {
+      const ended = await Promise.all(
+        ENDS.map(async ([script, command]) => {
+          const build = { ...(await makeImage(opened.directory, script)), command };
+          const server = await opened.run('', { build });
+          const end = await opened.endOf(server);
+          const errors = await opened.output(server, 'std_err');
+          await opened.remove(server);
+          return [end, errors];
+        }),
+      );
+      expect<unknown>(ended).toEqual(ENDS.map(([, , end, errors]) => [{ is: 'ended', ...end }, errors]));
+    });
+
+    test('goes on through a restart of the service, which misses neither output nor end, and can be killed', async () => {
+      const script = `trap 'echo asked >&2' TERM; i=0; while :; do i=$((i + 1)); echo $i; sleep 0.1; done`;
+      await using own_kind = kubernetesImages(lab);
+      await using own = await openTestRuntime(own_kind);
+      const server = await own.run(script);
+      await waitFor(async () => (await own.output(server)) !== '', 'its first line');
+      await own_kind.restartPort();
+      const runtime = await own.again();
+      const read = async (stream: 'std_out' | 'std_err') => {
+        const { bytes } = await runtime.readOutput(server, stream, {
+          from: undefined,
+          bytes_max: 100_000,
+          backlog_bytes_max: 100_000,
+        });
+        return Buffer.from(bytes).toString();
+      };
+      await own.stop(server, runtime);
+      await waitFor(async () => (await read('std_err')) === 'asked\n', 'it to be asked');
+      await own.kill(server, runtime);
+      expect(await own.observe(server, runtime)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
+      const numbers = (await read('std_out')).trimEnd().split('\n').map(Number);
+      expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => index + 1));
+      await own.remove(server, runtime);
+    });
 
     test('starts as its image says, with the arguments and variables of the server, and nothing of Muster', async () => {
       const script = 'pwd; echo "$@"; env; id -u; ls /; echo x >/game/x; echo y >/tmp/y; cat /tmp/y; cat private';
@@ -91,7 +133,7 @@ export function describeImages(lab: () => Lab): void {
         await Bun.connect({ hostname: seen.host, port: public_port, socket: { data, close: end, error: end } });
         return await promise;
       };
-      expect(await waitFor(() => read().catch(() => ''), 'its port to answer')).toBe('hello\n');
+      await waitFor(async () => (await read().catch(() => '')) === 'hello\n', 'its port to answer');
       await opened.remove(server);
     });
 
@@ -140,7 +182,7 @@ export function describeImages(lab: () => Lab): void {
       const servers = () => serversOf(muster, game);
       const { id } = (await servers().create(await servers().bodyOf(build))).body.server;
       expect(await servers().lines(id, 1)).toEqual(['hello from /tmp']);
-      expect(await servers().lines(id, 1, 'std_err')).toContain('oops');
+      await waitFor(async () => (await servers().linesOf(id, 'std_err')).includes('oops'), 'its errors');
       const headers = { host: registry };
       expect((await fetch(`${muster.url}/v2/`, { headers })).status).toBe(200);
       expect((await fetch(`${muster.url}/v2/`)).status).toBe(404);
