@@ -108,7 +108,7 @@ test('complete: suggests commands and the ids of lobbies, and writes scripts for
   const { games } = JSON.parse((await run('api', 'GET', '/cloud/games')).data);
   expect(await suggestions('status', '--game', '')).toContain(`${games[0].name_id}\t`);
   expect((await run('use', muster.config.public_url, '--game', game.game_id)).exit_code).toBe(0);
-  expect((await run('complete', '--', 'lobbies', 'show', '')).data).toContain(body.lobby.lobby_id);
+  expect(await suggestions('lobbies', 'show', '')).toContain(body.lobby.lobby_id);
   const script = await run('complete', 'bash');
   await Bun.write(join(folder, 'complete.sh'), script.data);
   const shell = Bun.spawnSync(['bash', '-c', 'source ./complete.sh && complete -p muster'], { cwd: folder });

@@ -109,8 +109,8 @@ describe('client: watch', () => {
     const watcher = watchWith(client, path);
     expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: muster.administrator_token }));
     for (let changes = 0; changes < 3; changes += 1) await watcher.next(shows(await change()));
-    const indices = watcher.bodies.map(({ watch }) => watch.index);
-    expect(new Set(indices).size).toBe(indices.length);
+    const indexes = watcher.bodies.map(({ watch }) => watch.index);
+    expect(new Set(indexes).size).toBe(indexes.length);
   });
 
   test('from an index, delivers only what comes after it', async () => {

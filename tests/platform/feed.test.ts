@@ -260,16 +260,16 @@ describe('feed.observe', () => {
       });
     const signal = new AbortController().signal;
     const readOnce = () => answerOf(node, watchable, name, { watch_index: undefined, signal, caller_key: 'ann' });
-    const indices: string[] = [];
+    const indexes: string[] = [];
     for (const word of [1, 2, 3]) {
       await change(word);
       const { view, watch } = await readOnce();
       expect(view).toBe(word);
-      indices.push(watch.index);
+      indexes.push(watch.index);
       expect(await readOnce()).toEqual({ view, watch });
       // Once the feed is ready, an unchanged value is not read again.
       expect(words.reads).toBe(word + 1);
     }
-    expect(new Set(indices).size).toBe(3);
+    expect(new Set(indexes).size).toBe(3);
   });
 });

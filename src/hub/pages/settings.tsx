@@ -32,7 +32,7 @@ export function SettingsPage() {
       {may_act.value && <Trials />}
       <Tokens />
       <ShareLinks />
-      <section class="stack" aria-label="Place">
+      <section class="stack" aria-label="Regions and ids">
         <h2>Regions and ids</h2>
         <Facts
           of={[

@@ -42,7 +42,7 @@ function Crumbs() {
   const { game, namespace } = hub_path.value;
   if (game === undefined || game === OPERATOR) return null;
   return (
-    <nav class="crumbs" aria-label="Place">
+    <nav class="crumbs" aria-label="Where you are">
       <span class="quiet">/</span>
       <a href={hrefOf({ game })}>{game}</a>
       {namespace !== undefined && (

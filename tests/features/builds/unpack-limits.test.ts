@@ -7,7 +7,7 @@ import { UNTOUCHED, unpack } from '../../support/unpacking.ts';
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 
-test('unpacking: the limits are those of reliability-security A3', () => {
+test('unpacking: the limits are those that decision 0009 names', () => {
   expect(UNPACK_LIMITS).toEqual({
     entries: 100_000,
     depth: 32,
