@@ -27,7 +27,7 @@ import type { Namespaces } from './features/namespaces/namespaces.ts';
 import { openOperator } from './features/operator/feature.ts';
 import { openRetention } from './features/retention/feature.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
-import { openServers } from './features/servers/feature.ts';
+import { type ClusterUse, openServers } from './features/servers/feature.ts';
 import type { Servers } from './features/servers/servers.ts';
 import { openShares } from './features/shares/feature.ts';
 import type { Shares } from './features/shares/shares.ts';
@@ -77,7 +77,7 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
   const evict = (port: number) => evictFromPort({ events, runtime, records: { database, clock, node: data } }, port);
 
   const with_games = await openGameFeatures(context, shareBase(config, { base, storage, local_parts }), {
-    buildsInUse: () => servers.buildsOn(data.node_id),
+    buildsInUse: () => servers.buildsOn([data.node_id, machines.clusterId()].filter((one) => one !== undefined)),
     countPlayers: () => lobbies.countPlayers(),
     findShare: (share_id) => shares.find(share_id),
   });
@@ -90,11 +90,11 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
     signal,
     countLobbies: () => lobbies.countByMachine(),
   });
-  const servers: Servers = with_servers.servers;
+  const { servers, machines }: Pick<typeof with_servers, 'servers' | 'machines'> = with_servers;
   const with_lobbies = await openLobbyFeatures(context, { ...with_servers, kept_events });
   const lobbies: Lobbies = with_lobbies.lobbies;
 
-  const { games, audit, cdn, gateway, certificates, machines, node, bootstrap, hub, operator } = with_lobbies;
+  const { games, audit, cdn, gateway, certificates, node, bootstrap, hub, operator } = with_lobbies;
   const everything = opened.move();
   return {
     features,
@@ -163,7 +163,7 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
   const authorize: Games['tenants']['authorize'] = (...asked) => games.tenants.authorize(...asked);
   const uploads: Uploads = add(openUploads({ ...shared, authorize }));
   const { buildsInUse, countPlayers, findShare } = below;
-  const available = local_parts.runtime;
+  const available = local_parts.cluster ?? local_parts.runtime;
   const builds = add(await openBuilds({ ...shared, ...config.builds, uploads, available, buildsInUse }));
   const sites = add(openSites({ ...shared, uploads }));
   const versions = add(openVersions({ ...shared, builds, sites, datacenters }));
@@ -218,6 +218,7 @@ async function openServerFeatures(
       ...config.machines,
       signal,
       datacenter_id,
+      has_cluster: local_parts.cluster !== undefined,
       endServersOf: (tx, lost_node_id) => servers.giveUpWith(tx, lost_node_id),
       countServers: () => servers.countByMachine(),
       countLobbies,
@@ -229,10 +230,11 @@ async function openServerFeatures(
   const relaying = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, evict });
   const relays = opened.use(relaying.relays);
   const with_machines = { ...with_sites, ...relaying, machines, node, bootstrap };
-  const { runtime } = local_parts;
+  const { runtime, cluster } = local_parts;
   const { groupsOf } = games;
-  const servers: Servers = add(
-    openServers({ ...with_machines, ...config.servers, runtime, groupsOf, isSpaceLow: database_space.isLow }),
+  const running = { runtime, cluster, groupsOf, isSpaceLow: database_space.isLow };
+  const servers: Servers & ClusterUse = opened.use(
+    add(await openServers({ ...with_machines, ...config.servers, ...running })),
   );
   // Before the service answers, which may name them.
   await relays.keep(await servers.listOn(node_id));
@@ -248,7 +250,7 @@ async function openLobbyFeatures(
   { config, local_parts, add, opened }: StepContext,
   with_servers: WithServers & { kept_events: KeptEvents },
 ) {
-  const { address_classes, ip_database, runtime } = local_parts;
+  const { address_classes, ip_database } = local_parts;
   const { request_timeout_ms, transfers_max, servers } = config;
   const captcha = add(await openCaptcha({ ...with_servers, ...config.captcha }));
   const verification = openVerification({ ...with_servers, ...config.verification, ip_database });
@@ -258,10 +260,7 @@ async function openLobbyFeatures(
   const lobbies: Lobbies = add(openLobbies({ ...with_servers, ...config.lobbies, ...deciding }));
   const with_lobbies = { ...with_servers, lobbies };
   const { datacenter_id } = with_servers.node;
-  const { has_remote_servers = false } = runtime;
-  const gateway = opened.use(
-    add(openGateway({ ...with_lobbies, ...config.gateway, datacenter_id, has_remote_servers })),
-  );
+  const gateway = opened.use(add(openGateway({ ...with_lobbies, ...config.gateway, datacenter_id })));
   add(openExports(with_lobbies));
   const { servers_max } = servers;
   const operator = add(openOperator({ ...with_lobbies, ...config.gateway, servers_max, transfers_max, gateway }));

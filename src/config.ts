@@ -161,6 +161,8 @@ interface KubernetesConfig {
   port: number;
   /** The name by which nodes pull images; undefined if they cannot. */
   registry: string | undefined;
+  /** Where to listen for pods; undefined for all addresses. */
+  hostname: string | undefined;
   has_agones: boolean;
 }
 
@@ -409,6 +411,7 @@ function readKubernetes(settings: Settings): KubernetesConfig | undefined {
     namespace: settings.MUSTER_KUBERNETES_NAMESPACE,
     port: settings.MUSTER_KUBERNETES_PORT,
     registry: settings.MUSTER_KUBERNETES_REGISTRY,
+    hostname: /^(0[.]0[.]0[.]0|::)$/.test(settings.MUSTER_HOST) ? undefined : settings.MUSTER_HOST,
     has_agones: settings.MUSTER_KUBERNETES_AGONES === 'on',
   };
 }

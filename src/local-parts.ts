@@ -4,7 +4,7 @@ import { evictFromPort } from './features/servers/eviction.ts';
 import { combineRuntimes, withoutStarts } from './features/servers/runtimes/by-kind.ts';
 import { openContainers } from './features/servers/runtimes/container/containers.ts';
 import { openEngine } from './features/servers/runtimes/engine/engine.ts';
-import { ONLY_IN_PODS, openKubernetes } from './features/servers/runtimes/kubernetes/kubernetes.ts';
+import { type Cluster, openKubernetes } from './features/servers/runtimes/kubernetes/kubernetes.ts';
 import { openProcessRuntime } from './features/servers/runtimes/process/process-runtime.ts';
 import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';
@@ -23,9 +23,10 @@ const STARTING: Absence = { code: 'DATABASE_UNAVAILABLE', finding: toFinding('SE
 /** The parts of the service that need no database: those of this machine. */
 export interface LocalParts extends AsyncDisposable {
   data: DataDirectory;
+  /** The runtime of this machine. With a cluster it starts nothing more. */
   runtime: Runtime;
-  /** Answers the nodes of a cluster; undefined if they pull no images from this service. */
-  answerNodes: Awaited<ReturnType<typeof openKubernetes>>['answerNodes'];
+  /** The cluster that runs servers instead of this machine; undefined if none is configured. */
+  cluster: Cluster | undefined;
   /** Undefined if none is configured. */
   ip_database: Awaited<ReturnType<typeof openIpDatabase>> | undefined;
   address_classes: AddressClasses;
@@ -77,20 +78,14 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   const of_machine = [processes, ...(engine ? [engine] : []), containers];
   const cluster =
     config.kubernetes &&
-    opened.use(
-      await openKubernetes({
-        settings: config.kubernetes,
-        directory: data.folder('kubernetes'),
-        disk_max: config.servers.disk_max,
-        api_url: local_url,
-        machine_id: data.node_id,
-        events,
-      }),
-    );
-  const runtime = combineRuntimes(
-    cluster ? [cluster.runtime, ...of_machine.flatMap(withoutStarts), { missing: ONLY_IN_PODS }] : of_machine,
-    events,
-  );
+    openKubernetes({
+      settings: config.kubernetes,
+      directory: data.folder('kubernetes'),
+      disk_max: config.servers.disk_max,
+      api_url: local_url,
+      events,
+    });
+  const runtime = combineRuntimes(cluster ? of_machine.flatMap(withoutStarts) : of_machine, events);
   const port = createPort({ ...config, hold_file: is_root ? `${data.path}/port-hold` : undefined });
   const hold_files = is_root
     ? { https: `${data.path}/https-port-hold`, http: `${data.path}/http-port-hold` }
@@ -121,7 +116,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   return {
     data,
     runtime,
-    answerNodes: cluster?.answerNodes,
+    cluster,
     ip_database,
     address_classes,
     async answerBy(answering) {

@@ -124,7 +124,7 @@ async function openAll(
     await stopped.catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
   });
   const answering: Answering = {
-    fetch: (request, server) => local_parts.answerNodes?.(request, server) ?? front.fetch(request, server),
+    fetch: (request, server) => servers.answerNodes?.(request, server) ?? front.fetch(request, server),
     websocket: front.websocket,
     evict: composed.evict,
   };
@@ -135,6 +135,10 @@ async function openAll(
     front.stop();
     watch.release();
     await Promise.all([local_parts.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
+  });
+  // Before the others: the pods of a cluster need a process that has them.
+  opened.defer(async () => {
+    await servers.leaveCluster().catch((cause: unknown) => events.emit({ event: 'beat_failed', cause }));
   });
   const { hold_files } = local_parts;
   public_ports = await openPublicPorts(config, { certificates, answering, hold_files, events });
@@ -159,7 +163,14 @@ async function openAll(
       has_stopped_taking = true;
       await machines.stopTaking();
     },
-    stopServers: () => servers.stopAllOf(node),
+    async stopServers() {
+      const cluster_id = machines.clusterId();
+      const has_cluster_alone = cluster_id !== undefined && !(await machines.isClusterShared().catch(() => true));
+      await Promise.all([
+        servers.stopAllOf(node),
+        ...(has_cluster_alone ? [servers.stopAllOf({ ...node, node_id: cluster_id })] : []),
+      ]);
+    },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }

@@ -314,7 +314,8 @@ export const Settings = Type.Object({
   MUSTER_KUBERNETES_HOST: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9.:-]+$',
-      description: 'Address at which pods reach this process: the API at MUSTER_PORT, and MUSTER_KUBERNETES_PORT.',
+      description:
+        'Address at which pods reach this process and those that share the cluster with it: the API at MUSTER_PORT, and MUSTER_KUBERNETES_PORT.',
     }),
   ),
   MUSTER_KUBERNETES_PORT: Type.Integer({

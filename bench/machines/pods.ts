@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
 import { openKubernetesRuntime } from '../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
+import { createPackedBuilds } from '../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
 import { openPodPort } from '../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import type { Runtime } from '../../src/features/servers/runtimes/runtime.ts';
 import { forEachAtOnce } from '../../src/platform/pacing.ts';
@@ -72,8 +73,10 @@ async function startByKubectl(lab: Lab, count: number): Promise<() => Promise<vo
 
 /** Opens Muster's runtime over a cluster. */
 async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<StartPods> {
-  const pod_port = opened.use(openPodPort({ host: lab.host, port: 0, key: crypto.randomUUID() }));
   const build = await makeBuild(opened);
+  const builds = createPackedBuilds();
+  const openBuild = async () => builds.open(build.directory);
+  const pod_port = opened.use(openPodPort({ host: lab.host, port: 0, key: crypto.randomUUID(), openBuild }));
   const address = 'http://127.0.0.1:8080';
   const runtime = opened.use(
     await openKubernetesRuntime({
@@ -83,6 +86,7 @@ async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<Start
       image: IMAGE,
       pod_port,
       images: undefined,
+      builds,
       has_agones: false,
       api_url: address,
       api_url_for_pods: address,

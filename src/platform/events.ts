@@ -53,6 +53,8 @@ export type ServiceEvent =
   | { event: 'audit_entry_not_completed'; entry_id: string; cause: unknown }
   | { event: 'machine_awaited' | 'machine_lost'; node_id: string; host: string; for_ms: number; servers?: number }
   | { event: 'machine_returned'; node_id: string }
+  | { event: 'cluster_taken'; node_id: string; cluster: string }
+  | { event: 'cluster_lost'; node_id: string; cluster: string; why: 'taken_over' | 'expired' }
   | { event: 'machine_replaced'; node_id: string; host: string }
   | { event: 'server_step_failed'; server_id: string; step: string; cause: unknown }
   | { event: 'runtime_failed'; step: string; kinds: string[]; cause: unknown }
@@ -145,6 +147,8 @@ export const LEVELS: Record<EventName, EventLevel> = {
   machine_awaited: 'warn',
   machine_lost: 'error',
   machine_returned: 'warn',
+  cluster_taken: 'info',
+  cluster_lost: 'warn',
   machine_replaced: 'error',
   server_step_failed: 'error',
   runtime_failed: 'error',

@@ -7,6 +7,7 @@ import {
   type KubernetesRuntimeOptions,
   openKubernetesRuntime,
 } from '../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
+import { createPackedBuilds } from '../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
 import { PackedImages } from '../../src/features/servers/runtimes/kubernetes/packed-images.ts';
 import { nameOf } from '../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { openPodPort, type PodPort } from '../../src/features/servers/runtimes/kubernetes/pod-port.ts';
@@ -31,13 +32,21 @@ export function kubernetesRuntime(
 ): KubernetesKind {
   const machine_id = crypto.randomUUID();
   const key = crypto.randomUUID();
-  const registry = new ImageRegistry({ machine_id, secret: key });
+  let packed: PackedImages | undefined;
+  const registry = new ImageRegistry({
+    secret: key,
+    openImage: async (server_id) => await packed?.pack(directories.get(server_id) ?? ''),
+  });
   const runtimes: AsyncDisposable[] = [];
   let pod_port: PodPort | undefined;
   let port = 0;
+  const builds = createPackedBuilds();
+  /** The builds of servers, which a service reads from its database. */
+  const directories = new Map<string, string>();
 
   function openPort(): PodPort {
-    const opened = openPodPort({ host: lab().host, port, key, registry });
+    const openBuild = async (server_id: string) => builds.open(directories.get(server_id) ?? '');
+    const opened = openPodPort({ host: lab().host, port, key, registry, openBuild });
     port = Number(new URL(opened.addressOf('').build).port);
     return opened;
   }
@@ -54,17 +63,15 @@ export function kubernetesRuntime(
       pod_port ??= openPort();
       const host = registry_host ?? `${lab().host}:${port}`;
       await letNodesPull(lab(), host);
+      packed ??= new PackedImages({ executable: EXECUTABLE ?? '', directory: join(directory, 'image-program') });
       const runtime = await openKubernetesRuntime({
         client: lab().client,
         namespace: NAMESPACE,
         machine_id,
         image: IMAGE,
         pod_port,
-        images: new ClusterImages({
-          host,
-          registry,
-          packed: new PackedImages({ executable: EXECUTABLE ?? '', directory: join(directory, 'image-program') }),
-        }),
+        images: new ClusterImages({ host, registry, packed }),
+        builds,
         has_agones: false,
         api_url: API_URL,
         api_url_for_pods: `http://${lab().host}:8080`,
@@ -73,7 +80,13 @@ export function kubernetesRuntime(
         ...changes,
       });
       runtimes.push(runtime);
-      return runtime;
+      return {
+        ...runtime,
+        async start(order) {
+          directories.set(order.server_id, order.build.directory);
+          return await runtime.start(order);
+        },
+      };
     },
     async restartPort() {
       await pod_port?.[Symbol.asyncDispose]();

@@ -7,6 +7,7 @@ export const LONE_MACHINE = {
   isReplaced: () => false,
   draining: () => [],
   abandoned: () => [],
+  heldIds: () => [],
   onGivenUp: () => {},
 };
 

@@ -40,9 +40,8 @@ export interface GatewayDependencies {
   limits: { is_on: boolean; scale: number };
   /** Requests in progress at all servers, which games share. */
   requests_max: number;
+  /** This machine, whose servers its loopback address reaches. */
   node_id: string;
-  /** Whether servers of this machine run on others. Otherwise its loopback address reaches them. */
-  has_remote_servers: boolean;
   servers_domain: string;
 }
 
@@ -58,7 +57,6 @@ export function createGateway(dependencies: GatewayDependencies) {
     limits,
     requests_max,
     node_id,
-    has_remote_servers,
     servers_domain,
   } = dependencies;
   const targets = createTargets({ servers, subscribe });
@@ -126,7 +124,7 @@ export function createGateway(dependencies: GatewayDependencies) {
     const [, port] = Object.entries(server.ports).find(([name]) => name === label) ?? [];
     const is_http = port?.routing === 'game_guard' && (port.protocol === 'http' || port.protocol === 'https');
     if (!is_http || port.public_port === undefined) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: label });
-    const host = server.node_id === node_id && !has_remote_servers ? LOOPBACK : (port.public_hostname ?? LOOPBACK);
+    const host = server.node_id === node_id ? LOOPBACK : (port.public_hostname ?? LOOPBACK);
     const address = `${host.includes(':') ? `[${host}]` : host}:${port.public_port}`;
     return { address, has_presence: port.presence === 'gateway' };
   }

@@ -2,6 +2,7 @@ import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
+import type { Machines } from '../machines/machines.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 
@@ -15,10 +16,9 @@ export interface ReadinessDependencies {
   subscribe: Feed['subscribe'];
   lobbies: Pick<Lobbies, 'unreadyOn' | 'ready'>;
   servers: Pick<Servers, 'withPresence'>;
+  machines: Pick<Machines, 'heldIds'>;
   node_id: string;
   datacenter_id: string;
-  /** Whether servers of this machine run on others. Otherwise its loopback address reaches them. */
-  has_remote_servers: boolean;
 }
 
 /**
@@ -26,7 +26,7 @@ export interface ReadinessDependencies {
  * `presence: gateway`.
  */
 export function startReportingReady(dependencies: ReadinessDependencies, signal: AbortSignal): Loop {
-  const { events, subscribe, lobbies, servers, node_id, datacenter_id, has_remote_servers } = dependencies;
+  const { events, subscribe, lobbies, servers, machines, node_id, datacenter_id } = dependencies;
   let awaited: keyof typeof EVERY_MS_WHILE = 'none';
   const loop = startLoop({
     name: 'gateway-readiness',
@@ -34,11 +34,12 @@ export function startReportingReady(dependencies: ReadinessDependencies, signal:
     signal,
     events,
     async step() {
-      const running = await servers.withPresence({ node_id, datacenter_id });
+      const running = await servers.withPresence({ node_ids: machines.heldIds(), datacenter_id });
       const unready = running.length === 0 ? [] : await lobbies.unreadyOn(running.map(({ server_id }) => server_id));
       const addresses = new Map(
-        running.flatMap(({ server_id, port, host }) => {
-          const address = has_remote_servers ? host : LOOPBACK;
+        running.flatMap(({ server_id, port, host, ...at_machine }) => {
+          // Pods of a cluster are on other machines.
+          const address = at_machine.node_id === node_id ? LOOPBACK : host;
           const url_host = address?.includes(':') ? `[${address}]` : address;
           return port && url_host ? [[server_id, `${url_host}:${port}`] as const] : [];
         }),

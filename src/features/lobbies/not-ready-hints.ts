@@ -1,5 +1,6 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Events } from '../../platform/events.ts';
+import type { Machines } from '../machines/machines.ts';
 import type { Servers } from '../servers/servers.ts';
 import { READY_CALL } from './prefixes.ts';
 import type { LobbyRow } from './tables.ts';
@@ -14,12 +15,12 @@ interface HintingDependencies {
   clock: Clock;
   events: Events;
   servers: Servers;
-  /** This machine. Each machine reports the servers that it runs. */
-  node_id: string;
+  /** Each process reports the servers of its machines. */
+  machines: Pick<Machines, 'heldIds'>;
 }
 
 /** Creates the hints for operators and developers about servers that run but have not called ready. */
-export function createHinting({ clock, events, servers, node_id }: HintingDependencies) {
+export function createHinting({ clock, events, servers, machines }: HintingDependencies) {
   const hinted = new Set<string>();
 
   async function hint({ lobby_id, server_id }: LobbyRow): Promise<void> {
@@ -38,7 +39,7 @@ export function createHinting({ clock, events, servers, node_id }: HintingDepend
       if (silent.length === 0) return;
       const started_before = after(clock.now(), -HINT_AFTER_MS);
       const server_ids = silent.map(({ server_id }) => server_id);
-      const running = await servers.selectRunningHere({ node_id, server_ids, started_before });
+      const running = await servers.selectRunningHere({ node_ids: machines.heldIds(), server_ids, started_before });
       for (const lobby of silent) if (running.has(lobby.server_id)) await hint(lobby);
     },
   };

@@ -33,10 +33,8 @@ export interface ReconcileDependencies {
   versions: Versions;
   datacenters: Datacenters;
   servers: Servers;
-  machines: Pick<Machines, 'draining'>;
+  machines: Pick<Machines, 'draining' | 'heldIds'>;
   avoided: AvoidedLobbies;
-  /** This machine. */
-  node_id: string;
   ready_timeout_ms: number;
   seat_timeout_ms: number;
   player_timeout_ms: number;

@@ -9,6 +9,8 @@ interface Dependencies extends Omit<MachinesDependencies, 'own' | 'loads' | 'req
   data: Pick<DataDirectory, 'node_id' | 'path' | 'place'>;
   /** The datacenter of this machine. */
   datacenter_id: string;
+  /** Whether a cluster runs the servers of this process. */
+  has_cluster: boolean;
   identities: Pick<Identities, 'requireAdministrator'>;
   /** Returns how many servers run on machines that have any. */
   countServers(): Promise<ReadonlyMap<string, number>>;
@@ -23,7 +25,7 @@ interface Dependencies extends Omit<MachinesDependencies, 'own' | 'loads' | 'req
  * directory is a copy of one that is in use.
  */
 export async function openMachines(dependencies: Dependencies): Promise<Feature<Machines>> {
-  const { data, datacenter_id, identities, countServers, countLobbies, signal } = dependencies;
+  const { data, datacenter_id, has_cluster, identities, countServers, countLobbies, signal } = dependencies;
   const { node_id, path, place } = data;
 
   async function loads(): Promise<Map<string, Load>> {
@@ -33,7 +35,7 @@ export async function openMachines(dependencies: Dependencies): Promise<Feature<
 
   const machines = createMachines({
     ...dependencies,
-    own: { node_id, datacenter_id, name: hostname(), place, data_directory: path },
+    own: { node_id, datacenter_id, name: hostname(), place, data_directory: path, has_cluster },
     loads,
     requireAdministrator: (caller) => identities.requireAdministrator(caller),
   });

@@ -3,10 +3,11 @@ import type { Events } from '../../platform/events.ts';
 import { type Loop, startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';
+import { ClusterLease, type ClusterMachine } from './cluster-lease.ts';
 import { registerOwn } from './registration.ts';
 import { beatEvery, Judgement } from './rules.ts';
 import * as store from './store.ts';
-import type { SeenMachine } from './tables.ts';
+import { type SeenMachine, UNKNOWN_CLUSTER } from './tables.ts';
 
 /** The statement of a beat gets at least this time, however short the interval is. */
 const BEAT_WITHIN_MIN_MS = 1_000;
@@ -22,7 +23,12 @@ export interface OwnMachine {
   name: string;
   place: string;
   data_directory: string;
+  /** Whether a cluster runs the servers of this process. */
+  has_cluster: boolean;
 }
+
+/** Part of `lost_after_ms` after which another process takes the machine of a cluster over. That ends no game. */
+const TAKE_OVER_SHARE = 0.5;
 
 export interface LeaseDependencies {
   database: Database;
@@ -61,9 +67,20 @@ export type Lease = ReturnType<typeof createLease>;
  */
 export function createLease(dependencies: LeaseDependencies) {
   const { database, events, feed, own, lost_after_ms, rest_ms, endServersOf } = dependencies;
-  const { node_id } = own;
+  const { node_id, has_cluster } = own;
   const beat_ms = beatEvery(lost_after_ms);
   const judgement = new Judgement(2 * beat_ms);
+  const cluster = new ClusterLease({
+    database,
+    events,
+    own: { ...own, host: own.name },
+    beat_ms,
+    take_over_after_ms: lost_after_ms * TAKE_OVER_SHARE,
+    rest_ms,
+    takesServers: () => takes_servers,
+    wakeBeat: () => beating?.wake(),
+  });
+  let cluster_id = has_cluster ? UNKNOWN_CLUSTER : null;
   // Not a connection of the pool: a beat must not wait for other work.
   const connection = database.openDedicatedConnection({ query_ms: Math.max(beat_ms, BEAT_WITHIN_MIN_MS) });
   const givenUpListeners: (() => Promise<void>)[] = [];
@@ -74,24 +91,30 @@ export function createLease(dependencies: LeaseDependencies) {
   let is_replaced = false;
   let takes_servers = true;
 
-  /** Raises this machine's beat and judges the others. Without the database, none is judged. */
+  /** Raises this machine's beat, and that of a cluster that it holds, and judges the others. Without the database, none is judged. */
   async function beat(): Promise<number> {
     const asked_ms = performance.now();
     const asked_as = holder;
-    let seen: Awaited<ReturnType<typeof store.raiseBeat>>;
+    const held_cluster = cluster.holding;
+    let seen: Awaited<ReturnType<typeof store.raiseBeats>>;
     try {
-      seen = await store.raiseBeat(connection, { node_id, holder: asked_as });
+      const holdings = [{ node_id, holder: asked_as }, ...(held_cluster ? [held_cluster] : [])];
+      seen = await store.raiseBeats(connection, holdings);
     } catch (cause) {
       judgement.startAnew();
+      cluster.onBeatFailed();
       findings = { holder: asked_as, is_given_up: false, lost: [] };
       next_in_ms = beat_ms;
       events.emit({ event: 'beat_failed', cause });
       return 0;
     }
-    const { machines, is_raised } = seen;
+    const { machines, raised } = seen;
+    const is_raised = raised.has(node_id);
     const others = machines.filter((machine) => machine.node_id !== node_id);
-    const verdict = judgement.judge(others, { asked_ms, answered_ms: performance.now() });
-    next_in_ms = Math.max(Math.min(beat_ms, verdict.next_in_ms), PAUSE_MIN_MS);
+    const times = { asked_ms, answered_ms: performance.now() };
+    const verdict = judgement.judge(others, times);
+    const of_cluster_in_ms = cluster.onBeat(held_cluster, { ...seen, ...times });
+    next_in_ms = Math.max(Math.min(beat_ms, verdict.next_in_ms, of_cluster_in_ms), PAUSE_MIN_MS);
     view = { machines, late: verdict.late };
     // Only a holder judges others.
     findings = { holder: asked_as, is_given_up: !is_raised, lost: is_raised ? verdict.lost : [] };
@@ -126,7 +149,7 @@ export function createLease(dependencies: LeaseDependencies) {
     is_replaced = is_replaced_now;
     if (is_replaced) return;
     for (const endServers of givenUpListeners) await endServers();
-    const registration = { ...own, holder: crypto.randomUUID(), lost_after_ms };
+    const registration = { ...own, holder: crypto.randomUUID(), lost_after_ms, cluster_id };
     const is_back = await database.transact((tx) => store.registerMachine(tx, registration, null));
     if (is_back) {
       // Not before: until then, a beat of the new holder would find it given up too.
@@ -142,7 +165,7 @@ export function createLease(dependencies: LeaseDependencies) {
     /** Makes this process the holder of its machine. Throws StartError if another process may be. */
     async register(signal: AbortSignal | undefined): Promise<void> {
       const { data_directory } = own;
-      await registerOwn({ ...own, holder, lost_after_ms }, { database, events, data_directory, signal });
+      await registerOwn({ ...own, holder, lost_after_ms, cluster_id }, { database, events, data_directory, signal });
     },
     /** Starts to raise the beat and to judge the others. */
     startWork(signal: AbortSignal): Loop[] {
@@ -172,13 +195,22 @@ export function createLease(dependencies: LeaseDependencies) {
      */
     async lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined> {
       const held = await store.lockHeld(tx, { node_id, holder });
-      return held && { takes_servers: takes_servers && !held.is_draining };
+      return held && { takes_servers: takes_servers && !has_cluster && !held.is_draining };
     },
     /** Stops this machine from taking servers until its next start. Resolves once servers that are being taken are taken. */
     async stopTaking(): Promise<void> {
       takes_servers = false;
-      await database.transact((tx) => store.awaitTaking(tx, node_id));
+      const held = [node_id, ...(cluster.holding ? [cluster.holding.node_id] : [])];
+      for (const machine_id of held) await database.transact((tx) => store.awaitTaking(tx, machine_id));
     },
+    /** Records which cluster runs the servers of this process. Returns its machine's lease. */
+    async joinCluster(joined: ClusterMachine): Promise<ClusterLease> {
+      cluster_id = joined.node_id;
+      await database.transact((tx) => store.setCluster(tx, { node_id, holder }, joined.node_id));
+      cluster.join(joined);
+      return cluster;
+    },
+    cluster,
     /** Whether another process holds this machine: a copy of its data directory was started. */
     isReplaced: () => is_replaced,
     /** The machines as this process saw them last. */

@@ -6,6 +6,7 @@ import * as store from './store.ts';
 import type { SeenMachine } from './tables.ts';
 import type { Load, Machine } from './wire.ts';
 
+export type { ClusterLease, ClusterMachine, HeldCluster } from './cluster-lease.ts';
 export type { Load } from './wire.ts';
 
 const NO_LOAD: Load = { servers: 0, lobbies: 0, players: 0 };
@@ -64,6 +65,16 @@ export function createMachines(dependencies: MachinesDependencies) {
     stop: lease.stop,
     stopTaking: lease.stopTaking,
     startWork: lease.startWork,
+    joinCluster: lease.joinCluster,
+    /** Returns the id of the cluster's machine that runs servers for this process; undefined if there is none, or not yet. */
+    clusterId: () => lease.cluster.cluster?.node_id,
+    /** Returns the ids of the machines whose servers this process has: its own, and that of a cluster that it holds. */
+    heldIds: (): string[] => [own.node_id, ...(lease.cluster.holding ? [lease.cluster.holding.node_id] : [])],
+    /** Returns whether another process uses the cluster of this one. */
+    async isClusterShared(): Promise<boolean> {
+      const cluster_id = lease.cluster.cluster?.node_id;
+      return cluster_id !== undefined && (await store.isAnyOtherUsing(queries, cluster_id, own.node_id));
+    },
     /**
      * Returns the machines on which no player should get a seat now: their beat is overdue, their process was stopped, or they
      * are being drained.
@@ -78,10 +89,10 @@ export function createMachines(dependencies: MachinesDependencies) {
       view()
         .machines.filter(({ state }) => state === 'lost')
         .map(({ node_id }) => node_id),
-    /** Returns the machines that were given up a while ago and did not come back. */
+    /** Returns the machines that leave pods of ended servers to others: those that did not come back, and those with a cluster. */
     abandoned: (): string[] =>
       view()
-        .machines.filter(({ is_abandoned }) => is_abandoned)
+        .machines.filter(({ is_abandoned, cluster_id }) => is_abandoned || cluster_id !== null)
         .map(({ node_id }) => node_id),
     /** Returns the machines that are being drained. */
     draining: (): Draining[] =>
@@ -91,7 +102,8 @@ export function createMachines(dependencies: MachinesDependencies) {
     /** Returns whether all machines of this datacenter that could take servers are being drained. */
     areAllDraining(): boolean {
       const here = view().machines.filter(
-        ({ datacenter_id, state }) => datacenter_id === own.datacenter_id && state === 'up',
+        ({ datacenter_id, state, cluster_id }) =>
+          datacenter_id === own.datacenter_id && state === 'up' && cluster_id === null,
       );
       return here.length > 0 && here.every(isSeenDraining);
     },
@@ -100,13 +112,21 @@ export function createMachines(dependencies: MachinesDependencies) {
       view().machines.some(
         (one) =>
           one.node_id !== own.node_id &&
+          one.node_id !== lease.cluster.cluster?.node_id &&
+          one.cluster_id === null &&
           one.datacenter_id === own.datacenter_id &&
           one.state === 'up' &&
           !isSeenDraining(one) &&
           !view().late.has(one.node_id),
       ),
-    /** Returns whether another machine of this datacenter takes servers. */
-    isAnyOtherTaking: (tx: Tx): Promise<boolean> => store.isAnyOtherTaking(tx, own),
+    /** Returns whether another machine of this datacenter takes servers, or another process for the cluster of this one. */
+    async isAnyOtherTaking(tx: Tx): Promise<boolean> {
+      const { node_id, datacenter_id } = own;
+      const cluster_id = lease.cluster.cluster?.node_id;
+      const is_shared = cluster_id !== undefined && (await store.isAnyOtherUsing(tx, cluster_id, node_id));
+      const node_ids = [node_id, ...(cluster_id === undefined || is_shared ? [] : [cluster_id])];
+      return await store.isAnyOtherTaking(tx, { node_ids, datacenter_id });
+    },
     /** Lists the machines, for administrators. */
     async list(caller: CallerOf<'identity'>): Promise<Machine[]> {
       await requireAdministrator(caller);

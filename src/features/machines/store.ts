@@ -1,9 +1,9 @@
-import { and, asc, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, isNull, ne, notInArray, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type MachineRow, type MachineState, machines, type SeenMachine } from './tables.ts';
+import { type MachineRow, type MachineState, machines, NO_HOLDER, type SeenMachine } from './tables.ts';
 
 // A transaction locks the row of a machine before any topic, and the topics before all other rows.
 
@@ -18,32 +18,36 @@ export interface Holding {
 export type Registration = Pick<
   MachineRow,
   'node_id' | 'datacenter_id' | 'name' | 'place' | 'holder' | 'lost_after_ms'
->;
+> &
+  Partial<Pick<MachineRow, 'cluster_id'>>;
 
 /**
- * Makes a process the holder of its machine. Returns false if another process may be the holder: the machine is up, in another
- * place, and its beat is recent and not `unchanged_beat`, which the caller saw stay the same.
+ * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up, in another
+ * place, was not given away, and its beat is recent and not `unchanged_beat`, which the caller saw stay the same.
  */
 export async function registerMachine(
   tx: Tx,
-  { node_id, datacenter_id, name, place, holder, lost_after_ms }: Registration,
+  { node_id, datacenter_id, name, place, holder, lost_after_ms, cluster_id = null }: Registration,
   unchanged_beat: number | null,
 ): Promise<boolean> {
   const rows = await tx.execute(sql`
     insert into ${machines} as machine
-      (node_id, datacenter_id, name, place, holder, beat, beat_ts, state, state_ts, lost_after_ms)
-    values (${node_id}::uuid, ${datacenter_id}::uuid, ${name}, ${place}, ${holder}::uuid, 1, now(), 'up', now(), ${lost_after_ms})
+      (node_id, datacenter_id, name, place, holder, beat, beat_ts, state, state_ts, lost_after_ms, cluster_id)
+    values (${node_id}::uuid, ${datacenter_id}::uuid, ${name}, ${place}, ${holder}::uuid, 1, now(), 'up', now(), ${lost_after_ms},
+        ${cluster_id}::uuid)
     on conflict (node_id) do update set
       datacenter_id = excluded.datacenter_id, name = excluded.name, place = excluded.place, holder = excluded.holder,
-      beat = machine.beat + 1, beat_ts = now(), state = 'up', state_ts = now(), lost_after_ms = excluded.lost_after_ms
-    where machine.state <> 'up' or machine.place = excluded.place or machine.beat = ${unchanged_beat}::bigint
+      beat = machine.beat + 1, beat_ts = now(), state = 'up', state_ts = now(), lost_after_ms = excluded.lost_after_ms,
+      cluster_id = excluded.cluster_id
+    where machine.state <> 'up' or machine.place = excluded.place or machine.holder = ${NO_HOLDER}::uuid
+      or machine.beat = ${unchanged_beat}::bigint
       or machine.beat_ts < now() - machine.lost_after_ms * interval '1 ms'
     returning node_id`);
   if (rows.length > 0) await touch(tx, [topics.machines()]);
   return rows.length > 0;
 }
 
-const COLUMNS = sql`node_id, datacenter_id, name, place, holder, beat::float8 as beat, state, lost_after_ms,
+const COLUMNS = sql`node_id, datacenter_id, name, place, holder, beat::float8 as beat, state, lost_after_ms, cluster_id,
   (extract(epoch from beat_ts) * 1000)::float8 as beat_ts, (extract(epoch from state_ts) * 1000)::float8 as state_ts,
   (extract(epoch from drain_ts) * 1000)::float8 as drain_ts,
   (extract(epoch from drain_deadline_ts) * 1000)::float8 as drain_deadline_ts,
@@ -69,20 +73,27 @@ function toMachine({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: R
   };
 }
 
-/** Raises the beat of a machine if the process is its holder and it is up. Returns all machines as they were before. */
-export async function raiseBeat(
+/**
+ * Raises the beats of those machines of which the process is the holder and that are up. Returns their ids, and all machines
+ * as they were before.
+ */
+export async function raiseBeats(
   connection: DedicatedConnection,
-  { node_id, holder }: Holding,
-): Promise<{ is_raised: boolean; machines: SeenMachine[] }> {
+  holdings: readonly Holding[],
+): Promise<{ raised: ReadonlySet<string>; machines: SeenMachine[] }> {
   const rows = await connection.execute<ReadMachine & { is_raised: boolean }>(sql`
     with raised as (
-      update ${machines} set beat = beat + 1, beat_ts = now()
-      where node_id = ${node_id}::uuid and holder = ${holder}::uuid and state = 'up'
-      returning node_id
+      update ${machines} as machine set beat = beat + 1, beat_ts = now()
+      from unnest(
+        ${sql.param(holdings.map(({ node_id }) => node_id))}::uuid[], ${sql.param(holdings.map(({ holder }) => holder))}::uuid[]
+      ) as held (node_id, holder)
+      where machine.node_id = held.node_id and machine.holder = held.holder and machine.state = 'up'
+      returning machine.node_id
     )
-    select ${COLUMNS}, (select count(*) from raised) > 0 as is_raised
+    select ${COLUMNS}, exists (select from raised where raised.node_id = machines.node_id) as is_raised
     from ${machines} order by node_id limit ${MACHINES_MAX}`);
-  return { is_raised: rows[0]?.is_raised ?? false, machines: rows.map(({ is_raised: _, ...row }) => toMachine(row)) };
+  const raised = new Set(rows.filter(({ is_raised }) => is_raised).map(({ node_id }) => node_id));
+  return { raised, machines: rows.map(({ is_raised: _, ...row }) => toMachine(row)) };
 }
 
 /** Returns all machines. */
@@ -118,6 +129,30 @@ export async function giveUp(tx: Tx, { node_id, holder, beat }: Holding & { beat
   return true;
 }
 
+/** Records which cluster runs servers for the process of a machine. */
+export async function setCluster(tx: Tx, { node_id, holder }: Holding, cluster_id: string): Promise<void> {
+  const is_own = and(eq(machines.node_id, node_id), eq(machines.holder, holder));
+  await tx.update(machines).set({ cluster_id }).where(is_own);
+  await touch(tx, [topics.machines()]);
+}
+
+/** Gives the machine of a cluster away: the next process that asks becomes its holder. */
+export async function giveAway(tx: Tx, { node_id, holder }: Holding): Promise<void> {
+  const rows = await tx
+    .update(machines)
+    .set({ holder: NO_HOLDER, beat: sql`${machines.beat} + 1`, beat_ts: sql`now()` })
+    .where(and(eq(machines.node_id, node_id), eq(machines.holder, holder), eq(machines.state, 'up')))
+    .returning({ node_id: machines.node_id });
+  if (rows.length > 0) await touch(tx, [topics.machines()]);
+}
+
+/** Returns whether the process of another machine uses a cluster. */
+export async function isAnyOtherUsing(queries: Queries, cluster_id: string, node_id: string): Promise<boolean> {
+  const is_other = and(eq(machines.cluster_id, cluster_id), ne(machines.node_id, node_id), eq(machines.state, 'up'));
+  const rows = await queries.select({ node_id: machines.node_id }).from(machines).where(is_other).limit(1);
+  return rows.length > 0;
+}
+
 /** Records that the process of a machine was stopped. */
 export async function setStopped(
   tx: Tx,
@@ -151,10 +186,10 @@ export async function awaitTaking(tx: Tx, node_id: string): Promise<void> {
   await tx.select({ node_id: machines.node_id }).from(machines).where(eq(machines.node_id, node_id)).for('update');
 }
 
-/** Returns whether a datacenter has a machine besides this one that takes servers. */
+/** Returns whether a datacenter has a machine besides these that takes servers. */
 export async function isAnyOtherTaking(
   queries: Queries,
-  { node_id, datacenter_id }: Pick<MachineRow, 'node_id' | 'datacenter_id'>,
+  { node_ids, datacenter_id }: { node_ids: string[]; datacenter_id: string },
 ): Promise<boolean> {
   const rows = await queries
     .select({ node_id: machines.node_id })
@@ -162,7 +197,8 @@ export async function isAnyOtherTaking(
     .where(
       and(
         eq(machines.datacenter_id, datacenter_id),
-        ne(machines.node_id, node_id),
+        notInArray(machines.node_id, node_ids),
+        isNull(machines.cluster_id),
         eq(machines.state, 'up'),
         isNull(machines.drain_ts),
       ),

@@ -9,16 +9,26 @@ const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' 
 export const MACHINE_STATES = ['up', 'resting', 'stopped', 'lost'] as const;
 export type MachineState = (typeof MACHINE_STATES)[number];
 
-/** The machines that run game servers: one for each data directory. Each process of the service is one. */
+/** The holder of a cluster's machine that a process has given away. */
+export const NO_HOLDER = '00000000-0000-0000-0000-000000000000';
+/** The cluster of a process that does not know yet which one it is. */
+export const UNKNOWN_CLUSTER = NO_HOLDER;
+
+/**
+ * The machines that run game servers: one for each data directory, so that each process of the service is one, and one for
+ * each cluster, which processes share.
+ */
 export const machines = pgTable('machines', {
   node_id: uuid().primaryKey(),
   datacenter_id: uuid().notNull(),
   /** The name of its host, for operators. */
   name: text().notNull(),
-  /** Identifies its data directory, and the boot of its host. A copy of the directory has another place. */
+  /** Identifies the data directory of its holder, and the boot of its host. A copy of the directory has another place. */
   place: text().notNull(),
   /** The process that may take work for it. Changes at each start, and at each return after it was given up. */
   holder: uuid().notNull(),
+  /** The machine of the cluster that runs servers for this process; null for a machine that runs servers itself. */
+  cluster_id: uuid(),
   /** Raised by the holder. Only whether it changes matters. */
   beat: bigint({ mode: 'number' }).notNull(),
   /** When it was raised last, by the clock of the database. Not used to judge a machine. */

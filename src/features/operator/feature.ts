@@ -5,6 +5,7 @@ import { VERSION } from '../../platform/version.ts';
 import type { Games } from '../games/games.ts';
 import type { Identities } from '../identities/identities.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
+import type { Machines } from '../machines/machines.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { createOperator, type Operator, type OperatorDependencies } from './operator.ts';
@@ -16,6 +17,7 @@ interface Dependencies extends Pick<OperatorDependencies, 'database' | 'clock' |
   identities: Pick<Identities, 'requireAdministrator'>;
   namespaces: Pick<Namespaces, 'find'>;
   games: Pick<Games, 'get'>;
+  machines: Pick<Machines, 'heldIds'>;
   servers: Pick<Servers, 'countByMachine'>;
   lobbies: Pick<Lobbies, 'queue'>;
   gateway: { count(): { requests: number; sockets: number } };
@@ -28,14 +30,17 @@ interface Dependencies extends Pick<OperatorDependencies, 'database' | 'clock' |
 
 /** Opens what administrators see of the service. */
 export function openOperator(dependencies: Dependencies): Feature<Operator> {
-  const { kept_events, node_id, identities, namespaces, games, servers, lobbies } = dependencies;
+  const { kept_events, node_id, identities, namespaces, games, machines, servers, lobbies } = dependencies;
   const { gateway, requests_max, relays, transfers, transfers_max } = dependencies;
   const operator = createOperator({
     ...dependencies,
     events: kept_events,
     own: { machine_id: node_id, host: hostname(), version: VERSION },
     requireAdministrator: (caller) => identities.requireAdministrator(caller),
-    countServers: async () => (await servers.countByMachine()).get(node_id) ?? 0,
+    async countServers() {
+      const counts = await servers.countByMachine();
+      return machines.heldIds().reduce((sum, id) => sum + (counts.get(id) ?? 0), 0);
+    },
     countWaiting: () => lobbies.queue.lengths(),
     async namesOf(namespace_id) {
       const namespace = await namespaces.find(namespace_id);

@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Queries } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
@@ -21,13 +21,17 @@ interface EndingDependencies {
   events: Events;
   runtime: Runtime;
   logs: Logs;
+  /** Runs a statement that only the holder of the machine may run. By default no other process can be the holder. */
+  whileHeld?: ((work: (queries: Queries) => Promise<Map<string, string>>) => Promise<Map<string, string>>) | undefined;
 }
 
 /**
  * Creates the steps that end servers of this machine. They run on many servers at once, at the cost of one scan of the
  * processes and one transaction.
  */
-export function createEnding({ database, clock, events, runtime, logs }: EndingDependencies) {
+export function createEnding(dependencies: EndingDependencies) {
+  const { database, clock, events, runtime, logs, whileHeld = (work) => work(database.queries) } = dependencies;
+
   /**
    * Ends servers: kills their processes, collects their output, records the end, removes their files. Each part may be
    * repeated. Returns the servers to try again.
@@ -86,7 +90,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     const record = async (some: ServerRow[]) => {
       const now = clock.now();
       const with_restarts = some.map((end) => ({ ...end, restart: planRestart(end, now) }));
-      return await setEnded(database.queries, with_restarts, now);
+      return await whileHeld((queries) => setEnded(queries, with_restarts, now));
     };
     try {
       return await record(ends);

@@ -1,36 +1,78 @@
+import type { JWK } from 'jose';
 import type { Feature } from '../../platform/feature.ts';
+import { loadKey } from '../../platform/tokens/keys.ts';
+import type { Machines } from '../machines/machines.ts';
 import type { AddressOf } from '../port-names.ts';
+import { type ClusterWork, startClusterWork } from './cluster-work.ts';
 import { startLimitingDisk } from './disk-limit.ts';
 import { createLogs, type LogsDependencies } from './logs.ts';
 import { startMetering } from './metering.ts';
 import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
 import { serverRoutes } from './routes.ts';
+import type { AnswerNodes, Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
 import type { DiskUse } from './runtimes/runtime.ts';
 import { createServers, type Servers, type ServersDependencies } from './servers.ts';
+import * as store from './store.ts';
 
 type Dependencies = LogsDependencies &
-  Omit<ServersDependencies & ReconcileDependencies, 'logs'> & {
+  Omit<ServersDependencies & ReconcileDependencies, 'logs' | 'takes_servers'> & {
     addressOf: AddressOf;
     /** The most that a server may have on the disk; undefined for no limit. */
     disk_max: DiskUse | undefined;
+    /** The cluster that runs servers instead of this machine; undefined for none. */
+    cluster: Cluster | undefined;
+    machines: Machines;
   };
 
-/** Opens game servers: their desired state, and the background work that starts and ends them on this machine. */
-export function openServers(dependencies: Dependencies): Feature<Servers> {
-  const { disk_max } = dependencies;
+/** What the service needs besides the use cases. */
+export interface ClusterUse extends AsyncDisposable {
+  /** Lets another process have the pods of the cluster, if there is one. */
+  leaveCluster(): Promise<void>;
+  /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes pull none from this service. */
+  answerNodes: AnswerNodes | undefined;
+}
+
+/**
+ * Opens game servers: their desired state, and the background work that starts and ends them on this machine, or in a cluster.
+ * Throws StartError if the port for pods is in use.
+ */
+export async function openServers(dependencies: Dependencies): Promise<Feature<Servers & ClusterUse>> {
+  const { database, clock, cluster, disk_max } = dependencies;
   const { readUsage, measureDisk } = dependencies.runtime;
   const logs = createLogs(dependencies);
   const servers = createServers({ ...dependencies, logs });
+  const key = cluster && (await loadKey(database.queries, clock, 'pods'));
+  const cluster_port = cluster && key && openPort(dependencies, cluster, key);
+  let cluster_work: ClusterWork | undefined;
   return {
-    api: servers,
+    api: {
+      ...servers,
+      answerNodes: cluster_port?.answerNodes,
+      leaveCluster: async () => await cluster_work?.leave(),
+      [Symbol.asyncDispose]: async () => await cluster_port?.[Symbol.asyncDispose](),
+    },
     routes: serverRoutes(servers, dependencies.addressOf),
     startWork(signal) {
-      const reconciling = startReconciling({ ...dependencies, logs }, signal);
-      const { listServers } = reconciling;
-      const observed = { ...dependencies, listServers };
+      const own = { ...dependencies, logs, takes_servers: cluster === undefined };
+      const reconciling = startReconciling(own, signal);
+      const observed = { ...dependencies, listServers: reconciling.listServers };
       const metering = readUsage ? startMetering({ ...observed, readUsage }, signal) : [];
       const limiting = measureDisk && disk_max && startLimitingDisk({ ...observed, measureDisk, disk_max }, signal);
-      return [reconciling, ...metering, limiting].filter((work) => work !== undefined);
+      if (cluster && key && cluster_port) {
+        cluster_work = startClusterWork({ ...dependencies, logs, cluster, cluster_port, key }, signal);
+      }
+      return [reconciling, ...metering, limiting, cluster_work].filter((work) => work !== undefined);
     },
   };
+}
+
+function openPort({ database, builds }: Dependencies, cluster: Cluster, key: JWK): ClusterPort {
+  return cluster.openPort({
+    key: key.k ?? '',
+    async findBuild(server_id) {
+      const server = await store.selectServerById(database.queries, server_id);
+      if (!server || server.ended_at !== null) return undefined;
+      return await builds.unpacked({ game_id: server.game_id }, server.build_id);
+    },
+  });
 }

@@ -21,9 +21,9 @@ export type NewChunk = Omit<LogChunkRow, 'end_offset'>;
 /** The number of lines that a piece still holds. An emptied piece has its line numbers, but not its content. */
 const kept_count = sql`case when octet_length(${serverLogChunks.content}) = 0 then 0 else ${serverLogChunks.line_count} end`;
 
-/** Inserts a piece and wakes watchers. Keeps a piece that exists: the service was killed right after inserting it. */
-export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<void> {
-  await queries.execute(sql`
+/** Inserts a piece and wakes watchers. Keeps a piece that exists, which another process inserted, and then returns false. */
+export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<boolean> {
+  const rows = await queries.execute<{ is_added: boolean }>(sql`
     with ${bump([topics.log(chunk.server_id, chunk.stream)])},
     added as (
       insert into ${serverLogChunks} (
@@ -34,8 +34,10 @@ export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<vo
         ${timestamptz(chunk.ts)}, ${sql.param(chunk.earlier_lines)}::integer[], ${chunk.resume_point}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
       )
       on conflict do nothing
+      returning first_line
     )
-    select topic from bumped`);
+    select exists (select from added) as is_added from bumped`);
+  return rows[0]?.is_added ?? false;
 }
 
 /** Returns the last piece of a log. */

@@ -22,6 +22,8 @@ const FORGOTTEN_AT_ONCE_MAX = 1_000;
 /** Number of oldest pieces to check when a new piece exceeds the limit of a log. */
 const TRIMMED_AT_ONCE_MAX = 64;
 const CURSORS_MAX = 20_000;
+/** Attempts to add to a log to which other processes add. */
+const ATTEMPTS_MAX = 3;
 /** Pieces to keep in memory, and for how long after they were read. */
 const RECENT_CHUNKS_MAX = 32;
 const RECENT_FOR_MS = 2_000;
@@ -43,6 +45,9 @@ interface Addition {
   timed?: TimedLines[];
   resume_point?: ResumePoint | null;
 }
+
+/** Another process has added to a log, so that the known position is not its end. */
+class LogMoved extends Error {}
 
 /** Reads the output of a server for one log. */
 export type ReadOutput = (query: OutputQuery) => Promise<OutputPiece>;
@@ -103,6 +108,17 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     }
   }
 
+  /** Does work in turn, and anew if another process has added to the log. */
+  async function inTurnAnew<Result>(name: LogName, work: (cursor: Cursor) => Promise<Result>): Promise<Result> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await inTurn(name, work);
+      } catch (cause) {
+        if (!(cause instanceof LogMoved) || attempt === ATTEMPTS_MAX) throw cause;
+      }
+    }
+  }
+
   async function readCursor(name: LogName): Promise<Cursor> {
     const last = await store.selectLastChunk(database.queries, name);
     return last
@@ -126,7 +142,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
       total_bytes,
       content,
     };
-    await store.insertChunk(database.queries, chunk);
+    if (!(await store.insertChunk(database.queries, chunk))) throw new LogMoved();
     Object.assign(cursor, { resume_point, next_line: cursor.next_line + line_count, total_bytes, ts: times.ts });
     if (total_bytes > LOG_BYTES_MAX) await deleteBeyondLimit(name, total_bytes - LOG_BYTES_MAX);
   }
@@ -167,18 +183,22 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
   return {
     /** Moves the next piece of a server's output into the database. */
     collect: (name: LogName, read: ReadOutput, has_ended: boolean): Promise<Collected> =>
-      inTurn(name, (cursor) => collect(name, cursor, read, has_ended)),
+      inTurnAnew(name, (cursor) => collect(name, cursor, read, has_ended)),
     /** Adds a line that the service writes. */
     addLine: (name: LogName, text: string): Promise<void> =>
-      inTurn(name, (cursor) => add(name, cursor, { content: Buffer.from(`${text}\n`), line_count: 1 })),
+      inTurnAnew(name, (cursor) => add(name, cursor, { content: Buffer.from(`${text}\n`), line_count: 1 })),
     /** Adds a line that the service writes at the end of the log. Repeating it adds nothing. */
     addLastLine: (name: LogName, text: string): Promise<void> =>
-      inTurn(name, async (cursor) => {
+      inTurnAnew(name, async (cursor) => {
         const content = Buffer.from(`${text}\n`);
         const last = await store.selectLastChunk(database.queries, name);
         if (last && content.equals(last.content)) return;
         await add(name, cursor, { content, line_count: 1 });
       }),
+    /** Forgets where logs end, because another process may have added to them. */
+    forgetCursors(): void {
+      cursors.clear();
+    },
     /** Returns the lines from a number on, as many as fit into an answer. Skips lines that are no longer kept. */
     async linesFrom(name: LogName, line: number): Promise<LogLines> {
       const key = `${name.server_id} ${name.stream}`;

@@ -44,6 +44,9 @@ export interface ReconcileDependencies extends PlacementDependencies {
   builds: Pick<Builds, 'kindOf' | 'unpacked' | 'isUnpacked'>;
   runtime: Runtime;
   relays: ServerRelays;
+  /** Whether this machine takes waiting servers. Otherwise the cluster of this process does. */
+  takes_servers: boolean;
+  whileHeld?: Parameters<typeof createEnding>[0]['whileHeld'];
   machines: Pick<
     Machines,
     'lockHeld' | 'areAllDraining' | 'isReplaced' | 'draining' | 'onGivenUp' | 'abandoned' | 'isAnyOtherSeenTaking'
@@ -61,7 +64,7 @@ export interface Reconciling {
  * how they ended.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal): Reconciling {
-  const { database, clock, events, feed, runtime, logs, node, relays, machines } = dependencies;
+  const { database, clock, events, feed, runtime, logs, node, relays, machines, takes_servers } = dependencies;
   const starting = createStarting(dependencies);
   const ending = createEnding(dependencies);
   /** The current step of each server. A server has one at a time; a slow one (a large build to unpack) delays no other. */
@@ -84,7 +87,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const busy = new Set(in_flight.keys());
     const had_servers = known.length > 0;
     known = await store.selectOfNode(database.queries, node.node_id);
-    const taken = await takeWaiting(known);
+    const taken = takes_servers ? await takeWaiting(known) : 0;
     if (taken > 0) known = await store.selectOfNode(database.queries, node.node_id);
     if (!had_servers && known.length > 0) collecting.wake();
     // Before a server starts, so that its relays are there when its lobby is ready. One without them waits.

@@ -245,8 +245,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     countByMachine: () => store.countByMachine(database.queries),
     /** Returns the servers that a machine has taken and that have not ended. */
     listOn: (node_id: string): Promise<ServerRow[]> => store.selectOfNode(database.queries, node_id),
-    /** Returns the ids of the builds of a machine's servers that have not ended. */
-    buildsOn: (node_id: string): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_id),
+    /** Returns the ids of the builds of machines' servers that have not ended. */
+    buildsOn: (node_ids: string[]): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_ids),
     /** Returns whether a machine has servers that have not ended. */
     isAnyOn: (node_id: string): Promise<boolean> => store.hasServers(database.queries, node_id),
     /** Returns the ports of a server, with the host where players reach them. It may call before its start is recorded. */
@@ -270,8 +270,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const logs_end = after(clock.now(), -LOGS_KEPT_FOR_MS);
       return removeEnded(database, before < logs_end ? before : logs_end, isInUse);
     },
-    /** Returns the servers of a machine, or that wait for one there, whose players the gateway reports. */
-    withPresence: (machine: MachineIds) => store.selectWithPresence(database.queries, machine),
+    /** Returns the servers of machines, or that wait for one there, whose players the gateway reports. */
+    withPresence: (machines: { node_ids: string[]; datacenter_id: string }) =>
+      store.selectWithPresence(database.queries, machines),
     /** Returns whether a server can be reached, whatever its environment; undefined if there is none. */
     reach: (server_id: string) => reachServer(database.queries, server_id),
     /** Returns when servers started and how they ended, by id. */
@@ -289,7 +290,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const reason = await selectWaitReason(database.queries, server_id, clock.now());
       return reason && describeWait(reason);
     },
-    /** Returns which of the servers a machine has been running since before a moment. */
+    /** Returns which of the servers machines have been running since before a moment. */
     async selectRunningHere(wanted: store.RunningHere): Promise<Set<string>> {
       return new Set(await store.selectRunningHere(database.queries, wanted));
     },

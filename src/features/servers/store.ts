@@ -1,4 +1,4 @@
-import { and, asc, type Column, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, type Column, desc, eq, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz, toMoment } from '../../platform/database/moments.ts';
 import { touch } from '../../platform/watch/versions.ts';
@@ -230,12 +230,12 @@ export function isEnding(server_id: Column): SQL {
   )`;
 }
 
-/** Returns the builds of the servers that a machine has taken and that have not ended. */
-export async function selectBuildsOn(queries: Queries, node_id: string): Promise<Set<string>> {
+/** Returns the builds of the servers that machines have taken and that have not ended. */
+export async function selectBuildsOn(queries: Queries, node_ids: string[]): Promise<Set<string>> {
   const rows = await queries
     .select({ build_id: servers.build_id })
     .from(servers)
-    .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)))
+    .where(and(inArray(servers.node_id, node_ids), isNull(servers.ended_at)))
     .groupBy(servers.build_id);
   return new Set(rows.map(({ build_id }) => build_id));
 }
@@ -260,22 +260,22 @@ export async function selectNotEnded(queries: Queries, server_ids: string[]): Pr
 }
 
 export interface RunningHere {
-  node_id: string;
+  node_ids: string[];
   server_ids: string[];
   started_before: Date;
 }
 
-/** Returns which of the servers a machine has been running since before a moment and are not ending. */
+/** Returns which of the servers machines have been running since before a moment and are not ending. */
 export async function selectRunningHere(
   queries: Queries,
-  { node_id, server_ids, started_before }: RunningHere,
+  { node_ids, server_ids, started_before }: RunningHere,
 ): Promise<string[]> {
   const rows = await queries
     .select({ server_id: servers.server_id })
     .from(servers)
     .where(
       and(
-        eq(servers.node_id, node_id),
+        inArray(servers.node_id, node_ids),
         sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`,
         lte(servers.started_at, started_before),
         isNull(servers.destroyed_at),
@@ -368,21 +368,23 @@ function within({ game_id, namespace_id }: ServerScope) {
 
 const PRESENCE_MAX = 10_000;
 
+type WithPresence = { server_id: string; node_id: string | null; port: number | null; host: string | null };
+
 interface Placed {
-  node_id: string;
+  node_ids: string[];
   datacenter_id: string;
 }
 
 /**
- * Returns the servers of a machine, or that wait for one in its datacenter, whose players the gateway reports, with a port of
+ * Returns the servers of machines, or that wait for one in a datacenter, whose players the gateway reports, with a port of
  * each that has one, and the host once it has started.
  */
-export async function selectWithPresence(queries: Queries, { node_id, datacenter_id }: Placed) {
-  return await queries.execute<{ server_id: string; port: number | null; host: string | null }>(sql`
-    select server_id, min((port ->> 'public_port')::int) as port, min(port ->> 'public_hostname') as host
+export async function selectWithPresence(queries: Queries, { node_ids, datacenter_id }: Placed) {
+  return await queries.execute<WithPresence>(sql`
+    select server_id, node_id, min((port ->> 'public_port')::int) as port, min(port ->> 'public_hostname') as host
     from ${servers} cross join jsonb_each(ports) as of_server (label, port)
     where ended_at is null and port ->> 'presence' = 'gateway' and (
-      node_id = ${node_id}::uuid
+      node_id = any(${sql.param(node_ids)}::uuid[])
       or node_id is null and destroyed_at is null and datacenter_id = ${datacenter_id}::uuid
     )
     group by server_id order by server_id limit ${PRESENCE_MAX}`);

@@ -95,8 +95,9 @@ export function Loops() {
             <Table heads={['Loop', 'Last step', 'Took', 'Next step', 'Steps']}>
               {loops
                 .toSorted((one, other) => other.failures - one.failures || one.name.localeCompare(other.name))
-                .map((loop) => (
-                  <LoopRow key={loop.name} loop={loop} />
+                // A process that has a cluster has some loops twice.
+                .map((loop, index) => (
+                  <LoopRow key={`${loop.name} ${index}`} loop={loop} />
                 ))}
             </Table>
           </>

@@ -2,10 +2,10 @@ import { jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import type { JWK } from 'jose';
 
 /** Purposes of keys. The key for `token` is a private key (Ed25519), the others are secrets (HMAC). */
-const PURPOSES = ['token', 'upload', 'captcha', 'refresh'] as const;
+const PURPOSES = ['token', 'upload', 'captcha', 'refresh', 'pods'] as const;
 export type KeyPurpose = (typeof PURPOSES)[number];
 
-/** The keys that sign this database's tokens, upload addresses and captchas. Created at the first start. */
+/** The keys that sign this database's tokens, upload addresses, captchas and tokens of pods. Created at the first start. */
 export const signingKeys = pgTable('signing_keys', {
   key_id: uuid().primaryKey(),
   purpose: text({ enum: PURPOSES }).notNull().unique('signing_keys_one_of_each'),

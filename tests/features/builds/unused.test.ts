@@ -176,7 +176,7 @@ describe('unused builds: a build that a server uses', () => {
     muster.clock.advance(30 * DAY_MS);
     const node_id = readFileSync(join(muster.config.data_directory, 'node-id'), 'utf8').trim();
     const { remove } = await openMachine(UNLIMITED_SPACE, join(muster.config.data_directory, 'builds'));
-    const buildsInUse = () => selectBuildsOn(database.queries, node_id);
+    const buildsInUse = () => selectBuildsOn(database.queries, [node_id]);
     expect(await remove(DAY_MS, buildsInUse)).not.toContain(build_id);
     expect(readdirSync(directoryOfBuild(muster, build_id))).not.toEqual([]);
     await servers.destroy(body.server.id);

@@ -50,6 +50,7 @@ describe('a machine whose runtime answers late', () => {
         events,
         feed,
         runtime,
+        takes_servers: true,
         logs,
         builds: { kindOf: async () => build.kind, unpacked: async () => build, isUnpacked: async () => true },
         tokens: await openServiceTokens({ database_address, clock }),

@@ -78,7 +78,6 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     // Two runtimes may run one kind: the first starts its servers, and the other one ends those that it has.
     kinds: [...new Set(runtimes.flatMap(({ kinds }) => kinds))],
     kinds_with_own_network: [...new Set(runtimes.flatMap((runtime) => runtime.kinds_with_own_network ?? []))],
-    has_remote_servers: first.has_remote_servers ?? false,
     ...(missing !== undefined && { missing }),
     ...(host !== undefined && { host }),
     ...(others && { others }),

@@ -123,8 +123,6 @@ export interface Runtime {
   isolationOf?(kind: BuildKind): Isolation | undefined;
   /** Kinds whose servers have a network of their own, so that each can listen on any port. */
   readonly kinds_with_own_network?: readonly BuildKind[];
-  /** Whether its servers run on other machines, so that this one does not reach them at its own address. */
-  readonly has_remote_servers?: boolean;
   /** Why no runtime of this machine runs the other kinds, and what to do about it. */
   readonly missing?: string;
   /** The name or address at which players reach all of its servers, if it is known before they start. */

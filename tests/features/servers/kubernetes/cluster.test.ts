@@ -13,6 +13,7 @@ import { waitFor } from '../../../support/wait.ts';
 import { describeAgones } from './agones.ts';
 import { describeImages } from './images.ts';
 import { describeKills } from './kills.ts';
+import { describeSharing } from './sharing.ts';
 
 /** Time for a cluster to start on a busy machine, and to end. */
 const LAB_TIMEOUT_MS = 10 * 60_000;
@@ -64,6 +65,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
 
   describeRuntime(kind);
   describeKills(() => lab);
+  describeSharing(() => lab);
   describeAgones(() => lab);
   describeImages(() => lab);
 

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { chmod, link, mkdir, readlink, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ApiClient, ApiRequest } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
-import { ImageRegistry, keyOf } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
-import { OtherRegistries } from '../../../../src/features/servers/runtimes/kubernetes/other-registries.ts';
+import { ImageRegistry } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import { type PackedImage, PackedImages } from '../../../../src/features/servers/runtimes/kubernetes/packed-images.ts';
 import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { sha256 } from '../../../support/images.ts';
@@ -33,8 +31,9 @@ async function makeBuild(): Promise<string> {
 
 describe('kubernetes: the registry for nodes', () => {
   const opened = new AsyncDisposableStack();
-  const machine_id = crypto.randomUUID();
-  const registry = new ImageRegistry({ machine_id, secret: 'a key' });
+  const server_id = crypto.randomUUID();
+  const openImage = async (id: string) => (id === server_id ? image : undefined);
+  const registry = new ImageRegistry({ secret: 'a key', openImage });
   let port: PodPort;
   let url: string;
   let directory: string;
@@ -43,21 +42,21 @@ describe('kubernetes: the registry for nodes', () => {
     directory = await makeBuild();
     const packed = new PackedImages({ executable: PROGRAM, directory: join(await makeDataDirectory(), 'program') });
     image = await packed.pack(directory);
-    port = opened.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', registry }));
+    const openBuild = async () => undefined;
+    port = opened.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', registry, openBuild }));
     url = new URL(port.addressOf('').build).origin;
-    registry.serve(async (key) => (key === keyOf(directory) ? image : undefined));
   });
   afterAll(() => opened.disposeAsync());
 
   const ask = (path: string, options: RequestInit = {}) => fetch(`${url}/v2/${path}`, options);
-  const nameOf = () => registry.nameOf(directory);
+  const nameOf = () => registry.nameOf(server_id);
   const manifestPath = () => `${nameOf()}/manifests/${image.manifest.digest}`;
   const layer = () => image.blobs.at(-1) ?? image.manifest;
 
   test('refuses what is not an image for a node, by its token and digest, with one answer', async () => {
-    const [machine, key, token = ''] = nameOf().split('/');
-    const other = new ImageRegistry({ machine_id, secret: 'another key' }).nameOf(directory);
-    const of_other_build = registry.nameOf('/another/build');
+    const [, token = ''] = nameOf().split('/');
+    const other = new ImageRegistry({ secret: 'another key', openImage }).nameOf(server_id);
+    const of_other_server = registry.nameOf(crypto.randomUUID());
     const { digest } = image.manifest;
     const wrong_digest = `sha256:${sha256('')}`;
     const refused = [
@@ -70,12 +69,12 @@ describe('kubernetes: the registry for nodes', () => {
       `${nameOf()}/blobs/${digest}`,
       `${nameOf()}/blobs/`,
       `${other}/manifests/${digest}`,
-      `${of_other_build}/manifests/${digest}`,
-      `${machine}/${key}/${of_other_build.split('/')[2]}/manifests/${digest}`,
-      `${machine}/${key}/${'0'.repeat(token.length)}/manifests/${digest}`,
-      `${machine}/${key}/${token.slice(1)}/manifests/${digest}`,
-      `${machine}/${key}/manifests/${digest}`,
-      `${crypto.randomUUID()}/${key}/${token}/manifests/${digest}`,
+      `${of_other_server}/manifests/${digest}`,
+      `${server_id}/${of_other_server.split('/')[1]}/manifests/${digest}`,
+      `${server_id}/${'0'.repeat(token.length)}/manifests/${digest}`,
+      `${server_id}/${token.slice(1)}/manifests/${digest}`,
+      `${server_id}/manifests/${digest}`,
+      `${crypto.randomUUID()}/${token}/manifests/${digest}`,
       `${nameOf()}/blobs/..%2f..%2f..%2fetc%2fpasswd`,
       `${nameOf()}/blobs/../../../../pods/one/build`,
       `x/../${nameOf()}/blobs/%2e%2e/${layer().digest}`,
@@ -148,56 +147,15 @@ describe('kubernetes: the registry for nodes', () => {
 
   test('says that an image cannot be read, and reports why', async () => {
     const causes: unknown[] = [];
-    const broken = new ImageRegistry({ machine_id, secret: 'a key', onFailed: (cause) => void causes.push(cause) });
-    broken.serve(() => Promise.reject(new Error('its files are gone')));
+    const broken = new ImageRegistry({
+      secret: 'a key',
+      openImage: () => Promise.reject(new Error('its files are gone')),
+      onFailed: (cause) => void causes.push(cause),
+    });
     const request = new Request(`${url}/v2/${manifestPath()}`);
     const answer = await broken.answer(request, { timeout() {} });
     expect([answer?.status, await answer?.text()]).toEqual([503, expect.not.stringContaining('gone')]);
     expect(causes.map(String)).toEqual(['Error: its files are gone']);
-  });
-
-  test('of a machine passes requests for images of another one on to that one, by the address in its pods', async () => {
-    const asked: unknown[] = [];
-    const read = async (_: unknown, { query }: ApiRequest) => {
-      asked.push(query?.labelSelector);
-      const annotations = { 'muster.internal/address': query?.labelSelector?.includes(machine_id) ? url : '' };
-      const metadata = { name: 'muster-1', uid: '1', resourceVersion: '1', annotations };
-      return { metadata: { resourceVersion: '1' }, items: [{ metadata }] };
-    };
-    const others = new OtherRegistries({ client: { read } as Pick<ApiClient, 'read'>, namespace: 'games' });
-    const askOther: OtherRegistries['ask'] = (...of_machine) => others.ask(...of_machine);
-    const second = new ImageRegistry({ machine_id: crypto.randomUUID(), secret: 'its key', askOther });
-    await using second_port = openPodPort({ host: '127.0.0.1', port: 0, key: 'its key', registry: second });
-    const second_url = new URL(second_port.addressOf('').build).origin;
-    const paths = [manifestPath(), ...image.blobs.map(({ digest }) => `${nameOf()}/blobs/${digest}`)];
-    // Bun sends the length of a stream with HEAD only.
-    const headersOf = ({ headers }: Response, { method }: RequestInit) =>
-      ['content-type', 'content-range', ...(method === 'HEAD' ? ['content-length'] : [])].map((name) =>
-        headers.get(name),
-      );
-    for (const path of paths) {
-      for (const options of [{}, { method: 'HEAD' }, { headers: { range: 'bytes=10-' } }]) {
-        const answers = [await ask(path, options), await fetch(`${second_url}/v2/${path}`, options)];
-        const [own, passed_on] = await Promise.all(
-          answers.map(async (answer) => ({
-            status: answer.status,
-            headers: headersOf(answer, options),
-            sha256: sha256(await answer.bytes()),
-          })),
-        );
-        expect(passed_on).toEqual(own ?? expect.anything());
-      }
-    }
-    const [, key, token] = nameOf().split('/');
-    const unknown = crypto.randomUUID();
-    const { digest } = image.manifest;
-    for (const path of [`${unknown}/${key}/${token}`, `${machine_id}/${key}/${'0'.repeat(64)}`]) {
-      expect((await fetch(`${second_url}/v2/${path}/manifests/${digest}`)).status).toBe(404);
-    }
-    // Each machine is looked up once, and no request goes round.
-    expect(asked).toEqual([`muster.internal/machine in (${machine_id})`, `muster.internal/machine in (${unknown})`]);
-    const headers = { 'muster-forwarded': '1' };
-    expect((await fetch(`${second_url}/v2/${manifestPath()}`, { headers })).status).toBe(404);
   });
 
   test('gives the files of a build to the user of the pods, with their links, and without what Muster adds', async () => {

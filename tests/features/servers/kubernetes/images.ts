@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { ImageRegistry } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
-import { OtherRegistries } from '../../../../src/features/servers/runtimes/kubernetes/other-registries.ts';
-import { openPodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import type { Observation, StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { makeImage, makeScriptImage, packImage } from '../../../support/containers.ts';
 import { makeGame, uploadBuild } from '../../../support/game.ts';
 import { clusterSettings, inspectPod, kubernetesImages, letNodesPull } from '../../../support/kubernetes.ts';
-import { type Lab, NAMESPACE } from '../../../support/kubernetes-lab.ts';
+import type { Lab } from '../../../support/kubernetes-lab.ts';
 import { makeHome } from '../../../support/program.ts';
 import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { serversOf } from '../../../support/servers.ts';
@@ -135,19 +132,6 @@ export function describeImages(lab: () => Lab): void {
       };
       await waitFor(async () => (await read().catch(() => '')) === 'hello\n', 'its port to answer');
       await opened.remove(server);
-    });
-
-    test('is pulled from another Muster of the cluster, which asks the one that made its pod', async () => {
-      const others = new OtherRegistries({ client: lab().client, namespace: NAMESPACE });
-      const askOther: OtherRegistries['ask'] = (...asked) => others.ask(...asked);
-      const registry = new ImageRegistry({ machine_id: crypto.randomUUID(), secret: 'its key', askOther });
-      await using port = openPodPort({ host: lab().host, port: 0, key: 'its key', registry });
-      await using own_kind = kubernetesImages(lab, { registry_host: new URL(port.addressOf('').build).host });
-      await using own = await openTestRuntime(own_kind);
-      const server = await own.run('echo hello; exit 4');
-      expect(await own.endOf(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
-      expect(await own.output(server)).toBe('hello\n');
-      await own.remove(server);
     });
 
     test('whose registry does not answer says so, and keeps the name of its image to itself', async () => {

@@ -147,7 +147,7 @@ describe('kubernetes: a pod in words', () => {
     const image = `10.0.0.7:8090/${crypto.randomUUID()}/${'a'.repeat(32)}/${'b'.repeat(64)}@sha256:${'c'.repeat(64)}`;
     const message = `rpc error: failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`;
     const { metadata, ...pod } = podWith(server({ waiting: { reason: 'ErrImagePull', message } }));
-    const annotations = { 'muster.internal/image': '/data/builds/1' };
+    const annotations = { 'muster.internal/image': 'docker_image' };
     const { reason, ...seen } = observePod({ ...pod, metadata: { ...metadata, annotations } }) as { reason: string };
     expect<object>(seen).toEqual({ is: 'pending', is_hopeless: true });
     expect(reason).toBe(

@@ -5,13 +5,19 @@ import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
 import { PodAway } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
-import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
+import {
+  openPodPort,
+  type PodPort,
+  type PodSource,
+} from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 describe('kubernetes: the port for pods', () => {
   let directory: string;
   let port: PodPort;
+  let has_pods = true;
+  const source: PodSource = { mayAct: () => has_pods, onChange() {} };
   const packed = createPackedBuilds();
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'muster-pod-build-'));
@@ -20,8 +26,9 @@ describe('kubernetes: the port for pods', () => {
     await Bun.write(join(directory, 'run.sh'), 'exit 0');
     await Bun.write(join(directory, 'empty'), '');
     await chmod(join(directory, 'run.sh'), 0o755);
-    port = openPodPort({ host: '127.0.0.1', port: 0, key: 'a key' });
-    port.serve({ openBuild: (id) => (id === 'one' ? packed.open(directory) : undefined), onChange() {} });
+    const openBuild = async (id: string) => (id === 'one' ? packed.open(directory) : undefined);
+    port = openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild });
+    port.serve(source);
   });
   afterAll(async () => {
     await port[Symbol.asyncDispose]();
@@ -92,6 +99,21 @@ describe('kubernetes: the port for pods', () => {
     socket.onmessage = () => socket.send('{"nonsense": 1}');
     expect(await rejectionOf(PodAway, connection.call(Type.Unknown(), { do: 'stop' }))).toBeDefined();
     await waitFor(() => port.connectionOf('one') === undefined, 'the connection to be closed');
+  });
+
+  test('refuses pods while another process has them, but not their builds, and closes what it had', async () => {
+    const { build, token } = port.addressOf('one');
+    const { socket } = await connect('one');
+    await waitFor(() => port.connectionOf('one'), 'its connection');
+    port.leave(source);
+    await waitFor(() => socket.readyState === WebSocket.CLOSED, 'it to be closed');
+    expect((await connect('one')).is_open).toBe(false);
+    port.serve(source);
+    has_pods = false;
+    expect((await connect('one')).is_open).toBe(false);
+    expect((await fetch(build, bearer(token))).status).toBe(200);
+    has_pods = true;
+    expect((await connect('one')).is_open).toBe(true);
   });
 
   test('keeps the latest connection of a pod', async () => {

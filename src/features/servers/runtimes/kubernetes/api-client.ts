@@ -38,10 +38,17 @@ export class ApiRefusal extends Error {
 
 /** The API server of a cluster. Every call has a deadline. */
 export class ApiClient {
-  constructor(private readonly credentials: Credentials) {}
+  /** `mayChange` returns whether this process may change the cluster now. */
+  constructor(
+    private readonly credentials: Credentials,
+    private readonly mayChange = () => true,
+  ) {}
 
   /** Calls the API server. Throws ApiUnreachable or ApiRefusal. */
   async call(request: ApiRequest): Promise<{ status: number; text: string }> {
+    if (request.method !== 'GET' && !this.mayChange()) {
+      throw new ApiUnreachable('another process may have the pods of the cluster by now');
+    }
     let answer: { status: number; text: string };
     try {
       const response = await this.#fetch(request, AbortSignal.timeout(CALL_TIMEOUT_MS));

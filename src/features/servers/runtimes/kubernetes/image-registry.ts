@@ -9,24 +9,19 @@ const READS_MAX = 256;
 /** Time in which an image is packed, and in which a node reads a piece of a layer. */
 const IDLE_SECONDS = 120;
 const BYTES_EACH_TURN = 4 * 1_024 ** 2;
-const KEY_CHARACTERS = 32;
 const PATH =
-  /^\/v2\/(?<machine_id>[0-9a-f-]{36})\/(?<key>[0-9a-f]{32})\/(?<token>[0-9a-f]{64})\/(?<part>manifests|blobs)\/(?<digest>sha256:[0-9a-f]{64})$/;
+  /^\/v2\/(?<server_id>[0-9a-f-]{36})\/(?<token>[0-9a-f]{64})\/(?<part>manifests|blobs)\/(?<digest>sha256:[0-9a-f]{64})$/;
 const FROM = /^bytes=(\d{1,15})-$/;
 const VERSION = { 'docker-distribution-api-version': 'registry/2.0' };
 
 interface ImageRegistryOptions {
-  machine_id: string;
-  /** The key of the tokens in the names of images. */
+  /** The key of the tokens in the names of images, the same for all processes that share the cluster. */
   secret: string;
-  /** Asks the registry of another machine; returns undefined if there is none. Undefined if this is the only one. */
-  askOther?(machine_id: string, request: Request): Promise<Response | undefined>;
+  /** Returns the image of a server; undefined if the server has none, or has ended. */
+  openImage(server_id: string): Promise<PackedImage | undefined>;
   /** Reports an image that a node asked for, and that could not be read. */
   onFailed?(cause: unknown): void;
 }
-
-/** Returns the image that servers start from which wait for their nodes, by its key; undefined if there is none. */
-type OpenImage = (key: string) => Promise<PackedImage | undefined>;
 
 /** The part of Bun's server that sets how long the connection of a request may be silent. */
 interface AnsweringServer {
@@ -41,19 +36,12 @@ interface AnsweringServer {
 export class ImageRegistry {
   readonly #takeShare = createByteShare(BYTES_EACH_TURN);
   #reads = 0;
-  #openImage: OpenImage | undefined;
 
   constructor(private readonly options: ImageRegistryOptions) {}
 
-  /** Returns the name of the image of a build, without the registry. All servers of the build have the same. */
-  nameOf(directory: string): string {
-    const key = keyOf(directory);
-    return `${this.options.machine_id}/${key}/${this.#tokenOf(key)}`;
-  }
-
-  /** Sets what has the images. */
-  serve(openImage: OpenImage): void {
-    this.#openImage = openImage;
+  /** Returns the name of the image of a server, without the registry. */
+  nameOf(server_id: string): string {
+    return `${server_id}/${this.#tokenOf(server_id)}`;
   }
 
   /** Answers a request to the registry; returns undefined for any other path. */
@@ -69,23 +57,13 @@ export class ImageRegistry {
   async #answer(request: Request, path: string, server: AnsweringServer): Promise<Response> {
     if (request.method !== 'GET' && request.method !== 'HEAD') return notFound();
     if (path === '/v2/') return Response.json({}, { headers: VERSION });
-    const { machine_id, key = '', token = '', part, digest } = PATH.exec(path)?.groups ?? {};
-    if (machine_id === undefined) return notFound();
+    const { server_id, token = '', part, digest } = PATH.exec(path)?.groups ?? {};
+    if (server_id === undefined || !isSameSecret(token, this.#tokenOf(server_id))) return notFound();
     server.timeout(request, IDLE_SECONDS);
-    if (machine_id !== this.options.machine_id) return await this.#askOther(machine_id, request);
-    const image = isSameSecret(token, this.#tokenOf(key)) ? await this.#openImage?.(key) : undefined;
+    const image = await this.options.openImage(server_id);
     const blobs = image && (part === 'manifests' ? [image.manifest] : image.blobs);
     const blob = blobs?.find((one) => one.digest === digest);
     return blob ? this.#send(request, blob) : notFound();
-  }
-
-  async #askOther(machine_id: string, request: Request): Promise<Response> {
-    if (this.#reads >= READS_MAX) return tooMany();
-    const answer = await this.options.askOther?.(machine_id, request);
-    if (!answer) return notFound();
-    if (!answer.body) return answer;
-    const { status, headers } = answer;
-    return new Response(streamOf(this.#read(answer.body)), { status, headers });
   }
 
   #send(request: Request, blob: ImageBlob): Response {
@@ -122,14 +100,9 @@ export class ImageRegistry {
     }
   }
 
-  #tokenOf(key: string): string {
-    return createHmac('sha256', this.options.secret).update(`image/${key}`).digest('hex');
+  #tokenOf(server_id: string): string {
+    return createHmac('sha256', this.options.secret).update(`image/${server_id}`).digest('hex');
   }
-}
-
-/** Returns the key of the build in a directory, which has one content only. */
-export function keyOf(directory: string): string {
-  return new Bun.CryptoHasher('sha256').update(directory).digest('hex').slice(0, KEY_CHARACTERS);
 }
 
 const problem = (status: number, code: string, message: string, headers = {}) =>

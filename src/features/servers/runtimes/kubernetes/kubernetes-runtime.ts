@@ -16,21 +16,12 @@ import { Agones } from './agones.ts';
 import { type ApiClient, ApiRefusal, ApiUnreachable } from './api-client.ts';
 import { type ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { createNodeAddresses } from './node-addresses.ts';
-import { createPackedBuilds } from './packed-builds.ts';
-import { PodAway } from './pod-connection.ts';
-import {
-  BUILD_ANNOTATION,
-  FINALIZER,
-  LABELS,
-  makePod,
-  nameOf,
-  type PodFiles,
-  type PodOptions,
-  selectorOf,
-} from './pod-manifest.ts';
+import type { PackedBuilds } from './packed-builds.ts';
+import { PodAway, type PodConnection } from './pod-connection.ts';
+import { FINALIZER, LABELS, makePod, nameOf, type PodFiles, type PodOptions, selectorOf } from './pod-manifest.ts';
 import { Piece, Usage } from './pod-messages.ts';
 import { observePod } from './pod-observation.ts';
-import type { PodPort } from './pod-port.ts';
+import type { PodPort, PodSource } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
@@ -39,6 +30,8 @@ import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-stat
 const CALLS_AT_ONCE_MAX = 16;
 /** Time for a pod without a connection to end, before its process counts as left. */
 const END_TIMEOUT_MS = 10_000;
+/** Time for running pods to connect after the start, before they are killed without their last output. */
+const CONNECT_WITHIN_MS = 10_000;
 /** Time for the first list of the pods when the service starts. */
 const FIRST_LIST_TIMEOUT_MS = 5_000;
 const POLL_MS = 100;
@@ -51,6 +44,9 @@ export interface KubernetesRuntimeOptions extends PodOptions {
   pod_port: PodPort;
   /** How nodes pull the images of builds; undefined if they cannot. */
   images: ClusterImages | undefined;
+  builds: PackedBuilds;
+  /** Returns whether this process may change the pods now. Others may have them later. */
+  mayAct?: () => boolean;
   /** Whether Agones makes the pods. */
   has_agones: boolean;
   /** The address of the service in the variables of servers. */
@@ -62,9 +58,10 @@ export interface KubernetesRuntimeOptions extends PodOptions {
 
 /** Opens the runtime that runs each server as a pod of a Kubernetes cluster. Disposing of it leaves the pods. */
 export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): Promise<Runtime & AsyncDisposable> {
-  const { client, namespace, pod_port, images, has_agones, machine_id, api_url, api_url_for_pods, onLost } = options;
+  const { client, namespace, has_agones, machine_id, builds, images, api_url, api_url_for_pods, onLost } = options;
+  const { pod_port, mayAct = () => true } = options;
   const stopping = new AbortController();
-  const builds = createPackedBuilds();
+  const started_at = performance.now();
   let notify = () => {};
   const onChange = () => notify();
   const selector = selectorOf(machine_id);
@@ -73,15 +70,9 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   const states = new ServerStates({ pods, pod_port, addressOfNode: createNodeAddresses(client), agones });
   const podOf = (server_id: string) => pods.find(nameOf(server_id));
 
-  pod_port.serve({
-    onChange,
-    openBuild(server_id) {
-      const directory = podOf(server_id)?.metadata.annotations?.[BUILD_ANNOTATION];
-      return directory === undefined ? undefined : builds.open(directory);
-    },
-  });
-
-  images?.serve(pods);
+  const connectionOf = (server_id: string) => (mayAct() ? pod_port.connectionOf(server_id) : undefined);
+  const source: PodSource = { onChange, mayAct };
+  pod_port.serve(source);
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -104,8 +95,8 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   async function createPod(order: StartOrder): Promise<void> {
     const { server_id, resources } = order;
     const { token, socket } = pod_port.addressOf(server_id);
-    const program = isImage(order) ? await imageProgramOf(order) : programOf(order);
-    const files = images && isImage(order) ? await images.prepare(order) : await prepareFiles(order);
+    const program = isImage(order.build) ? await imageProgramOf(order) : programOf(order);
+    const files = images && isImage(order.build) ? await images.prepare(order) : await prepareFiles(order);
     const environment = replaceApi(program.environment);
     const server = { ...program, environment, url: socket, token, memory: resources.memory };
     const manifest = makePod({ order, files, server }, options);
@@ -136,7 +127,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   async function stop({ server_id }: ServerHandle): Promise<boolean> {
     const pod = podOf(server_id);
     if (!pod) return pods.is_known;
-    const connection = pod_port.connectionOf(server_id);
+    const connection = connectionOf(server_id);
     if (!connection) return observePod(pod).is === 'ended';
     if (connection.end) return true;
     return (await connection.call(Type.Object({}), { do: 'stop' }).catch(unlessAway)) !== undefined;
@@ -147,7 +138,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const { server_id } = server;
     const pod = podOf(server_id) ?? (agones && (await withdraw(agones, server)));
     if (!pod) return pods.is_known;
-    const connection = pod_port.connectionOf(server_id);
+    const connection = await awaitConnection(server_id, pod);
     if (connection) {
       await connection.call(Type.Object({}), { do: 'kill' });
       return true;
@@ -161,6 +152,15 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const end = before.is === 'ended' ? before : UNKNOWN_END;
     states.setEnd(server_id, seen.is === 'unreachable' ? NODE_LOST : end);
     return true;
+  }
+
+  /** Returns the connection of a pod, for which it waits soon after the start. */
+  async function awaitConnection(server_id: string, pod: Pod): Promise<PodConnection | undefined> {
+    while (!connectionOf(server_id) && performance.now() - started_at < CONNECT_WITHIN_MS) {
+      if (observePod(podOf(server_id) ?? pod).is !== 'running') break;
+      await Bun.sleep(POLL_MS);
+    }
+    return connectionOf(server_id);
   }
 
   /** Removes the GameServer of a server, and keeps why it failed. Returns its pod, if Agones has just made one. */
@@ -183,7 +183,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   async function readOutput({ server_id }: ServerHandle, stream: LogStream, query: OutputQuery): Promise<OutputPiece> {
     const { from = '0', ...limits } = query;
-    const connection = pod_port.connectionOf(server_id);
+    const connection = connectionOf(server_id);
     if (!connection || connection.sizes[stream] === Number(from)) return pieceAt(Number(from));
     const { start, bytes, ...piece } = await connection.call(Piece, { do: 'read', stream, from, ...limits });
     return { ...pieceAt(start), ...piece, bytes: Buffer.from(bytes, 'base64') };
@@ -191,7 +191,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   async function removePod(server_id: string): Promise<void> {
     // Without an answer, the cluster ends its container.
-    await pod_port.connectionOf(server_id)?.call(Type.Object({}), { do: 'leave' }).catch(unlessAway);
+    await connectionOf(server_id)?.call(Type.Object({}), { do: 'leave' }).catch(unlessAway);
     await agones?.remove(nameOf(server_id));
     if (podOf(server_id)) await pods.remove(nameOf(server_id), FINALIZER);
     states.forget(server_id);
@@ -205,14 +205,12 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     return [...new Set(serverIdsOf(some).concat(asked ?? []))];
   }
 
-  const started_at = performance.now();
   while (!pods.is_known && performance.now() - started_at < FIRST_LIST_TIMEOUT_MS) await Bun.sleep(POLL_MS);
 
   return {
-    kinds: images ? ['archive', 'javascript', ...IMAGE_KINDS] : ['archive', 'javascript'],
+    kinds: kindsOfPods({ has_images: images !== undefined }),
     // A program of an image may have its port in it. Others get the same one everywhere.
     kinds_with_own_network: IMAGE_KINDS,
-    has_remote_servers: true,
     start,
     stop,
     readOutput,
@@ -248,7 +246,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     async readUsage(servers) {
       const used = new Map<string, UsageReading>();
       await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        const connection = pod_port.connectionOf(server_id);
+        const connection = connectionOf(server_id);
         const reading = connection && (await connection.call(Usage, { do: 'usage' }).catch(unlessAway));
         if (reading) used.set(server_id, reading);
       });
@@ -258,10 +256,16 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       notify = listener;
     },
     async [Symbol.asyncDispose]() {
+      pod_port.leave(source);
       stopping.abort();
       await pods.stopped;
     },
   };
+}
+
+/** Returns the kinds of builds that pods run. */
+export function kindsOfPods({ has_images }: { has_images: boolean }): Runtime['kinds'] {
+  return has_images ? ['archive', 'javascript', ...IMAGE_KINDS] : ['archive', 'javascript'];
 }
 
 function pieceAt(start: number): OutputPiece {

@@ -1,18 +1,17 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Type } from '@sinclair/typebox';
 import { StartError } from '../../../../platform/errors.ts';
 import type { Events } from '../../../../platform/events.ts';
+import type { UnpackedBuild } from '../../../builds/builds.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
 import { ApiClient } from './api-client.ts';
-import { ClusterImages, IMAGE_KINDS } from './cluster-images.ts';
+import { ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { openCredentials } from './credentials.ts';
 import { ImageRegistry } from './image-registry.ts';
-import { openKubernetesRuntime } from './kubernetes-runtime.ts';
-import { OtherRegistries } from './other-registries.ts';
+import { kindsOfPods, openKubernetesRuntime } from './kubernetes-runtime.ts';
+import { createPackedBuilds } from './packed-builds.ts';
 import { PackedImages } from './packed-images.ts';
 import { openPodPort } from './pod-port.ts';
-
-const KEY_BYTES = 32;
 
 /** The settings of a cluster that runs game servers. */
 export interface KubernetesSettings {
@@ -22,10 +21,12 @@ export interface KubernetesSettings {
   namespace: string | undefined;
   /** Muster's own image. */
   image: string;
-  /** The address at which pods reach this process. */
+  /** The address at which pods reach the processes that share the cluster. */
   host: string;
   /** The port at which they do. */
   port: number;
+  /** The address at which this process listens for pods; undefined for all. */
+  hostname: string | undefined;
   /** The name by which nodes reach Muster as a registry of images; undefined if they cannot. */
   registry: string | undefined;
   /** Whether Agones makes the pods. */
@@ -34,31 +35,50 @@ export interface KubernetesSettings {
 
 interface KubernetesOptions {
   settings: KubernetesSettings;
-  /** The directory of the key of the pods' tokens. */
+  /** The directory of what this process keeps for its pods. */
   directory: string;
   disk_max: DiskUse | undefined;
   /** The address of the service in the variables of servers. */
   api_url: string;
-  machine_id: string;
   events: Events;
 }
 
-type AnswerNodes = ImageRegistry['answer'];
+/** A cluster that runs game servers as pods. */
+export interface Cluster extends Pick<Runtime, 'kinds' | 'missing'> {
+  /** Its name for operators. */
+  name: string;
+  /** Returns the id of the namespace of the pods, which no other cluster has. */
+  readId(): Promise<string>;
+  /** Opens the port to which pods connect. Throws StartError if it is in use. */
+  openPort(options: ClusterPortOptions): ClusterPort;
+}
 
-/** Why a service with a cluster runs no other builds, for their developers. */
-export const ONLY_IN_PODS =
-  'its servers are pods of Kubernetes, and MUSTER_KUBERNETES_REGISTRY is not set, so their nodes cannot pull images; pack the server as an archive or a script, or tell the operator';
+interface ClusterPortOptions {
+  /** The key of the pods' tokens, the same for all processes that share the cluster. */
+  key: string;
+  /** Returns the build of a server that starts; undefined if there is no such server. */
+  findBuild(server_id: string): Promise<UnpackedBuild | undefined>;
+}
 
-interface OpenedCluster extends AsyncDisposable {
-  runtime: Runtime;
+/** The port of this process for pods. Any process has the builds; one at a time has the pods. */
+export interface ClusterPort extends AsyncDisposable {
+  /** Opens the runtime of the pods of a machine, as long as this process has them. Disposing of it leaves the pods. */
+  openRuntime(machine: { machine_id: string; mayAct(): boolean }): Promise<Runtime & AsyncDisposable>;
   /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes cannot pull images. */
   answerNodes: AnswerNodes | undefined;
 }
 
-/** Opens the runtime of a cluster. One that does not answer yet is reported, and used once it does. Throws StartError. */
-export async function openKubernetes(options: KubernetesOptions): Promise<OpenedCluster> {
-  const { settings, directory, disk_max, api_url, machine_id, events } = options;
-  const { kubeconfig, host, port, image, registry: registry_host, has_agones } = settings;
+export type AnswerNodes = ImageRegistry['answer'];
+
+/** Why a service with a cluster runs no other builds, for their developers. */
+const ONLY_IN_PODS =
+  'its servers are pods of Kubernetes, and MUSTER_KUBERNETES_REGISTRY is not set, so their nodes cannot pull images; pack the server as an archive or a script, or tell the operator';
+
+const Namespace = Type.Object({ metadata: Type.Object({ uid: Type.String() }) });
+
+/** Reads the credentials of a cluster. Throws StartError. The cluster need not answer yet. */
+export function openKubernetes({ settings, directory, disk_max, api_url, events }: KubernetesOptions): Cluster {
+  const { kubeconfig, host, port, hostname, image, registry: registry_host, has_agones } = settings;
   const credentials = openCredentials(kubeconfig);
   const namespace = settings.namespace ?? credentials.namespace;
   if (namespace === undefined) {
@@ -66,43 +86,70 @@ export async function openKubernetes(options: KubernetesOptions): Promise<Opened
       `MUSTER_KUBERNETES is "${kubeconfig}", which names no namespace: set MUSTER_KUBERNETES_NAMESPACE.`,
     );
   }
-  await using opened = new AsyncDisposableStack();
-  const key = readOrMakeKey(join(directory, 'pod-key'));
-  const client = new ApiClient(credentials);
-  const others = new OtherRegistries({ client, namespace });
-  const askOther: OtherRegistries['ask'] = (...asked) => others.ask(...asked);
-  const onFailed = (cause: unknown) =>
-    events.emit({ event: 'runtime_failed', step: 'image', kinds: [...IMAGE_KINDS], cause });
-  const registry =
-    registry_host === undefined ? undefined : new ImageRegistry({ machine_id, secret: key, askOther, onFailed });
-  const pod_port = opened.use(openPodPort({ host, port, key, registry }));
   const url = new URL(api_url);
   url.hostname = host.includes(':') ? `[${host}]` : host;
-  // Another release may replace the file, but not the program that runs.
-  const executable = `/proc/${process.pid}/exe`;
-  const packed = new PackedImages({ executable, directory: join(directory, 'image-program') });
-  const images =
-    registry && registry_host !== undefined ? new ClusterImages({ host: registry_host, registry, packed }) : undefined;
-  const runtime = opened.use(
-    await openKubernetesRuntime({
-      client,
-      namespace,
-      pod_port,
-      images,
-      has_agones,
-      machine_id,
-      image,
-      disk_max,
-      api_url,
-      api_url_for_pods: url.origin,
-      onLost: (cause) => events.emit({ event: 'cluster_unavailable', cause }),
-    }),
-  );
-  const everything = opened.move();
+
+  /** Returns how nodes pull images from this process; undefined if they cannot. */
+  function openImages({ key, findBuild }: ClusterPortOptions) {
+    if (registry_host === undefined) return undefined;
+    // Another release may replace the file, but not the program that runs.
+    const executable = `/proc/${process.pid}/exe`;
+    const packed = new PackedImages({ executable, directory: join(directory, 'image-program') });
+    const registry = new ImageRegistry({
+      secret: key,
+      async openImage(server_id) {
+        const build = await findBuild(server_id);
+        return build && isImage(build) ? await packed.pack(build.directory) : undefined;
+      },
+      onFailed: (cause) => events.emit({ event: 'runtime_failed', step: 'image', kinds: [...IMAGE_KINDS], cause }),
+    });
+    const images = new ClusterImages({ host: registry_host, registry, packed });
+    return { registry, images, answerNodes: answerAt(registry_host, registry) };
+  }
+
   return {
-    runtime,
-    answerNodes: registry && registry_host !== undefined ? answerAt(registry_host, registry) : undefined,
-    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+    kinds: kindsOfPods({ has_images: registry_host !== undefined }),
+    missing: ONLY_IN_PODS,
+    name: `namespace ${namespace}`,
+    async readId() {
+      const request = { method: 'GET', path: `/api/v1/namespaces/${namespace}` } as const;
+      return (await new ApiClient(credentials).read(Namespace, request)).metadata.uid;
+    },
+    openPort({ key, findBuild }) {
+      const builds = createPackedBuilds();
+      const of_images = openImages({ key, findBuild });
+      const pod_port = openPodPort({
+        host,
+        port,
+        hostname,
+        key,
+        registry: of_images?.registry,
+        async openBuild(server_id) {
+          const build = await findBuild(server_id);
+          return build && !isImage(build) ? builds.open(build.directory) : undefined;
+        },
+      });
+      return {
+        answerNodes: of_images?.answerNodes,
+        openRuntime: ({ machine_id, mayAct }) =>
+          openKubernetesRuntime({
+            client: new ApiClient(credentials, mayAct),
+            namespace,
+            pod_port,
+            builds,
+            images: of_images?.images,
+            mayAct,
+            has_agones,
+            machine_id,
+            image,
+            disk_max,
+            api_url,
+            api_url_for_pods: url.origin,
+            onLost: (cause) => events.emit({ event: 'cluster_unavailable', cause }),
+          }),
+        [Symbol.asyncDispose]: () => pod_port[Symbol.asyncDispose](),
+      };
+    },
   };
 }
 
@@ -114,13 +161,4 @@ function answerAt(registry_host: string, registry: ImageRegistry): AnswerNodes {
     if (!request.url.includes('/v2') || new URL(request.url).hostname !== hostname) return undefined;
     return registry.answer(request, server);
   };
-}
-
-/** Pods outlive the service, so their tokens must be valid after a restart. */
-function readOrMakeKey(file: string): string {
-  const known = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  if (known !== '') return known;
-  const key = Buffer.from(crypto.getRandomValues(new Uint8Array(KEY_BYTES))).toString('base64url');
-  writeFileSync(file, key, { mode: 0o600 });
-  return key;
 }

@@ -4,12 +4,8 @@ import { type BuildOrder, encodeOrder, type ServerOrder } from './pod-messages.t
 import { POD_COMMANDS, POD_FOLDERS, POD_ORDER, POD_PROGRAM } from './pod-names.ts';
 
 export const LABELS = { machine: 'muster.internal/machine', server: 'muster.internal/server' } as const;
-/** The directory of a build that the pod fetches. */
-export const BUILD_ANNOTATION = 'muster.internal/build';
-/** The directory of a build that its node pulls as an image. */
+/** The kind of a build that its node pulls as an image. */
 export const IMAGE_ANNOTATION = 'muster.internal/image';
-/** The address of the port for pods of the machine that made it. */
-export const ADDRESS_ANNOTATION = 'muster.internal/address';
 /** Keeps an ended pod in the API until its end is recorded. */
 export const FINALIZER = 'muster.internal/end';
 export const CONTAINERS = { build: 'build', server: 'server' } as const;
@@ -90,8 +86,7 @@ export function makePod({ order, files, server }: PodOrder, { machine_id, image,
         [LABELS.server]: server_id,
       },
       annotations: {
-        [files.are === 'fetched' ? BUILD_ANNOTATION : IMAGE_ANNOTATION]: order.build.directory,
-        [ADDRESS_ANNOTATION]: new URL(server.url.replace(/^ws/, 'http')).origin,
+        ...(files.are === 'image' && { [IMAGE_ANNOTATION]: order.build.kind }),
         'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false',
       },
       finalizers: [FINALIZER],

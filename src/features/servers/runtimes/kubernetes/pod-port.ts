@@ -14,19 +14,23 @@ const IDLE_SECONDS = 60;
 const BUILD_IDLE_SECONDS = 120;
 
 interface PodPortOptions {
-  /** The address at which pods reach this process. */
+  /** The address at which pods reach this process, or any of those that share a cluster. */
   host: string;
   port: number;
+  /** Where to listen, by default at all addresses. */
+  hostname?: string | undefined;
   /** The key of the pods' tokens. A token is valid for one server. */
   key: string;
   /** What nodes pull images from, if they can. */
   registry?: Pick<ImageRegistry, 'answer'> | undefined;
+  /** Returns the files of a server's build as a tar; undefined if no such server starts. */
+  openBuild(server_id: string): Promise<ReadableStream<Uint8Array> | undefined>;
 }
 
-/** What answers pods. */
+/** What pods connect to. */
 export interface PodSource {
-  /** Returns the files of a server's build as a tar; undefined if no such server starts. */
-  openBuild(server_id: string): ReadableStream<Uint8Array> | undefined;
+  /** Returns whether this process has the pods now. */
+  mayAct(): boolean;
   /** Reports that a server may have changed. */
   onChange(): void;
 }
@@ -36,8 +40,10 @@ export interface PodPort extends AsyncDisposable {
   /** The address of the port for a server's pod. Throws nothing: the pod may connect later. */
   addressOf(server_id: string): { socket: string; build: string; token: string };
   connectionOf(server_id: string): PodConnection | undefined;
-  /** Sets what answers. */
+  /** Lets pods connect. Until then they only get their builds: other pods may be those of another process. */
   serve(source: PodSource): void;
+  /** Ends what `serve` began: closes all connections. The pods then look for the process that has them. */
+  leave(source: PodSource): void;
 }
 
 interface Visit {
@@ -46,7 +52,7 @@ interface Visit {
 }
 
 /** Opens the port for pods. Throws StartError if it is in use. */
-export function openPodPort({ host, port, key, registry }: PodPortOptions): PodPort {
+export function openPodPort({ host, port, hostname, key, registry, openBuild }: PodPortOptions): PodPort {
   const connections = new Map<string, PodConnection>();
   let source: PodSource | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
@@ -55,25 +61,26 @@ export function openPodPort({ host, port, key, registry }: PodPortOptions): PodP
     return isSameSecret(request.headers.get('authorization') ?? '', `Bearer ${tokenOf(server_id)}`);
   }
 
-  function answer(request: Request, server: Server<Visit>): Response | undefined {
+  async function answer(request: Request, server: Server<Visit>): Promise<Response | undefined> {
     const [, pods, server_id = '', part, ...more] = new URL(request.url).pathname.split('/');
     const is_known = pods === 'pods' && more.length === 0 && request.method === 'GET';
     // An unknown address and a wrong token look alike.
     if (!is_known || !isAllowed(request, server_id)) return new Response('not found\n', { status: 404 });
     if (part === 'socket') {
+      if (!source?.mayAct()) return new Response('another process has this pod\n', { status: 503 });
       if (server.upgrade(request, { data: { server_id, connection: undefined } })) return undefined;
       return new Response('a WebSocket is expected\n', { status: 426 });
     }
     if (part !== 'build') return new Response('not found\n', { status: 404 });
-    const build = source?.openBuild(server_id);
-    // After a restart, the pods may not be known yet.
-    if (!build) return new Response('no such pod is known\n', { status: 503 });
+    // The build may have to be unpacked first.
     server.timeout(request, BUILD_IDLE_SECONDS);
+    const build = await openBuild(server_id);
+    if (!build) return new Response('no such server starts\n', { status: 503 });
     return new Response(build, { headers: { 'content-type': 'application/x-tar' } });
   }
 
   const listener = listen({
-    hostname: host.includes(':') ? '::' : '0.0.0.0',
+    hostname: hostname ?? (host.includes(':') ? '::' : '0.0.0.0'),
     port,
     fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
     maxRequestBodySize: BODY_BYTES_MAX,
@@ -84,6 +91,7 @@ export function openPodPort({ host, port, key, registry }: PodPortOptions): PodP
       perMessageDeflate: false,
       open(socket) {
         const { server_id } = socket.data;
+        if (!source?.mayAct()) return socket.close();
         const connection = new PodConnection(socket);
         // A pod that connects again has not yet noticed the end of its earlier connection, or we have not.
         connections.get(server_id)?.close();
@@ -114,6 +122,11 @@ export function openPodPort({ host, port, key, registry }: PodPortOptions): PodP
     connectionOf: (server_id) => connections.get(server_id),
     serve(own) {
       source = own;
+    },
+    leave(own) {
+      if (source !== own) return;
+      source = undefined;
+      for (const connection of connections.values()) connection.close();
     },
     [Symbol.asyncDispose]: () => listener.stop(true),
   };

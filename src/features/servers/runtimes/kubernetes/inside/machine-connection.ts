@@ -1,9 +1,13 @@
 import { type Call, readToPod, type ServerOrder } from '../pod-messages.ts';
 
 const RECONNECT_FIRST_MS = 100;
-const RECONNECT_MAX_MS = 5_000;
-/** A machine that cannot be reached may drop everything without a word. */
-const CONNECT_TIMEOUT_MS = 10_000;
+/** Short, because several processes may share a cluster, and only the one that has the pods accepts. */
+const RECONNECT_MAX_MS = 2_000;
+/** A process that cannot be reached may drop everything without a word. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** How often the other end is asked for a sign of life, and time for it. A paused process gives none. */
+const PING_EVERY_MS = 5_000;
+const SILENT_MAX_MS = 15_000;
 
 interface ConnectionOptions {
   order: Pick<ServerOrder, 'url' | 'token'>;
@@ -13,7 +17,10 @@ interface ConnectionOptions {
   readState(): object;
 }
 
-/** The connection of a pod to the machine that started it, also over restarts of that machine. */
+/** The calls of Bun's WebSocket that the standard does not have. */
+type PingingSocket = WebSocket & Record<'ping' | 'terminate', () => void>;
+
+/** The connection of a pod to the process that has it, also over restarts of that process and when another one takes over. */
 export class MachineConnection {
   #socket: WebSocket | undefined;
   #sent = '';
@@ -42,16 +49,27 @@ export class MachineConnection {
     const { url, token } = this.options.order;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const options: Bun.WebSocketOptions = { headers: { authorization: `Bearer ${token}` } };
-    const socket = new WebSocket(url, options as unknown as string[]);
+    const socket = new WebSocket(url, options as unknown as string[]) as PingingSocket;
     const timer = setTimeout(() => socket.close(), CONNECT_TIMEOUT_MS);
     let has_opened = false;
+    let heard_at = 0;
+    let pinging: Timer | undefined;
+    const noteSign = () => {
+      heard_at = performance.now();
+    };
     this.#sent = '';
     this.#socket = socket;
     socket.onopen = () => {
       clearTimeout(timer);
       has_opened = true;
+      noteSign();
+      pinging = setInterval(() => {
+        if (performance.now() - heard_at >= SILENT_MAX_MS) socket.terminate();
+        else socket.ping();
+      }, PING_EVERY_MS);
       this.sendState();
     };
+    socket.addEventListener('pong', noteSign);
     socket.onmessage = ({ data }) => void this.#answer(socket, String(data));
     socket.onerror = () => {};
     socket.onclose = () => resolve(has_opened);
@@ -59,6 +77,7 @@ export class MachineConnection {
       return await promise;
     } finally {
       clearTimeout(timer);
+      clearInterval(pinging);
     }
   }
 

@@ -1,0 +1,209 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { Judgement, type ReadTimes } from './rules.ts';
+import * as store from './store.ts';
+import { NO_HOLDER, type SeenMachine } from './tables.ts';
+
+/** Part of `take_over_after_ms` for which a beat allows work. The rest is for what is under way when it is over. */
+const VALID_SHARE = 0.8;
+const ATTEMPT_AGAIN_AFTER_MS = 500;
+
+/** The machine of a cluster, which several processes share. */
+export interface ClusterMachine {
+  node_id: string;
+  /** Its name for operators. */
+  name: string;
+}
+
+/** The lease of a cluster's machine, while this process has it. */
+export interface HeldCluster {
+  node_id: string;
+  /** Aborted when the lease is lost. */
+  lost: AbortSignal;
+  /** Returns whether this process may change the cluster now. No other process does so at the same time. */
+  mayAct(): boolean;
+  /** Locks the machine's row until the transaction ends. Returns undefined if this process is no longer its holder. */
+  lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined>;
+  /** Lets another process have the lease. */
+  giveAway(state: { has_servers: boolean }): Promise<void>;
+}
+
+interface ClusterLeaseOptions {
+  database: Database;
+  events: Events;
+  own: { node_id: string; datacenter_id: string; place: string; host: string };
+  beat_ms: number;
+  /** How long the beat of the machine may stay the same until another process takes it over. */
+  take_over_after_ms: number;
+  /** How long the machine may be without a holder until it is given up with its servers. */
+  rest_ms: number;
+  takesServers(): boolean;
+  /** Requests a beat now. */
+  wakeBeat(): void;
+}
+
+/** What a beat saw. */
+interface Beat extends ReadTimes {
+  machines: readonly SeenMachine[];
+  /** The machines whose beats this process raised. */
+  raised: ReadonlySet<string>;
+}
+
+/** A reason to ask for the lease. */
+interface Chance {
+  /** The beat that has stayed the same; null if the machine has no holder. */
+  unchanged_beat: number | null;
+}
+
+/**
+ * The lease of a cluster's machine, of which one process at a time is the holder. The beat of the process raises that of the
+ * cluster too. Another process takes the lease over once the beat has stayed the same for a while. By its own clock the holder
+ * stops before that, so that a process that was paused or cut off does no work beside its successor.
+ */
+export class ClusterLease {
+  #cluster: ClusterMachine | undefined;
+  #held: { holder: string; valid_until: number; losing: AbortController; timer: Timer | undefined } | undefined;
+  #onChance: ((chance: Chance) => void) | undefined;
+  readonly #judgement: Judgement;
+
+  constructor(private readonly options: ClusterLeaseOptions) {
+    this.#judgement = new Judgement(2 * options.beat_ms);
+  }
+
+  /** The machine of the cluster, once it is known. */
+  get cluster(): ClusterMachine | undefined {
+    return this.#cluster;
+  }
+
+  /** What to raise the beat of; undefined if this process is not the holder. */
+  get holding(): store.Holding | undefined {
+    return this.#cluster && this.#held && { node_id: this.#cluster.node_id, holder: this.#held.holder };
+  }
+
+  /** Sets the cluster whose lease this process may ask for. */
+  join(cluster: ClusterMachine): void {
+    this.#cluster = cluster;
+  }
+
+  /** Takes what a beat saw, which was asked for as this holder. Returns when the next beat should be at the latest. */
+  onBeat(asked_as: store.Holding | undefined, { machines, raised, ...times }: Beat): number {
+    const { own, take_over_after_ms } = this.options;
+    const cluster = this.#cluster;
+    if (!cluster) return Number.POSITIVE_INFINITY;
+    if (this.#held) {
+      // A beat that began before this process became the holder says nothing of it.
+      if (asked_as?.holder !== this.#held.holder) return 0;
+      if (raised.has(cluster.node_id)) this.#extend(times.asked_ms);
+      else this.#lose('taken_over');
+      return Number.POSITIVE_INFINITY;
+    }
+    const row = machines.find(({ node_id }) => node_id === cluster.node_id);
+    const verdict = this.#judgement.judge(row ? [{ ...row, lost_after_ms: take_over_after_ms }] : [], times);
+    // A process that was given up has to come back first.
+    if (!raised.has(own.node_id)) return Number.POSITIVE_INFINITY;
+    const has_no_holder = row?.state !== 'up' || row.holder === NO_HOLDER || row.place === own.place;
+    const [lost] = verdict.lost;
+    if (has_no_holder) this.#onChance?.({ unchanged_beat: null });
+    else if (lost) this.#onChance?.({ unchanged_beat: lost.beat });
+    return verdict.next_in_ms;
+  }
+
+  /** Takes that a beat failed. */
+  onBeatFailed(): void {
+    this.#judgement.startAnew();
+  }
+
+  /** Waits until this process is the holder. Returns undefined once the signal is aborted. */
+  async acquire(cluster: ClusterMachine, signal: AbortSignal): Promise<HeldCluster | undefined> {
+    const { events, wakeBeat } = this.options;
+    while (!signal.aborted) {
+      const chance = await this.#awaitChance(signal);
+      if (!chance) return undefined;
+      try {
+        const held = await this.#ask(cluster, chance);
+        if (held) return held;
+      } catch (cause) {
+        events.emit({ event: 'beat_failed', cause });
+      }
+      await sleep(ATTEMPT_AGAIN_AFTER_MS, undefined, { signal }).catch(() => {});
+      wakeBeat();
+    }
+    return undefined;
+  }
+
+  async #awaitChance(signal: AbortSignal): Promise<Chance | undefined> {
+    const { promise, resolve } = Promise.withResolvers<Chance | undefined>();
+    const end = () => resolve(undefined);
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
+    this.#onChance = resolve;
+    this.options.wakeBeat();
+    try {
+      return await promise;
+    } finally {
+      this.#onChance = undefined;
+      signal.removeEventListener('abort', end);
+    }
+  }
+
+  /** Asks for the lease. Returns undefined if another process has got it. */
+  async #ask({ node_id, name }: ClusterMachine, { unchanged_beat }: Chance): Promise<HeldCluster | undefined> {
+    const { database, events, own, rest_ms, takesServers, wakeBeat } = this.options;
+    const { datacenter_id, place, host } = own;
+    const asked_ms = performance.now();
+    const holder = crypto.randomUUID();
+    const registration = { node_id, datacenter_id, place, holder, lost_after_ms: rest_ms };
+    const named = { ...registration, name: `${name}, by ${host}` };
+    if (!(await database.transact((tx) => store.registerMachine(tx, named, unchanged_beat)))) return undefined;
+    const losing = new AbortController();
+    this.#held = { holder, valid_until: 0, losing, timer: undefined };
+    this.#extend(asked_ms);
+    events.emit({ event: 'cluster_taken', node_id, cluster: name });
+    wakeBeat();
+    const isHolder = () => this.#held?.holder === holder;
+    return {
+      node_id,
+      lost: losing.signal,
+      mayAct: () => isHolder() && performance.now() < (this.#held?.valid_until ?? 0),
+      async lockHeld(tx) {
+        const held = await store.lockHeld(tx, { node_id, holder });
+        return held && { takes_servers: takesServers() && !held.is_draining };
+      },
+      giveAway: async (state) => {
+        if (!isHolder()) return;
+        this.#lose(undefined);
+        await this.#giveAway({ node_id, holder }, state);
+      },
+    };
+  }
+
+  async #giveAway(holding: store.Holding, { has_servers }: { has_servers: boolean }): Promise<void> {
+    const { database, own, rest_ms } = this.options;
+    await database.transact(async (tx) => {
+      if (await store.isAnyOtherUsing(tx, holding.node_id, own.node_id)) return await store.giveAway(tx, holding);
+      const state = has_servers ? 'resting' : 'stopped';
+      await store.setStopped(tx, holding, { state, lost_after_ms: rest_ms });
+    });
+  }
+
+  #extend(asked_ms: number): void {
+    const held = this.#held;
+    if (!held) return;
+    held.valid_until = asked_ms + this.options.take_over_after_ms * VALID_SHARE;
+    clearTimeout(held.timer);
+    held.timer = setTimeout(() => this.#lose('expired'), held.valid_until - performance.now());
+    held.timer.unref();
+  }
+
+  #lose(why: 'taken_over' | 'expired' | undefined): void {
+    const held = this.#held;
+    if (!held || !this.#cluster) return;
+    this.#held = undefined;
+    clearTimeout(held.timer);
+    const { node_id, name } = this.#cluster;
+    if (why !== undefined) this.options.events.emit({ event: 'cluster_lost', node_id, cluster: name, why });
+    this.#judgement.startAnew();
+    held.losing.abort();
+  }
+}

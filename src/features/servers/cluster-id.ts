@@ -1,0 +1,24 @@
+import { createHmac } from 'node:crypto';
+import type { JWK } from 'jose';
+
+const ID_BYTES = 16;
+
+interface ClusterPlace {
+  /** The id of the namespace of its pods. */
+  namespace_id: string;
+  datacenter_id: string;
+}
+
+/**
+ * Returns the id of a cluster's machine. Services with other databases, which have other keys, have another machine in the
+ * same namespace.
+ */
+export function machineIdOf({ namespace_id, datacenter_id }: ClusterPlace, key: JWK): string {
+  const hmac = createHmac('sha256', key.k ?? '').update(`machine of ${namespace_id} in ${datacenter_id}`);
+  const bytes = hmac.digest().subarray(0, ID_BYTES);
+  // Version 8 and the variant of RFC 9562: an id of our own making.
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}

@@ -1,0 +1,140 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { ClusterLease, type ClusterMachine, type HeldCluster } from '../../../src/features/machines/cluster-lease.ts';
+import * as store from '../../../src/features/machines/store.ts';
+import { NO_HOLDER } from '../../../src/features/machines/tables.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const DATACENTER = crypto.randomUUID();
+const SHORT_MS = 400;
+const LONG_MS = 3_600_000;
+
+const muster = shareService();
+const stop = new AbortController();
+afterAll(() => stop.abort());
+
+const makeCluster = (): ClusterMachine => ({ node_id: crypto.randomUUID(), name: 'games' });
+
+/** A process that may hold a cluster. It beats when the test says so. */
+async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number) {
+  const { database } = muster;
+  const node_id = crypto.randomUUID();
+  const own = { node_id, datacenter_id: DATACENTER, place: node_id, host: 'here' };
+  const holder = crypto.randomUUID();
+  const registration = { ...own, name: own.host, holder, lost_after_ms: LONG_MS, cluster_id: cluster.node_id };
+  await database.transact((tx) => store.registerMachine(tx, registration, null));
+  const emitted: ServiceEvent[] = [];
+  const lease = new ClusterLease({
+    database,
+    events: { emit: (event) => void emitted.push(event) },
+    own,
+    beat_ms: LONG_MS,
+    take_over_after_ms,
+    rest_ms: LONG_MS,
+    takesServers: () => true,
+    wakeBeat() {},
+  });
+  lease.join(cluster);
+
+  async function beat(): Promise<void> {
+    const { holding } = lease;
+    const asked_ms = performance.now();
+    const holdings = [{ node_id, holder }, ...(holding ? [holding] : [])];
+    const seen = await store.raiseBeats(database.queries, holdings);
+    lease.onBeat(holding, { ...seen, asked_ms, answered_ms: performance.now() });
+  }
+
+  return {
+    node_id,
+    beat,
+    emitted,
+    acquire: () => lease.acquire(cluster, stop.signal),
+    /** Asks for the lease, and beats until it has it. */
+    async take(): Promise<HeldCluster> {
+      let held: HeldCluster | undefined;
+      const asked = lease.acquire(cluster, stop.signal).then((got) => {
+        held = got;
+      });
+      await waitFor(async () => {
+        await beat();
+        await Promise.race([asked, Bun.sleep(10)]);
+        return held !== undefined;
+      }, 'the process to take the cluster');
+      return held as unknown as HeldCluster;
+    },
+  };
+}
+
+const lockHeld = (held: HeldCluster) => muster.database.transact((tx) => held.lockHeld(tx));
+const readRow = ({ node_id }: ClusterMachine) => store.selectMachine(muster.database.queries, node_id);
+
+describe('the lease of a cluster', () => {
+  test('is of one process at a time, which may act', async () => {
+    const cluster = makeCluster();
+    const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, LONG_MS)];
+    const held = await one.take();
+    expect(held.mayAct()).toBe(true);
+    expect(await lockHeld(held)).toEqual({ takes_servers: true });
+    let has_other = false;
+    void other.acquire().then(() => {
+      has_other = true;
+    });
+    for (let round = 0; round < 3; round += 1) {
+      await one.beat();
+      await other.beat();
+    }
+    expect(has_other).toBe(false);
+    expect(await readRow(cluster)).toMatchObject({ state: 'up', place: one.node_id, name: 'games, by here' });
+  });
+
+  test('is taken over once its beat has stayed the same, and its earlier holder has let go before', async () => {
+    const cluster = makeCluster();
+    const [one, other] = [await makeProcess(cluster, SHORT_MS), await makeProcess(cluster, SHORT_MS)];
+    const held = await one.take();
+    await other.beat();
+    // The process is paused: it beats no more.
+    const taken = await other.take();
+    expect([held.mayAct(), held.lost.aborted]).toEqual([false, true]);
+    expect(await lockHeld(held)).toBeUndefined();
+    expect(await lockHeld(taken)).toEqual({ takes_servers: true });
+    expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'expired' });
+    expect((await readRow(cluster))?.place).toBe(other.node_id);
+    await one.beat();
+    expect(held.mayAct()).toBe(false);
+  });
+
+  test('is lost by a holder whose beat finds another one, before its time is over', async () => {
+    const cluster = makeCluster();
+    const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, SHORT_MS)];
+    const held = await one.take();
+    const taken = await other.take();
+    expect(held.mayAct()).toBe(true);
+    expect(await lockHeld(held)).toBeUndefined();
+    await one.beat();
+    expect([held.mayAct(), held.lost.aborted, taken.mayAct()]).toEqual([false, true, true]);
+    expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'taken_over' });
+  });
+
+  test('that is given away is taken at the next beat', async () => {
+    const cluster = makeCluster();
+    const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, LONG_MS)];
+    const held = await one.take();
+    await held.giveAway({ has_servers: true });
+    expect(await readRow(cluster)).toMatchObject({ state: 'up', holder: NO_HOLDER });
+    expect(held.mayAct()).toBe(false);
+    expect((await other.take()).mayAct()).toBe(true);
+  });
+
+  test.each([
+    [true, 'resting'],
+    [false, 'stopped'],
+  ] as const)('without another process and with servers (%p) leaves its machine %s', async (has_servers, state) => {
+    const cluster = makeCluster();
+    const one = await makeProcess(cluster, LONG_MS);
+    await (await one.take()).giveAway({ has_servers });
+    expect(await readRow(cluster)).toMatchObject({ state });
+    expect((await one.take()).mayAct()).toBe(true);
+    expect(await readRow(cluster)).toMatchObject({ state: 'up' });
+  });
+});

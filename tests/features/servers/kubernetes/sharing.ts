@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { $ } from 'bun';
+import { sql } from 'drizzle-orm';
+import { NO_HOLDER } from '../../../../src/features/machines/tables.ts';
+import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
+import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
+import { openExternalDatabase } from '../../../support/database.ts';
+import { makeGame, type TestGame } from '../../../support/game.ts';
+import { clusterSettings, listPods } from '../../../support/kubernetes.ts';
+import { openFront } from '../../../support/kubernetes-front.ts';
+import type { Lab } from '../../../support/kubernetes-lab.ts';
+import { type ApiProxy, openApiProxy } from '../../../support/kubernetes-proxy.ts';
+import { machineIdOf } from '../../../support/machines.ts';
+import { type Home, makeHome, type Program } from '../../../support/program.ts';
+import { serversOf, uploadShell } from '../../../support/servers.ts';
+import { findFreePort } from '../../../support/test-ports.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+const SHARING_TIMEOUT_MS = 300_000;
+/** Time for a lease to be taken over and pods to find its holder, on a busy machine. */
+const TAKEN_OVER_WITHIN_MS = 120_000;
+/** A lease is taken over after half of it. */
+const LOST_AFTER_MS = 16_000;
+/** Writes numbers to both streams until it gets SIGTERM, and ends a second later. */
+const COUNTING = `trap 'echo asked; sleep 1; echo end; exit 7' TERM
+n=0; while :; do echo $n; echo $n >&2; n=$((n+1)); sleep 0.2; done`;
+const PROCESSES = 3;
+
+interface Process {
+  machine_id: string;
+  home: Home;
+  program: Program;
+}
+
+/** Describes what holds if several processes share a cluster, one after the other is its holder, and holders are lost. */
+export function describeSharing(lab: () => Lab): void {
+  describe('processes that share a cluster', () => {
+    const opened = new AsyncDisposableStack();
+    const processes: Process[] = [];
+    let database: Database;
+    let proxy: ApiProxy;
+    let game: TestGame;
+    let build: string;
+
+    beforeAll(async () => {
+      const { url } = opened.use(await openExternalDatabase());
+      database = opened.use(openDatabase({ url }, 2));
+      proxy = opened.use(await openApiProxy(lab()));
+      const { host } = lab();
+      const addresses = Array.from({ length: PROCESSES }, (_, index) => host.replace(/\d+$/, String(240 + index)));
+      for (const address of addresses) {
+        await $`ip address add ${address}/32 dev lo`.quiet();
+        opened.defer(async () => void (await $`ip address del ${address}/32 dev lo`.quiet()));
+      }
+      const [port, pod_port] = [findFreePort(), findFreePort()];
+      for (const each of [port, pod_port]) opened.use(await openFront(host, each, addresses));
+      for (const address of addresses) {
+        const settings = {
+          ...clusterSettings(lab()),
+          MUSTER_HOST: address,
+          MUSTER_PORT: String(port),
+          MUSTER_KUBERNETES: proxy.kubeconfig,
+          MUSTER_KUBERNETES_PORT: String(pod_port),
+          MUSTER_PUBLIC_URL: `http://${address}:${port}`,
+          MUSTER_MACHINE_LOST_MS: String(LOST_AFTER_MS),
+          DATABASE_URL: url,
+          MUSTER_DEMO: 'off',
+          MUSTER_LOG: 'info',
+        };
+        const network = { address, outer_address: host, enter: (command: string[]) => command, ...NEVER_CUT };
+        const home = opened.use(await makeHome(settings, { network }));
+        // All processes read the same uploads.
+        const [first] = processes;
+        const own = join(home.data_directory, 'objects');
+        if (first) await symlink(join(first.home.data_directory, 'objects'), own);
+        processes.push({ home, program: await home.start(), machine_id: await machineIdOf(home.data_directory) });
+      }
+      await watchRows(database);
+      const [{ program }] = processes as [Process];
+      game = await makeGame(program.api, program.administrator_token);
+      build = await uploadShell(program.api, game, COUNTING);
+    }, SHARING_TIMEOUT_MS);
+    afterAll(async () => {
+      if (process.env.CLUSTER_DEBUG) for (const one of processes) console.log(one.program.output());
+      await opened.disposeAsync();
+    }, SHARING_TIMEOUT_MS);
+
+    /** Returns the processes, the holder of the cluster first. */
+    async function holderFirst(): Promise<[Process, Process, Process]> {
+      const holder_id = await waitFor(() => readHolder(database), 'a process to hold the cluster');
+      const holder = processes.find(({ machine_id }) => machine_id === holder_id);
+      if (!holder) throw new Error('the holder of the cluster is unknown');
+      return [holder, ...processes.filter((one) => one !== holder)] as [Process, Process, Process];
+    }
+
+    async function awaitOtherHolder({ machine_id }: Process): Promise<void> {
+      const hasOther = async () => ![machine_id, undefined].includes(await readHolder(database));
+      await waitFor(hasOther, 'another process to take over', TAKEN_OVER_WITHIN_MS);
+    }
+
+    /** Creates a server through a process, and waits until it has written some lines. */
+    async function createCounting({ program }: Process): Promise<string> {
+      const { bodyOf, create } = serversOf(program, game);
+      const server_id = (await create(await bodyOf(build))).body.server.id;
+      await hasWrittenMore(program, server_id);
+      return server_id;
+    }
+
+    /** Waits until the log of a server has more lines than now. */
+    async function hasWrittenMore(program: Program, server_id: string): Promise<void> {
+      const { linesOf } = serversOf(program, game);
+      const before = (await linesOf(server_id)).at(-1);
+      const hasMore = async () => (await linesOf(server_id)).at(-1) !== before;
+      await waitFor(hasMore, 'its output to go on', TAKEN_OVER_WITHIN_MS);
+    }
+
+    /** Ends servers through a process, and checks that each had one pod, which is gone, and all of its output once. */
+    async function expectOneLife({ program }: Process, server_ids: string[]): Promise<void> {
+      const { destroy, linesOf } = serversOf(program, game);
+      for (const server_id of server_ids) await destroy(server_id);
+      for (const server_id of server_ids) {
+        const end = await waitFor(() => readEnd(database, server_id), 'its end', TAKEN_OVER_WITHIN_MS);
+        expect<object>(end).toEqual({ exit_code: 7, exit_signal: null, failure: null, has_lost_machine: false });
+        const lines = await linesOfAll(server_id, 'std_out');
+        const numbers = lines.slice(0, -2);
+        expect(lines).toEqual([...numbers.map((_, index) => String(index)), 'asked', 'end']);
+        const errors = (await linesOfAll(server_id, 'std_err')).filter((line) => !line.startsWith('[muster]'));
+        expect(errors).toEqual(numbers.slice(0, errors.length));
+        expect(errors.length).toBeGreaterThanOrEqual(numbers.length - 1);
+        expect(proxy.createdPods(nameOf(server_id))).toHaveLength(1);
+        const isGone = async () => !(await listPods(lab())).includes(nameOf(server_id));
+        await waitFor(isGone, 'its pod to be removed', TAKEN_OVER_WITHIN_MS);
+      }
+      expect(await linesOf(server_ids[0] ?? '')).not.toEqual([]);
+      expect(await readFaults(database)).toEqual([]);
+    }
+
+    /** Returns all lines of a log, of which the API gives the last ones. */
+    async function linesOfAll(server_id: string, stream: string): Promise<string[]> {
+      const rows = await database.queries.execute<{ content: Buffer }>(sql`
+        select content from server_log_chunks where server_id = ${server_id} and stream = ${stream} order by first_line`);
+      return Buffer.concat(rows.map(({ content }) => content))
+        .toString()
+        .trimEnd()
+        .split('\n');
+    }
+
+    test(
+      'have one machine, which starts servers that any of them creates',
+      async () => {
+        const [, other, third] = await holderFirst();
+        const server_ids = [await createCounting(other), await createCounting(third)];
+        const rows = await database.queries.execute<{ node_id: string }>(sql`
+          select distinct node_id from servers where ended_at is null`);
+        expect(processes.map(({ machine_id }) => machine_id)).not.toContain(rows[0]?.node_id ?? '');
+        expect(rows).toHaveLength(1);
+        await expectOneLife(other, server_ids);
+      },
+      SHARING_TIMEOUT_MS,
+    );
+
+    test(
+      'go on when the holder is killed: another takes its pods, and starts and ends servers',
+      async () => {
+        const [holder, other] = await holderFirst();
+        const server_ids = [await createCounting(holder), await createCounting(other)];
+        await holder.program.stop('SIGKILL');
+        await awaitOtherHolder(holder);
+        for (const server_id of server_ids) await hasWrittenMore(other.program, server_id);
+        const later = await createCounting(other);
+        await expectOneLife(other, [...server_ids, later]);
+        holder.program = await holder.home.start();
+      },
+      SHARING_TIMEOUT_MS,
+    );
+
+    test(
+      'go on when the holder is paused, and leave nothing to do for it when it wakes',
+      async () => {
+        const [holder, other] = await holderFirst();
+        const before = await createCounting(other);
+        process.kill(holder.program.pid, 'SIGSTOP');
+        try {
+          await awaitOtherHolder(holder);
+          await hasWrittenMore(other.program, before);
+        } finally {
+          process.kill(holder.program.pid, 'SIGCONT');
+        }
+        const later = await createCounting(other);
+        const hasLetGo = () => holder.program.output().includes('cluster_lost');
+        await waitFor(hasLetGo, 'the earlier holder to notice', TAKEN_OVER_WITHIN_MS);
+        await expectOneLife(other, [before, later]);
+      },
+      SHARING_TIMEOUT_MS,
+    );
+
+    test(
+      'hand the pods on when they are restarted one after the other, without waiting for a lease to end',
+      async () => {
+        const [first] = await holderFirst();
+        const server_ids = [await createCounting(first)];
+        for (const one of processes) {
+          await database.queries.execute(sql`delete from holders_of_test`);
+          const was_holder = (await readHolder(database)) === one.machine_id;
+          await one.program.stop('SIGTERM');
+          if (was_holder) {
+            await awaitOtherHolder(one);
+            const [given] = await database.queries.execute<{ holder: string }>(sql`select holder from holders_of_test`);
+            expect(given?.holder).toBe(NO_HOLDER);
+          }
+          const [other] = processes.filter((each) => each !== one) as [Process];
+          await hasWrittenMore(other.program, server_ids[0] ?? '');
+          server_ids.push(await createCounting(other));
+          one.program = await one.home.start();
+        }
+        await expectOneLife(first, server_ids);
+      },
+      SHARING_TIMEOUT_MS,
+    );
+  });
+}
+
+const NEVER_CUT = { cut: async () => {}, heal: async () => {}, [Symbol.asyncDispose]: async () => {} };
+
+/** Returns the id of the machine whose process holds the cluster; undefined if none does. */
+async function readHolder({ queries }: Database): Promise<string | undefined> {
+  const [row] = await queries.execute<{ node_id: string }>(sql`
+    select process.node_id from machines as process
+    join machines as cluster on cluster.node_id = process.cluster_id and cluster.place = process.place
+    where cluster.state = 'up' and cluster.holder <> ${NO_HOLDER}::uuid`);
+  return row?.node_id;
+}
+
+async function readEnd({ queries }: Database, server_id: string) {
+  const [end] = await queries.execute<{ exit_code: number | null; failure: string | null }>(sql`
+    select exit_code, exit_signal, failure, has_lost_machine from servers
+    where server_id = ${server_id} and ended_at is not null`);
+  return end;
+}
+
+/** Lets PostgreSQL write down the holders of the cluster, and what must not happen to servers. */
+async function watchRows({ queries }: Database): Promise<void> {
+  const statements = [
+    'create table holders_of_test (id bigserial primary key, holder uuid not null)',
+    'create table faults_of_test (fault text not null)',
+    `create function note_holder() returns trigger language plpgsql as $$ begin
+      insert into holders_of_test (holder) values (new.holder); return new; end $$`,
+    `create trigger note_holder after update on machines for each row
+      when (old.holder <> new.holder and new.cluster_id is null) execute function note_holder()`,
+    `create function note_fault() returns trigger language plpgsql as $$ begin
+      insert into faults_of_test values (old.server_id || ' ended twice, or went to another machine'); return new; end $$`,
+    `create trigger note_fault after update on servers for each row
+      when (old.node_id <> new.node_id or old.ended_at is not null and old.ended_at is distinct from new.ended_at)
+      execute function note_fault()`,
+  ];
+  for (const statement of statements) await queries.execute(sql.raw(statement));
+}
+
+async function readFaults({ queries }: Database): Promise<string[]> {
+  return (await queries.execute<{ fault: string }>(sql`select fault from faults_of_test`)).map(({ fault }) => fault);
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'bun:test';
+import { createLogs } from '../../../src/features/servers/logs.ts';
+import type { OutputQuery } from '../../../src/features/servers/runtimes/runtime.ts';
+import { assignServer, insertServer } from '../../../src/features/servers/store.ts';
+import { makeGame, uploadScript } from '../../support/game.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitingServer } from '../../support/waiting-server.ts';
+
+const muster = shareService();
+const LINES = ['one', 'two', 'three', 'four', 'five', 'six'];
+
+/** Reads the output of a server, which has written some of its lines so far. */
+const reader = (count: () => number) => async (query: OutputQuery) => {
+  const written = Buffer.from(`${LINES.slice(0, count()).join('\n')}\n`);
+  const from = Number(query.from ?? 0);
+  const resumeAfter = (bytes: number) => String(from + bytes);
+  return { bytes: new Uint8Array(written.subarray(from)), skipped_bytes: 0, has_more: false, resumeAfter };
+};
+
+test('a log to which two processes add, each at the end that it knows, has each line once', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const build_id = await uploadScript(muster.api, game, '');
+  const row = waitingServer({ ...game, build_id, datacenter_id: crypto.randomUUID() });
+  await muster.database.transact(async (tx) => {
+    await insertServer(tx, row);
+    await assignServer(tx, row.server_id, { node_id: crypto.randomUUID(), ports: {} });
+  });
+  const [earlier, later] = [createLogs(muster), createLogs(muster)];
+  const name = { server_id: row.server_id, stream: 'std_out' } as const;
+  let count = 1;
+  const read = reader(() => count);
+  await earlier.collect(name, read, false);
+  await later.collect(name, read, false);
+  count = 3;
+  await later.collect(name, read, false);
+  // It was paused, and goes on where it was.
+  await earlier.collect(name, read, false);
+  await earlier.addLine(name, '[muster] a word');
+  await later.addLine(name, '[muster] another word');
+  count = LINES.length;
+  await Promise.all([earlier.collect(name, read, false), later.collect(name, read, false)]);
+  const { lines } = await later.linesFrom(name, 0);
+  const [first, second, third, ...rest] = LINES;
+  const words = ['[muster] a word', '[muster] another word'];
+  expect(lines.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual([
+    ...[first, second, third].map(String),
+    ...words,
+    ...rest,
+  ]);
+  expect(lines.map(({ number }) => number)).toEqual(lines.map((_, index) => index));
+});
