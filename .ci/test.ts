@@ -31,7 +31,7 @@ const SECONDS: Record<string, number> = {
   'tests/faults/machines.test.ts': 470,
   'tests/features/servers/engine.test.ts': 240,
   'tests/faults/machines-judged.test.ts': 190,
-  'tests/features/servers/kubernetes/cluster.test.ts': 360,
+  'tests/features/servers/kubernetes/cluster.test.ts': 500,
   'tests/faults/churn.test.ts': 120,
   'tests/journeys/releases.test.ts': 90,
   'tests/journeys/kubernetes.test.ts': 60,

@@ -21,8 +21,6 @@ import { waitFor } from '../../../support/wait.ts';
 const SHARING_TIMEOUT_MS = 300_000;
 /** Time for a lease to be taken over and pods to find its holder, on a busy machine. */
 const TAKEN_OVER_WITHIN_MS = 120_000;
-/** A lease is taken over after half of it. */
-const LOST_AFTER_MS = 16_000;
 /** Writes numbers to both streams until it gets SIGTERM, and ends a second later. */
 const COUNTING = `trap 'echo asked; sleep 1; echo end; exit 7' TERM
 n=0; while :; do echo $n; echo $n >&2; n=$((n+1)); sleep 0.2; done`;
@@ -64,7 +62,6 @@ export function describeSharing(lab: () => Lab): void {
           MUSTER_KUBERNETES: proxy.kubeconfig,
           MUSTER_KUBERNETES_PORT: String(pod_port),
           MUSTER_PUBLIC_URL: `http://${address}:${port}`,
-          MUSTER_MACHINE_LOST_MS: String(LOST_AFTER_MS),
           DATABASE_URL: url,
           MUSTER_DEMO: 'off',
           MUSTER_LOG: 'info',
@@ -82,10 +79,7 @@ export function describeSharing(lab: () => Lab): void {
       game = await makeGame(program.api, program.administrator_token);
       build = await uploadShell(program.api, game, COUNTING);
     }, SHARING_TIMEOUT_MS);
-    afterAll(async () => {
-      if (process.env.CLUSTER_DEBUG) for (const one of processes) console.log(one.program.output());
-      await opened.disposeAsync();
-    }, SHARING_TIMEOUT_MS);
+    afterAll(() => opened.disposeAsync(), SHARING_TIMEOUT_MS);
 
     /** Returns the processes, the holder of the cluster first. */
     async function holderFirst(): Promise<[Process, Process, Process]> {
