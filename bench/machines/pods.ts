@@ -100,7 +100,8 @@ async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<Start
 async function startByMuster(runtime: Runtime, build: UnpackedBuild, count: number): Promise<() => Promise<void>> {
   const servers = Array.from({ length: count }, () => ({ server_id: crypto.randomUUID(), identity: undefined }));
   await forEachAtOnce(servers, AT_ONCE, async ({ server_id }) => {
-    const order = { server_id, build, resources: RESOURCES, ports: {}, arguments: [], environment: {} };
+    const build_id = crypto.randomUUID();
+    const order = { server_id, build_id, build, resources: RESOURCES, ports: {}, arguments: [], environment: {} };
     await runtime.start(order);
   });
   await waitUntil(async () => [...(await runtime.observe(servers)).values()].every(({ is }) => is === 'running'));

@@ -35,13 +35,13 @@ export function kubernetesRuntime(
   let packed: PackedImages | undefined;
   const registry = new ImageRegistry({
     secret: key,
-    openImage: async (server_id) => await packed?.pack(directories.get(server_id) ?? ''),
+    openImage: async (build_id) => await packed?.pack(directories.get(build_id) ?? ''),
   });
   const runtimes: AsyncDisposable[] = [];
   let pod_port: PodPort | undefined;
   let port = 0;
   const builds = createPackedBuilds();
-  /** The builds of servers, which a service reads from its database. */
+  /** The builds by their ids and by those of their servers, which a service reads from its database. */
   const directories = new Map<string, string>();
 
   function openPort(): PodPort {
@@ -83,7 +83,7 @@ export function kubernetesRuntime(
       return {
         ...runtime,
         async start(order) {
-          directories.set(order.server_id, order.build.directory);
+          for (const id of [order.server_id, order.build_id]) directories.set(id, order.build.directory);
           return await runtime.start(order);
         },
       };

@@ -195,6 +195,7 @@ async function makeArchive(directory: string, script: string): Promise<UnpackedB
 function makeOrder(build: UnpackedBuild, order: Partial<StartOrder>): StartOrder {
   return {
     server_id: crypto.randomUUID(),
+    build_id: Bun.randomUUIDv5(build.directory, 'url'),
     build,
     resources: { cpu: 1_000, memory: 256 },
     ports: {},

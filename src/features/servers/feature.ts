@@ -74,5 +74,9 @@ function openPort({ database, builds }: Dependencies, cluster: Cluster, key: JWK
       if (!server || server.ended_at !== null) return undefined;
       return await builds.unpacked({ game_id: server.game_id }, server.build_id);
     },
+    async findBuildInUse(build_id) {
+      const game_id = await store.selectGameOfBuildInUse(database.queries, build_id);
+      return game_id === undefined ? undefined : await builds.unpacked({ game_id }, build_id);
+    },
   });
 }

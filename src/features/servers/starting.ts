@@ -92,6 +92,7 @@ export function createStarting(dependencies: StartingDependencies) {
       const ports = portsOf(server, build.kind);
       return await runtime.start({
         server_id,
+        build_id: server.build_id,
         build,
         resources: { cpu, memory },
         ports,

@@ -52,6 +52,13 @@ export async function selectServerById(queries: Queries, server_id: string): Pro
   return row;
 }
 
+/** Returns the game of a build that a server has which was taken and has not ended; undefined if none has. */
+export async function selectGameOfBuildInUse(queries: Queries, build_id: string): Promise<string | undefined> {
+  const is_in_use = and(eq(servers.build_id, build_id), isNotNull(servers.node_id), isNull(servers.ended_at));
+  const [row] = await queries.select({ game_id: servers.game_id }).from(servers).where(is_in_use).limit(1);
+  return row?.game_id;
+}
+
 /** Returns whether a server exists, ended or not. */
 export async function hasServer(queries: Queries, server_id: string): Promise<boolean> {
   const rows = await queries.select({}).from(servers).where(eq(servers.server_id, server_id));

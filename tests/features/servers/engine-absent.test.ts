@@ -70,6 +70,7 @@ describe('a container engine that is configured and cannot be used', () => {
       arguments: [],
       environment: {},
       build: { kind: 'oci_bundle' as const, sha256: undefined, directory: build, command: [] },
+      build_id: crypto.randomUUID(),
     } satisfies StartOrder;
     for (const _ of ['at first', 'again']) {
       const refused = await (runtime as Runtime).start(order).catch((error: unknown) => error);

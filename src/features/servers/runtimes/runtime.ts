@@ -20,6 +20,7 @@ export interface ServerResources {
 /** Everything a runtime needs to start a server. */
 export interface StartOrder {
   server_id: string;
+  build_id: string;
   build: UnpackedBuild;
   resources: ServerResources;
   /** The ports that the server listens on. */

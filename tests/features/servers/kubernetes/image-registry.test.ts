@@ -31,8 +31,8 @@ async function makeBuild(): Promise<string> {
 
 describe('kubernetes: the registry for nodes', () => {
   const opened = new AsyncDisposableStack();
-  const server_id = crypto.randomUUID();
-  const openImage = async (id: string) => (id === server_id ? image : undefined);
+  const build_id = crypto.randomUUID();
+  const openImage = async (id: string) => (id === build_id ? image : undefined);
   const registry = new ImageRegistry({ secret: 'a key', openImage });
   let port: PodPort;
   let url: string;
@@ -49,14 +49,14 @@ describe('kubernetes: the registry for nodes', () => {
   afterAll(() => opened.disposeAsync());
 
   const ask = (path: string, options: RequestInit = {}) => fetch(`${url}/v2/${path}`, options);
-  const nameOf = () => registry.nameOf(server_id);
+  const nameOf = () => registry.nameOf(build_id);
   const manifestPath = () => `${nameOf()}/manifests/${image.manifest.digest}`;
   const layer = () => image.blobs.at(-1) ?? image.manifest;
 
   test('refuses what is not an image for a node, by its token and digest, with one answer', async () => {
     const [, token = ''] = nameOf().split('/');
-    const other = new ImageRegistry({ secret: 'another key', openImage }).nameOf(server_id);
-    const of_other_server = registry.nameOf(crypto.randomUUID());
+    const other = new ImageRegistry({ secret: 'another key', openImage }).nameOf(build_id);
+    const of_other_build = registry.nameOf(crypto.randomUUID());
     const { digest } = image.manifest;
     const wrong_digest = `sha256:${sha256('')}`;
     const refused = [
@@ -69,11 +69,11 @@ describe('kubernetes: the registry for nodes', () => {
       `${nameOf()}/blobs/${digest}`,
       `${nameOf()}/blobs/`,
       `${other}/manifests/${digest}`,
-      `${of_other_server}/manifests/${digest}`,
-      `${server_id}/${of_other_server.split('/')[1]}/manifests/${digest}`,
-      `${server_id}/${'0'.repeat(token.length)}/manifests/${digest}`,
-      `${server_id}/${token.slice(1)}/manifests/${digest}`,
-      `${server_id}/manifests/${digest}`,
+      `${of_other_build}/manifests/${digest}`,
+      `${build_id}/${of_other_build.split('/')[1]}/manifests/${digest}`,
+      `${build_id}/${'0'.repeat(token.length)}/manifests/${digest}`,
+      `${build_id}/${token.slice(1)}/manifests/${digest}`,
+      `${build_id}/manifests/${digest}`,
       `${crypto.randomUUID()}/${token}/manifests/${digest}`,
       `${nameOf()}/blobs/..%2f..%2f..%2fetc%2fpasswd`,
       `${nameOf()}/blobs/../../../../pods/one/build`,

@@ -16,6 +16,7 @@ function podOf({ disk_max, build_bytes = 0, ports = {} }: PodFacts): PodManifest
     {
       order: {
         server_id: crypto.randomUUID(),
+        build_id: crypto.randomUUID(),
         arguments: [],
         environment: {},
         ports,

@@ -17,10 +17,10 @@ export class ClusterImages {
   constructor(private readonly options: ClusterImagesOptions) {}
 
   /** Packs the build of a server, and returns its image. */
-  async prepare({ server_id, build }: StartOrder): Promise<PodFiles> {
+  async prepare({ build_id, build }: StartOrder): Promise<PodFiles> {
     const { host, registry, packed } = this.options;
     const { manifest } = await packed.pack(build.directory);
-    return { are: 'image', image: `${host}/${registry.nameOf(server_id)}@${manifest.digest}` };
+    return { are: 'image', image: `${host}/${registry.nameOf(build_id)}@${manifest.digest}` };
   }
 }
 

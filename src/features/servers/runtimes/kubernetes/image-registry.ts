@@ -10,15 +10,15 @@ const READS_MAX = 256;
 const IDLE_SECONDS = 120;
 const BYTES_EACH_TURN = 4 * 1_024 ** 2;
 const PATH =
-  /^\/v2\/(?<server_id>[0-9a-f-]{36})\/(?<token>[0-9a-f]{64})\/(?<part>manifests|blobs)\/(?<digest>sha256:[0-9a-f]{64})$/;
+  /^\/v2\/(?<build_id>[0-9a-f-]{36})\/(?<token>[0-9a-f]{64})\/(?<part>manifests|blobs)\/(?<digest>sha256:[0-9a-f]{64})$/;
 const FROM = /^bytes=(\d{1,15})-$/;
 const VERSION = { 'docker-distribution-api-version': 'registry/2.0' };
 
 interface ImageRegistryOptions {
   /** The key of the tokens in the names of images, the same for all processes that share the cluster. */
   secret: string;
-  /** Returns the image of a server; undefined if the server has none, or has ended. */
-  openImage(server_id: string): Promise<PackedImage | undefined>;
+  /** Returns the image of a build; undefined if it is no image, or all of its servers have ended. */
+  openImage(build_id: string): Promise<PackedImage | undefined>;
   /** Reports an image that a node asked for, and that could not be read. */
   onFailed?(cause: unknown): void;
 }
@@ -39,9 +39,9 @@ export class ImageRegistry {
 
   constructor(private readonly options: ImageRegistryOptions) {}
 
-  /** Returns the name of the image of a server, without the registry. */
-  nameOf(server_id: string): string {
-    return `${server_id}/${this.#tokenOf(server_id)}`;
+  /** Returns the name of the image of a build, without the registry. All servers of the build have the same. */
+  nameOf(build_id: string): string {
+    return `${build_id}/${this.#tokenOf(build_id)}`;
   }
 
   /** Answers a request to the registry; returns undefined for any other path. */
@@ -57,10 +57,10 @@ export class ImageRegistry {
   async #answer(request: Request, path: string, server: AnsweringServer): Promise<Response> {
     if (request.method !== 'GET' && request.method !== 'HEAD') return notFound();
     if (path === '/v2/') return Response.json({}, { headers: VERSION });
-    const { server_id, token = '', part, digest } = PATH.exec(path)?.groups ?? {};
-    if (server_id === undefined || !isSameSecret(token, this.#tokenOf(server_id))) return notFound();
+    const { build_id, token = '', part, digest } = PATH.exec(path)?.groups ?? {};
+    if (build_id === undefined || !isSameSecret(token, this.#tokenOf(build_id))) return notFound();
     server.timeout(request, IDLE_SECONDS);
-    const image = await this.options.openImage(server_id);
+    const image = await this.options.openImage(build_id);
     const blobs = image && (part === 'manifests' ? [image.manifest] : image.blobs);
     const blob = blobs?.find((one) => one.digest === digest);
     return blob ? this.#send(request, blob) : notFound();
@@ -100,8 +100,8 @@ export class ImageRegistry {
     }
   }
 
-  #tokenOf(server_id: string): string {
-    return createHmac('sha256', this.options.secret).update(`image/${server_id}`).digest('hex');
+  #tokenOf(build_id: string): string {
+    return createHmac('sha256', this.options.secret).update(`image/${build_id}`).digest('hex');
   }
 }
 

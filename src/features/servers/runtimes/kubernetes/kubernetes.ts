@@ -58,6 +58,8 @@ interface ClusterPortOptions {
   key: string;
   /** Returns the build of a server that starts; undefined if there is no such server. */
   findBuild(server_id: string): Promise<UnpackedBuild | undefined>;
+  /** Returns a build that a server of the cluster has; undefined if there is none. */
+  findBuildInUse(build_id: string): Promise<UnpackedBuild | undefined>;
 }
 
 /** The port of this process for pods. Any process has the builds; one at a time has the pods. */
@@ -90,15 +92,15 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
   url.hostname = host.includes(':') ? `[${host}]` : host;
 
   /** Returns how nodes pull images from this process; undefined if they cannot. */
-  function openImages({ key, findBuild }: ClusterPortOptions) {
+  function openImages({ key, findBuildInUse }: ClusterPortOptions) {
     if (registry_host === undefined) return undefined;
     // Another release may replace the file, but not the program that runs.
     const executable = `/proc/${process.pid}/exe`;
     const packed = new PackedImages({ executable, directory: join(directory, 'image-program') });
     const registry = new ImageRegistry({
       secret: key,
-      async openImage(server_id) {
-        const build = await findBuild(server_id);
+      async openImage(build_id) {
+        const build = await findBuildInUse(build_id);
         return build && isImage(build) ? await packed.pack(build.directory) : undefined;
       },
       onFailed: (cause) => events.emit({ event: 'runtime_failed', step: 'image', kinds: [...IMAGE_KINDS], cause }),
@@ -115,9 +117,10 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
       const request = { method: 'GET', path: `/api/v1/namespaces/${namespace}` } as const;
       return (await new ApiClient(credentials).read(Namespace, request)).metadata.uid;
     },
-    openPort({ key, findBuild }) {
+    openPort(options) {
+      const { key, findBuild } = options;
       const builds = createPackedBuilds();
-      const of_images = openImages({ key, findBuild });
+      const of_images = openImages(options);
       const pod_port = openPodPort({
         host,
         port,
