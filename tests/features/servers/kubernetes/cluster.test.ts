@@ -96,7 +96,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
         });
         return await promise;
       };
-      expect(await waitFor(() => read().catch(() => ''), 'its port to answer')).toBe('hello\n');
+      await waitFor(async () => (await read().catch(() => '')) === 'hello\n', 'its port to answer');
       await opened.remove(server);
     });
 

@@ -49,11 +49,7 @@ describe('kubernetes: the manifests', () => {
     const [container] = find('StatefulSet', 'muster').spec?.template.spec.containers ?? [];
     const literals = pairsOf(kustomization.configMapGenerator.flatMap((one) => one.literals));
     const secrets = pairsOf((await read(FOLDER, 'secret.example.env')).trim().split('\n'));
-    // As the kubelet of the first pod does.
-    const expand = (value: string) => value.replace('$(POD_NAME)', 'muster-0');
-    const own = Object.fromEntries(
-      (container?.env ?? []).flatMap(({ name, value }) => (value ? [[name, expand(value)]] : [])),
-    );
+    const own = Object.fromEntries((container?.env ?? []).flatMap(({ name, value }) => (value ? [[name, value]] : [])));
     const of_image = pairsOf(/^ENV (.*)$/m.exec(await read(ROOT, 'Dockerfile'))?.[1]?.split(' ') ?? []);
     const config = readConfig({ ...of_image, ...literals, ...secrets, ...own });
     const [image] = kustomization.images;
@@ -61,15 +57,16 @@ describe('kubernetes: the manifests', () => {
       kubeconfig: 'in-cluster',
       namespace: 'muster-games',
       image: `${image?.newName}:${image?.newTag}`,
-      host: 'muster-0.muster-machines.muster.svc',
+      host: 'muster-pods.muster.svc',
     });
     const { min, max } = config.servers.server_ports;
     expect(max - min + 1).toBeGreaterThan(config.servers.servers_max);
     const ports = Object.fromEntries((container?.ports ?? []).map(({ name, containerPort }) => [name, containerPort]));
     expect(ports).toEqual({ http: config.port, pods: config.kubernetes?.port ?? 0 });
-    // Servers reach their Muster by this name, at both ports.
-    const machines = find('Service', 'muster-machines').spec?.ports.map(({ port }) => port);
-    expect(machines).toEqual([config.port, config.kubernetes?.port ?? 0]);
+    // Servers reach all Musters by this name, at both ports, until they meet the one that has them.
+    const { spec } = find('Service', 'muster-pods');
+    expect(spec?.ports.map(({ port }) => port)).toEqual([config.port, config.kubernetes?.port ?? 0]);
+    expect(spec).not.toHaveProperty('sessionAffinity');
   });
 
   test('give it the rights that the docs name, and no others', async () => {

@@ -213,6 +213,23 @@ export function describeSharing(lab: () => Lab): void {
       },
       SHARING_TIMEOUT_MS,
     );
+
+    // The last one: no process is left.
+    test(
+      'end the servers by ctrl-C in the last of them only',
+      async () => {
+        const [holder, other, last] = await holderFirst();
+        const server_id = await createCounting(last);
+        await holder.program.stop('SIGINT');
+        await other.program.stop('SIGINT');
+        await hasWrittenMore(last.program, server_id);
+        expect(await readEnd(database, server_id)).toBeUndefined();
+        await last.program.stop('SIGINT');
+        expect<object>(await readEnd(database, server_id)).toMatchObject({ exit_code: 7, has_lost_machine: false });
+        expect(await readFaults(database)).toEqual([]);
+      },
+      SHARING_TIMEOUT_MS,
+    );
   });
 }
 
