@@ -263,7 +263,8 @@ async function openLobbyFeatures(
   const gateway = opened.use(add(openGateway({ ...with_lobbies, ...config.gateway, datacenter_id })));
   add(openExports(with_lobbies));
   const { servers_max } = servers;
-  const operator = add(openOperator({ ...with_lobbies, ...config.gateway, servers_max, transfers_max, gateway }));
+  const with_gateway = { ...with_lobbies, counters, gateway };
+  const operator = add(openOperator({ ...with_gateway, ...config.gateway, servers_max, transfers_max }));
   add(openRetention({ ...with_lobbies, history_days: config.history_days }));
-  return { ...with_lobbies, gateway, operator };
+  return { ...with_gateway, operator };
 }

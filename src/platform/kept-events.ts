@@ -36,6 +36,8 @@ export interface KeptEvents extends Events {
   list(level: KeptLevel, count_max: number): DescribedEvent[];
   /** Returns how many events of a name there were since the start. */
   count(name: EventName): number;
+  /** Returns how many requests were answered since the start, by status. */
+  countStatuses(): ReadonlyMap<number, number>;
 }
 
 /**
@@ -45,6 +47,7 @@ export interface KeptEvents extends Events {
 export function keepEvents(events: Events): KeptEvents {
   const kept: Record<KeptLevel, DescribedEvent[]> = { info: [], warn: [], error: [] };
   const counts: Partial<Record<EventName, number>> = {};
+  const statuses = new Map<number, number>();
   let kept_count = 0;
 
   function keep(event: ServiceEvent, level: KeptLevel): void {
@@ -57,6 +60,7 @@ export function keepEvents(events: Events): KeptEvents {
   return {
     emit(event) {
       counts[event.event] = (counts[event.event] ?? 0) + 1;
+      if (event.event === 'request_served') statuses.set(event.status, (statuses.get(event.status) ?? 0) + 1);
       const level = LEVELS[event.event];
       if (level !== 'debug') keep(event, level);
       events.emit(event);
@@ -67,6 +71,7 @@ export function keepEvents(events: Events): KeptEvents {
         .sort((one, other) => one.number - other.number)
         .slice(-count_max),
     count: (name) => counts[name] ?? 0,
+    countStatuses: () => statuses,
   };
 }
 

@@ -69,7 +69,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     await using opened = await chromium.open('/hub/~operator');
     const { page, troubles } = opened;
     const queue = page.getByRole('region', { name: 'Queue' });
-    await queue.getByRole('row', { name: /^test-game\S* prod 1 1$/ }).waitFor();
+    await queue.getByRole('row', { name: /^test-game\S* prod 1 1 \d+ s$/ }).waitFor();
     waiter.hangUp();
     await queue.getByText('No find waits for its turn.').waitFor();
     const limits = page.getByRole('region', { name: 'Limits' });

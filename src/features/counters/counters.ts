@@ -169,6 +169,8 @@ export function createCounters(dependencies: CountersDependencies) {
       await requireAdministrator(caller);
       return await readOfAll();
     },
+    /** Returns what this process has counted since its start. */
+    totals: tally.totals,
     /** Runs a request for a seat, and counts how it ended. */
     async count<Answer>(kind: Kind, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {
       const started = performance.now();

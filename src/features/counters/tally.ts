@@ -12,6 +12,13 @@ export interface CountedMinute {
   counts: Counts;
 }
 
+/** What all namespaces have counted since the start of the process. */
+export interface Totals {
+  seated: Record<Kind, number>;
+  /** By the code of the error. */
+  refused: Map<string, number>;
+}
+
 export type Tally = ReturnType<typeof createTally>;
 
 /** Counts requests for seats in memory, by namespace and minute. Counting is on the path of every find. */
@@ -19,6 +26,7 @@ export function createTally(now: () => number) {
   let minute = startOfStep(new Date(now()), MINUTE_MS).getTime();
   let current = new Map<string, Counts>();
   let complete: CountedMinute[] = [];
+  const totals: Totals = { seated: { find: 0, join: 0, create: 0 }, refused: new Map() };
 
   function close(): void {
     const start_ts = new Date(minute);
@@ -46,6 +54,7 @@ export function createTally(now: () => number) {
   return {
     /** Counts a request that got its seats. */
     seat(namespace_id: string, kind: Kind, duration_ms: number): void {
+      totals.seated[kind] += 1;
       const counts = countsOf(namespace_id);
       if (!counts) return;
       counts.seated[kind] += 1;
@@ -55,9 +64,11 @@ export function createTally(now: () => number) {
     },
     /** Counts a refused request by the code of its error. */
     refuse(namespace_id: string, code: string): void {
+      totals.refused.set(code, (totals.refused.get(code) ?? 0) + 1);
       const counts = countsOf(namespace_id);
       if (counts) counts.refused[code] = (counts.refused[code] ?? 0) + 1;
     },
+    totals: (): Readonly<Totals> => totals,
     /** Returns the minutes that are over and were not taken yet. With `is_last`, also the one that is not over. */
     take({ is_last }: { is_last: boolean }): CountedMinute[] {
       if (is_last) close();

@@ -197,6 +197,8 @@ export const queuedFinds = pgTable(
     /** The process that has the request. Its finds leave the queue unless it renews `lease_ts` in time. */
     owner: uuid().notNull(),
     lease_ts: moment().notNull(),
+    /** Since when it waits. Processes of releases without the column leave it to the database. */
+    enter_ts: moment().notNull().defaultNow(),
     client: text().notNull(),
     seats: integer().notNull(),
     version_id: uuid().notNull(),

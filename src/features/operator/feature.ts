@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import type { Feature } from '../../platform/feature.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { VERSION } from '../../platform/version.ts';
+import type { Counters } from '../counters/counters.ts';
 import type { Games } from '../games/games.ts';
 import type { Identities } from '../identities/identities.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
@@ -18,8 +19,9 @@ interface Dependencies extends Pick<OperatorDependencies, 'database' | 'clock' |
   namespaces: Pick<Namespaces, 'find'>;
   games: Pick<Games, 'get'>;
   machines: Pick<Machines, 'heldIds'>;
-  servers: Pick<Servers, 'countByMachine'>;
-  lobbies: Pick<Lobbies, 'queue'>;
+  servers: Pick<Servers, 'countByMachine' | 'countOfMachines'>;
+  lobbies: Pick<Lobbies, 'queue' | 'countByMachine'>;
+  counters: Pick<Counters, 'totals'>;
   gateway: { count(): { requests: number; sockets: number } };
   /** Maximum number of concurrent requests to game servers. */
   requests_max: number;
@@ -30,7 +32,7 @@ interface Dependencies extends Pick<OperatorDependencies, 'database' | 'clock' |
 
 /** Opens what administrators see of the service. */
 export function openOperator(dependencies: Dependencies): Feature<Operator> {
-  const { kept_events, node_id, identities, namespaces, games, machines, servers, lobbies } = dependencies;
+  const { kept_events, node_id, identities, namespaces, games, machines, servers, lobbies, counters } = dependencies;
   const { gateway, requests_max, relays, transfers, transfers_max } = dependencies;
   const operator = createOperator({
     ...dependencies,
@@ -42,6 +44,14 @@ export function openOperator(dependencies: Dependencies): Feature<Operator> {
       return machines.heldIds().reduce((sum, id) => sum + (counts.get(id) ?? 0), 0);
     },
     countWaiting: () => lobbies.queue.lengths(),
+    readSeatTotals: counters.totals,
+    async countHeld() {
+      const held = machines.heldIds();
+      const [of_machines, by_machine] = await Promise.all([servers.countOfMachines(held), lobbies.countByMachine()]);
+      const sum = (count: 'lobbies' | 'players') =>
+        held.reduce((total, id) => total + (by_machine.get(id)?.[count] ?? 0), 0);
+      return { servers: of_machines, lobbies: sum('lobbies'), players: sum('players') };
+    },
     async namesOf(namespace_id) {
       const namespace = await namespaces.find(namespace_id);
       const game = namespace && (await games.get(namespace.game_id));

@@ -9,6 +9,7 @@ import type { DescribedEvent, KeptEvents, KeptLevel } from '../../platform/kept-
 import { type LoopState, listLoops } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Certificates } from '../certificates/certificates.ts';
+import { writeMetrics } from './metrics.ts';
 import { warnOfCertificates, warnOfConnections, warnOfLimits, warnOfLoops, warnOfTransaction } from './rules.ts';
 import { createSamples } from './samples.ts';
 import * as store from './store.ts';
@@ -24,6 +25,7 @@ interface Waiting {
   namespace_id: string;
   finds: number;
   seats: number;
+  waiting_since_ts: Date;
 }
 
 /** The names of a namespace and its game. */
@@ -45,6 +47,10 @@ export interface OperatorDependencies {
   servers_max: number;
   /** Returns the finds that wait, by namespace, longest queue first. */
   countWaiting(): Promise<Waiting[]>;
+  /** Returns what this process has counted of requests for seats since its start. */
+  readSeatTotals(): { seated: Readonly<Record<string, number>>; refused: ReadonlyMap<string, number> };
+  /** Returns the servers by status, the lobbies and the players of the machines that this process holds. */
+  countHeld(): Promise<{ servers: Readonly<Record<string, number>>; lobbies: number; players: number }>;
   /** Returns the names of a namespace; undefined if it is gone. */
   namesOf(namespace_id: string): Promise<NamespaceNames | undefined>;
 }
@@ -57,7 +63,7 @@ type Administrator = CallerOf<'identity'>;
 /** Creates what an administrator sees of the service: this process, its database, the queue and its log. */
 export function createOperator(dependencies: OperatorDependencies) {
   const { database, clock, events, own, certificates, requireAdministrator } = dependencies;
-  const { countServers, servers_max, countWaiting, namesOf } = dependencies;
+  const { countServers, servers_max, countWaiting, readSeatTotals, countHeld, namesOf } = dependencies;
   const { queries } = database;
   const self: ServiceProcess = { ...own, start_ts: clock.now().toISOString() };
   const sources = [readOwnLimits, dependencies.readLimits];
@@ -71,9 +77,9 @@ export function createOperator(dependencies: OperatorDependencies) {
     return used === undefined ? limits : [...limits, { name: 'servers', used, max: servers_max }];
   }
 
-  async function nameQueue({ namespace_id, finds, seats }: Waiting): Promise<QueueOfNamespace[]> {
+  async function nameQueue({ namespace_id, finds, seats, waiting_since_ts }: Waiting): Promise<QueueOfNamespace[]> {
     const names = await namesOf(namespace_id);
-    return names ? [{ namespace_id, finds, seats, ...names }] : [];
+    return names ? [{ namespace_id, finds, seats, waiting_since_ts: waiting_since_ts.toISOString(), ...names }] : [];
   }
 
   const warnings: HealthCheck[] = [
@@ -121,6 +127,25 @@ export function createOperator(dependencies: OperatorDependencies) {
         finds: waiting.reduce((sum, { finds }) => sum + finds, 0),
         namespaces: (await Promise.all(waiting.slice(0, QUEUES_MAX).map(nameQueue))).flat(),
       };
+    },
+    /** Returns what a system for metrics reads of this process, as text. */
+    async readMetrics(caller: Administrator): Promise<string> {
+      await requireAdministrator(caller);
+      const [held, waiting, limits] = await Promise.all([countHeld(), countWaiting(), readAllLimits()]);
+      return await writeMetrics({
+        ...readSeatTotals(),
+        ...held,
+        waiting,
+        limits,
+        now: clock.now(),
+        version: self.version,
+        start_ts: self.start_ts,
+        loops: listLoops(events),
+        last_sample: samples.list().at(-1),
+        database_load: samples.lastLoad(),
+        requests: events.countStatuses(),
+        failed_requests: events.count('request_failed'),
+      });
     },
     /** Returns the latest events of this process's log, of a level or a worse one. */
     async listEvents(

@@ -1,4 +1,5 @@
 import { route } from '../../platform/http/route.ts';
+import { METRICS_TYPE } from './metrics.ts';
 import type { Operator } from './operator.ts';
 import { STEP_MS } from './samples.ts';
 import {
@@ -30,6 +31,21 @@ export function operatorRoutes(operator: Operator) {
         const { process, limits, loops } = await operator.getService(caller);
         return { process, limits, loops: loops.map(toServiceLoop) };
       },
+    ),
+    route(
+      'GET',
+      '/metrics',
+      {
+        operation: 'getMetrics',
+        summary:
+          'Returns the metrics of the process that answers, in the text format of OpenMetrics. For administrators.',
+        allow: ['identity'],
+        // Its answer is not JSON.
+        is_page: true,
+        errors: ['IDENTITY_NOT_ADMIN'],
+      },
+      async ({ caller }) =>
+        new Response(await operator.readMetrics(caller), { headers: { 'content-type': METRICS_TYPE } }),
     ),
     route(
       'GET',

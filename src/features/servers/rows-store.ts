@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { isAnyOf } from '../../platform/database/lists.ts';
 import { type ServerRow, servers } from './tables.ts';
 
 export const STATUSES = ['starting', 'running', 'ending', 'ended'] as const;
@@ -51,12 +52,28 @@ export async function selectWindow(
 
 /** Returns how many servers of a namespace have not ended, by status. */
 export async function countByStatus(queries: Queries, namespace_id: string): Promise<Record<Status, number>> {
-  const countOf = (condition: SQL | undefined) => sql<number>`(count(*) filter (where ${condition}))::int`;
   const [row] = await queries
-    .select({ starting: countOf(IS.starting), running: countOf(IS.running), ending: countOf(IS.ending) })
+    .select(countsByStatus())
     .from(servers)
     .where(and(eq(servers.namespace_id, namespace_id), isNull(servers.ended_at)));
   return { starting: 0, running: 0, ending: 0, ...row, ended: 0 };
+}
+
+/** Returns how many servers of machines have not ended, by status. */
+export async function countOfMachines(
+  queries: Queries,
+  node_ids: string[],
+): Promise<Record<Exclude<Status, 'ended'>, number>> {
+  const [row] = await queries
+    .select(countsByStatus())
+    .from(servers)
+    .where(and(isAnyOf(servers.node_id, node_ids), isNull(servers.ended_at)));
+  return { starting: 0, running: 0, ending: 0, ...row };
+}
+
+function countsByStatus() {
+  const countOf = (condition: SQL | undefined) => sql<number>`(count(*) filter (where ${condition}))::int`;
+  return { starting: countOf(IS.starting), running: countOf(IS.running), ending: countOf(IS.ending) };
 }
 
 const IS: Record<Status, SQL | undefined> = {

@@ -19,6 +19,7 @@ import { reachServer } from './reach.ts';
 import { removeEnded } from './retention.ts';
 import type { InUse } from './retention-store.ts';
 import { createServerRows } from './rows.ts';
+import { countOfMachines } from './rows-store.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
@@ -243,6 +244,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       endWithMachine(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
     /** Returns how many servers machines have that have not ended, by machine. */
     countByMachine: () => store.countByMachine(database.queries),
+    /** Returns how many servers machines have that have not ended, by status. */
+    countOfMachines: (node_ids: string[]) => countOfMachines(database.queries, node_ids),
     /** Returns the servers that a machine has taken and that have not ended. */
     listOn: (node_id: string): Promise<ServerRow[]> => store.selectOfNode(database.queries, node_id),
     /** Returns the ids of the builds of machines' servers that have not ended. */

@@ -31,7 +31,7 @@ export async function shareObjects(
 ): Promise<Set<number>> {
   const rows = await tx.execute<{ file_number: number }>(sql`
     with known as (
-      select distinct on (file.file_number) file.file_number, equal.object_ids,
+      select distinct on (file.file_number) file.file_number, equal.receipts,
         coalesce(equal.shared_upload_id, equal.upload_id) as shared_upload_id,
         coalesce(equal.shared_file_number, equal.file_number) as shared_file_number
       from ${uploadFiles} file
@@ -42,7 +42,7 @@ export async function shareObjects(
       order by file.file_number
     )
     update ${uploadFiles} as file
-    set object_ids = known.object_ids, shared_upload_id = known.shared_upload_id,
+    set receipts = known.receipts, shared_upload_id = known.shared_upload_id,
       shared_file_number = known.shared_file_number
     from known where file.upload_id = ${upload_id} and file.file_number = known.file_number
     returning file.file_number`);
@@ -105,7 +105,7 @@ export async function recordPart(
   const rows = await queries.execute<{ previous: string | null }>(sql`
     with ${bump([topics.upload(upload_id)])},
     before as (
-      select file.upload_id, file.file_number, file.object_ids[${index}] as previous
+      select file.upload_id, file.file_number, file.receipts[${index}] as previous
       from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}
       where ${uploads.upload_id} = ${upload_id} and file.file_number = ${file_number} and ${isClaimable(now)}
         and (select count(*) from bumped) > 0
@@ -117,7 +117,7 @@ export async function recordPart(
     )
     update ${uploadFiles} as file
     -- The first is named so that the array starts at 1, whichever part arrives first.
-    set object_ids[1] = file.object_ids[1], object_ids[${index}] = ${object_id}::uuid
+    set receipts[1] = file.receipts[1], receipts[${index}] = ${object_id}::uuid
     from before where file.upload_id = before.upload_id and file.file_number = before.file_number
     returning before.previous`);
   return { is_recorded: rows.length > 0, previous: rows[0]?.previous ?? null };

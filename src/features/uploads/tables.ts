@@ -70,8 +70,11 @@ export const uploadFiles = pgTable(
     path: text().notNull(),
     content_type: text(),
     content_length: bigint({ mode: 'number' }).notNull(),
-    /** The id of the stored object of each part, in order. A part that is sent again is a new object. */
-    object_ids: uuid().array().notNull().default([]),
+    /**
+     * The id of the stored object of each part, in order. A part that is sent again is a new object. The column has its earlier
+     * name, which an earlier release may use beside this one during an upgrade.
+     */
+    object_ids: uuid('receipts').array().notNull().default([]),
     /** The announced digest of a file that is one part. Its content was checked when it arrived. Null for none. */
     sha256: text(),
     /** The file whose objects this one shares, because both have the same content. Null for objects of its own. */

@@ -1338,6 +1338,8 @@ export interface components {
       finds: number;
       /** @description The seats that these finds want. */
       seats: number;
+      /** @description RFC 3339. Since when the find waits that has waited for longest. */
+      waiting_since_ts: string;
     };
     /**
      * @description Only events of this level or a worse one. Default: info.
@@ -3246,7 +3248,8 @@ export interface operations {
            *           "namespace_id": "50de6678-ab18-5579-b16e-3a27aa88e4c5",
            *           "namespace_name_id": "prod",
            *           "finds": 1,
-           *           "seats": 1
+           *           "seats": 1,
+           *           "waiting_since_ts": "2026-01-01T12:00:00.000Z"
            *         }
            *       ]
            *     }

@@ -64,7 +64,7 @@ export function Queue() {
           finds === 0 ? (
             <p class="card pad">No find waits for its turn.</p>
           ) : (
-            <Table heads={['Namespace', 'Finds', 'Seats']}>
+            <Table heads={['Namespace', 'Finds', 'Seats', 'Longest wait']}>
               {namespaces.map((one) => (
                 <tr key={one.namespace_id}>
                   <td>
@@ -74,6 +74,9 @@ export function Queue() {
                   </td>
                   <td>{one.finds}</td>
                   <td>{one.seats}</td>
+                  <td>
+                    <Age of={one.waiting_since_ts} />
+                  </td>
                 </tr>
               ))}
             </Table>

@@ -4,5 +4,6 @@ import { boolean, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 export const objectStorage = pgTable('object_storage', {
   is_only: boolean().primaryKey().default(true),
   mark: uuid().notNull(),
-  location: text().notNull(),
+  /** The column has its earlier name, as an earlier release may run beside this one during an upgrade. */
+  location: text('place').notNull(),
 });

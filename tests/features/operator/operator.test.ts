@@ -12,7 +12,10 @@ import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const PATHS = ['', '/database', '/queue', '/log', '/samples', '/counters'].map((path) => `/cloud/service${path}`);
+const PATHS = [
+  ...['', '/database', '/queue', '/log', '/samples', '/counters'].map((path) => `/cloud/service${path}`),
+  '/metrics',
+];
 const MINUTE_MS = 60_000;
 const LIMIT_OF_SERVERS = {
   code: 'LIMIT_NEARLY_REACHED',
@@ -134,13 +137,31 @@ describe('the service, for its operator', () => {
   test('counts the finds that wait, by namespace', async () => {
     expect(await read('/cloud/service/queue')).toEqual({ finds: 0, namespaces: [] });
     const game = await makeFullGame(muster);
-    const waiters = [await queueUp(muster, game), await queueUp(muster, game)];
+    const waiters = [await queueUp(muster, game)];
+    const since = Date.parse((await read('/cloud/service/queue')).namespaces[0].waiting_since_ts);
+    expect(since).toBeWithin(muster.clock.now().getTime() - MINUTE_MS, muster.clock.now().getTime() + 1);
+    muster.clock.advance(MINUTE_MS);
+    waiters.push(await queueUp(muster, game));
     const { name_id } = (await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token })).game;
     const { game_id, namespace_id } = game;
     expect(await read('/cloud/service/queue')).toEqual({
       finds: 2,
-      namespaces: [{ game_id, game_name_id: name_id, namespace_id, namespace_name_id: 'prod', finds: 2, seats: 2 }],
+      namespaces: [
+        {
+          game_id,
+          game_name_id: name_id,
+          namespace_id,
+          namespace_name_id: 'prod',
+          finds: 2,
+          seats: 2,
+          waiting_since_ts: new Date(since).toISOString(),
+        },
+      ],
     });
+    // Then the other one has waited for longest.
+    waiters[0]?.hangUp();
+    const sinceOfFirst = async () => Date.parse((await read('/cloud/service/queue')).namespaces[0].waiting_since_ts);
+    await waitFor(async () => (await sinceOfFirst()) >= since + MINUTE_MS, 'the first find to leave');
     for (const waiter of waiters) waiter.hangUp();
     await waitFor(async () => (await read('/cloud/service/queue')).finds === 0, 'the queue to be empty');
   });

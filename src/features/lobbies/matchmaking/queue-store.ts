@@ -100,18 +100,24 @@ export async function deleteAbandoned(queries: Queries, namespace_id: string, no
   return rows.length;
 }
 
-/** The finds that wait in a namespace, and the seats that they want. */
+/** The finds that wait in a namespace, the seats that they want, and since when the first of them waits. */
 export interface QueueLength {
   namespace_id: string;
   finds: number;
   seats: number;
+  waiting_since_ts: Date;
 }
 
 /** Returns the lengths of all queues. */
 export async function selectLengths(queries: Queries): Promise<QueueLength[]> {
-  const { namespace_id, seats } = queuedFinds;
+  const { namespace_id, seats, enter_ts } = queuedFinds;
   return await queries
-    .select({ namespace_id, finds: sql<number>`count(*)::int`, seats: sql<number>`sum(${seats})::int` })
+    .select({
+      namespace_id,
+      finds: sql<number>`count(*)::int`,
+      seats: sql<number>`sum(${seats})::int`,
+      waiting_since_ts: sql<Date>`min(${enter_ts})`.mapWith(enter_ts),
+    })
     .from(queuedFinds)
     .groupBy(namespace_id)
     .orderBy(desc(sql`count(*)`), asc(namespace_id))

@@ -42,6 +42,8 @@ export interface WaitOptions {
 
 interface WaitingFind {
   request: FindRequest & { ticket: string };
+  /** When it began to wait. */
+  since: Date;
   /** Whether its row was missing at the last renewal. One miss is normal: the find may be getting its seat. */
   was_missing: boolean;
 }
@@ -60,7 +62,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   const own = new Map<string, WaitingFind>();
   let wakeKeeping = () => {};
 
-  async function enter({ request }: WaitingFind): Promise<void> {
+  async function enter({ request, since }: WaitingFind): Promise<void> {
     const { namespace_id, ticket, client } = request;
     const row = {
       namespace_id,
@@ -69,6 +71,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       client: client.name,
       players_max: client.players_max,
       lease_ts: after(clock.now(), LEASE_MS),
+      enter_ts: since,
       seats: playerIdsOf(request).length,
       ...toQueuedSearch(request),
     };
@@ -175,7 +178,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       const first = await prepare();
       const at_once = await trySeat(first, draft);
       if (at_once) return at_once;
-      const find: WaitingFind = { request: { ...first, ticket }, was_missing: false };
+      const find: WaitingFind = { request: { ...first, ticket }, since: clock.now(), was_missing: false };
       const key = keyOf(find.request);
       await enter(find);
       own.set(key, find);

@@ -1,0 +1,81 @@
+import { expect, test } from 'bun:test';
+import { VERSION } from '../../../src/platform/version.ts';
+import { join, makeControlledGame } from '../../support/game-server.ts';
+import { makeFullGame, queueUp } from '../../support/queue.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+
+/** Scrapes the metrics as Prometheus does. Returns the text and the value of each series. */
+async function scrape() {
+  const headers = { authorization: `Bearer ${muster.administrator_token}`, accept: 'application/openmetrics-text' };
+  const answer = await fetch(`${muster.config.public_url}/metrics`, { headers });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([
+    200,
+    'application/openmetrics-text; version=1.0.0; charset=utf-8',
+  ]);
+  const text = await answer.text();
+  const lines = text.trimEnd().split('\n');
+  const series = new Map<string, number>();
+  for (const line of lines) {
+    const [, name, value] = /^([a-z_]+(?:\{[a-z]+="[^"\\\n]*"\})?) (\d\S*)$/.exec(line) ?? [];
+    if (name !== undefined) series.set(name, Number(value));
+    else expect(line).toMatch(/^# (HELP|TYPE|EOF)/);
+  }
+  expect(lines.at(-1)).toBe('# EOF');
+  return { text, series };
+}
+
+test('metrics: a wrong token gets none', async () => {
+  expect(outcomeOf(await muster.api.get('/metrics', 'not-a-token'))).toStartWith('401 ');
+  expect(outcomeOf(await muster.api.get('/metrics', `${muster.administrator_token}x`))).toStartWith('401 ');
+});
+
+test('metrics: they have what the process does now, and what it has counted since its start', async () => {
+  const before = (await scrape()).series;
+  const game = await makeFullGame(muster);
+  const waiter = await queueUp(muster, game);
+  // Less than the lease of a waiting find.
+  muster.clock.advance(5_000);
+  expect(outcomeOf(await join(muster, game, crypto.randomUUID()))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+  const { series } = await scrape();
+  const risen = (name: string) => (series.get(name) ?? 0) - (before.get(name) ?? 0);
+  expect(series.get(`muster_build_info{version="${VERSION}"}`)).toBe(1);
+  expect(['muster_lobbies', 'muster_players', 'muster_servers{state="running"}'].map(risen)).toEqual([1, 2, 1]);
+  expect(risen('muster_seated_total{kind="find"}')).toBe(2);
+  expect(risen('muster_refused_total{code="MATCHMAKER_LOBBY_NOT_FOUND"}')).toBe(1);
+  expect(series.get('muster_queued_finds')).toBe(1);
+  expect(series.get('muster_queue_longest_wait_seconds')).toBeWithin(5, 600);
+  expect(risen('muster_requests_total{status="200"}')).toBeGreaterThan(2);
+  expect(risen('muster_requests_total{status="404"}')).toBe(1);
+  expect(series.get('muster_limit_max{limit="servers"}')).toBe(muster.config.servers.servers_max);
+  expect(series.get('muster_loop_failures{loop="queue"}')).toBe(0);
+  expect(series.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000);
+  expect(series.get('process_cpu_seconds_total')).toBeGreaterThan(0);
+  await waitFor(async () => (await scrape()).series.has('muster_database_connections'), 'the first sample');
+  waiter.hangUp();
+  const left = 'muster_refused_total{code="API_REQUEST_TIMEOUT"}';
+  await waitFor(async () => (await scrape()).series.get(left) === 1, 'the find to be counted');
+});
+
+test('metrics: nothing that tenants name is in them, and more tenants make no more series', async () => {
+  const hostile = 'x"} 1\\nmuster_lobbies 666 #';
+  const before = await scrape();
+  for (let number = 0; number < 3; number += 1) {
+    const game = await makeControlledGame(muster);
+    await muster.api.put('/not/a/route/muster_lobbies', game.public_token, {});
+    await muster.api.ok('POST', `/cloud/games/${game.game_id}/namespaces`, {
+      token: game.cloud_token,
+      body: { name_id: `hostile-${number}`, display_name: hostile, version_id: game.version_id },
+    });
+  }
+  const { text, series } = await scrape();
+  expect(text).not.toContain('hostile');
+  expect(text).not.toContain('666');
+  // Statuses that the process had not answered before are new.
+  const namesIn = (of: typeof series) => [...of.keys()].filter((name) => !name.startsWith('muster_requests_total'));
+  expect(namesIn(series)).toEqual(namesIn(before.series));
+  const statuses = [...series.keys()].flatMap((name) => /^muster_requests_total(.*)/.exec(name)?.[1] ?? []);
+  for (const labels of statuses) expect(labels).toMatch(/^\{status="[1-5]\d\d"\}$/);
+});
