@@ -151,7 +151,10 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
   async function removeAll(): Promise<void> {
     const servers = [...started.values()];
     started.clear();
-    await Promise.all(servers.map((server) => remove(server)));
+    // As a service does, which tries again: a pod may end while it is killed.
+    const isGone = async (server: ServerHandle) => (await runtime.kill([server])).has(server.server_id);
+    await Promise.all(servers.map((server) => waitFor(() => isGone(server), 'nothing of a server to be left')));
+    await Promise.all(servers.map(({ server_id }) => runtime.remove(server_id)));
   }
 
   return {
