@@ -144,7 +144,7 @@ describe('kubernetes: a pod in words', () => {
   });
 
   test('that waits for the image of its build names the setting of the registry, and not the image', () => {
-    const image = `10.0.0.7:8090/${crypto.randomUUID()}/${'a'.repeat(32)}/${'b'.repeat(64)}@sha256:${'c'.repeat(64)}`;
+    const image = `10.0.0.7:8090/${crypto.randomUUID()}/${'b'.repeat(64)}@sha256:${'c'.repeat(64)}`;
     const message = `rpc error: failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`;
     const { metadata, ...pod } = podWith(server({ waiting: { reason: 'ErrImagePull', message } }));
     const annotations = { 'muster.internal/image': 'docker_image' };

@@ -44,7 +44,7 @@ const WAITING_FOR_IMAGE: Record<string, string> = {
   RegistryUnavailable: NO_PULL,
 };
 /** The name of an image in a message. It has the token by which nodes pull it. */
-const IMAGE_NAME = /[^\s"]*\/[0-9a-f]{32}\/[0-9a-f]{64}[^\s"]*?(?=:?["\s]|:?$)/g;
+const IMAGE_NAME = /[^\s"]*\/[0-9a-f-]{36}\/[0-9a-f]{64}[^\s"]*?(?=:?["\s]|:?$)/g;
 /** Reasons that do not pass by themselves. */
 const HOPELESS = new Set(
   Object.keys(WAITING_FOR_IMAGE).filter((reason) => /^(Err|ImagePull|Invalid|Registry|Create|Run)/.test(reason)),
