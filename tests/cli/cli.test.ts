@@ -278,7 +278,7 @@ test('servers: a restart is listed during its pause, and can be stopped', async 
   const own = await makeGame(muster.api, muster.administrator_token);
   const servers = serversOf(muster, own);
   await servers.run('exit 3', { lifecycle: { restart: 'on_crash' } });
-  // The first restart may start before it is seen; then the next one follows.
+  // If the first restart starts too early for this, another one follows.
   const { server_id: restart_id } = await waitFor(async () => {
     const [restart] = await muster.database.queries.execute<{ server_id: string }>(sql`
       update servers set start_after = start_after + interval '1 minute'
