@@ -1,7 +1,8 @@
 // Runs the suites: builds the executable, then runs `bun test` in three parts more than there are processors, since much of it
 // waits; each part has a PostgreSQL of its own. The files that take longest run only if MUSTER_TEST_LONG is set, and other
-// long tests are shortened without it: see docs/decisions/0052-what-the-test-command-runs.md. Prints the output of each part
-// that failed; then the files that took longest, the failures by file and name, and the sum as `bun test` gives it. Failed
+// long tests are shortened without it: see docs/decisions/0052-what-the-test-command-runs.md. MUSTER_TEST_PASSED names a file:
+// a short run writes the test files to it that passed at full length, and a long run does not run those again. Prints the
+// output of each part that failed; then the files that took longest, the failures by file and name, and the sum as `bun test` gives it. Failed
 // files run once more, alone, as long as they are few: see docs/decisions/0051-failed-files-run-again.md.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -103,6 +104,11 @@ const IS_LONG = process.env.MUSTER_TEST_LONG !== undefined;
 /** A file that takes longer runs only at full length. */
 const SECONDS_MAX = IS_LONG ? Number.POSITIVE_INFINITY : 9;
 
+/** A list of files, one in a line. */
+const PASSED_FILES = process.env.MUSTER_TEST_PASSED;
+/** What test files import whose tests are shorter in a short run. */
+const LENGTH_MODULE = 'support/length.ts';
+
 /** Short files that a part takes at a time once it has run its own. */
 const TAKEN_AT_ONCE = 12;
 
@@ -145,10 +151,38 @@ function failuresIn(output: string): Failure[] {
   return failures;
 }
 
-/** The seconds that each file took, by the report of `bun test`. */
-function durationsIn(report: string): { file: string; seconds: number }[] {
-  const of_files = report.matchAll(/<testsuite name="([^"]+)" file="\1" [^>]*?time="([\d.]+)"/g);
-  return [...of_files].map(([, file = '', seconds]) => ({ file, seconds: Number(seconds) }));
+interface ReportedFile {
+  file: string;
+  seconds: number;
+  /** No test of it failed or was skipped. */
+  has_passed_whole: boolean;
+}
+
+/** Returns the files in the report of `bun test`. */
+function filesIn(report: string): ReportedFile[] {
+  const of_files = report.matchAll(
+    /<testsuite name="([^"]+)" file="\1" [^>]*?failures="(\d+)" skipped="(\d+)" time="([\d.]+)"/g,
+  );
+  return [...of_files].map(([, file = '', failures, skipped, seconds]) => ({
+    file,
+    seconds: Number(seconds),
+    has_passed_whole: Number(failures) + Number(skipped) === 0,
+  }));
+}
+
+/** Writes the files that passed, and would do no more in a long run. */
+async function writePassed(list: string, parts: Part[]): Promise<void> {
+  const failed = new Set(parts.flatMap(({ failures }) => failures.map(({ file }) => file)));
+  const passed: string[] = [];
+  for (const { file, has_passed_whole } of parts.flatMap(({ reported }) => reported)) {
+    const is_shortened = (await Bun.file(file).text()).includes(LENGTH_MODULE);
+    if (has_passed_whole && !failed.has(file) && !is_shortened) passed.push(`${file}\n`);
+  }
+  await Bun.write(list, passed.join(''));
+}
+
+async function readPassed(list: string): Promise<string[]> {
+  return (await Bun.file(list).text()).split('\n').filter((line) => line !== '');
 }
 
 /**
@@ -164,7 +198,7 @@ async function buildExecutable(): Promise<string> {
 }
 
 interface Part {
-  durations: { file: string; seconds: number }[];
+  reported: ReportedFile[];
   failures: Failure[];
   counts: number[];
   is_bad: boolean;
@@ -191,12 +225,12 @@ async function runPart({ files, executable, report }: PartOptions): Promise<Part
   const counts = COUNTS.map((what) => Number(new RegExp(`^ *(\\d+) ${what}$`, 'm').exec(err)?.[1] ?? 0));
   const output = (out + err).slice(-OUTPUT_CHARACTERS_MAX);
   if (is_bad) await Bun.write(Bun.stdout, output);
-  const durations = durationsIn(
+  const reported = filesIn(
     await Bun.file(report)
       .text()
       .catch(() => ''),
   );
-  return { durations, failures: failuresIn(err), counts, is_bad };
+  return { reported, failures: failuresIn(err), counts, is_bad };
 }
 
 /** Runs the files with failures once more, each alone, unless they are many. Returns which of them failed again. */
@@ -221,7 +255,8 @@ const reports = await mkdtemp(join(tmpdir(), 'muster-tests-'));
 const all_files = [...new Bun.Glob('tests/**/*.test.ts').scanSync('.')]
   .map((file) => file.replaceAll('\\', '/'))
   .toSorted();
-const files = all_files.filter((file) => secondsOf(file) <= SECONDS_MAX);
+const already_passed = new Set(IS_LONG && PASSED_FILES !== undefined ? await readPassed(PASSED_FILES) : []);
+const files = all_files.filter((file) => secondsOf(file) <= SECONDS_MAX && !already_passed.has(file));
 const { dealt, left_over } = dealFiles(files, Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
 const parts: Part[] = [];
 await Promise.all(
@@ -231,11 +266,12 @@ await Promise.all(
     }
   }),
 );
+if (!IS_LONG && PASSED_FILES !== undefined) await writePassed(PASSED_FILES, parts);
 const again = await runFailedAgain(parts);
 await rm(reports, { recursive: true });
 const seconds = Math.round((performance.now() - started) / 1_000);
 const slowest = parts
-  .flatMap(({ durations }) => durations)
+  .flatMap(({ reported }) => reported)
   .toSorted((one, other) => other.seconds - one.seconds)
   .slice(0, SLOWEST_LISTED)
   .map((one) => `${one.seconds.toFixed(0).padStart(4)} s ${one.file}\n`);
@@ -248,12 +284,12 @@ const total = (what: (typeof COUNTS)[number]) =>
 const passed_alone = failures.filter((one) => one.is_test && hasPassed(one)).length;
 const sums = [`${total('pass') + passed_alone} pass`, `${total('skip')} skip`, `${total('fail') - passed_alone} fail`];
 await Bun.write(Bun.stdout, `\nThe files that took longest:\n${slowest.join('')}`);
-if (files.length < all_files.length) {
-  const left_out = all_files.length - files.length;
-  await Bun.write(
-    Bun.stdout,
-    `\nNot run: the ${left_out} files that take longest. MUSTER_TEST_LONG=1 runs them too.\n`,
-  );
+const left_out = all_files.length - files.length;
+if (left_out > 0) {
+  const why = IS_LONG
+    ? `the ${left_out} files that passed in a short run, where they do as much.`
+    : `the ${left_out} files that take longest. MUSTER_TEST_LONG=1 runs them too.`;
+  await Bun.write(Bun.stdout, `\nNot run: ${why}\n`);
 }
 await Bun.write(Bun.stdout, `\nAll ${dealt.length} parts, in ${seconds} s:\n${lines.join('')} ${sums.join('\n ')}\n`);
 // A part can fail without a failed test, if its process ends.

@@ -12,6 +12,7 @@ import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/connection-limits.ts';
 import type { Answering } from './platform/http/listen.ts';
 import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
+import { forEachAtOnce } from './platform/pacing.ts';
 import { whenAvailable } from './platform/waiting.ts';
 import { readEpoch } from './platform/watch/versions.ts';
 import { openPublicPorts } from './public-ports.ts';
@@ -166,10 +167,8 @@ async function openAll(
     async stopServers() {
       const cluster_id = machines.clusterId();
       const has_cluster_alone = cluster_id !== undefined && !(await machines.isClusterShared().catch(() => true));
-      await Promise.all([
-        servers.stopAllOf(node),
-        ...(has_cluster_alone ? [servers.stopAllOf({ ...node, node_id: cluster_id })] : []),
-      ]);
+      const node_ids = [node.node_id, ...(has_cluster_alone ? [cluster_id] : [])];
+      await forEachAtOnce(node_ids, node_ids.length, (node_id) => servers.stopAllOf({ ...node, node_id }));
     },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };

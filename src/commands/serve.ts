@@ -5,6 +5,7 @@ import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
 import { allowMoreFetches } from './more-fetches.ts';
+import { stopServers } from './stop-servers.ts';
 import { INTERRUPTED_EXIT_CODE, listenForStop } from './stop-signals.ts';
 
 /** Longer than a stop usually takes once players have left, with open requests and the deadlines of the database. */
@@ -40,7 +41,7 @@ export async function serve(): Promise<number> {
     console.log(
       'Stopping the service and its game servers. Press ctrl-C again to exit at once; the next start finds what still runs.',
     );
-    await stopServers(service).catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
+    await stopServers(service, events);
   }
   const within_ms = STOP_WITHIN_MS + config.gateway.drain_ms;
   const is_closed = await closeInTime(service, within_ms);
@@ -62,11 +63,6 @@ async function openUnlessStopped(
     events.emit({ event: 'service_stopping', reason: signal.reason });
     return undefined;
   }
-}
-
-async function stopServers(service: Service): Promise<void> {
-  await service.stopTakingServers();
-  await service.stopServers();
 }
 
 /** Closes the service. Returns false if that takes too long; then the next start cleans up as after a crash. */

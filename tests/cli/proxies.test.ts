@@ -66,7 +66,7 @@ async function run(args: string[], variables: Record<string, string> = {}) {
 
 test('proxies: deploy, logs -f, bots and doctor work behind one that knows nothing but CONNECT', async () => {
   expect(await run(['deploy'])).toMatchObject({ exit_code: 0, words: expect.stringContaining('was ready') });
-  const bots = await run(['bots', '2', '--for', '2s', '--json', '--game', 'proxied']);
+  const bots = await run(['bots', '2', '--for', '6s', '--json', '--game', 'proxied']);
   expect([bots.exit_code, JSON.parse(bots.data)]).toEqual([0, expect.objectContaining({ faults: [], refusals: [] })]);
   expect(JSON.parse(bots.data).connected).toBeGreaterThan(0);
   // The players have left, so the lobby and its server end. The newest server may be of a find that ended with its bot.

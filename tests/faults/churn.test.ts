@@ -33,7 +33,7 @@ const PROCESSES: Kind = {
 };
 const CONTAINERS: Kind = {
   name: 'servers in containers',
-  servers: 1_000,
+  servers: 200,
   at_once: 20,
   folder: 'containers',
   upload: async ({ api }, game, script) =>

@@ -45,5 +45,5 @@ test('database set read-only: the service is not ready, even while old connectio
     },
   ]);
   await operator.allowWrites('role in database');
-  expect((await service.api.get('/health/ready')).status).toBe(200);
+  await waitFor(async () => (await service.api.get('/health/ready')).status === 200, 'the service to be ready');
 }, 90_000);

@@ -12,7 +12,7 @@ export const SERVERS_DOMAIN = 'games.test';
  */
 export const WEB_SERVER = `
 const chunks = async function* () {
-  for (const chunk of ['one ', 'two ', 'three']) { yield chunk; await Bun.sleep(20); }
+  for (const chunk of ['one ', 'two ', 'three']) { yield chunk; await Bun.sleep(200); }
 };
 const answers = {
   '/headers': ({ headers, url }) => Response.json({ headers: Object.fromEntries(headers), path: new URL(url).pathname + new URL(url).search }),

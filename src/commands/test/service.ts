@@ -7,6 +7,7 @@ import { createLog } from '../../platform/events.ts';
 import { keepEvents } from '../../platform/kept-events.ts';
 import { hideFromOthers } from '../../platform/own-memory.ts';
 import { openService } from '../../service.ts';
+import { stopServers } from '../stop-servers.ts';
 import { createMovableClock, openClockPort } from './clock.ts';
 import { chooseCacheDirectory, createDatabaseDirectory, removeFiles } from './directories.ts';
 import { claimPorts } from './ports.ts';
@@ -54,8 +55,7 @@ export async function serveThrowaway([data_directory = '', game_name = 'test']: 
   };
   console.log(JSON.stringify(variables));
   await input_ended;
-  await service.stopTakingServers();
-  await service.stopServers();
+  await stopServers(service, events);
   await opened.disposeAsync();
   await events.flush();
   return 0;

@@ -34,7 +34,7 @@ export const minuteCounters = pgTable(
   ],
 );
 
-/** What happened in namespaces in each earlier hour, whose minutes are deleted. */
+/** The counts of each namespace by hour, for the time whose counts by minute are deleted. */
 export const hourCounters = pgTable(
   'hour_counters',
   { namespace_id: uuid().notNull(), start_ts: moment().notNull(), ...counts },

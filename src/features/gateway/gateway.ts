@@ -40,7 +40,7 @@ export interface GatewayDependencies {
   limits: { is_on: boolean; scale: number };
   /** Requests in progress at all servers, which games share. */
   requests_max: number;
-  /** This machine, whose servers its loopback address reaches. */
+  /** This machine. The gateway reaches servers on it at the loopback address. */
   node_id: string;
   servers_domain: string;
 }

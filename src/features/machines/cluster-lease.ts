@@ -46,7 +46,7 @@ interface ClusterLeaseOptions {
 /** What a beat saw. */
 interface Beat extends ReadTimes {
   machines: readonly SeenMachine[];
-  /** The machines whose beats this process raised. */
+  /** The ids of the machines whose beat this process has raised. */
   raised: ReadonlySet<string>;
 }
 
@@ -81,7 +81,7 @@ export class ClusterLease {
     return this.#cluster && this.#held && { node_id: this.#cluster.node_id, holder: this.#held.holder };
   }
 
-  /** Sets the cluster whose lease this process may ask for. */
+  /** Says which cluster it is. From then on, this process may ask for the lease. */
   join(cluster: ClusterMachine): void {
     this.#cluster = cluster;
   }

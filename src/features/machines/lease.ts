@@ -9,8 +9,11 @@ import { beatEvery, Judgement } from './rules.ts';
 import * as store from './store.ts';
 import { type SeenMachine, UNKNOWN_CLUSTER } from './tables.ts';
 
-/** The statement of a beat gets at least this time, however short the interval is. */
-const BEAT_WITHIN_MIN_MS = 1_000;
+/**
+ * The statement of a beat gets at least this time, however short the interval is. After a late one, the next statement
+ * opens a new connection first, which takes a busy machine more than a second.
+ */
+const BEAT_WITHIN_MIN_MS = 5_000;
 /** Shortest pause between two beats. */
 const PAUSE_MIN_MS = 20;
 /** Time after which a machine that was stopped or lost is no longer listed. */

@@ -68,7 +68,7 @@ export function createMachines(dependencies: MachinesDependencies) {
     joinCluster: lease.joinCluster,
     /** Returns the id of the cluster's machine that runs servers for this process; undefined if there is none, or not yet. */
     clusterId: () => lease.cluster.cluster?.node_id,
-    /** Returns the ids of the machines whose servers this process has: its own, and that of a cluster that it holds. */
+    /** Returns the ids of this process's own machine and, while it holds the lease of a cluster, of the cluster's. */
     heldIds: (): string[] => [own.node_id, ...(lease.cluster.holding ? [lease.cluster.holding.node_id] : [])],
     /** Returns whether another process uses the cluster of this one. */
     async isClusterShared(): Promise<boolean> {

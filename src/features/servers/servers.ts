@@ -228,8 +228,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       await stopWaiting(datacenter_id);
       const haveEnded = async () => {
         const of_node = await store.selectOfNode(database.queries, node_id);
-        const is_any_left = of_node.length > 0 || (await isAnyEndingUnplaced(database.queries, datacenter_id));
-        return is_any_left ? undefined : true;
+        // Not those that the machine took since.
+        const is_any_left = of_node.some(({ destroyed_at }) => destroyed_at !== null);
+        return is_any_left || (await isAnyEndingUnplaced(database.queries, datacenter_id)) ? undefined : true;
       };
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
       const are_gone = await watch.until(topics.serversEnding(), haveEnded, {
@@ -273,7 +274,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const logs_end = after(clock.now(), -LOGS_KEPT_FOR_MS);
       return removeEnded(database, before < logs_end ? before : logs_end, isInUse);
     },
-    /** Returns the servers of machines, or that wait for one there, whose players the gateway reports. */
+    /** Returns the servers whose players the gateway reports, of these machines and of those that wait for one. */
     withPresence: (machines: { node_ids: string[]; datacenter_id: string }) =>
       store.selectWithPresence(database.queries, machines),
     /** Returns whether a server can be reached, whatever its environment; undefined if there is none. */

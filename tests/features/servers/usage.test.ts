@@ -74,7 +74,8 @@ test('usage: samples are stored once, in order, and a day of them takes little s
   const server_id = await servers.run('exit 0');
   await endOf(muster, server_id);
   const { queries } = muster.database;
-  const end = minuteOf(muster.clock.now());
+  // The service stores a sample of the server in the current minute.
+  const end = minuteOf(muster.clock.now()) - 60;
   const DAY_MINUTES = 24 * 60;
   const sampleOf = (minute: number) => {
     const used = { cpu_ms: minute % 60_000, memory_bytes: 1_048_576, received_bytes: null, sent_bytes: 2 ** 40 };

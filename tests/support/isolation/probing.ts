@@ -59,7 +59,16 @@ export async function probe(level: Level, { engine_socket, with_disk }: ProbeOpt
   const probing = await startProbe(probed);
   const folder = join(home.data_directory, FOLDERS[level.containers ?? 'process'], probing.id);
   const output = () => readFileSync(join(folder, 'std_out'), 'utf8');
-  await waitFor(() => output().includes('PROBE done'), 'the probe to have tried everything', TIMEOUT_MS);
+  await waitFor(
+    async () => {
+      const { get, linesOf } = serversOf(program, game);
+      const { destroyed_at } = await get(probing.id);
+      if (destroyed_at !== undefined) throw new Error(`the probe ended: ${(await linesOf(probing.id)).join('\n')}`);
+      return output().includes('PROBE done');
+    },
+    'the probe to have tried everything',
+    TIMEOUT_MS,
+  );
   // The service may discard output that it has read.
   const first = output();
   const has_quota = hasQuota(probing.marker);

@@ -12,7 +12,7 @@ import { waitFor } from '../../../support/wait.ts';
 
 const SLOW_MS = 240_000;
 
-/** Describes what holds for servers whose builds are images, which nodes pull from Muster. */
+/** Describes servers that run from images. Nodes pull these from Muster. */
 export function describeImages(lab: () => Lab): void {
   describe('a server of an image', () => {
     const kind = kubernetesImages(lab);

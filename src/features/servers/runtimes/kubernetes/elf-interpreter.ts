@@ -22,7 +22,7 @@ export async function readInterpreter(file: FileHandle): Promise<string | undefi
   return text.toString('utf8', 0, text.indexOf(0));
 }
 
-/** Lets a program name another loader, whose path must not be longer. */
+/** Replaces the path of the loader that a program names. Throws an error if the new path is longer. */
 export async function replaceInterpreter(file: FileHandle, path: string): Promise<void> {
   const segment = await findInterpreter(file);
   const bytes = Buffer.from(`${path}\0`);

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { readInterpreter, replaceInterpreter } from './elf-interpreter.ts';
 import { POD_PROGRAM } from './pod-names.ts';
 
+const LISTED_WITHIN_MS = 10_000;
 /** A line of the loader's list: a library that a program needs, and where it is. */
 const LIBRARY = /^\s*([^\s/]+) => (\/\S+) \(/gm;
 
@@ -42,6 +43,7 @@ async function listLibraries(loader: string, executable: string): Promise<string
     stdout: 'pipe',
     stderr: 'pipe',
     env: {},
+    timeout: LISTED_WITHIN_MS,
   });
   const [text, errors] = await Promise.all([new Response(listing.stdout).text(), new Response(listing.stderr).text()]);
   if ((await listing.exited) !== 0) throw new Error(`the libraries of Muster could not be listed: ${errors.trim()}`);

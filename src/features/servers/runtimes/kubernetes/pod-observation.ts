@@ -35,7 +35,7 @@ const WAITING: Record<string, string> = {
   RunContainerError: 'its node cannot start the container: tell the operator',
 };
 const NO_PULL = 'its image cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_REGISTRY';
-/** The same for servers whose node pulls their own image. */
+/** The same for a server that runs from an image of its own. */
 const WAITING_FOR_IMAGE: Record<string, string> = {
   ...WAITING,
   ErrImagePull: NO_PULL,
