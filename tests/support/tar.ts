@@ -12,6 +12,7 @@ export interface TarEntry {
   uid?: number;
   gid?: number;
   pax?: Record<string, string>;
+  mtime?: Date;
 }
 
 /** A tar as an honest program writes it, of entries that need not be honest. */

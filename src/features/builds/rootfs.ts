@@ -3,11 +3,19 @@ import { chmod, lchown, link, mkdir, open, readdir, symlink } from 'node:fs/prom
 import type { Header } from 'tar-stream';
 import { hasErrorCode } from '../../platform/system-errors.ts';
 import { ContainerFiles, type ContainerPath, keyOf } from './container-files.ts';
-import { asBytes, invalid, isFolder, quote, type TarEntry, type UnpackCount, type UnpackLimits } from './tar-reader.ts';
+import {
+  asBytes,
+  changedAt,
+  invalid,
+  isFolder,
+  quote,
+  type TarEntry,
+  type UnpackCount,
+  type UnpackLimits,
+} from './tar-reader.ts';
 
 const LINK_TARGET_BYTES_MAX = 4_095;
 const OWNER_MAX = 0xff_ff_ff_fe;
-const SECONDS_MAX = 0xff_ff_ff_ff;
 const TEXT_BYTES_MAX = 1024 ** 2;
 
 /** Names by which a layer removes what layers below it have: one entry, or all entries of a folder. */
@@ -143,9 +151,7 @@ export class Rootfs {
       }
       if (this.options.is_root) await file.chown(...ownerOf(header));
       await file.chmod(modeOf(header, this.options.is_root ? 0 : 0o600));
-      // Programs compare times, for example those of a source and what was compiled from it.
-      const seconds = (header.mtime?.getTime() ?? 0) / 1_000;
-      if (seconds >= 0 && seconds <= SECONDS_MAX) await file.utimes(seconds, seconds);
+      await file.utimes(changedAt(header), changedAt(header));
     } finally {
       await file.close();
     }

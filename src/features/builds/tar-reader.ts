@@ -142,6 +142,18 @@ function isDiskTrouble(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error;
 }
 
+const SECONDS_MAX = 0xff_ff_ff_ff;
+
+/**
+ * Returns when a file was last changed, in seconds since 1970; 0 if its archive does not say so. The files of a build have
+ * this time on each machine, so that all machines make the same image of it. Programs compare times as well, for example
+ * those of a source and what was compiled from it.
+ */
+export function changedAt({ mtime }: Header): number {
+  const seconds = (mtime?.getTime() ?? 0) / 1_000;
+  return seconds >= 0 && seconds <= SECONDS_MAX ? seconds : 0;
+}
+
 /** Old tars mark a folder only by a slash at the end of its name, and tar-stream reports it as an empty file. */
 export function isFolder({ name, type, size }: Header): boolean {
   return type === 'directory' || (type === 'file' && name.endsWith('/') && size === 0);

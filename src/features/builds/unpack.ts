@@ -4,6 +4,7 @@ import type { Header } from 'tar-stream';
 import { hasErrorCode } from '../../platform/system-errors.ts';
 import {
   asBytes,
+  changedAt,
   countPacked,
   IS_EMPTY,
   invalid,
@@ -23,7 +24,7 @@ interface UnpackOptions {
 
 /**
  * Unpacks a tar into a new directory; it may be compressed. The content may be hostile: writes only files and folders
- * inside the directory, each file once, and ignores owners, times and modes, except that a file is executable. Throws
+ * inside the directory, each file once, and ignores owners and modes, except that a file is executable. Throws
  * BUILDS_BUILD_INVALID with the name of the entry; then the caller removes the directory.
  */
 export async function unpackArchive(
@@ -91,6 +92,7 @@ async function writeFile(entry: TarEntry, file: string): Promise<void> {
     for await (const chunk of entry) {
       await handle.writeFile(asBytes(chunk));
     }
+    await handle.utimes(changedAt(entry.header), changedAt(entry.header));
   } finally {
     await handle.close();
   }

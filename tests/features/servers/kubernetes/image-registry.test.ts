@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { chmod, link, mkdir, readlink, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ImageRegistry } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
@@ -7,6 +8,7 @@ import { openPodPort, type PodPort } from '../../../../src/features/servers/runt
 import { sha256 } from '../../../support/images.ts';
 import { IS_ROOT } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
+import { waitFor } from '../../../support/wait.ts';
 
 /** A small program, in the place of Muster's executable. */
 const PROGRAM = Bun.which('cat') ?? '';
@@ -21,6 +23,8 @@ async function makeBuild(): Promise<string> {
   await Bun.write(join(root, 'game/large'), LARGE);
   await Bun.write(join(root, 'root/secret'), 'of its user');
   await Bun.write(join(root, '.muster/muster'), 'another program');
+  await Bun.write(join(root, '.wh..muster'), '');
+  await Bun.write(join(root, 'game/.wh.run.sh'), '');
   await chmod(join(root, 'game/run.sh'), 0o755);
   await chmod(join(root, 'root/secret'), 0o400);
   await chmod(join(root, 'root'), 0o500);
@@ -143,6 +147,26 @@ describe('kubernetes: the registry for nodes', () => {
       const answer = await ask(path, { headers: { range } });
       expect([answer.status, (await answer.bytes()).length]).toEqual([200, whole.length]);
     }
+  });
+
+  test('keeps no file open for a node that went away', async () => {
+    const large = join(directory, 'rootfs/game/large');
+    const isOpen = () =>
+      readdirSync('/proc/self/fd').some((name) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${name}`) === large;
+        } catch {
+          // Closed since the folder was read.
+          return false;
+        }
+      });
+    for (let time = 0; time < 10; time += 1) {
+      const leaving = new AbortController();
+      const answer = await ask(`${nameOf()}/blobs/${layer().digest}`, { signal: leaving.signal });
+      await answer.body?.getReader().read();
+      leaving.abort();
+    }
+    await waitFor(() => !isOpen(), 'the file to be closed');
   });
 
   test('says that an image cannot be read, and reports why', async () => {

@@ -46,7 +46,13 @@ async function addFolder(packing: Packing, inside: string): Promise<void> {
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const entry = tar.entry({ ...header, name: path }, (error) => (error ? reject(error) : resolve()));
-    if (header.type === 'file') createReadStream(file).on('error', reject).pipe(entry);
-    await promise;
+    const content = header.type === 'file' ? createReadStream(file) : undefined;
+    content?.on('error', reject).pipe(entry);
+    try {
+      await promise;
+    } finally {
+      // Otherwise it stays open if the reader went away.
+      content?.destroy();
+    }
   }
 }

@@ -13,6 +13,8 @@ import { POD_PROGRAM } from './pod-names.ts';
 const IMAGES_MAX = 1_000;
 const EPOCH = new Date(0);
 const OWN_FOLDER = basename(POD_PROGRAM.folder);
+/** Begins the names by which a layer removes what layers below it have. */
+const WHITEOUT = '.wh.';
 const TYPES = {
   manifest: 'application/vnd.oci.image.manifest.v1+json',
   config: 'application/vnd.oci.image.config.v1+json',
@@ -131,8 +133,8 @@ function packBuild(directory: string): AsyncGenerator<Uint8Array, void> {
   return packFolder({
     directory,
     async describe(file, path) {
-      // The layer below has it.
-      if (path === OWN_FOLDER) return undefined;
+      // The layer below has the first. A node would hide another file by the second.
+      if (path === OWN_FOLDER || basename(path).startsWith(WHITEOUT)) return undefined;
       const stats = await lstat(file);
       if (stats.isFile() && stats.nlink > 1) {
         const known = linked.get(`${stats.dev}:${stats.ino}`);
