@@ -18,8 +18,11 @@ export const environment = {
   preview_server_ports: read('MUSTER_SERVER_PORTS') ?? PREVIEW_SERVER_PORTS,
   /** The data directory of that service. */
   data_directory: read('MUSTER_DATA') ?? join(process.cwd(), 'muster-data'),
-  /** Returns the environment of a service that a command starts: this one, with defaults for missing variables. */
-  forService: (defaults: Record<string, string>): NodeJS.ProcessEnv => ({ ...defaults, ...process.env }),
+  /** Returns the environment of a service that a command starts: this one, with defaults for missing and empty variables. */
+  forService: (defaults: Record<string, string>): NodeJS.ProcessEnv => ({
+    ...process.env,
+    ...Object.fromEntries(Object.entries(defaults).map(([name, value]) => [name, read(name) ?? value])),
+  }),
   /** Where this machine's service may have its data directory. */
   data_directories: [read('MUSTER_DATA'), join(process.cwd(), 'muster-data'), '/var/lib/muster'].filter(
     (directory) => directory !== undefined,

@@ -86,9 +86,16 @@ describe('the database is away when the service starts', () => {
       expect(ready.headers.get('retry-after')).toBe('1');
       expect(ready.body).toMatchObject({
         code: 'SERVICE_NOT_READY',
-        message: 'The service is not ready: the database refuses connections (ECONNREFUSED).',
+        message:
+          'The service is not ready: the database refuses connections (ECONNREFUSED). The metadata says what to do about each.',
         metadata: {
-          reasons: [{ code: 'DATABASE_UNAVAILABLE', message: 'the database refuses connections (ECONNREFUSED)' }],
+          reasons: [
+            {
+              code: 'DATABASE_UNAVAILABLE',
+              message: 'the database refuses connections (ECONNREFUSED)',
+              advice: expect.stringContaining('Start PostgreSQL'),
+            },
+          ],
         },
         ray_id: ready.headers.get('rvt-ray-id'),
       });
