@@ -45,6 +45,6 @@ function makeFind(_: unknown, number: number): SeatRequest {
     version_id: 'v',
     address,
     client: { name: address, players_max: 8 },
-    search: { game_modes: ['default'], regions: ['local'], tags: {}, creates: undefined },
+    search: { game_modes: ['default'], regions: ['local'], tags: {}, new_lobby: undefined },
   };
 }

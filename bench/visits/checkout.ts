@@ -107,7 +107,7 @@ export async function openCheckout(
     // Two rounds fill the same lobby, as the fullest one.
     const lobby_id = lobbies[Math.floor(round_count / 2) % lobbies.length]?.lobby_id ?? '';
     round_count += 1;
-    const seats = Array.from({ length: size }, (_, party) => {
+    const seats = Array.from({ length: size }, (_, request_number) => {
       visitors += 1;
       const address = `10.${(visitors >> 16) & 255}.${(visitors >> 8) & 255}.${visitors & 255}`;
       const client = { client: address, players_max: 8, ticket: null };
@@ -117,7 +117,9 @@ export async function openCheckout(
         namespace_id,
         kind: 'find',
         address,
-        party,
+        // The name of the number in older checkouts.
+        party: request_number,
+        request_number,
         ...client,
       } as const;
     });

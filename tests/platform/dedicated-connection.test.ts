@@ -12,7 +12,7 @@ test('dedicated connection: PostgreSQL plans a statement once, however few value
   const seat = { player_id: ID, lobby_id: ID, namespace_id: ID, kind: 'find', ticket: null } as const;
   const moments = { now: new Date(), deadline: new Date() };
   for (let round = 0; round < 10; round += 1) {
-    await takeSeats(connection, [{ ...seat, address: '', client: '', players_max: 8, party: 0 }], moments);
+    await takeSeats(connection, [{ ...seat, address: '', client: '', players_max: 8, request_number: 0 }], moments);
   }
   const plans = await connection.execute(sql`
     select generic_plans::int, custom_plans::int from pg_prepared_statements where statement like '%proposed%'

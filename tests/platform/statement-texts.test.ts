@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { selectIdentities } from '../../src/features/identities/store.ts';
 import { selectLobbies } from '../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
-import { selectStandings } from '../../src/features/lobbies/matchmaking/queue-store.ts';
+import { selectQueuePositions } from '../../src/features/lobbies/matchmaking/queue-store.ts';
 import { insertReceipts } from '../../src/features/lobbies/matchmaking/receipts-store.ts';
 import { selectUsage } from '../../src/features/servers/usage-store.ts';
 import { type Database, openDatabase, type Queries } from '../../src/platform/database/database.ts';
@@ -21,7 +21,7 @@ const QUERIES: { name: string; run(queries: Queries, count: number): Promise<unk
   {
     name: 'queue positions',
     run: (queries, count) =>
-      selectStandings(
+      selectQueuePositions(
         queries,
         uuids(count).map((ticket) => ({ ticket, namespace_id: crypto.randomUUID() })),
       ),

@@ -55,7 +55,7 @@ export function drawSearch(chance: Chance): FindRequest['search'] {
     game_modes: chance.oneIn(3) ? MODES : [game_mode],
     regions: chance.oneIn(3) ? REGIONS : [region],
     tags,
-    creates: chance.oneIn(4) ? undefined : created,
+    new_lobby: chance.oneIn(4) ? undefined : created,
   };
 }
 

@@ -177,7 +177,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const request: SeatRequest = chance.oneIn(4)
       ? { kind: 'join', ...base, lobby_id }
       : { kind: 'find', ...base, version_id: namespace.version, search: drawSearch(chance), ...limit };
-    const is_patient = request.kind === 'find' && request.search.creates !== undefined && chance.oneIn(2);
+    const is_patient = request.kind === 'find' && request.search.new_lobby !== undefined && chance.oneIn(2);
     machine.undecided.push({ request, attempts: 0, is_patient });
     note(`${asked} asks`);
   }

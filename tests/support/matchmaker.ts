@@ -160,7 +160,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     onCreated: () => {},
   });
   const receipts_work = new AbortController();
-  const kept = lobbies.receipts.startKeeping(receipts_work.signal);
+  const kept = lobbies.receipts.startWork(receipts_work.signal);
   opened.defer(async () => {
     receipts_work.abort();
     await kept.stopped;

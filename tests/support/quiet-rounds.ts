@@ -32,8 +32,8 @@ export function requestSeat(
 ): SeatRequest {
   const maxima = { max_players_normal: 10, max_players_direct: 10, max_players_party: 10 };
   const lobby = { game_mode, region: 'local', tags: {}, ...maxima, publicity: null, lobby_config: undefined };
-  const creates = may_create ? lobby : undefined;
-  const search = { game_modes: [game_mode], regions: ['local'], tags: {}, creates };
+  const new_lobby = may_create ? lobby : undefined;
+  const search = { game_modes: [game_mode], regions: ['local'], tags: {}, new_lobby };
   const player_id = Bun.randomUUIDv7();
   return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', client: UNLIMITED_CLIENT, search };
 }

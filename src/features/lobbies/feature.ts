@@ -44,7 +44,7 @@ export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
     startWork(signal) {
       const loop = startReconciling({ ...dependencies, avoided }, signal);
       reconciling = loop;
-      return [loop, lobbies.receipts.startKeeping(signal), lobbies.queue.startKeeping(signal)];
+      return [loop, lobbies.receipts.startWork(signal), lobbies.queue.startWork(signal)];
     },
   };
 }

@@ -15,6 +15,7 @@ import * as store from './store.ts';
 import type { NamespaceRow } from './tables.ts';
 import { type DevelopmentTokenBody, readDevelopmentPorts } from './wire.ts';
 
+export type { NamespaceScope } from './store.ts';
 export type { NamespaceRow } from './tables.ts';
 
 const REMEMBERED_MAX = 10_000;

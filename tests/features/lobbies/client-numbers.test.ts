@@ -28,7 +28,7 @@ async function makeLobby() {
   await database.queries.execute(sql`update lobbies set max_players_direct = 10000 where lobby_id = ${lobby_id}`);
   const { namespace_id } = game;
   const propose = (players_max: number, count: number) => {
-    const claim = { address: '', client: 'a', players_max, party: 0, ticket: null } as const;
+    const claim = { address: '', client: 'a', players_max, request_number: 0, ticket: null } as const;
     return Array.from({ length: count }, () => {
       return { player_id: Bun.randomUUIDv7(), lobby_id, namespace_id, kind: 'join', ...claim } as const;
     });
@@ -72,9 +72,9 @@ function outcomeOf({ accepting, over_limit }: TakenSeats) {
   return over_limit[0] ?? 'seated';
 }
 
-const OVER = { party: 0, is_over_alone: true };
+const OVER = { request_number: 0, is_over_alone: true };
 /** Over the limit, unless an exact search finds it is not. */
-const MAYBE_OVER = { party: 0, is_over_alone: false };
+const MAYBE_OVER = { request_number: 0, is_over_alone: false };
 
 test('client numbers: each player, also of a party, gets the lowest free number', async () => {
   const lobby = await makeLobby();

@@ -39,7 +39,7 @@ test(`find: the first finds in a namespace of ${MANY} lobbies share one load, an
   const { game, lobby_id } = await makeGameWithLobbies(MANY);
   const { database: counting, counted } = countQueries(database);
   const rounds = openQuietRounds({ database: counting, clock: muster.clock });
-  const seats = await Promise.all(Array.from({ length: FINDS }, () => rounds.seat(requestSeat(game))));
+  const seats = await Promise.all(Array.from({ length: FINDS }, () => rounds.takeSeat(requestSeat(game))));
   expect(new Set(seats.map((seat) => seat.lobby_id))).toEqual(new Set([lobby_id]));
   const statements_of_rounds = 2 * FINDS;
   expect(counted()).toBeLessThan(MANY / PAGE_MAX + statements_of_rounds);
@@ -48,7 +48,7 @@ test(`find: the first finds in a namespace of ${MANY} lobbies share one load, an
     update lobbies set is_closed = not is_closed, changed = 1000000 where namespace_id = ${game.namespace_id}`);
   await database.queries.execute(sql`
     update topics set version = 1000000 where topic = ${topics.lobbiesOf(game.namespace_id)}`);
-  const another = await rounds.seat(requestSeat(game));
+  const another = await rounds.takeSeat(requestSeat(game));
   expect(another.lobby_id).not.toBe(lobby_id);
 }, 240_000);
 
@@ -59,7 +59,7 @@ test('find: the last lobby of a full page is found', async () => {
   await database.queries.execute(sql`
     update lobbies set is_closed = lobby_id <> ${last?.lobby_id} where namespace_id = ${game.namespace_id}`);
   const rounds = openQuietRounds({ database, clock: muster.clock });
-  expect(await rounds.seat(requestSeat(game))).toMatchObject({ lobby_id: last?.lobby_id });
+  expect(await rounds.takeSeat(requestSeat(game))).toMatchObject({ lobby_id: last?.lobby_id });
 });
 
 test('find: while one namespace is loaded, finds of others get seats', async () => {
@@ -75,9 +75,9 @@ test('find: while one namespace is loaded, finds of others get seats', async () 
       },
     }),
   });
-  const waiting = [rounds.seat(requestSeat(slow.game)), rounds.seat(requestSeat(slow.game))];
+  const waiting = [rounds.takeSeat(requestSeat(slow.game)), rounds.takeSeat(requestSeat(slow.game))];
   for (let round = 0; round < 3; round += 1) {
-    expect(await rounds.seat(requestSeat(other.game))).toMatchObject({ lobby_id: other.lobby_id });
+    expect(await rounds.takeSeat(requestSeat(other.game))).toMatchObject({ lobby_id: other.lobby_id });
   }
   may_load.resolve();
   expect(await Promise.all(waiting)).toMatchObject([{ lobby_id: slow.lobby_id }, { lobby_id: slow.lobby_id }]);
@@ -97,8 +97,8 @@ test('find: after a load that failed, the next find loads the namespace again', 
       },
     }),
   });
-  await expect(rounds.seat(requestSeat(game))).rejects.toMatchObject({ code: 'DATABASE_BUSY' });
-  expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
+  await expect(rounds.takeSeat(requestSeat(game))).rejects.toMatchObject({ code: 'DATABASE_BUSY' });
+  expect((await rounds.takeSeat(requestSeat(game))).lobby_id).toBe(lobby_id);
 });
 
 test('find: after a restore of the database, the cache drops lobbies of the lost state', async () => {
@@ -108,10 +108,10 @@ test('find: after a restore of the database, the cache drops lobbies of the lost
     update lobbies set is_closed = false, player_count = 5, namespace_id = ${game.namespace_id}, version_id = ${game.version_id}
     where namespace_id = ${later.namespace_id}`);
   const rounds = openQuietRounds({ database, clock: muster.clock });
-  await rounds.seat(requestSeat(game));
+  await rounds.takeSeat(requestSeat(game));
   await database.queries.execute(sql`
     update lobbies set stop_ts = now(), stop_reason = 'removed' where lobby_id <> ${lobby_id} and namespace_id = ${game.namespace_id}`);
   await database.queries.execute(sql`
     update topics set version = version - 1 where topic = ${topics.lobbiesOf(game.namespace_id)}`);
-  expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
+  expect((await rounds.takeSeat(requestSeat(game))).lobby_id).toBe(lobby_id);
 });

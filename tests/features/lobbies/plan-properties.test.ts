@@ -51,13 +51,13 @@ const search = fc
     game_modes: fc.uniqueArray(fc.constantFrom(...NAMES), { minLength: 1 }),
     regions: fc.uniqueArray(fc.constantFrom(...NAMES), { minLength: 1 }),
     tags,
-    creates: fc.option(newLobby, { nil: undefined }),
+    new_lobby: fc.option(newLobby, { nil: undefined }),
   })
   // Like checkFind: the lobby to create has the tags, and one of the requested modes and regions.
   .map((one) => ({
     ...one,
-    creates: one.creates && {
-      ...one.creates,
+    new_lobby: one.new_lobby && {
+      ...one.new_lobby,
       tags: one.tags,
       game_mode: one.game_modes[0] ?? '',
       region: one.regions[0] ?? '',
@@ -114,7 +114,7 @@ function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
       expectThat(lobby === undefined || (suitable.includes(lobby) && freeSeats(lobby, FIND) > 0), 'a find has a seat');
       expectThat(lobby === undefined || chosen.includes(lobby), 'a find goes to the fullest');
       expectThat(lobby !== undefined || chosen.length === 0, 'a find is not refused a free seat');
-      expectThat(!one.search.creates || !refusal_of.has(one.player_id), 'a find that may create is not refused');
+      expectThat(!one.search.new_lobby || !refusal_of.has(one.player_id), 'a find that may create is not refused');
     }
     if (lobby) lobby.taken += 1;
   }

@@ -37,7 +37,7 @@ function find(player_id: string, search: Partial<FindRequest['search']> = {}): F
       game_modes: ['default'],
       regions: ['here'],
       tags: {},
-      creates: {
+      new_lobby: {
         game_mode: 'default',
         region: 'here',
         tags: {},
@@ -81,43 +81,43 @@ interface Case {
 const REFUSALS: Case[] = [
   {
     promise: 'no lobby is open and none may be created',
-    requests: [find('a', { creates: undefined })],
+    requests: [find('a', { new_lobby: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
     promise: 'closed and private lobbies are not found',
     lobbies: [lobby('one', { is_closed: true }), lobby('two', { publicity: 'private' })],
-    requests: [find('a', { creates: undefined })],
+    requests: [find('a', { new_lobby: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
     promise: 'lobbies of another version are not found',
     lobbies: [lobby('one', { version_id: 'old' })],
-    requests: [find('a', { creates: undefined })],
+    requests: [find('a', { new_lobby: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
     promise: 'lobbies of other game modes and regions are not found',
     lobbies: [lobby('one', { game_mode: 'other' }), lobby('two', { region: 'there' })],
-    requests: [find('a', { creates: undefined })],
+    requests: [find('a', { new_lobby: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
     promise: 'lobbies without one of the tags, or with another value, are not found',
     lobbies: [lobby('one', { tags: { map: 'ice' } }), lobby('two', { tags: { map: 'sand', mode: 'fast' } })],
-    requests: [find('a', { tags: { map: 'ice', mode: 'fast' }, creates: undefined })],
+    requests: [find('a', { tags: { map: 'ice', mode: 'fast' }, new_lobby: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
     promise: 'an inherited property is no tag',
     lobbies: [lobby('one')],
-    requests: [find('a', { tags: { constructor: '' }, creates: undefined })],
+    requests: [find('a', { tags: { constructor: '' }, new_lobby: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
     promise: 'the last seat is given once',
     lobbies: [lobby('one', { player_count: 9 })],
-    requests: [find('a', { creates: undefined }), find('b', { creates: undefined })],
+    requests: [find('a', { new_lobby: undefined }), find('b', { new_lobby: undefined })],
     outcomes: ['one', 'MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
@@ -199,7 +199,7 @@ const SEATS: Case[] = [
   },
   {
     promise: 'a request that may not create gets a seat in a lobby that another one creates',
-    requests: [find('a'), find('b', { creates: undefined })],
+    requests: [find('a'), find('b', { new_lobby: undefined })],
     outcomes: ['new 0', 'new 0'],
   },
   {
@@ -230,8 +230,8 @@ describe('plan: a seat', () => {
 test('plan: a new lobby is as the first request for it says, in the namespace and version of that request', () => {
   const creator = find('a', { tags: { map: 'ice' } });
   const { new_lobbies, seats, refusals } = planSeats([creator], () => new LobbyIndex());
-  const { creates } = creator.search;
-  expect(new_lobbies.map(({ lobby: made }) => made)).toEqual(creates ? [creates] : []);
+  const { new_lobby } = creator.search;
+  expect(new_lobbies.map(({ lobby: made }) => made)).toEqual(new_lobby ? [new_lobby] : []);
   expect(new_lobbies).toMatchObject([{ namespace_id: NAMESPACE, game_id: 'game', version_id: 'new' }]);
   expect([seats, refusals]).toEqual([[], []]);
 });

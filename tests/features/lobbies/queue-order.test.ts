@@ -20,7 +20,7 @@ function find(
   more: Partial<FindRequest> = {},
   search: Partial<FindRequest['search']> = {},
 ): FindRequest {
-  const wanted = { ...SEARCH, creates: NEW, ...search };
+  const wanted = { ...SEARCH, new_lobby: NEW, ...search };
   return { kind: 'find', ...BASE, player_id, version_id: 'new', search: wanted, is_explained: true, ...more };
 }
 
@@ -94,7 +94,7 @@ describe('queue order: a later request does not get', () => {
       late: 'MATCHMAKER_TOO_MANY_LOBBIES (full)',
     });
     const three = ['red', 'green', 'blue'].map((color) =>
-      find(color, { lobby_count_max: 2 }, { tags: { color }, creates: { ...NEW, tags: { color } } }),
+      find(color, { lobby_count_max: 2 }, { tags: { color }, new_lobby: { ...NEW, tags: { color } } }),
     );
     expect(outcomes(three, [], [])).toEqual({ red: 'new 0', green: 'new 1', blue: 'MATCHMAKER_TOO_MANY_LOBBIES' });
   });

@@ -25,9 +25,21 @@ async function makeLobby(max_players: number) {
   const { namespace_id } = game;
   return {
     namespace_id,
-    seats: (party: number, client: string, more: Partial<ProposedSeat> & { count?: number } = {}): ProposedSeat[] => {
+    seats: (
+      request_number: number,
+      client: string,
+      more: Partial<ProposedSeat> & { count?: number } = {},
+    ): ProposedSeat[] => {
       const { count = 1, ...members } = more;
-      const shared = { lobby_id, namespace_id, kind: 'find', address: '', client, players_max: 2, party } as const;
+      const shared = {
+        lobby_id,
+        namespace_id,
+        kind: 'find',
+        address: '',
+        client,
+        players_max: 2,
+        request_number,
+      } as const;
       return Array.from({ length: count }, () => {
         return { player_id: Bun.randomUUIDv7(), ticket: null, ...shared, ...members };
       });
@@ -121,11 +133,17 @@ test("takeSeats: a request over its client's limit is left out, and notifies no 
   expect(await lobby.take(...round)).toEqual({ player_count: 4, over_limit: [] });
   const versions = await lobby.versions();
   const party = lobby.seats(0, 'd', { count: 3, kind: 'party' });
-  expect(await lobby.take(party)).toEqual({ player_count: undefined, over_limit: [{ party: 0, is_over_alone: true }] });
+  expect(await lobby.take(party)).toEqual({
+    player_count: undefined,
+    over_limit: [{ request_number: 0, is_over_alone: true }],
+  });
   expect(await lobby.take(lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
   expect(await lobby.versions()).toEqual(versions);
   const [one, over] = [lobby.seats(0, 'c'), lobby.seats(1, 'b')];
-  expect(await lobby.take(one, over)).toEqual({ player_count: 5, over_limit: [{ party: 1, is_over_alone: true }] });
+  expect(await lobby.take(one, over)).toEqual({
+    player_count: 5,
+    over_limit: [{ request_number: 1, is_over_alone: true }],
+  });
   expect(await lobby.versions()).not.toEqual(versions);
 });
 
@@ -163,7 +181,7 @@ test('takeSeats: a waiting find over its limit keeps no other waiting', async ()
   ];
   expect(await lobby.take(party, over, after)).toEqual({
     player_count: 4,
-    over_limit: [{ party: 1, is_over_alone: true }],
+    over_limit: [{ request_number: 1, is_over_alone: true }],
   });
   expect(await lobby.tickets()).toEqual([tickets[1] ?? '']);
 });
@@ -179,8 +197,8 @@ test('takeSeats: a find over its limit only because of another that is refused i
   expect(await lobby.take(party, single, after)).toEqual({
     player_count: undefined,
     over_limit: [
-      { party: 0, is_over_alone: true },
-      { party: 1, is_over_alone: false },
+      { request_number: 0, is_over_alone: true },
+      { request_number: 1, is_over_alone: false },
     ],
   });
 });
@@ -240,7 +258,14 @@ test('countLobby: the earlier of two waiting finds creates its lobby first, wher
     ...place,
   };
   const count = async (ticket: string) => {
-    const player = { player_id: Bun.randomUUIDv7(), address: '', client: ticket, players_max: 4, party: 0, ticket };
+    const player = {
+      player_id: Bun.randomUUIDv7(),
+      address: '',
+      client: ticket,
+      players_max: 4,
+      request_number: 0,
+      ticket,
+    };
     return (await database.transact((tx) => countLobby(tx, made, [player], 8))).changed;
   };
   expect(await count(later)).toBeUndefined();
@@ -256,7 +281,7 @@ test('countLobby: a lobby that is refused notifies no watcher, and leaves no top
   const refused_id = crypto.randomUUID();
   const place = { game_mode: 'default', region: 'local', tags: {}, max_players_normal: 4, max_players_party: 4 };
   const refused = { lobby_id: refused_id, namespace_id, version_id, ...place };
-  const player = { player_id: Bun.randomUUIDv7(), address: '', client: '', players_max: 4, party: 0 };
+  const player = { player_id: Bun.randomUUIDv7(), address: '', client: '', players_max: 4, request_number: 0 };
   const watched = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id), topics.lobby(refused_id)];
   const versions = () => readVersions(database.queries, watched);
   const before = await versions();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { checkCreate, checkFind, orderRegions } from '../../../src/features/lobbies/matchmaking/requests.ts';
+import { checkCreate, checkFind, orderRegions } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
 import type { Whereabouts } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 
@@ -134,7 +134,7 @@ describe('orderRegions: for any regions and any client', () => {
         const search = checkFind({ game_modes: ['default'], ...where, ...asked }, modes, order);
         const expected: string[] = is_asked ? there : [best];
         expect(search.regions).toEqual(expected);
-        expect(search.creates?.region).toBe(expected[0] ?? '');
+        expect(search.new_lobby?.region).toBe(expected[0] ?? '');
         expect(checkCreate({ game_mode: 'default', ...where }, modes, order).region).toBe(best);
       }),
     );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { checkFind } from '../../../src/features/lobbies/matchmaking/requests.ts';
+import { checkFind } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
 import type { FindBody } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 
@@ -92,11 +92,11 @@ describe('checkFind: what a find searches and creates:', () => {
   test.each(CASES)('$promise', ({ body, searched, creates }) => {
     const search = checkFind(body, MODES, REGIONS);
     expect(search.regions).toEqual(searched);
-    expect(search.creates && [search.creates.game_mode, search.creates.region]).toEqual(creates);
+    expect(search.new_lobby && [search.new_lobby.game_mode, search.new_lobby.region]).toEqual(creates);
   });
 
   test('a new lobby has the maxima of its game mode', () => {
-    expect(checkFind({ game_modes: ['everywhere'] }, MODES, REGIONS).creates).toMatchObject({
+    expect(checkFind({ game_modes: ['everywhere'] }, MODES, REGIONS).new_lobby).toMatchObject({
       max_players_normal: 4,
       max_players_direct: 6,
       max_players_party: 5,
@@ -104,7 +104,7 @@ describe('checkFind: what a find searches and creates:', () => {
   });
 
   test('a dynamic maximum replaces all three', () => {
-    expect(checkFind({ game_modes: ['dynamic'], max_players: 2 }, MODES, REGIONS).creates).toMatchObject({
+    expect(checkFind({ game_modes: ['dynamic'], max_players: 2 }, MODES, REGIONS).new_lobby).toMatchObject({
       max_players_normal: 2,
       max_players_direct: 2,
       max_players_party: 2,

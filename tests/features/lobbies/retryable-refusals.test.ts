@@ -10,7 +10,7 @@ const join = (player_id: string, namespace_id = 'here'): SeatRequest => ({
   kind: 'join',
   lobby_id: 'lobby',
 });
-const search = { game_modes: [], regions: [], tags: {}, creates: undefined };
+const search = { game_modes: [], regions: [], tags: {}, new_lobby: undefined };
 const waiting = (player_id: string): SeatRequest => ({
   ...PLACE,
   player_id,

@@ -30,7 +30,7 @@ const NOW = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now()
 
 function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_id: string; namespace_id: string }) {
   const { lobby_id, namespace_id } = place;
-  return Array.from({ length: count }, (_, party) => ({
+  return Array.from({ length: count }, (_, request_number) => ({
     player_id: Bun.randomUUIDv7(),
     lobby_id,
     namespace_id,
@@ -38,7 +38,7 @@ function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_
     address: '',
     client: UNLIMITED_CLIENT.name,
     players_max: UNLIMITED_CLIENT.players_max,
-    party,
+    request_number,
     ticket: null,
   }));
 }
@@ -193,7 +193,7 @@ describe('rounds: a process without notifications', () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
     const [one, two] = [await seatOf(find(muster, game)), await seatOf(find(muster, game))];
     const rounds = openRounds();
-    const seat = (may_create: boolean) => rounds.seat(requestSeat(game, { may_create }));
+    const seat = (may_create: boolean) => rounds.takeSeat(requestSeat(game, { may_create }));
     await expect(seat(false)).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
     await (await connectGameServer(muster, game, one.lobby_id)).disconnected(two.player_token);
     expect((await seat(true)).lobby_id).toBe(one.lobby_id);
@@ -204,7 +204,8 @@ describe('rounds: a process without notifications', () => {
     await seatOf(find(muster, game));
     const { database: counting, counted } = countQueries(database);
     const rounds = openRounds(counting);
-    const seat = () => rounds.seat({ ...requestSeat(game, { may_create: true }), lobby_count_max: 1 } as SeatRequest);
+    const seat = () =>
+      rounds.takeSeat({ ...requestSeat(game, { may_create: true }), lobby_count_max: 1 } as SeatRequest);
     await seat();
     const before = counted();
     await seat();
@@ -221,7 +222,7 @@ describe('rounds: a process without notifications', () => {
     const seat = async (name: string) => {
       const before = counted();
       const client = { name, players_max: 1 };
-      const seated = await rounds.seat({ ...requestSeat(game), client }).catch(({ code }) => code);
+      const seated = await rounds.takeSeat({ ...requestSeat(game), client }).catch(({ code }) => code);
       return { outcome: typeof seated === 'string' ? seated : 'seated', statements: counted() - before };
     };
     await seat('the first client, which makes the cache read the namespace');
@@ -235,7 +236,7 @@ describe('rounds: a process without notifications', () => {
     const { lobby_id } = await seatOf(find(muster, game));
     const host = await connectGameServer(muster, game, lobby_id);
     const rounds = openRounds();
-    const seat = () => rounds.seat(requestSeat(game));
+    const seat = () => rounds.takeSeat(requestSeat(game));
     expect((await seat()).lobby_id).toBe(lobby_id);
     await host.setClosed(true);
     await expect(seat()).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
@@ -248,7 +249,7 @@ describe('rounds: a process without notifications', () => {
     const other = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
-    const seat = (of: typeof game) => rounds.seat(requestSeat(of));
+    const seat = (of: typeof game) => rounds.takeSeat(requestSeat(of));
     await seat(game);
     // Another process seats six more: eight of ten, of which the cache has two.
     await takeSeats(database.queries, proposeSeats('find', 6, { lobby_id, namespace_id: game.namespace_id }), NOW());
@@ -261,10 +262,10 @@ describe('rounds: a process without notifications', () => {
     const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {} } });
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
-    expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
+    expect((await rounds.takeSeat(requestSeat(game))).lobby_id).toBe(lobby_id);
     const elsewhere = await seatOf(find(muster, game, { game_modes: ['other'] }));
-    expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
-    expect((await rounds.seat(requestSeat(game, { game_mode: 'other' }))).lobby_id).toBe(elsewhere.lobby_id);
+    expect((await rounds.takeSeat(requestSeat(game))).lobby_id).toBe(lobby_id);
+    expect((await rounds.takeSeat(requestSeat(game, { game_mode: 'other' }))).lobby_id).toBe(elsewhere.lobby_id);
   });
 
   test('refuses no find because of a seat that was planned before it, from the cache, and not taken', async () => {
@@ -279,7 +280,7 @@ describe('rounds: a process without notifications', () => {
     await database.transact((tx) => insertQueued(tx, { ...waiting, ...lease, ...search }));
     const rounds = openRounds();
     const join = (of: typeof client) =>
-      rounds.seat({
+      rounds.takeSeat({
         kind: 'join',
         player_id: Bun.randomUUIDv7(),
         game_id,
@@ -294,8 +295,8 @@ describe('rounds: a process without notifications', () => {
     const party = { ...requestSeat(game), others: [Bun.randomUUIDv7()] };
     // While the first find is decided, the others wait for the next round.
     const outcomes = await Promise.allSettled([
-      rounds.seat(requestSeat(other)),
-      rounds.seat(party),
+      rounds.takeSeat(requestSeat(other)),
+      rounds.takeSeat(party),
       join({ name: 'a client that may have no players', players_max: 0 }),
     ]);
     expect(outcomes.slice(1)).toMatchObject([
@@ -313,11 +314,11 @@ describe('rounds: a process without notifications', () => {
         if (fails) throw new Error('the commit failed');
       }),
     );
-    await rounds.seat(requestSeat(game));
+    await rounds.takeSeat(requestSeat(game));
     fails = true;
-    await expect(rounds.seat(requestSeat(game))).rejects.toThrow('the commit failed');
+    await expect(rounds.takeSeat(requestSeat(game))).rejects.toThrow('the commit failed');
     fails = false;
-    expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
+    expect((await rounds.takeSeat(requestSeat(game))).lobby_id).toBe(lobby_id);
   });
 
   test('refuses at once if more lobbies than a request has attempts are on servers that are ending', async () => {
@@ -327,10 +328,10 @@ describe('rounds: a process without notifications', () => {
     const changes = sql`jsonb_build_object('lobby_id', gen_random_uuid(), 'code', null)`;
     await database.queries.execute(copyLobbies(from, changes));
     const rounds = openRounds();
-    await rounds.seat(requestSeat(game));
+    await rounds.takeSeat(requestSeat(game));
     await database.queries.execute(sql`
       update servers set destroyed_at = now() where namespace_id = ${game.namespace_id}`);
-    await expect(rounds.seat(requestSeat(game))).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+    await expect(rounds.takeSeat(requestSeat(game))).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
   });
 
   test('gives no seat in a lobby whose server is ending, also before its notification', async () => {
@@ -338,13 +339,13 @@ describe('rounds: a process without notifications', () => {
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
     const one = requestSeat(game);
-    await rounds.seat(one);
+    await rounds.takeSeat(one);
     await database.queries.execute(sql`
       update servers set destroyed_at = now() where namespace_id = ${game.namespace_id}`);
     const { game_id, namespace_id, address, client } = one;
     const place = { game_id, namespace_id, address, client, lobby_id };
     const joining = { kind: 'join', ...place, player_id: Bun.randomUUIDv7() } as const;
-    const outcomes = await Promise.allSettled([rounds.seat(requestSeat(game)), rounds.seat(joining)]);
+    const outcomes = await Promise.allSettled([rounds.takeSeat(requestSeat(game)), rounds.takeSeat(joining)]);
     expect(outcomes).toMatchObject([
       { status: 'rejected', reason: { code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' } },
       { status: 'rejected', reason: { code: 'MATCHMAKER_LOBBY_STOPPED' } },

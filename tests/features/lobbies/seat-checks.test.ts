@@ -35,7 +35,7 @@ async function openLobby() {
     /** Takes a seat; returns its player. */
     async sit(): Promise<string> {
       const player_id = Bun.randomUUIDv7();
-      const client = { address: '', client: player_id, players_max: 1, party: 0, ticket: null };
+      const client = { address: '', client: player_id, players_max: 1, request_number: 0, ticket: null };
       const now = clock.now();
       const seat = { player_id, lobby_id, namespace_id, kind: 'join', ...client } as const;
       await takeSeats(database.queries, [seat], { now, deadline: after(now, SEAT_MS) });

@@ -18,7 +18,7 @@ const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = 
   {
     name: 'seats of a round',
     run: (queries) =>
-      takeSeats(queries, [{ ...SEAT, client: '', players_max: 8, party: 0 }], { now: NOW, deadline: NOW }),
+      takeSeats(queries, [{ ...SEAT, client: '', players_max: 8, request_number: 0 }], { now: NOW, deadline: NOW }),
   },
   { name: 'connected players of lobbies', run: (queries) => selectSeen(queries, [ID]) },
   { name: 'seats that are overdue', run: (queries) => selectDue(queries, { now: NOW, came_before: NOW }) },

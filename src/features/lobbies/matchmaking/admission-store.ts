@@ -11,14 +11,14 @@ export interface Claim {
   /** How many players the client may have in the namespace. */
   players_max: number;
   /** The number of the request, in order of arrival: all seats of one request are given, or none. */
-  party: number;
+  request_number: number;
   /** Set for a find that waits in the queue. */
   ticket: string | null;
 }
 
 /** A request that got no seats because its client would be over its limit. */
 export interface OverLimit {
-  party: number;
+  request_number: number;
   /** Whether this request alone exceeds the limit; otherwise it does together with others of the round. */
   is_over_alone: boolean;
 }
@@ -33,12 +33,12 @@ export const LAST_PLACE = sql`9223372036854775807::bigint`;
  */
 export function waitsFor(
   lobby: Record<'namespace_id' | 'version_id' | 'game_mode' | 'region' | 'tags', SQL>,
-  most: SQL,
+  seats_max: SQL,
 ): SQL {
   return sql`
     waiting.namespace_id = ${lobby.namespace_id} and ${lobby.game_mode} = any(waiting.game_modes)
       and (waiting.version_id <> ${lobby.version_id} or ${lobby.region} = any(waiting.regions))
-      and ${lobby.tags} @> waiting.tags and waiting.seats <= ${most}`;
+      and ${lobby.tags} @> waiting.tags and waiting.seats <= ${seats_max}`;
 }
 
 /** Removes finds from the queue by their tickets. */

@@ -7,7 +7,7 @@ import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { AddressOf } from '../../port-names.ts';
 import * as playersStore from '../players-store.ts';
 import { type JoinAnswer, toJoinAnswer, toPorts } from '../wire.ts';
-import type { Draft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipt-draft.ts';
 import type { Seat } from './seat.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import { type ReadinessDependencies, waitUntilReady } from './wait-until-ready.ts';
@@ -29,7 +29,7 @@ interface HeldSeat {
   seat: Seat;
   players: SeatedPlayers;
   deadline: RequestDeadline;
-  draft: Draft | undefined;
+  draft: ReceiptDraft | undefined;
 }
 
 /** Waits until the lobby of a seat is ready, and returns the answer. Releases the seat if the request ends before that. */
@@ -38,12 +38,12 @@ export async function answerWhenReady(
   { seat, players, deadline, draft }: HeldSeat,
 ): Promise<JoinAnswer> {
   const { addressOf, datacenters, tokens, request_timeout_ms: timeout_ms } = dependencies;
-  draft?.seat(seat);
+  draft?.recordSeat(seat);
   try {
     const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, deadline));
     // The client has disconnected, or has got an error because its request took too long.
     if (!ports || deadline.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms });
-    draft?.reach('ready');
+    draft?.recordStage('ready');
     const region = (await datacenters.list()).find(({ slug }) => slug === seat.region);
     const player_tokens: string[] = [];
     for (const player_id of playerIdsOf(players)) {

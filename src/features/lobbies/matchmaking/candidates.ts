@@ -47,7 +47,7 @@ export function toCandidate(lobby: OpenLobby, passed_over: Candidate['passed_ove
   return passed_over === undefined ? candidate : { ...candidate, passed_over };
 }
 
-/** Returns whether a running lobby is reserved for finds that came before a request. */
+/** Returns the reservation of a running lobby for finds that came before a request. */
 export function reservationAgainst(
   request: Pick<FindRequest, 'ticket'>,
   lobby: OpenLobby,

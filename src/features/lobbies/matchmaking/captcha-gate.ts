@@ -1,6 +1,6 @@
 import type { Captcha } from '../../captcha/captcha.ts';
 import type { FindBody } from '../wire.ts';
-import type { Draft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** Admits a request, or throws an error of `captcha.admit`. */
@@ -14,17 +14,17 @@ export function createCaptchaGate(
   captcha: Pick<Captcha, 'admit'>,
   { captcha: solved }: Pick<FindBody, 'captcha'>,
   context: RequestContext,
-  draft: Draft | undefined,
+  draft: ReceiptDraft | undefined,
 ): PassCaptcha {
   let is_solved = false;
   return async (namespace) => {
     if (is_solved) return;
-    draft?.reach('checked');
+    draft?.recordStage('checked');
     let was_required = false;
     await captcha.admit(namespace, { ...context, captcha: solved }, (decision) => {
       was_required = true;
-      draft?.note({ captcha: decision });
-      draft?.reach('captcha');
+      draft?.recordDecision({ captcha: decision });
+      draft?.recordStage('captcha');
     });
     is_solved = was_required;
   };

@@ -3,7 +3,7 @@ import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import type { Whereabouts } from '../wire.ts';
-import { orderRegions } from './requests.ts';
+import { orderRegions } from './request-checks.ts';
 
 /** The game modes and regions that a request may choose from. */
 export interface Choices {

@@ -1,13 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { players } from '../tables.ts';
 
-// Each seated player has a number of its client, from 1 to the client's limit. A unique index on the numbers keeps the limit.
+// Each seated player has a number among the players of its client, from 1 to the client's limit. A unique index on these
+// numbers enforces the limit.
 
 /** Size of the range of a client's numbers that is searched for free ones: a base, and a part for each new player. */
 const RANGE = { base: sql.raw('1000'), for_each: sql.raw('4') };
 const HIGHEST = sql.raw('2147483647');
 
-/** A condition: the player is seated, and so has a number. It is that of the index `players_of_client`. */
+/** A condition: the player is seated, and so has a number. The index `players_of_client` has the same condition. */
 export const HAS_NUMBER = sql`remove_ts is null and client_number > 0`;
 
 /** The numbers of a client's seated players. */
@@ -19,12 +20,12 @@ const NUMBERS = sql`
  * Returns common table expressions, the last of which is `numbered`: the seats of `proposed` with a free number for each, as
  * `client_number`, and with the players of the client, counted in the order of the requests.
  *
- * The position is null for an exact search, which needs the lock of the namespace's list of lobbies. Otherwise it is from 0
- * to 1 and selects the range that is searched, for a client that may have very many players; numbers outside count as
- * taken. `is_count_exact` is false if the count may be too high for this reason, or because the limit was lowered.
+ * `range_fraction` is null for an exact search, which needs the lock of the namespace's list of lobbies. Otherwise it is
+ * from 0 to 1 and selects the range that is searched, for a client that may have very many players; numbers outside count
+ * as taken. `is_count_exact` is false if the count may be too high for this reason, or because the limit was lowered.
  */
-export function numberPlayers(position: SQL): SQL {
-  const is_exact = sql`${position}::float8 is null`;
+export function numberPlayers(range_fraction: SQL): SQL {
+  const is_exact = sql`${range_fraction}::float8 is null`;
   return sql`
     taken_numbers as materialized (
       select of_client.*, range_size, lowest,
@@ -39,8 +40,8 @@ export function numberPlayers(position: SQL): SQL {
           else least(players_max, ${RANGE.base} + ${RANGE.for_each} * new_players) end as range_size
       ) as of_part
       cross join lateral (
-        select 1 + floor(coalesce(${position}::float8, 0) * (players_max - range_size))::int as lowest
-      ) as of_position
+        select 1 + floor(coalesce(${range_fraction}::float8, 0) * (players_max - range_size))::int as lowest
+      ) as of_fraction
     ),
     clients as materialized (
       select namespace_id, client, lowest, range_size = players_max and not has_numbers_above as is_count_exact,
@@ -54,6 +55,6 @@ export function numberPlayers(position: SQL): SQL {
       select proposed.*, is_count_exact, players_before, players_before + count(*) over of_client as players_after,
         coalesce(free[row_number() over of_client], lowest + row_number() over of_client - 1) as client_number
       from proposed join clients using (namespace_id, client)
-      window of_client as (partition by namespace_id, client order by party)
+      window of_client as (partition by namespace_id, client order by request_number)
     )`;
 }

@@ -9,7 +9,7 @@ import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './
 import { HAS_NUMBER, numberPlayers } from './client-numbers-store.ts';
 
 /** The properties of a new lobby that decide whether it may be created. */
-export type CountedLobby = Pick<
+export type LobbyToCreate = Pick<
   LobbyRow,
   | 'lobby_id'
   | 'namespace_id'
@@ -37,37 +37,37 @@ export async function precheckLobby(
     .from(lobbyCounts)
     .where(eq(lobbyCounts.namespace_id, namespace_id));
   const is_full = (row?.lobby_count ?? 0) >= lobby_count_max;
-  return { is_refused: is_full || over_limit.some(({ party }) => party === 0), over_limit };
+  return { is_refused: is_full || over_limit.some(({ request_number }) => request_number === 0), over_limit };
 }
 
 /** Returns the requests that exceed their client's limit by themselves. */
 async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): Promise<OverLimit[]> {
   if (claims.length === 0) return [];
   const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));
-  const rows = await tx.execute<{ party: number }>(sql`
-    select party from (
-      select client, party, count(*) as players, max(players_max) as players_max
-      from unnest(${column('client')}::text[], ${column('players_max')}::int[], ${column('party')}::int[])
-        as seat (client, players_max, party)
-      group by client, party
+  const rows = await tx.execute<{ request_number: number }>(sql`
+    select request_number from (
+      select client, request_number, count(*) as players, max(players_max) as players_max
+      from unnest(${column('client')}::text[], ${column('players_max')}::int[], ${column('request_number')}::int[])
+        as seat (client, players_max, request_number)
+      group by client, request_number
     ) as own
     where players_max < players + (
       select count(*) from ${players} as seated
       where seated.namespace_id = ${namespace_id}::uuid and seated.client = own.client and ${HAS_NUMBER}
     )
-    order by party`);
-  return rows.map(({ party }) => ({ party, is_over_alone: true }));
+    order by request_number`);
+  return rows.map(({ request_number }) => ({ request_number, is_over_alone: true }));
 }
 
 /**
- * Counts one more lobby of a namespace and those of its first players who are within their client's limit, and announces it.
- * Counts and announces nothing if the creator, who is the first of them, is over its limit, if the namespace has as many
- * lobbies as it may, or if an earlier find waits for the lobby (I-M12). Returns the version of the namespace's list for the
- * new lobby.
+ * Counts a new lobby of a namespace, removes the finds of its first players from the queue, and bumps the namespace's list.
+ * Does none of this if the creator (the first player) is over its client's limit, if the namespace has its maximum of
+ * lobbies, or if an earlier find waits for the lobby (I-M12). Returns the new version of the list, and the first players who
+ * are over their client's limit.
  */
 export async function countLobby(
   tx: Tx,
-  lobby: CountedLobby,
+  lobby: LobbyToCreate,
   claims: Claim[],
   lobby_count_max: number,
 ): Promise<{ changed: number | undefined; over_limit: OverLimit[] }> {
@@ -84,29 +84,29 @@ export async function countLobby(
     region: sql`${lobby.region}::text`,
     tags: sql`${JSON.stringify(lobby.tags)}::jsonb`,
   };
-  const largest_party = sql`case when waiting.seats > 1 then ${lobby.max_players_party}::int else ${lobby.max_players_normal}::int end`;
+  const seats_max = sql`case when waiting.seats > 1 then ${lobby.max_players_party}::int else ${lobby.max_players_normal}::int end`;
   const [row] = await tx.execute<{ is_counted: boolean; over_limit: OverLimit[] }>(sql`
     with proposed as (
       select seat.*, ${namespace_id}::uuid as namespace_id from unnest(
-        ${column('client')}::text[], ${column('players_max')}::int[], ${column('party')}::int[], ${column('ticket')}::uuid[]
-      ) as seat (client, players_max, party, ticket)
+        ${column('client')}::text[], ${column('players_max')}::int[], ${column('request_number')}::int[], ${column('ticket')}::uuid[]
+      ) as seat (client, players_max, request_number, ticket)
     ),
     ${numberPlayers(sql`null`)},
     admitted as (select * from numbered where players_after <= players_max),
     -- Finds from the queue that are over their limit whatever becomes of the others.
-    passed as (
+    over_alone as (
       select ticket from numbered left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client
       ) as coming using (namespace_id, client)
       where ticket is not null and players_after > players_max
-      group by ticket, party
+      group by ticket, request_number
       having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
     ),
     turn as (
-      select coalesce(min(coalesce(place, ${LAST_PLACE})) filter (where party = 0), ${LAST_PLACE}) as first_place,
+      select coalesce(min(coalesce(place, ${LAST_PLACE})) filter (where request_number = 0), ${LAST_PLACE}) as first_place,
         coalesce(max(coalesce(place, ${LAST_PLACE})), ${LAST_PLACE}) as last_place,
         coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets,
-        bool_or(party = 0) as has_creator
+        bool_or(request_number = 0) as has_creator
       from admitted left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)
     ),
     counted_lobby as (
@@ -116,9 +116,9 @@ export async function countLobby(
         and not exists (
           select from ${queuedFinds} as waiting
           where waiting.namespace_id = ${namespace_id}::uuid and waiting.ticket <> all(tickets)
-            and not exists (select from passed where passed.ticket = waiting.ticket)
+            and not exists (select from over_alone where over_alone.ticket = waiting.ticket)
             -- Every find in the queue would create a lobby; those after the creator wait for seats.
-            and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(created, largest_party)})
+            and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(created, seats_max)})
         )
       on conflict (namespace_id) do update set lobby_count = ${lobbyCounts}.lobby_count + 1
         where ${lobbyCounts}.lobby_count < ${lobby_count_max}
@@ -129,12 +129,12 @@ export async function countLobby(
     )
     select exists (select from counted_lobby) as is_counted, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
-        select party, max(players_before + coalesce(counted.players, 0)) + count(*) > max(players_max) as is_over_alone
+        select request_number, max(players_before + coalesce(counted.players, 0)) + count(*) > max(players_max) as is_over_alone
         from numbered left join (
           select namespace_id, client, count(*) as players from admitted where exists (select from counted_lobby)
           group by namespace_id, client
         ) as counted using (namespace_id, client)
-        where players_after > players_max group by party order by party
+        where players_after > players_max group by request_number order by request_number
       ) as over_limit
     ) as over_limit`);
   const changed = row?.is_counted ? await touchLobby(tx, lobby, queue) : undefined;
@@ -143,7 +143,7 @@ export async function countLobby(
 
 /**
  * Inserts a lobby with the seats of its first players. The transaction has the lock of the namespace's list (`countLobby`), so
- * no other gives the same numbers.
+ * no other transaction gives the same client numbers.
  */
 export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: Claim[]): Promise<void> {
   const column = (key: keyof Claim) => sql.param(first_players.map((player) => player[key]));
@@ -152,8 +152,8 @@ export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: Claim[
     with proposed as (
       select seat.*, ${lobby.namespace_id}::uuid as namespace_id from unnest(
         ${column('player_id')}::uuid[], ${column('address')}::text[], ${column('client')}::text[],
-        ${column('players_max')}::int[], ${column('party')}::int[]
-      ) as seat (player_id, address, client, players_max, party)
+        ${column('players_max')}::int[], ${column('request_number')}::int[]
+      ) as seat (player_id, address, client, players_max, request_number)
     ),
     ${numberPlayers(sql`null`)}
     insert into ${players} (player_id, lobby_id, namespace_id, address, client, client_number, create_ts)

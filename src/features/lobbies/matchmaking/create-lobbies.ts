@@ -159,8 +159,8 @@ async function createLobby(
   });
   const { lobby_config: _of_server, ...kept } = lobby;
   const now = clock.now();
-  const left_out = new Set(over_limit.map(({ party }) => party));
-  const seated = claims.filter(({ party }) => !left_out.has(party));
+  const left_out = new Set(over_limit.map(({ request_number }) => request_number));
+  const seated = claims.filter(({ request_number }) => !left_out.has(request_number));
   const row: LobbyRow = {
     ...kept,
     lobby_id,
@@ -194,8 +194,14 @@ async function isStillMissing(tx: Tx, { namespace_id, version_id, lobby, idle_mi
   return (await countIdle(tx, { namespace_id, version_id, game_mode, region })) < idle_min;
 }
 
-function toClaims({ address, client, ticket, ...players }: FirstPlayers, party: number): Claim[] {
-  const shared = { address, client: client.name, players_max: client.players_max, party, ticket: ticket ?? null };
+function toClaims({ address, client, ticket, ...players }: FirstPlayers, request_number: number): Claim[] {
+  const shared = {
+    address,
+    client: client.name,
+    players_max: client.players_max,
+    request_number,
+    ticket: ticket ?? null,
+  };
   return playerIdsOf(players).map((player_id) => ({ player_id, ...shared }));
 }
 

@@ -12,8 +12,8 @@ import type { CreateLobbies } from './create-lobbies.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
+import { checkCreate } from './request-checks.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
-import { checkCreate } from './requests.ts';
 import { toSeat } from './seat.ts';
 import { type VerifyDependencies, verifyCreate } from './verify.ts';
 
@@ -35,15 +35,15 @@ export async function create(
   const { namespaces, captcha, createLobbies, receipts, address_classes } = dependencies;
   const namespace = await requireNamespace(namespaces, caller.namespace_id);
   const { namespace_id, game_id } = namespace;
-  return await receipts.keep(
+  return await receipts.withReceipt(
     () => describe(namespace, body, context),
     async (draft) => {
       const passCaptcha = createCaptchaGate(captcha, body, context, draft);
       const current = await atCurrentVersion(namespaces, namespace, async ({ version_id }) => {
-        draft?.search(version_id, body.region === undefined ? undefined : [body.region]);
+        draft?.recordSearch(version_id, body.region === undefined ? undefined : [body.region]);
         const choices = await listChoices(dependencies, { game_id, version_id }, body);
         const lobby = checkCreate(body, choices.modes, choices.regions);
-        draft?.search(version_id, [lobby.region]);
+        draft?.recordSearch(version_id, [lobby.region]);
         await passCaptcha({ game_id, namespace_id, version_id });
         const subject = { namespace_id, version_id, context, draft };
         await verifyCreate(dependencies, subject, { body, lobby, mode: choices.modes.get(lobby.game_mode) });

@@ -9,10 +9,10 @@ import { type ChoicesDependencies, listChoices } from './choices.ts';
 import { toClient } from './clients.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { Queue } from './queue.ts';
-import type { Draft, ReceiptSubject } from './receipt-draft.ts';
+import type { ReceiptDraft, ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
+import { checkFind, type Search } from './request-checks.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
-import { checkFind, type Search } from './requests.ts';
 import type { Rounds } from './rounds.ts';
 import type { FindRequest } from './seat-requests.ts';
 import { type VerifyDependencies, verifyFind } from './verify.ts';
@@ -38,7 +38,7 @@ export async function find(
 ): Promise<JoinAnswer> {
   const { namespaces, captcha, rounds, queue, receipts } = dependencies;
   const namespace = await requireNamespace(namespaces, namespace_id);
-  return await receipts.keep(
+  return await receipts.withReceipt(
     () => describe(namespace, body, context),
     async (draft) => {
       const players = newPlayers(body);
@@ -73,8 +73,8 @@ export async function find(
       const ticket = body.ticket?.toLowerCase() ?? crypto.randomUUID();
       const seat =
         wait_ms === undefined
-          ? await rounds.seat(await prepare(), draft)
-          : await queue.seat(prepare, { ticket, wait_ms, deadline }, draft);
+          ? await rounds.takeSeat(await prepare(), draft)
+          : await queue.awaitSeat(prepare, { ticket, wait_ms, deadline }, draft);
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },
   );
@@ -89,7 +89,7 @@ interface PermittedSearch {
 interface FindInProgress {
   body: FindBody;
   context: RequestContext;
-  draft: Draft | undefined;
+  draft: ReceiptDraft | undefined;
   passCaptcha: PassCaptcha;
 }
 
@@ -99,10 +99,10 @@ async function permitSearch(
   { body, context, draft, passCaptcha }: FindInProgress,
   { game_id, namespace_id, version_id }: NamespaceRow,
 ): Promise<PermittedSearch> {
-  draft?.search(version_id, body.regions);
+  draft?.recordSearch(version_id, body.regions);
   const choices = await listChoices(dependencies, { game_id, version_id }, body);
   const search = checkFind(body, choices.modes, choices.regions);
-  draft?.search(version_id, search.regions);
+  draft?.recordSearch(version_id, search.regions);
   await passCaptcha({ game_id, namespace_id, version_id });
   const subject = { namespace_id, version_id, context, draft };
   return { version_id, search: await verifyFind(dependencies, subject, { body, search, choices }) };

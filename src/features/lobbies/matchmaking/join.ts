@@ -14,10 +14,10 @@ import { createCaptchaGate } from './captcha-gate.ts';
 import { toClient } from './clients.ts';
 import { requireNamespace } from './current-version.ts';
 import type { LobbyCache } from './lobby-cache.ts';
-import type { Draft, ReceiptSubject } from './receipt-draft.ts';
+import type { ReceiptDraft, ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
+import { checkAction } from './request-checks.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
-import { checkAction } from './requests.ts';
 import type { Rounds } from './rounds.ts';
 import type { Seat } from './seat.ts';
 import type { JoinRequest } from './seat-requests.ts';
@@ -43,7 +43,7 @@ export async function join(
   const { namespaces, receipts, address_classes } = dependencies;
   const namespace = await requireNamespace(namespaces, caller.namespace_id);
   const { namespace_id, game_id } = namespace;
-  return await receipts.keep(
+  return await receipts.withReceipt(
     () => describe(namespace, body, context),
     async (draft) => {
       const lobby = await lookUpLobby(dependencies, namespace, body);
@@ -65,11 +65,11 @@ export async function join(
 }
 
 interface JoinInProgress {
-  lobby: KnownLobby;
+  lobby: NamedLobby;
   namespace: NamespaceRow;
   body: JoinBody;
   context: RequestContext;
-  draft: Draft | undefined;
+  draft: ReceiptDraft | undefined;
 }
 
 async function takeSeat(
@@ -86,7 +86,7 @@ async function takeSeat(
     await createCaptchaGate(captcha, body, context, draft)({ game_id, namespace_id, version_id });
     const subject = { namespace_id, version_id, context, draft };
     await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
-    return await rounds.seat(request, draft);
+    return await rounds.takeSeat(request, draft);
   } catch (refusal) {
     // If a cached lobby has stopped, that is the error to report, whatever else failed.
     const now = lobby.is_cached ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;
@@ -95,7 +95,7 @@ async function takeSeat(
 }
 
 /** The lobby that a join names. */
-type KnownLobby = Pick<LobbyRow, 'lobby_id' | 'version_id' | 'game_mode'> & {
+type NamedLobby = Pick<LobbyRow, 'lobby_id' | 'version_id' | 'game_mode'> & {
   /** Whether it comes from this process's cache. Then it may have stopped meanwhile; the round checks that. */
   is_cached: boolean;
 };
@@ -105,7 +105,7 @@ async function lookUpLobby(
   { database, cache, versions }: JoinDependencies,
   namespace: NamespaceRow,
   { lobby_id, code }: Pick<JoinBody, 'lobby_id' | 'code'>,
-): Promise<KnownLobby> {
+): Promise<NamedLobby> {
   const { namespace_id } = namespace;
   const cached = code === undefined && lobby_id !== undefined && cache.peek(namespace_id, lobby_id);
   // With a captcha, reads the lobby: a captcha counts once, so it must not be spent on a lobby that has stopped.

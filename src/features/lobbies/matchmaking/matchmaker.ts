@@ -1,6 +1,7 @@
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Feed } from '../../../platform/watch/feed.ts';
 import type { Counters } from '../../counters/counters.ts';
+import type { NamespaceScope } from '../../namespaces/namespaces.ts';
 import type { AvoidedLobbies } from '../avoided-lobbies.ts';
 import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
 import { type CreateDependencies, create } from './create.ts';
@@ -14,7 +15,7 @@ import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import type { RequestContext } from './request-context.ts';
 import { createSeatRounds } from './rounds.ts';
 import type { VerificationTrial } from './trials-wire.ts';
-import { type NamespaceScope, tryVerification } from './try-verification.ts';
+import { tryVerification } from './try-verification.ts';
 
 /** The dependencies that the matchmaker creates itself. */
 type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createLobbies';

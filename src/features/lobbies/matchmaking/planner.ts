@@ -2,7 +2,7 @@ import { listCandidates, reservationAgainst, toCandidate } from './candidates.ts
 import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
 import { QueueOrder } from './queue-order.ts';
 import type { Candidate } from './receipts-wire.ts';
-import type { NewLobby } from './requests.ts';
+import type { NewLobby } from './request-checks.ts';
 import { type FindRequest, type FirstPlayers, type JoinRequest, type SeatRequest, seatsOf } from './seat-requests.ts';
 
 /** A lobby to be created, with the requests that get its first seats. */
@@ -120,14 +120,14 @@ function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: Qu
     return;
   }
   if (running.has_reassigned || planned.has_reassigned) return void plan.postponed.push(request);
-  const { creates } = request.search;
-  if (!creates) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+  const { new_lobby } = request.search;
+  if (!new_lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
   const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;
   const lobby_count = index.size + plan.new_lobbies.filter((other) => other.namespace_id === namespace_id).length;
   if (order?.hasUnassignedBefore(place) || lobby_count >= lobby_count_max) {
     return void plan.refusals.push({ request, code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
   }
-  const created = { namespace_id, game_id, version_id, lobby: creates, first_players: [request] };
+  const created = { namespace_id, game_id, version_id, lobby: new_lobby, first_players: [request] };
   plan.new_lobbies.push(created);
   order?.assign(place, created);
 }
@@ -139,7 +139,7 @@ export function findLobby(request: LobbySeeker, index: LobbyIndex): OpenLobby | 
 
 type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
 
-/** The lobby of a find. `has_reassigned`: a lobby may have room after the round, when its waiters sit elsewhere. */
+/** The lobby of a find. `has_reassigned`: a lobby may have room after the round, when its waiters have seats elsewhere. */
 interface Found<Lobby> {
   lobby: Lobby | undefined;
   has_reassigned: boolean;

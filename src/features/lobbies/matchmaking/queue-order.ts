@@ -2,7 +2,7 @@ import type { QueuedFind } from '../tables.ts';
 import { hasTags, type OpenLobby } from './lobby-index.ts';
 
 /** The properties of a lobby that decide whether it suits a waiting find. */
-export type QueuedForLobby = Pick<
+export type LobbyForFind = Pick<
   OpenLobby,
   'version_id' | 'game_mode' | 'region' | 'tags' | 'publicity' | 'max_players_normal' | 'max_players_party'
 >;
@@ -17,7 +17,7 @@ const LAST_PLACE = Number.POSITIVE_INFINITY;
 export type Reservation = 'none' | 'reassigned' | 'reserved';
 
 /** A lobby in a plan: the id of a running lobby, or the planned lobby itself. */
-type PlanKey = string | object;
+type LobbyKey = string | object;
 
 /**
  * The queue of a namespace while a round is planned. It keeps later requests from getting a seat or a new lobby that an
@@ -27,8 +27,8 @@ export class QueueOrder {
   readonly #waiting: QueuedFind[];
   readonly #places: Map<string, number>;
   /** The waiting finds that a lobby suits, in order. */
-  readonly #suited = new Map<PlanKey, QueuedFind[]>();
-  readonly #assigned = new Map<QueuedFind, PlanKey>();
+  readonly #suited = new Map<LobbyKey, QueuedFind[]>();
+  readonly #assigned = new Map<QueuedFind, LobbyKey>();
 
   constructor(queue: readonly QueuedFind[]) {
     this.#waiting = queue.toSorted((one, other) => one.place - other.place);
@@ -40,7 +40,7 @@ export class QueueOrder {
   }
 
   /** Records that the plan gives the find at this place a seat in a lobby. */
-  assign(place: number, key: PlanKey): void {
+  assign(place: number, key: LobbyKey): void {
     const found = this.#waiting.find((one) => one.place === place);
     if (found) this.#assigned.set(found, key);
   }
@@ -51,8 +51,8 @@ export class QueueOrder {
     return first !== undefined && first.place < place;
   }
 
-  /** Returns whether a lobby is reserved for finds before a place. */
-  reservationBefore(place: number, lobby: QueuedForLobby, key: PlanKey): Reservation {
+  /** Returns the reservation of a lobby for finds before a place. */
+  reservationBefore(place: number, lobby: LobbyForFind, key: LobbyKey): Reservation {
     let suited = this.#suited.get(key);
     if (!suited) {
       suited = this.#waiting.filter((one) => suits(lobby, one));
@@ -70,7 +70,7 @@ export class QueueOrder {
 }
 
 /** Returns whether a lobby suits a waiting find. `waitsFor` in admission-store.ts has the same rule, and decides. */
-function suits(lobby: QueuedForLobby, { version_id, game_modes, regions, tags, seats }: QueuedFind): boolean {
+function suits(lobby: LobbyForFind, { version_id, game_modes, regions, tags, seats }: QueuedFind): boolean {
   return (
     lobby.publicity !== 'private' &&
     game_modes.includes(lobby.game_mode) &&

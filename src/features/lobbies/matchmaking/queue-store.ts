@@ -12,10 +12,10 @@ const NAMESPACES_MAX = 1_000;
 const OWN_MAX = 100_000;
 
 /** A find that is to enter the queue, with the limit of its client. */
-export type Arriving = Omit<QueuedFindRow, 'place'> & { players_max: number };
+export type NewQueuedFind = Omit<QueuedFindRow, 'place'> & { players_max: number };
 
-/** Whether a find may wait. */
-export type Arrival = 'waits' | 'queue_full' | 'too_many_of_client';
+/** The result of entering the queue. */
+export type QueueEntry = 'waits' | 'queue_full' | 'too_many_of_client';
 
 /** Returns the queue of a namespace, in order. */
 export async function selectQueue(queries: Queries, namespace_id: string): Promise<QueuedFind[]> {
@@ -29,7 +29,7 @@ export async function selectQueue(queries: Queries, namespace_id: string): Promi
 }
 
 /** Adds a find at the end of its namespace's queue, if there is room. Fails if its ticket is in the queue. */
-export async function insertQueued(tx: Tx, { players_max, ...row }: Arriving): Promise<Arrival> {
+export async function insertQueued(tx: Tx, { players_max, ...row }: NewQueuedFind): Promise<QueueEntry> {
   const { namespace_id, client, seats } = row;
   // The bump serializes arrivals, so that each sees the earlier ones and gets a higher place.
   await touch(tx, [topics.queueOf(namespace_id)]);
@@ -125,7 +125,7 @@ export async function selectLengths(queries: Queries): Promise<QueueLength[]> {
 }
 
 /** The position of a find in the queue: 1 is next. */
-export interface Standing {
+export interface QueuePosition {
   namespace_id: string;
   ticket: string;
   position: number;
@@ -133,19 +133,19 @@ export interface Standing {
 }
 
 /** Returns the positions of finds. Finds that do not wait are missing. */
-export async function selectStandings(
+export async function selectQueuePositions(
   queries: Queries,
-  keys: Pick<Standing, 'namespace_id' | 'ticket'>[],
-): Promise<Standing[]> {
+  keys: Pick<QueuePosition, 'namespace_id' | 'ticket'>[],
+): Promise<QueuePosition[]> {
   const within = isAnyOf(queuedFinds.namespace_id, [...new Set(keys.map(({ namespace_id }) => namespace_id))]);
   const tickets = sql.param(keys.map(({ ticket }) => ticket));
-  const rows = await queries.execute<Record<keyof Standing, string>>(sql`
+  const rows = await queries.execute<Record<keyof QueuePosition, string>>(sql`
     select * from (
       select namespace_id, ticket,
         row_number() over (partition by namespace_id order by place) as position,
         count(*) over (partition by namespace_id) as length
       from ${queuedFinds} where ${within}
-    ) as standing where ticket = any(${tickets}::uuid[])`);
+    ) as positions where ticket = any(${tickets}::uuid[])`);
   return rows.map(({ namespace_id, ticket, position, length }) => {
     return { namespace_id, ticket, position: Number(position), length: Number(length) };
   });

@@ -10,8 +10,8 @@ export const QueuePlace = Type.Object({
 });
 export type QueuePlace = Static<typeof QueuePlace>;
 
-export function toQueuePlace(ticket: string, standing: { position: number; length: number } | undefined): QueuePlace {
-  if (!standing) return { ticket, is_waiting: false };
-  const { position, length } = standing;
+export function toQueuePlace(ticket: string, found: { position: number; length: number } | undefined): QueuePlace {
+  if (!found) return { ticket, is_waiting: false };
+  const { position, length } = found;
   return { ticket, is_waiting: true, position, length };
 }

@@ -12,7 +12,7 @@ import { topics } from '../../topics.ts';
 import { overLimit } from '../refusals.ts';
 import * as store from './queue-store.ts';
 import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
-import type { Draft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipt-draft.ts';
 import type { Rounds } from './rounds.ts';
 import type { Seat } from './seat.ts';
 import { type FindRequest, playerIdsOf } from './seat-requests.ts';
@@ -60,7 +60,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   const { queries } = database;
   const owner = crypto.randomUUID();
   const own = new Map<string, WaitingFind>();
-  let wakeKeeping = () => {};
+  let wakeWork = () => {};
 
   async function enter({ request, since }: WaitingFind): Promise<void> {
     const { namespace_id, ticket, client } = request;
@@ -75,15 +75,15 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       seats: playerIdsOf(request).length,
       ...toQueuedSearch(request),
     };
-    const arrival = await database
+    const entry = await database
       .transact((tx) => store.insertQueued(tx, row))
       .catch((error: unknown) => {
         if (isTaken(error, 'queued_finds_namespace_id_ticket_pk'))
           throw new ServiceError('MATCHMAKER_TICKET_TAKEN', {}, { cause: error });
         throw error;
       });
-    if (arrival === 'queue_full') throw new ServiceError('MATCHMAKER_QUEUE_FULL', { max: store.QUEUE_MAX });
-    if (arrival === 'too_many_of_client') throw overLimit(request);
+    if (entry === 'queue_full') throw new ServiceError('MATCHMAKER_QUEUE_FULL', { max: store.QUEUE_MAX });
+    if (entry === 'too_many_of_client') throw overLimit(request);
   }
 
   async function leave({ request: { namespace_id, ticket } }: WaitingFind): Promise<void> {
@@ -91,9 +91,9 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   }
 
   /** Returns a seat if there is one now; undefined if the find has to wait. */
-  async function trySeat(request: FindRequest, draft: Draft | undefined): Promise<Seat | undefined> {
+  async function trySeat(request: FindRequest, draft: ReceiptDraft | undefined): Promise<Seat | undefined> {
     try {
-      return await rounds.seat(request, draft);
+      return await rounds.takeSeat(request, draft);
     } catch (error) {
       // DATABASE_BUSY: other requests won every race, so there will be a change to wait for.
       const waited_for = ['MATCHMAKER_TOO_MANY_LOBBIES', ...('ticket' in request ? ['DATABASE_BUSY'] : [])];
@@ -107,7 +107,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     find: WaitingFind,
     prepare: () => Promise<FindRequest>,
     { wait_ms, deadline: { signal } }: WaitOptions,
-    draft: Draft | undefined,
+    draft: ReceiptDraft | undefined,
   ): Promise<Seat | undefined> {
     const { namespace_id, ticket } = find.request;
     const tryAgain = async () => {
@@ -130,7 +130,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     for (const [key, find] of before) {
       if (own.get(key) !== find) continue;
       const is_missing = !tickets.has(find.request.ticket);
-      if (is_missing && find.was_missing) await enter(find).catch(goOnWithoutPlace);
+      if (is_missing && find.was_missing) await enter(find).catch(ignoreRefusal);
       find.was_missing = is_missing && !find.was_missing;
     }
   }
@@ -144,11 +144,11 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   }
 
   async function readPlaces(keys: { namespace_id: string; ticket: string }[]): Promise<(QueuePlace | ServiceError)[]> {
-    const [standings, known] = await Promise.all([
-      store.selectStandings(queries, keys),
+    const [positions, known] = await Promise.all([
+      store.selectQueuePositions(queries, keys),
       Promise.all(keys.map(({ namespace_id }) => namespaces.find(namespace_id))),
     ]);
-    const by_key = new Map(standings.map((standing) => [keyOf(standing), standing]));
+    const by_key = new Map(positions.map((position) => [keyOf(position), position]));
     return keys.map((key, at) =>
       known[at] ? toQueuePlace(key.ticket, by_key.get(keyOf(key))) : new ServiceError('NAMESPACE_NOT_FOUND', {}),
     );
@@ -173,7 +173,11 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
      * Returns a seat, at once or when it is the find's turn. `prepare` returns the request for the current version of the
      * namespace. Throws MATCHMAKER_TOO_MANY_LOBBIES if the turn does not come in time.
      */
-    async seat(prepare: () => Promise<FindRequest>, options: WaitOptions, draft: Draft | undefined): Promise<Seat> {
+    async awaitSeat(
+      prepare: () => Promise<FindRequest>,
+      options: WaitOptions,
+      draft: ReceiptDraft | undefined,
+    ): Promise<Seat> {
       const { ticket, deadline } = options;
       const first = await prepare();
       const at_once = await trySeat(first, draft);
@@ -182,10 +186,10 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       const key = keyOf(find.request);
       await enter(find);
       own.set(key, find);
-      if (own.size === 1) wakeKeeping();
+      if (own.size === 1) wakeWork();
       let seat: Seat | undefined;
       try {
-        draft?.reach('queued');
+        draft?.recordStage('queued');
         seat = await wait(find, prepare, options, draft);
       } finally {
         own.delete(key);
@@ -198,7 +202,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       throw new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
     },
     /** Starts the loop that renews this process's leases and removes the finds of processes that crashed. */
-    startKeeping(signal: AbortSignal): { stopped: Promise<void> } {
+    startWork(signal: AbortSignal): { stopped: Promise<void> } {
       const loop = startLoop({
         name: 'queue',
         every_ms: () => (own.size > 0 ? RENEW_EVERY_MS : SWEEP_EVERY_MS),
@@ -209,14 +213,14 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
           return await sweep();
         },
       });
-      wakeKeeping = loop.wake;
+      wakeWork = loop.wake;
       return loop;
     },
   };
 }
 
-/** Ignores a refusal, for example because the queue is full. The find can still get a seat that no other find waits for. */
-function goOnWithoutPlace(error: unknown): void {
+/** Ignores a refusal, for example because the queue is full. The find keeps trying without a place in the queue. */
+function ignoreRefusal(error: unknown): void {
   if (!(error instanceof ServiceError)) throw error;
 }
 

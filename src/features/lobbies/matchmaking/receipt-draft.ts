@@ -8,7 +8,7 @@ type Stage = Exclude<keyof Receipt['stages_ms'], 'answered'>;
 export type ReceiptSubject = Pick<Receipt, 'ray_id' | 'kind' | 'version_id' | 'request'> & { namespace_id: string };
 
 /** Collects the receipt of a request in progress. */
-export class Draft {
+export class ReceiptDraft {
   readonly #subject: ReceiptSubject;
   readonly #create_ts: Date;
   readonly #started = performance.now();
@@ -28,23 +28,23 @@ export class Draft {
   }
 
   /** Records the time at which a stage was first reached. */
-  reach(stage: Stage): void {
+  recordStage(stage: Stage): void {
     this.#stages[stage] ??= this.#elapsed();
   }
 
   /** Records the candidates of a round, in place of those of the previous round. */
-  decide(candidates: Candidate[]): void {
+  recordCandidates(candidates: Candidate[]): void {
     this.#candidates = candidates;
     this.#rounds += 1;
   }
 
   /** Records the decision of the captcha check or of verification. */
-  note(decision: Pick<Receipt, 'captcha' | 'verification'>): void {
+  recordDecision(decision: Pick<Receipt, 'captcha' | 'verification'>): void {
     Object.assign(this.#decisions, decision);
   }
 
   /** Records the version and the searched regions. A verification for another version no longer counts. */
-  search(version_id: string, regions: string[] | undefined): void {
+  recordSearch(version_id: string, regions: string[] | undefined): void {
     if (version_id !== this.#version_id) {
       delete this.#decisions.verification;
       delete this.#stages.verified;
@@ -54,8 +54,8 @@ export class Draft {
   }
 
   /** Records the committed seat. */
-  seat(seat: Seat): void {
-    this.reach('seated');
+  recordSeat(seat: Seat): void {
+    this.recordStage('seated');
     this.#seat = seat;
   }
 

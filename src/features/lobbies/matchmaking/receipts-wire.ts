@@ -24,7 +24,7 @@ const Candidate = Type.Object(
 );
 export type Candidate = Static<typeof Candidate>;
 
-export const Verdict = Type.Object(
+export const VerificationVerdict = Type.Object(
   {
     game_mode_id: Type.String(),
     lobby_id: Type.Optional(
@@ -86,7 +86,7 @@ export const Receipt = Type.Object(
     considered: Type.Array(Candidate, {
       description: 'Up to 16 lobbies that were considered, the chosen one first.',
     }),
-    verification: Type.Optional(Verdict),
+    verification: Type.Optional(VerificationVerdict),
     rounds: Type.Integer({ description: 'Number of rounds that decided the request. Each lost race adds one.' }),
     outcome: Type.Object(
       {

@@ -6,12 +6,12 @@ import type { Events } from '../../../platform/events.ts';
 import { startDeletingOld, startLoop } from '../../../platform/loop.ts';
 import type { Watchable } from '../../../platform/watch/views.ts';
 import { topics } from '../../topics.ts';
-import { Draft, type ReceiptSubject } from './receipt-draft.ts';
+import { ReceiptDraft, type ReceiptSubject } from './receipt-draft.ts';
 import * as store from './receipts-store.ts';
 import { type Receipt, toReceipt } from './receipts-wire.ts';
 
 const KEPT_FOR_MS = 3_600_000;
-/** How long the first receipt waits for others to be written with. */
+/** How long the first receipt waits for others to be written with it. */
 const GATHER_MS = 1_000;
 const RECHECK_EVERY_MS = 60_000;
 const WRITTEN_AT_ONCE_MAX = 500;
@@ -29,8 +29,8 @@ export interface ReceiptsDependencies {
 export type Receipts = ReturnType<typeof createReceipts>;
 
 /**
- * Creates the store of receipts, which explain for an hour why requests for seats succeeded or failed. Receipts are written
- * in batches after the answer, so no player waits for them, and a crash may lose some.
+ * Creates the store of receipts. A receipt explains why a request for seats succeeded or failed, and is kept for an hour.
+ * Receipts are written in batches after the answer, so no player waits for them, and a crash may lose some.
  */
 export function createReceipts(dependencies: ReceiptsDependencies) {
   const { database, clock, events, receipts_per_second_max } = dependencies;
@@ -41,7 +41,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   let wakeWriting = () => {};
 
   /** Counts a request. Returns whether it gets a receipt. */
-  function takeReceipt(): boolean {
+  function countRequest(): boolean {
     const second = Math.floor(clock.now().getTime() / 1_000);
     if (second !== counted_second) count = 0;
     counted_second = second;
@@ -72,12 +72,12 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
 
   return {
     /** Runs the work of a request and keeps its receipt. `work` gets no draft if no receipt is kept. */
-    async keep<Answer>(
+    async withReceipt<Answer>(
       describe: () => ReceiptSubject,
-      work: (draft: Draft | undefined) => Promise<Answer>,
+      work: (draft: ReceiptDraft | undefined) => Promise<Answer>,
     ): Promise<Answer> {
-      if (!takeReceipt()) return await work(undefined);
-      const draft = new Draft(describe(), clock.now());
+      if (!countRequest()) return await work(undefined);
+      const draft = new ReceiptDraft(describe(), clock.now());
       try {
         const answer = await work(draft);
         add(draft.finish());
@@ -96,7 +96,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     },
     list,
     /** Starts the loops that write new receipts and delete old ones. */
-    startKeeping(signal: AbortSignal): { stopped: Promise<void> } {
+    startWork(signal: AbortSignal): { stopped: Promise<void> } {
       const loop = { signal, events };
       const writing = startLoop({
         ...loop,
@@ -108,12 +108,12 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         },
       });
       wakeWriting = writing.wake;
-      const forgetting = startDeletingOld({
+      const deleting = startDeletingOld({
         ...loop,
         name: 'old-receipts',
         deleteOld: () => store.deleteReceiptsBefore(queries, after(clock.now(), -KEPT_FOR_MS)),
       });
-      const stopped = Promise.all([writing.stopped, forgetting.stopped]).then(async () => {
+      const stopped = Promise.all([writing.stopped, deleting.stopped]).then(async () => {
         await write();
       });
       return { stopped };

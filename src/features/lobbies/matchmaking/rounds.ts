@@ -7,7 +7,7 @@ import type { CreateLobbies, LobbyOutcome } from './create-lobbies.ts';
 import type { LobbyCache } from './lobby-cache.ts';
 import { LobbyIndex } from './lobby-index.ts';
 import { type Plan, type PlannedLobby, planSeats } from './planner.ts';
-import type { Draft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipt-draft.ts';
 import { type NotPlaced, retryableAfter } from './retryable-refusals.ts';
 import { type Seat, toSeat } from './seat.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
@@ -21,7 +21,7 @@ const ATTEMPTS_MAX = 16;
 
 interface PendingRequest {
   request: SeatRequest;
-  draft: Draft | undefined;
+  draft: ReceiptDraft | undefined;
   attempts: number;
   /** Whether an earlier round found its client over its limit, perhaps only because of other requests of that round. */
   was_over_limit: boolean;
@@ -73,7 +73,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
         const loaded = setAsideUnloaded(round);
         if (loaded.length > 0) await decide(loaded);
       } catch (error) {
-        giveUp(round, error);
+        rejectRound(round, error);
       }
     },
   });
@@ -108,10 +108,10 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   }
 
   async function decide(round: PendingRequest[]): Promise<void> {
-    for (const { draft } of round) draft?.reach('decided');
+    for (const { draft } of round) draft?.recordStage('decided');
     const by_player: PendingByPlayer = new Map(round.map((one) => [one.request.player_id, one]));
     const { plan, planned_first } = await planRound(round);
-    for (const { request, draft } of round) draft?.decide(plan.candidates.get(request) ?? []);
+    for (const { request, draft } of round) draft?.recordCandidates(plan.candidates.get(request) ?? []);
     const not_placed = [
       ...(await commitSeats(plan.seats, by_player)),
       ...(await commitLobbies(plan.new_lobbies, by_player)),
@@ -130,15 +130,15 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   async function planRound(round: PendingRequest[]): Promise<RoundPlan> {
     const requests = round.map(({ request }) => request);
     const has_lost_race = round.some(({ attempts }) => attempts > 0);
-    const remembered = await plan(requests, { is_fresh: has_lost_race });
-    const seated = new Set(remembered.seats.map(({ request }) => request));
+    const first_plan = await plan(requests, { is_fresh: has_lost_race });
+    const seated = new Set(first_plan.seats.map(({ request }) => request));
     // A first plan from the database gave a refused request its turn before those after it, so it took nothing from it.
     const planned_first = has_lost_race ? new Set<SeatRequest>() : seated;
     const others = requests.filter((request) => !seated.has(request));
-    if (others.length === 0) return { plan: remembered, planned_first };
-    const fresh = await plan(others, { is_fresh: true, seated: remembered.seats });
-    const candidates = new Map([...remembered.candidates, ...fresh.candidates]);
-    return { plan: { ...fresh, seats: [...remembered.seats, ...fresh.seats], candidates }, planned_first };
+    if (others.length === 0) return { plan: first_plan, planned_first };
+    const fresh = await plan(others, { is_fresh: true, seated: first_plan.seats });
+    const candidates = new Map([...first_plan.candidates, ...fresh.candidates]);
+    return { plan: { ...fresh, seats: [...first_plan.seats, ...fresh.seats], candidates }, planned_first };
   }
 
   /** Plans requests with the lobbies of their namespaces. Postpones those whose namespace must be loaded first. */
@@ -159,13 +159,13 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     const { accepting, over_limit } = await takeSeats(seats, by_player);
     const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
     for (const lobby of accepting) cache.applyCommit(lobby.namespace_id, lobby.changed, lobby);
-    const limits = new Map(over_limit.map((one) => [one.party, one]));
+    const limits = new Map(over_limit.map((one) => [one.request_number, one]));
     const lost: PendingRequest[] = [];
     const not_placed: SeatRequest[] = [];
-    for (const [party, { request, lobby_id }] of seats.entries()) {
+    for (const [request_number, { request, lobby_id }] of seats.entries()) {
       const pending = by_player.get(request.player_id);
       const lobby = by_lobby.get(lobby_id);
-      const limit = limits.get(party);
+      const limit = limits.get(request_number);
       if (limit) not_placed.push(request);
       if (!pending) continue;
       if (limit) pending.was_over_limit = true;
@@ -203,7 +203,10 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     return await database.transact((tx) => store.takeSeatsExactly(tx, proposed, moments));
   }
 
-  /** Creates the planned lobbies. Returns the requests of lobbies in which a client was over its limit. */
+  /**
+   * Creates the planned lobbies. Returns the requests of lobbies that were not created, or in which a client was over its
+   * limit.
+   */
   async function commitLobbies(planned: PlannedLobby[], by_player: PendingByPlayer): Promise<NotPlaced[]> {
     if (planned.length === 0) return [];
     return (await createLobbies(planned)).flatMap((outcome) => applyLobbyOutcome(outcome, by_player));
@@ -212,12 +215,12 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   function applyLobbyOutcome(outcome: LobbyOutcome, by_player: PendingByPlayer): NotPlaced[] {
     const { planned, over_limit } = outcome;
     const { namespace_id, first_players } = planned;
-    const limits = new Map(over_limit.map((one) => [one.party, one]));
+    const limits = new Map(over_limit.map((one) => [one.request_number, one]));
     const within_limit: PendingRequest[] = [];
     const lost: PendingRequest[] = [];
-    for (const [party, { player_id }] of first_players.entries()) {
+    for (const [request_number, { player_id }] of first_players.entries()) {
       const pending = by_player.get(player_id);
-      const limit = limits.get(party);
+      const limit = limits.get(request_number);
       if (!pending) continue;
       if (limit?.is_over_alone) pending.reject(overLimit(pending.request));
       else if (limit) lost.push(pending);
@@ -230,15 +233,18 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       // The creator got no seat, so the other first players are not decided yet.
       retry(within_limit);
     } else {
-      refuse(within_limit, outcome.error);
+      refuseOrRetry(within_limit, outcome.error);
     }
     retry(lost);
     const is_complete = 'lobby' in outcome && over_limit.length === 0;
     return is_complete ? [] : first_players.map(({ player_id }) => ({ player_id, namespace_id }));
   }
 
-  /** Retries requests once if there were too many lobbies: another process may have created one with free seats. */
-  function refuse(pending: PendingRequest[], error: unknown): void {
+  /**
+   * Rejects requests whose lobby could not be created. Retries each once if there were too many lobbies: another process may
+   * have created one with free seats.
+   */
+  function refuseOrRetry(pending: PendingRequest[], error: unknown): void {
     const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
     const again = is_too_many ? pending.filter(({ had_too_many_lobbies }) => !had_too_many_lobbies) : [];
     for (const one of again) one.had_too_many_lobbies = true;
@@ -258,7 +264,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   }
 
   /** Rejects a round whose commit failed, and forgets the cache's entries, in which the planned seats are counted. */
-  function giveUp(round: PendingRequest[], error: unknown): void {
+  function rejectRound(round: PendingRequest[], error: unknown): void {
     queue.remove(round);
     for (const { request, reject } of round) {
       cache.forget(request.namespace_id);
@@ -268,7 +274,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
 
   return {
     /** Returns a seat for the request. Throws the error of a refused request. */
-    seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
+    takeSeat(request: SeatRequest, draft?: ReceiptDraft): Promise<Seat> {
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
       queue.add({
         request,
@@ -284,22 +290,25 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   };
 }
 
-/** The party number of a new lobby's creator. */
+/** The request number of a new lobby's creator. */
 const CREATOR = 0;
 
-function toProposedSeats({ request, lobby_id }: Plan['seats'][number], party: number): store.ProposedSeat[] {
+function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_number: number): store.ProposedSeat[] {
   const { namespace_id, address, client } = request;
   const player_ids = playerIdsOf(request);
   const kind = request.kind === 'find' && player_ids.length > 1 ? 'party' : request.kind;
   const ticket = request.kind === 'find' ? (request.ticket ?? null) : null;
   const { name, players_max } = client;
-  const shared = { lobby_id, namespace_id, address, kind, party, ticket, client: name, players_max } as const;
+  const shared = { lobby_id, namespace_id, address, kind, request_number, ticket, client: name, players_max } as const;
   return player_ids.map((player_id) => ({ ...shared, player_id }));
 }
 
-/** The error of a find that must not create a lobby, and whose place in a new lobby of another request was lost. */
+/**
+ * Returns the error for a request whose lobby could not be created. A find that must not create lobbies, and was planned
+ * into another request's new lobby, gets MATCHMAKER_NO_AVAILABLE_LOBBIES.
+ */
 function toCreateRefusal(request: SeatRequest, error: unknown): unknown {
-  const creates_none = request.kind === 'find' && !request.search.creates;
+  const creates_none = request.kind === 'find' && !request.search.new_lobby;
   return creates_none && error instanceof ServiceError
     ? new ServiceError('MATCHMAKER_NO_AVAILABLE_LOBBIES', {})
     : error;

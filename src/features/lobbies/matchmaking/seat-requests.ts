@@ -1,5 +1,5 @@
 import type { Client } from './clients.ts';
-import type { Search } from './requests.ts';
+import type { Search } from './request-checks.ts';
 
 /** A request for seats that a round decides. */
 export type SeatRequest = FindRequest | JoinRequest;

@@ -37,7 +37,7 @@ type SeatLists = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
   /** Names of the topics. */
   bumped: string[];
   /** See {@link numberPlayers}. */
-  position: number | null;
+  range_fraction: number | null;
   now: string;
   deadline: string;
 };
@@ -49,7 +49,7 @@ const LOBBY = {
   region: sql`${lobbies.region}`,
   tags: sql`${lobbies.tags}`,
 };
-const LARGEST_PARTY = sql`case when waiting.seats > 1 then max_players_party else max_players_normal end`;
+const SEATS_MAX = sql`case when waiting.seats > 1 then max_players_party else max_players_normal end`;
 
 /** Whether a lobby may take all players that are `wanted` for it: it runs, is open to them and has their seats. */
 const HAS_ROOM = sql`
@@ -72,18 +72,18 @@ const TAKE_SEATS = createStatement<SeatLists>(
       select seat.* from unnest(
         ${value('player_id')}::uuid[], ${value('lobby_id')}::uuid[], ${value('namespace_id')}::uuid[],
         ${value('kind')}::text[], ${value('address')}::text[], ${value('client')}::text[],
-        ${value('players_max')}::int[], ${value('party')}::int[], ${value('ticket')}::uuid[]
-      ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, party, ticket)
+        ${value('players_max')}::int[], ${value('request_number')}::int[], ${value('ticket')}::uuid[]
+      ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, request_number, ticket)
     ),
-    ${numberPlayers(value('position'))},
+    ${numberPlayers(value('range_fraction'))},
     admitted as (select * from numbered where players_after <= players_max),
     -- Finds from the queue that are over their limit even if no other request of their client gets a seat.
-    hopeless as (
+    over_alone as (
       select lobby_id, ticket from numbered left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client
       ) as coming using (namespace_id, client)
       where ticket is not null and is_count_exact and players_after > players_max
-      group by lobby_id, ticket, party
+      group by lobby_id, ticket, request_number
       having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
     ),
     wanted as (
@@ -99,11 +99,11 @@ const TAKE_SEATS = createStatement<SeatLists>(
       where ${HAS_ROOM} and not ${isEnding(lobbies.server_id)}
         and not exists (
           select from ${queuedFinds} as waiting
-          where ${waitsFor(LOBBY, LARGEST_PARTY)}
+          where ${waitsFor(LOBBY, SEATS_MAX)}
             and waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
             -- A find whose turn it is, and that is over its limit, keeps no other waiting.
             and not exists (
-              select from hopeless where hopeless.ticket = waiting.ticket and hopeless.lobby_id = wanted.lobby_id
+              select from over_alone where over_alone.ticket = waiting.ticket and over_alone.lobby_id = wanted.lobby_id
             )
         )
     ),
@@ -123,8 +123,8 @@ const TAKE_SEATS = createStatement<SeatLists>(
         idle_ts = null,
         changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
       from acceptable as wanted
-      -- The count makes the versions the first rows that are locked, here as everywhere. Others may have changed the lobby
-      -- until then, so its room is checked again.
+      -- Counting "bumped" locks the versions before all other rows, as everywhere. Others may have changed the lobby before
+      -- that, so its room is checked again.
       where ${lobbies.lobby_id} = wanted.lobby_id and (select count(*) from bumped) > 0 and ${HAS_ROOM}
       returning ${lobbies.lobby_id}, ${lobbies.namespace_id}, version_id, game_mode, region, tags, is_closed, publicity,
         max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts
@@ -143,12 +143,12 @@ const TAKE_SEATS = createStatement<SeatLists>(
     )
     select accepting.*, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
-        select party,
+        select request_number,
           bool_and(is_count_exact) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
         from numbered left join (
           select namespace_id, client, count(*) as players from seated group by namespace_id, client
         ) as counted using (namespace_id, client)
-        where players_after > players_max group by party order by party
+        where players_after > players_max group by request_number order by request_number
       ) as over_limit
     ) as over_limit
     from (select) as one_row left join accepting on true`,
@@ -212,11 +212,11 @@ function bumpedBy(seats: ProposedSeat[]): string[] {
   return inOrder([...seats.map(({ namespace_id }) => topics.lobbiesOf(namespace_id)), ...queues]);
 }
 
-function toLists(seats: ProposedSeat[], { now, deadline }: Moments, position: number | null): SeatLists {
+function toLists(seats: ProposedSeat[], { now, deadline }: Moments, range_fraction: number | null): SeatLists {
   const column = <Key extends keyof ProposedSeat>(key: Key) => seats.map((seat) => seat[key]);
   return {
     bumped: bumpedBy(seats),
-    position,
+    range_fraction,
     player_id: column('player_id'),
     lobby_id: column('lobby_id'),
     namespace_id: column('namespace_id'),
@@ -224,7 +224,7 @@ function toLists(seats: ProposedSeat[], { now, deadline }: Moments, position: nu
     address: column('address'),
     client: column('client'),
     players_max: column('players_max'),
-    party: column('party'),
+    request_number: column('request_number'),
     ticket: column('ticket'),
     now: now.toISOString(),
     deadline: deadline.toISOString(),

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf } from '../../../platform/http/shapes.ts';
 import { CreateBody, JoinBody } from '../wire.ts';
-import { Verdict } from './receipts-wire.ts';
+import { VerificationVerdict } from './receipts-wire.ts';
 
 const { game_mode, tags, max_players, players, lobby_config, verification_data } = CreateBody.properties;
 
@@ -17,4 +17,4 @@ export const VerificationTrial = Type.Object({
 });
 export type VerificationTrial = Static<typeof VerificationTrial>;
 
-export const VerificationTrialAnswer = Type.Object({ verification: Verdict });
+export const VerificationTrialAnswer = Type.Object({ verification: VerificationVerdict });

@@ -1,26 +1,21 @@
 import type { Static } from '@sinclair/typebox';
 import { ServiceError } from '../../../platform/errors.ts';
-import type { Namespaces } from '../../namespaces/namespaces.ts';
+import type { NamespaceScope, Namespaces } from '../../namespaces/namespaces.ts';
 import { type Versions, verificationOf } from '../../versions/versions.ts';
 import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { RequestContext } from './request-context.ts';
 import type { VerificationTrial, VerificationTrialAnswer } from './trials-wire.ts';
-import { ask, placeOf, type VerifyDependencies } from './verify.ts';
+import { requestVerdict, toVerifiedIds, type VerifyDependencies } from './verify.ts';
 
 export interface TryVerificationDependencies extends Omit<VerifyDependencies, 'cache'> {
   namespaces: Pick<Namespaces, 'get'>;
   versions: Pick<Versions, 'gameModes'>;
 }
 
-export interface NamespaceScope {
-  game_id: string;
-  namespace_id: string;
-}
-
 /**
- * Asks the game's own verification server, as for a player's request with the address and program of the caller, and
+ * Asks the game's own verification server, as for a player's request with the address and User-Agent of the caller, and
  * returns its verdict. No seat is taken. Throws MATCHMAKER_GAME_MODE_NOT_FOUND, MATCHMAKER_VERIFICATION_NOT_USED,
  * MATCHMAKER_LOBBY_NOT_FOUND and MATCHMAKER_LOBBY_STOPPED.
  */
@@ -36,19 +31,19 @@ export async function tryVerification(
   if (!mode) throw new ServiceError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode });
   const config = verificationOf(mode[kind]);
   if (!config) throw new ServiceError('MATCHMAKER_VERIFICATION_NOT_USED', { kind, game_mode });
-  const question = {
+  const content = {
     kind,
     game_mode,
     tags,
     body: trial,
-    lobby: await findLobby(dependencies, namespace_id, trial.lobby_id),
+    lobby: await lookUpTrialLobby(dependencies, namespace_id, trial.lobby_id),
     lobby_config: lobby_config === undefined ? undefined : JSON.stringify(lobby_config),
   };
-  const verdict = await ask(dependencies, { namespace_id, version_id, context }, config, question);
-  return { verification: { ...placeOf(question), ...verdict } };
+  const verdict = await requestVerdict(dependencies, { namespace_id, version_id, context }, config, content);
+  return { verification: { ...toVerifiedIds(content), ...verdict } };
 }
 
-async function findLobby(
+async function lookUpTrialLobby(
   { database }: Pick<TryVerificationDependencies, 'database'>,
   namespace_id: string,
   lobby_id: string | undefined,

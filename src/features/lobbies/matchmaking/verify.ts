@@ -20,12 +20,12 @@ import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
 import type { Choices } from './choices.ts';
 import type { LobbyCache } from './lobby-cache.ts';
 import { findLobby } from './planner.ts';
-import type { Draft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipt-draft.ts';
+import { checkFind, type NewLobby, type Search } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
-import { checkFind, type NewLobby, type Search } from './requests.ts';
 
 // External verification (see the specification): one request to the game's own server, before a seat is taken or a lobby is
-// created. All functions throw MATCHMAKER_VERIFICATION_FAILED and MATCHMAKER_VERIFICATION_REQUEST_FAILED.
+// created. The verify functions throw MATCHMAKER_VERIFICATION_FAILED and MATCHMAKER_VERIFICATION_REQUEST_FAILED.
 
 export interface VerifyDependencies {
   database: Database;
@@ -35,11 +35,11 @@ export interface VerifyDependencies {
 }
 
 /** The request to verify, and the version that it was checked against. */
-interface VerifiedRequest {
+interface RequestToVerify {
   namespace_id: string;
   version_id: string;
   context: Pick<RequestContext, 'address' | 'ray_id' | 'deadline' | 'readUserAgent'>;
-  draft: Draft | undefined;
+  draft: ReceiptDraft | undefined;
 }
 
 /**
@@ -48,52 +48,52 @@ interface VerifiedRequest {
  */
 export async function verifyFind(
   dependencies: VerifyDependencies,
-  request: VerifiedRequest,
+  request: RequestToVerify,
   { body, search, choices }: { body: FindBody; search: Search; choices: Choices },
 ): Promise<Search> {
   const { modes, regions } = choices;
   if (!search.game_modes.some((name) => needsVerification(name, modes))) return search;
   const lobby = await previewLobby(dependencies, request, body, search);
-  const game_mode = lobby?.game_mode ?? search.creates?.game_mode;
+  const game_mode = lobby?.game_mode ?? search.new_lobby?.game_mode;
   const mode = game_mode === undefined ? undefined : modes.get(game_mode);
   const is_verified = mode !== undefined && needsVerification(mode.name, modes);
   const game_modes = is_verified ? [mode.name] : search.game_modes.filter((name) => !needsVerification(name, modes));
   if (is_verified) {
     const { tags } = search;
-    const question = { kind: 'find', game_mode: mode.name, lobby, tags, lobby_config: undefined, body } as const;
-    await verify(dependencies, request, mode.find, question);
+    const content = { kind: 'find', game_mode: mode.name, lobby, tags, lobby_config: undefined, body } as const;
+    await verify(dependencies, request, mode.find, content);
   }
-  const { creates } = search;
-  // The mode of the lobby to create is no longer searched, so it plans one of a searched mode.
-  if (creates && !game_modes.includes(creates.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
+  const { new_lobby } = search;
+  // The mode of the lobby to create is no longer searched, so checkFind plans a lobby of a searched mode.
+  if (new_lobby && !game_modes.includes(new_lobby.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
   return { ...search, game_modes };
 }
 
 export async function verifyJoin(
   dependencies: VerifyDependencies,
-  request: VerifiedRequest,
+  request: RequestToVerify,
   { body, mode, lobby_id }: { body: JoinBody; mode: GameModeSettings | undefined; lobby_id: string },
 ): Promise<void> {
   if (!mode || !verificationOf(mode.join)) return;
   const lobby = await store.selectLobby(dependencies.database.queries, lobby_id);
   if (!lobby || lobby.stop_ts) throw lobbyStopped();
-  const question = { kind: 'join', game_mode: mode.name, lobby, tags: {}, lobby_config: undefined, body } as const;
-  await verify(dependencies, request, mode.join, question);
+  const content = { kind: 'join', game_mode: mode.name, lobby, tags: {}, lobby_config: undefined, body } as const;
+  await verify(dependencies, request, mode.join, content);
 }
 
 export async function verifyCreate(
   dependencies: VerifyDependencies,
-  request: VerifiedRequest,
+  request: RequestToVerify,
   { body, mode, lobby }: { body: CreateBody; mode: GameModeSettings | undefined; lobby: NewLobby },
 ): Promise<void> {
   if (!mode?.create) return;
   const { game_mode, tags, lobby_config } = lobby;
-  const question = { kind: 'create', game_mode, lobby: undefined, tags, lobby_config, body } as const;
-  await verify(dependencies, request, mode.create, question);
+  const content = { kind: 'create', game_mode, lobby: undefined, tags, lobby_config, body } as const;
+  await verify(dependencies, request, mode.create, content);
 }
 
 /** The content of a verification request. */
-export interface Question {
+export interface VerificationContent {
   kind: 'find' | 'join' | 'create';
   game_mode: string;
   lobby: LobbyRow | undefined;
@@ -104,25 +104,25 @@ export interface Question {
 
 async function verify(
   dependencies: VerifyDependencies,
-  { draft, ...request }: VerifiedRequest,
+  { draft, ...request }: RequestToVerify,
   action: ActionConfig,
-  question: Question,
+  content: VerificationContent,
 ): Promise<void> {
   const config = verificationOf(action);
   if (!config) return;
-  draft?.reach('checked');
-  const verdict = await ask(dependencies, request, config, question);
-  draft?.note({ verification: { ...placeOf(question), ...verdict } });
-  draft?.reach('verified');
+  draft?.recordStage('checked');
+  const verdict = await requestVerdict(dependencies, request, config, content);
+  draft?.recordDecision({ verification: { ...toVerifiedIds(content), ...verdict } });
+  draft?.recordStage('verified');
   refuseUnverified(verdict);
 }
 
 /** Sends a verification request. */
-export async function ask(
+export async function requestVerdict(
   { datacenters, verification }: Pick<VerifyDependencies, 'datacenters' | 'verification'>,
-  { namespace_id, version_id, context }: Omit<VerifiedRequest, 'draft'>,
+  { namespace_id, version_id, context }: Omit<RequestToVerify, 'draft'>,
   config: VerificationConfig,
-  { body, lobby, ...asked }: Question,
+  { body, lobby, ...asked }: VerificationContent,
 ): Promise<Verdict> {
   const { address, ray_id, deadline } = context;
   return await verification.ask({
@@ -133,7 +133,7 @@ export async function ask(
       ...asked,
       namespace_id,
       game_mode_id: gameModeId(lobby?.version_id ?? version_id, asked.game_mode),
-      lobby: lobby?.ready_ts ? toSeenLobby(lobby, await datacenters.idsBySlug()) : undefined,
+      lobby: lobby?.ready_ts ? toPayloadLobby(lobby, await datacenters.idsBySlug()) : undefined,
       max_players: body.max_players,
       players: body.players ?? 1,
       verification_data: body.verification_data,
@@ -142,15 +142,15 @@ export async function ask(
   });
 }
 
-/** Returns what a receipt says of the place that was verified. */
-export function placeOf({ game_mode, lobby }: Question): { game_mode_id: string; lobby_id?: string } {
+/** Returns the ids of the game mode and lobby that were verified, for the receipt. */
+export function toVerifiedIds({ game_mode, lobby }: VerificationContent): { game_mode_id: string; lobby_id?: string } {
   return { game_mode_id: game_mode, ...(lobby?.ready_ts && { lobby_id: lobby.lobby_id }) };
 }
 
 /** Returns the lobby in which a find would get its seat now. */
 async function previewLobby(
   { database, cache }: VerifyDependencies,
-  { namespace_id, version_id }: VerifiedRequest,
+  { namespace_id, version_id }: RequestToVerify,
   body: FindBody,
   search: Search,
 ): Promise<LobbyRow | undefined> {
@@ -170,7 +170,7 @@ function needsVerification(game_mode: string, modes: Choices['modes']): boolean 
   return verificationOf(modes.get(game_mode)?.find) !== undefined;
 }
 
-function toSeenLobby(
+function toPayloadLobby(
   { lobby_id, region, create_ts, is_closed, state }: LobbyRow,
   region_ids: ReadonlyMap<string, string>,
 ): PayloadLobby {

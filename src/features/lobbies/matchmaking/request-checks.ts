@@ -16,7 +16,7 @@ export interface Search {
   regions: string[];
   tags: Record<string, string>;
   /** The lobby to create if none has a free seat; undefined if the find must not create one. */
-  creates: NewLobby | undefined;
+  new_lobby: NewLobby | undefined;
 }
 
 /** A lobby to create. */
@@ -58,7 +58,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
   const is_creating = body.prevent_auto_create_lobby !== true;
   // A new lobby has the mode of the target. A find that creates none may get a seat in any of its modes.
   for (const { find } of is_creating ? [mode] : wanted) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
-  const found = {
+  const new_lobby = {
     game_mode: mode.name,
     region,
     tags,
@@ -68,7 +68,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
   };
   // Modes that do not allow find are not searched, even if another one of the request does.
   const game_modes = wanted.filter(({ find }) => find.enabled && !needsIdentity(find)).map(({ name }) => name);
-  return { game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
+  return { game_modes, regions: searched, tags, new_lobby: is_creating ? new_lobby : undefined };
 }
 
 /** Checks the lobby that a player creates, in the order of the reference API, and fills in defaults. */
