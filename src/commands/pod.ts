@@ -6,7 +6,7 @@ import { hashStream } from '../features/builds/hashed-stream.ts';
 import { unpackArchive } from '../features/builds/unpack.ts';
 import { runFirstProcess } from '../features/servers/runtimes/kubernetes/inside/first-process.ts';
 import { BuildOrder, decodeOrder, ServerOrder } from '../features/servers/runtimes/kubernetes/pod-messages.ts';
-import { POD_FOLDERS, POD_ORDER } from '../features/servers/runtimes/kubernetes/pod-names.ts';
+import { ORDER_VARIABLE, POD_FOLDERS } from '../features/servers/runtimes/kubernetes/pod-names.ts';
 
 /** Time for one attempt to fetch a build, with its answer and its bytes. */
 const FETCH_MAX_MS = 10 * 60_000;
@@ -18,12 +18,12 @@ const TERMINATION_LOG = '/dev/termination-log';
 
 /** Runs the server of a pod. Used in pods only. */
 export async function runPodServer(): Promise<number> {
-  return await runFirstProcess(decodeOrder(ServerOrder, readPodOrder(POD_ORDER)));
+  return await runFirstProcess(decodeOrder(ServerOrder, readPodOrder(ORDER_VARIABLE)));
 }
 
 /** Fetches and unpacks the build of a pod. Used in pods only. */
 export async function fetchPodBuild(): Promise<number> {
-  const order = decodeOrder(BuildOrder, readPodOrder(POD_ORDER));
+  const order = decodeOrder(BuildOrder, readPodOrder(ORDER_VARIABLE));
   for (const started = performance.now(); ; await Bun.sleep(FETCH_AGAIN_AFTER_MS)) {
     try {
       await fetchBuild(order);

@@ -34,7 +34,7 @@ export function kubernetesRuntime(
   const key = crypto.randomUUID();
   let packed: PackedImages | undefined;
   const registry = new ImageRegistry({
-    secret: key,
+    key,
     openImage: async (build_id) => await packed?.pack(directories.get(build_id) ?? ''),
   });
   const runtimes: AsyncDisposable[] = [];

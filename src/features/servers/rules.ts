@@ -63,21 +63,21 @@ export function nextStep(
         ? { do: 'kill' }
         : { do: 'wait' };
     case 'ended': {
-      const { exit_code, exit_signal, is_disturbance = false } = observed;
+      const { exit_code, exit_signal, is_disruption = false } = observed;
       const is_known = exit_code !== null || exit_signal !== null;
       // Its folder exists but perhaps no process: the service was killed in between.
       if (!identity && !is_known && !destroyed_at) return { do: 'start' };
       // Killing the process group also kills the shim, which would report the exit.
       const was_killed = !is_known && kill_at !== null && kill_at <= now;
       // Muster ends a pod without a connection by deleting it, as others do.
-      const is_own_end = was_killed || (is_disturbance && is_known && destroyed_at !== null);
+      const is_own_end = was_killed || (is_disruption && is_known && destroyed_at !== null);
       const reason = is_own_end ? null : (observed.reason ?? (is_known || is_ended_before_it_ran ? null : LOST));
       return {
         do: 'finish',
         exit_code,
         exit_signal: was_killed ? 'SIGKILL' : exit_signal,
         failure: failure ?? reason,
-        has_lost_machine: is_disturbance && !is_own_end && failure === null,
+        has_lost_machine: is_disruption && !is_own_end && failure === null,
       };
     }
   }

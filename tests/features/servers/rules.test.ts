@@ -24,7 +24,7 @@ const unreachable = (for_ms: number) => ({ is: 'unreachable', since: new Date(NO
 const UNSEEN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 const exited = (exit_code: number) => ({ is: 'ended', exit_code, exit_signal: null }) as const;
 const signalled = (exit_signal: string) => ({ is: 'ended', exit_code: null, exit_signal }) as const;
-const DRAINED = { reason: 'its pod was deleted', is_disturbance: true } as const;
+const DRAINED = { reason: 'its pod was deleted', is_disruption: true } as const;
 const WITH_MACHINE = { failure: DRAINED.reason, has_lost_machine: true };
 
 interface End {

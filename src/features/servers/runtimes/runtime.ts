@@ -45,9 +45,9 @@ export type Observation =
   | Started
   /**
    * It has ended. Code and signal are null if the exit status is unknown. `reason`: why the machine ended it.
-   * `is_disturbance`: the reason is not in the server, such as a lost node of a cluster.
+   * `is_disruption`: the reason is not in the server, such as a lost node of a cluster.
    */
-  | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string; is_disturbance?: true }
+  | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string; is_disruption?: true }
   /** Unknown, because its machine does not answer. */
   | { is: 'unreachable'; since: Date };
 

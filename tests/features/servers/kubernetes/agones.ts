@@ -92,7 +92,7 @@ export function describeAgones(lab: () => Lab): void {
       await using lone_kind = kubernetesRuntime(lab, { has_agones: true, client: operator });
       await using lone = await openTestRuntime(lone_kind);
       const order = await lone.orderOf('');
-      await expect(lone.runtime.start(order)).rejects.toThrow('it has no Agones');
+      await expect(lone.runtime.start(order)).rejects.toThrow('Agones is not installed in the cluster');
     });
 
     test('that Muster has no right to create is refused, and holds up no other server', async () => {

@@ -37,7 +37,7 @@ describe('kubernetes: the registry for nodes', () => {
   const opened = new AsyncDisposableStack();
   const build_id = crypto.randomUUID();
   const openImage = async (id: string) => (id === build_id ? image : undefined);
-  const registry = new ImageRegistry({ secret: 'a key', openImage });
+  const registry = new ImageRegistry({ key: 'a key', openImage });
   let port: PodPort;
   let url: string;
   let directory: string;
@@ -59,7 +59,7 @@ describe('kubernetes: the registry for nodes', () => {
 
   test('refuses what is not an image for a node, by its token and digest, with one answer', async () => {
     const [, token = ''] = nameOf().split('/');
-    const other = new ImageRegistry({ secret: 'another key', openImage }).nameOf(build_id);
+    const other = new ImageRegistry({ key: 'another key', openImage }).nameOf(build_id);
     const of_other_build = registry.nameOf(crypto.randomUUID());
     const { digest } = image.manifest;
     const wrong_digest = `sha256:${sha256('')}`;
@@ -172,7 +172,7 @@ describe('kubernetes: the registry for nodes', () => {
   test('says that an image cannot be read, and reports why', async () => {
     const causes: unknown[] = [];
     const broken = new ImageRegistry({
-      secret: 'a key',
+      key: 'a key',
       openImage: () => Promise.reject(new Error('its files are gone')),
       onFailed: (cause) => void causes.push(cause),
     });

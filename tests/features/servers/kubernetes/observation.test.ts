@@ -55,8 +55,8 @@ describe('kubernetes: a pod in words', () => {
       false,
     ],
   ];
-  test.each(PENDING)('%s is pending, and says why', (_, pod, reason, is_hopeless) => {
-    expect(observePod(pod)).toEqual({ is: 'pending', reason, is_hopeless });
+  test.each(PENDING)('%s is pending, and says why', (_, pod, reason, needs_operator) => {
+    expect(observePod(pod)).toEqual({ is: 'pending', reason, needs_operator });
   });
 
   const code = (exit_code: number, reason?: string) => ({
@@ -71,7 +71,7 @@ describe('kubernetes: a pod in words', () => {
     exit_signal: null,
     ...(reason !== undefined && { reason }),
   });
-  const disturbed = (end: object) => ({ ...end, is_disturbance: true });
+  const disrupted = (end: object) => ({ ...end, is_disruption: true });
   const ENDED: [string, Pod, object][] = [
     ['by itself', podWith({ phase: 'Failed', ...server({ terminated: { exitCode: 3 } }) }), code(3)],
     [
@@ -92,7 +92,7 @@ describe('kubernetes: a pod in words', () => {
     [
       'by an eviction',
       podWith({ phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' }),
-      disturbed(unknown('its node was short of room and ended it (The node was low on resource: memory.)')),
+      disrupted(unknown('its node ran short of resources and evicted it (The node was low on resource: memory.)')),
     ],
     [
       'over its limit of the disk',
@@ -102,7 +102,7 @@ describe('kubernetes: a pod in words', () => {
         message: 'Pod ephemeral local storage usage exceeds the total limit of containers 4G. ',
       }),
       unknown(
-        'it exceeded its room on the disk (Pod ephemeral local storage usage exceeds the total limit of containers 4G.)',
+        'it exceeded its disk limit (Pod ephemeral local storage usage exceeds the total limit of containers 4G.)',
       ),
     ],
     [
@@ -112,7 +112,7 @@ describe('kubernetes: a pod in words', () => {
         reason: 'Evicted',
         message: 'Usage of EmptyDir volume "work" exceeds the limit "4G". ',
       }),
-      unknown('it exceeded its room on the disk (Usage of EmptyDir volume "work" exceeds the limit "4G".)'),
+      unknown('it exceeded its disk limit (Usage of EmptyDir volume "work" exceeds the limit "4G".)'),
     ],
     [
       'over the limit of its container',
@@ -121,17 +121,17 @@ describe('kubernetes: a pod in words', () => {
         reason: 'Evicted',
         message: 'Container server exceeded its local ephemeral storage limit "4G". ',
       }),
-      unknown('it exceeded its room on the disk (Container server exceeded its local ephemeral storage limit "4G".)'),
+      unknown('it exceeded its disk limit (Container server exceeded its local ephemeral storage limit "4G".)'),
     ],
     [
       'on a full node',
       podWith({ phase: 'Failed', reason: 'OutOfmemory' }),
-      disturbed(unknown('its node has too little memory left')),
+      disrupted(unknown('its node has too little memory left')),
     ],
     [
       'by a delete',
       podWith(server({ terminated: { exitCode: 0 } }), { is_deleted: true }),
-      disturbed(code(0, 'its pod was deleted from the cluster')),
+      disrupted(code(0, 'its pod was deleted from the cluster')),
     ],
     [
       'without its build',
@@ -149,7 +149,7 @@ describe('kubernetes: a pod in words', () => {
     const { metadata, ...pod } = podWith(server({ waiting: { reason: 'ErrImagePull', message } }));
     const annotations = { 'muster.internal/image': 'docker_image' };
     const { reason, ...seen } = observePod({ ...pod, metadata: { ...metadata, annotations } }) as { reason: string };
-    expect<object>(seen).toEqual({ is: 'pending', is_hopeless: true });
+    expect<object>(seen).toEqual({ is: 'pending', needs_operator: true });
     expect(reason).toBe(
       'its image cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_REGISTRY (rpc error: failed to pull and unpack image "its image": failed to resolve reference "its image": its image: not found)',
     );

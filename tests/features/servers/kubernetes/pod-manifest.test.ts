@@ -23,7 +23,7 @@ function podOf({ disk_max, build_bytes = 0, ports = {} }: PodFacts): PodManifest
         build: { kind: 'archive', sha256: undefined, directory: '/build', command: ['run'] },
         resources: { cpu: 100, memory: 64 },
       },
-      files: { are: 'fetched', order: { url: 'http://muster', token: '', sha256: '' }, bytes: build_bytes },
+      files: { kind: 'fetched', order: { url: 'http://muster', token: '', sha256: '' }, bytes: build_bytes },
       server: {
         url: 'ws://muster',
         token: '',

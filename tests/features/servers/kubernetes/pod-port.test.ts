@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
-import { PodAway } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
+import { PodUnreachable } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import {
   openPodPort,
+  type PodOwner,
   type PodPort,
-  type PodSource,
 } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
 import { waitFor } from '../../../support/wait.ts';
@@ -17,7 +17,7 @@ describe('kubernetes: the port for pods', () => {
   let directory: string;
   let port: PodPort;
   let has_pods = true;
-  const source: PodSource = { mayAct: () => has_pods, onChange() {} };
+  const owner: PodOwner = { mayAct: () => has_pods, onChange() {} };
   const packed = createPackedBuilds();
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'muster-pod-build-'));
@@ -28,7 +28,7 @@ describe('kubernetes: the port for pods', () => {
     await chmod(join(directory, 'run.sh'), 0o755);
     const openBuild = async (id: string) => (id === 'one' ? packed.open(directory) : undefined);
     port = openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild });
-    port.serve(source);
+    port.serve(owner);
   });
   afterAll(async () => {
     await port[Symbol.asyncDispose]();
@@ -94,10 +94,10 @@ describe('kubernetes: the port for pods', () => {
     expect(await connection.call(Type.Object({ fine: Type.Boolean() }), { do: 'usage' })).toEqual({ fine: true });
     expect(connection.sizes.std_out).toBe(7);
     expect(
-      await rejectionOf(PodAway, connection.call(Type.Object({ other: Type.String() }), { do: 'stop' })),
+      await rejectionOf(PodUnreachable, connection.call(Type.Object({ other: Type.String() }), { do: 'stop' })),
     ).toBeDefined();
     socket.onmessage = () => socket.send('{"nonsense": 1}');
-    expect(await rejectionOf(PodAway, connection.call(Type.Unknown(), { do: 'stop' }))).toBeDefined();
+    expect(await rejectionOf(PodUnreachable, connection.call(Type.Unknown(), { do: 'stop' }))).toBeDefined();
     await waitFor(() => port.connectionOf('one') === undefined, 'the connection to be closed');
   });
 
@@ -105,10 +105,10 @@ describe('kubernetes: the port for pods', () => {
     const { build, token } = port.addressOf('one');
     const { socket } = await connect('one');
     await waitFor(() => port.connectionOf('one'), 'its connection');
-    port.leave(source);
+    port.stopServing(owner);
     await waitFor(() => socket.readyState === WebSocket.CLOSED, 'it to be closed');
     expect((await connect('one')).is_open).toBe(false);
-    port.serve(source);
+    port.serve(owner);
     has_pods = false;
     expect((await connect('one')).is_open).toBe(false);
     expect((await fetch(build, bearer(token))).status).toBe(200);

@@ -159,7 +159,7 @@ describe("kubernetes: the copy of a cluster's pods", () => {
 });
 
 test('kubernetes: a server is not given up before the cluster has answered once, however long that takes', async () => {
-  const pods = { find: () => undefined, is_known: false };
+  const pods = { find: () => undefined, is_loaded: false };
   const pod_port = { connectionOf: () => undefined };
   const states = new ServerStates({ pods, pod_port, addressOfNode: async () => undefined });
   const server_id = crypto.randomUUID();

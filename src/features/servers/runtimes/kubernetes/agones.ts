@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { makeGameServer } from './agones-manifest.ts';
 import { type ApiClient, ApiRefusal, type ApiRequest, ApiUnreachable } from './api-client.ts';
 import { LABELS, type PodManifest } from './pod-manifest.ts';
-import type { SeenPod } from './pod-observation.ts';
+import type { PodObservation } from './pod-observation.ts';
 
 const LIST_PAGE = '500';
 const [NOT_FOUND, CONFLICT] = [404, 409];
@@ -40,7 +40,12 @@ export class Agones {
       body: makeGameServer(pod),
       expected,
     });
-    if (status === NOT_FOUND) throw new ApiRefusal(status, 'it has no Agones, which MUSTER_KUBERNETES_AGONES needs');
+    if (status === NOT_FOUND) {
+      throw new ApiRefusal(
+        status,
+        'Agones is not installed in the cluster: tell the operator to install it, or to turn MUSTER_KUBERNETES_AGONES off',
+      );
+    }
     if (status === CONFLICT && !(await this.#read(pod.metadata.name))) {
       throw new ApiUnreachable('Agones removes an earlier GameServer');
     }
@@ -50,11 +55,11 @@ export class Agones {
    * Returns what Agones says of a server that has no pod; undefined if it was not asked for one, or if the cluster refuses to
    * say it: `create` reports a refusal to its server, and here it would hold up all others.
    */
-  async observe(name: string): Promise<SeenPod | undefined> {
-    const game_server = await this.#read(name).catch(unlessRefused);
+  async observe(name: string): Promise<PodObservation | undefined> {
+    const game_server = await this.#read(name).catch(ignoreRefusal);
     if (!game_server) return undefined;
     const { state } = game_server.status ?? {};
-    if (!HAS_FAILED.has(state)) return { is: 'pending', reason: 'Agones makes its pod', is_hopeless: false };
+    if (!HAS_FAILED.has(state)) return { is: 'pending', reason: 'Agones makes its pod', needs_operator: false };
     const reason = `Agones makes no pod for it (${state}): tell the operator to look at the events of ${name}`;
     return { is: 'ended', exit_code: null, exit_signal: null, reason };
   }
@@ -62,7 +67,7 @@ export class Agones {
   /** Returns a GameServer; undefined if there is none, or if it is being removed. */
   async #read(name: string): Promise<Static<typeof GameServer> | undefined> {
     const request: ApiRequest = { method: 'GET', path: `${this.#path}/${name}` };
-    const game_server = await this.client.read(GameServer, request).catch(unlessAbsent);
+    const game_server = await this.client.read(GameServer, request).catch(ignoreAbsence);
     return game_server?.metadata.deletionTimestamp === undefined ? game_server : undefined;
   }
 
@@ -73,7 +78,7 @@ export class Agones {
     while (next !== undefined) {
       const query = { labelSelector: selector, limit: LIST_PAGE, ...(next !== '' && { continue: next }) };
       const request: ApiRequest = { method: 'GET', path: this.#path, query };
-      const page = await this.client.read(GameServerList, request).catch(unlessAbsent);
+      const page = await this.client.read(GameServerList, request).catch(ignoreAbsence);
       server_ids.push(...(page?.items ?? []).flatMap(({ metadata }) => metadata.labels?.[LABELS.server] ?? []));
       next = page?.metadata.continue || undefined;
     }
@@ -83,17 +88,17 @@ export class Agones {
   /** Removes a GameServer, if the cluster allows it. Agones then deletes its pod, if Muster has not done so. */
   async remove(name: string): Promise<void> {
     const request: ApiRequest = { method: 'DELETE', path: `${this.#path}/${name}`, expected: [NOT_FOUND] };
-    await this.client.call(request).catch(unlessRefused);
+    await this.client.call(request).catch(ignoreRefusal);
   }
 }
 
 /** The states of a GameServer that gets no pod. */
 const HAS_FAILED: ReadonlySet<string | undefined> = new Set(['Error', 'Unhealthy', 'Shutdown']);
 
-function unlessRefused(error: unknown): undefined {
+function ignoreRefusal(error: unknown): undefined {
   if (!(error instanceof ApiRefusal)) throw error;
 }
 
-function unlessAbsent(error: unknown): undefined {
+function ignoreAbsence(error: unknown): undefined {
   if (!(error instanceof ApiRefusal && error.status === NOT_FOUND)) throw error;
 }

@@ -38,15 +38,15 @@ export class ApiRefusal extends Error {
 
 /** The API server of a cluster. Every call has a deadline. */
 export class ApiClient {
-  /** `mayChange` returns whether this process may change the cluster now. */
+  /** `mayAct` returns whether this process may change the cluster now. */
   constructor(
     private readonly credentials: Credentials,
-    private readonly mayChange = () => true,
+    private readonly mayAct = () => true,
   ) {}
 
   /** Calls the API server. Throws ApiUnreachable or ApiRefusal. */
   async call(request: ApiRequest): Promise<{ status: number; text: string }> {
-    if (request.method !== 'GET' && !this.mayChange()) {
+    if (request.method !== 'GET' && !this.mayAct()) {
       throw new ApiUnreachable('another process may have the pods of the cluster by now');
     }
     let answer: { status: number; text: string };

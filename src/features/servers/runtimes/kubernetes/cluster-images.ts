@@ -20,7 +20,7 @@ export class ClusterImages {
   async prepare({ build_id, build }: StartOrder): Promise<PodFiles> {
     const { host, registry, packed } = this.options;
     const { manifest } = await packed.pack(build.directory);
-    return { are: 'image', image: `${host}/${registry.nameOf(build_id)}@${manifest.digest}` };
+    return { kind: 'image', image: `${host}/${registry.nameOf(build_id)}@${manifest.digest}` };
   }
 }
 

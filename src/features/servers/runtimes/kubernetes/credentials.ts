@@ -14,7 +14,7 @@ const READ_AGAIN_AFTER_MS = 60_000;
 /** The value of the setting for the cluster in which this process runs. */
 export const IN_CLUSTER = 'in-cluster';
 
-/** What a call of the API server needs. */
+/** What a call to the API server needs. */
 export interface Access {
   /** Without a slash at the end. */
   url: string;
@@ -50,22 +50,25 @@ export function openCredentials(kubeconfig: string): Credentials {
   };
 }
 
-interface Read {
+interface LoadedCredentials {
   namespace: string | undefined;
   access: Access;
 }
 
-function attempt(kubeconfig: string, read: () => Read): Read {
+function attempt(kubeconfig: string, read: () => LoadedCredentials): LoadedCredentials {
   try {
     return read();
   } catch (cause) {
     if (cause instanceof StartError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new StartError(`MUSTER_KUBERNETES is "${kubeconfig}", which cannot be used: ${reason}.`, { cause });
+    throw new StartError(
+      `MUSTER_KUBERNETES is "${kubeconfig}", which cannot be used (${reason}): set it to the path of a kubeconfig with a token or a client certificate, or to "${IN_CLUSTER}" if Muster runs in a pod of the cluster.`,
+      { cause },
+    );
   }
 }
 
-function readServiceAccount(): Read {
+function readServiceAccount(): LoadedCredentials {
   const file = (name: string) => readFileSync(`${SERVICE_ACCOUNT}/${name}`, 'utf8').trim();
   return {
     namespace: file('namespace'),
@@ -101,7 +104,7 @@ const Kubeconfig = Type.Object({
   users: named('user', User),
 });
 
-function readKubeconfig(file: string): Read {
+function readKubeconfig(file: string): LoadedCredentials {
   const value: unknown = parse(readFileSync(file, 'utf8'));
   const problem = Value.Errors(Kubeconfig, value).First();
   if (problem || !Value.Check(Kubeconfig, value)) {
@@ -116,16 +119,16 @@ function readKubeconfig(file: string): Read {
   const cluster = pick<Static<typeof Cluster>>('clusters', 'cluster', context.cluster);
   const user = pick<Static<typeof User>>('users', 'user', context.user);
   if (user.exec !== undefined || user['auth-provider'] !== undefined) {
-    throw new Error('its user logs in by a program; make a kubeconfig with the token of a service account');
+    throw new Error('its user logs in by a program, which Muster does not run');
   }
-  const beside = (path: string) => readFileSync(resolve(dirname(file), path), 'utf8').trim();
+  const readBeside = (path: string) => readFileSync(resolve(dirname(file), path), 'utf8').trim();
   const contentOf = (path: string | undefined, base64: string | undefined) =>
-    base64 !== undefined ? Buffer.from(base64, 'base64').toString() : path === undefined ? undefined : beside(path);
+    base64 !== undefined ? Buffer.from(base64, 'base64').toString() : path === undefined ? undefined : readBeside(path);
   const ca = contentOf(cluster['certificate-authority'], cluster['certificate-authority-data']);
   const cert = contentOf(user['client-certificate'], user['client-certificate-data']);
   const key = contentOf(user['client-key'], user['client-key-data']);
   const serverName = cluster['tls-server-name'];
-  const token = user.tokenFile === undefined ? user.token : beside(user.tokenFile);
+  const token = user.tokenFile === undefined ? user.token : readBeside(user.tokenFile);
   return {
     namespace: context.namespace,
     access: {

@@ -51,6 +51,6 @@ async function findInterpreter(file: FileHandle): Promise<Segment | undefined> {
 async function read(file: FileHandle, { offset, length }: Segment): Promise<Buffer> {
   const bytes = Buffer.alloc(length);
   const { bytesRead } = await file.read(bytes, 0, length, offset);
-  if (bytesRead !== length) throw new Error('the program is cut off');
+  if (bytesRead !== length) throw new Error('the program is truncated');
   return bytes;
 }

@@ -16,7 +16,7 @@ const VERSION = { 'docker-distribution-api-version': 'registry/2.0' };
 
 interface ImageRegistryOptions {
   /** The key of the tokens in the names of images, the same for all processes that share the cluster. */
-  secret: string;
+  key: string;
   /** Returns the image of a build; undefined if it is no image, or all of its servers have ended. */
   openImage(build_id: string): Promise<PackedImage | undefined>;
   /** Reports an image that a node asked for, and that could not be read. */
@@ -87,7 +87,7 @@ export class ImageRegistry {
     return new Response(streamOf(this.#read(content)), { status, headers });
   }
 
-  /** Yields a layer. Reads of many nodes leave the service its turns. */
+  /** Yields a layer, paced so that reads of many nodes do not block the service. */
   async *#read(content: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
     this.#reads += 1;
     try {
@@ -101,7 +101,7 @@ export class ImageRegistry {
   }
 
   #tokenOf(build_id: string): string {
-    return createHmac('sha256', this.options.secret).update(`image/${build_id}`).digest('hex');
+    return createHmac('sha256', this.options.key).update(`image/${build_id}`).digest('hex');
   }
 }
 

@@ -17,26 +17,26 @@ import { type ApiClient, ApiRefusal, ApiUnreachable } from './api-client.ts';
 import { type ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { createNodeAddresses } from './node-addresses.ts';
 import type { PackedBuilds } from './packed-builds.ts';
-import { PodAway, type PodConnection } from './pod-connection.ts';
+import { type PodConnection, PodUnreachable } from './pod-connection.ts';
 import { FINALIZER, LABELS, makePod, nameOf, type PodFiles, type PodOptions, selectorOf } from './pod-manifest.ts';
 import { Piece, Usage } from './pod-messages.ts';
 import { observePod } from './pod-observation.ts';
-import type { PodPort, PodSource } from './pod-port.ts';
+import type { PodOwner, PodPort } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
 import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-states.ts';
 
 const CALLS_AT_ONCE_MAX = 16;
-/** Time for a pod without a connection to end, before its process counts as left. */
+/** Time for a pod without a connection to end, before the kill counts as failed. */
 const END_TIMEOUT_MS = 10_000;
 /** Time for running pods to connect after the start, before they are killed without their last output. */
 const CONNECT_WITHIN_MS = 10_000;
 /** Time for the first list of the pods when the service starts. */
 const FIRST_LIST_TIMEOUT_MS = 5_000;
 const POLL_MS = 100;
-const ACCEPTED = 'its pod is being made';
-const NODE_LOST = { ...UNKNOWN_END, reason: 'its node was lost', is_disturbance: true } as const;
+const ACCEPTED = 'its pod is being created';
+const NODE_LOST = { ...UNKNOWN_END, reason: 'its node was lost', is_disruption: true } as const;
 
 export interface KubernetesRuntimeOptions extends PodOptions {
   client: ApiClient;
@@ -71,8 +71,8 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   const podOf = (server_id: string) => pods.find(nameOf(server_id));
 
   const connectionOf = (server_id: string) => (mayAct() ? pod_port.connectionOf(server_id) : undefined);
-  const source: PodSource = { onChange, mayAct };
-  pod_port.serve(source);
+  const owner: PodOwner = { onChange, mayAct };
+  pod_port.serve(owner);
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -97,7 +97,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const { token, socket } = pod_port.addressOf(server_id);
     const program = isImage(order.build) ? await imageProgramOf(order) : programOf(order);
     const files = images && isImage(order.build) ? await images.prepare(order) : await prepareFiles(order);
-    const environment = replaceApi(program.environment);
+    const environment = replaceApiAddress(program.environment);
     const server = { ...program, environment, url: socket, token, memory: resources.memory };
     const manifest = makePod({ order, files, server }, options);
     if (agones) return await agones.create(manifest);
@@ -106,7 +106,10 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const pod = await pods.read(nameOf(server_id));
     if (!pod) throw new ApiUnreachable('the cluster changes its quotas, or removes an earlier pod');
     if (pod.metadata.labels?.[LABELS.machine] !== machine_id) {
-      throw new ApiRefusal(409, `another Muster has a pod with the name ${nameOf(server_id)}`);
+      throw new ApiRefusal(
+        409,
+        `another Muster has a pod with the name ${nameOf(server_id)}: tell the operator to give each Muster a namespace of its own`,
+      );
     }
   }
 
@@ -114,11 +117,11 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   async function prepareFiles({ server_id, build }: StartOrder): Promise<PodFiles> {
     const { token, build: url } = pod_port.addressOf(server_id);
     const { sha256, bytes } = await builds.facts(build.directory);
-    return { are: 'fetched', order: { url, token, sha256 }, bytes };
+    return { kind: 'fetched', order: { url, token, sha256 }, bytes };
   }
 
   /** Replaces the address of the API in a server's variables by the one for pods. */
-  function replaceApi(environment: Record<string, string>): Record<string, string> {
+  function replaceApiAddress(environment: Record<string, string>): Record<string, string> {
     const replace = (value: string) =>
       value === api_url || value.startsWith(`${api_url}/`) ? api_url_for_pods + value.slice(api_url.length) : value;
     return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, replace(value)]));
@@ -126,18 +129,18 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   async function stop({ server_id }: ServerHandle): Promise<boolean> {
     const pod = podOf(server_id);
-    if (!pod) return pods.is_known;
+    if (!pod) return pods.is_loaded;
     const connection = connectionOf(server_id);
     if (!connection) return observePod(pod).is === 'ended';
     if (connection.end) return true;
-    return (await connection.call(Type.Object({}), { do: 'stop' }).catch(unlessAway)) !== undefined;
+    return (await connection.call(Type.Object({}), { do: 'stop' }).catch(ignoreUnreachable)) !== undefined;
   }
 
   /** Kills a server. Returns whether it has ended completely. */
   async function killOne(server: ServerHandle): Promise<boolean> {
     const { server_id } = server;
-    const pod = podOf(server_id) ?? (agones && (await withdraw(agones, server)));
-    if (!pod) return pods.is_known;
+    const pod = podOf(server_id) ?? (agones && (await removeGameServer(agones, server)));
+    if (!pod) return pods.is_loaded;
     const connection = await awaitConnection(server_id, pod);
     if (connection) {
       await connection.call(Type.Object({}), { do: 'kill' });
@@ -154,7 +157,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     return true;
   }
 
-  /** Returns the connection of a pod, for which it waits soon after the start. */
+  /** Returns the connection of a pod. Shortly after the start of this runtime, waits for it. */
   async function awaitConnection(server_id: string, pod: Pod): Promise<PodConnection | undefined> {
     while (!connectionOf(server_id) && performance.now() - started_at < CONNECT_WITHIN_MS) {
       if (observePod(podOf(server_id) ?? pod).is !== 'running') break;
@@ -164,7 +167,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   }
 
   /** Removes the GameServer of a server, and keeps why it failed. Returns its pod, if Agones has just made one. */
-  async function withdraw(agones: Agones, server: ServerHandle): Promise<Pod | undefined> {
+  async function removeGameServer(agones: Agones, server: ServerHandle): Promise<Pod | undefined> {
     const { server_id } = server;
     const before = await states.observe(server);
     await agones.remove(nameOf(server_id));
@@ -191,7 +194,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   async function removePod(server_id: string): Promise<void> {
     // Without an answer, the cluster ends its container.
-    await connectionOf(server_id)?.call(Type.Object({}), { do: 'leave' }).catch(unlessAway);
+    await connectionOf(server_id)?.call(Type.Object({}), { do: 'leave' }).catch(ignoreUnreachable);
     await agones?.remove(nameOf(server_id));
     if (podOf(server_id)) await pods.remove(nameOf(server_id), FINALIZER);
     states.forget(server_id);
@@ -199,17 +202,18 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   const serverIdsOf = (some: Pod[]) => some.flatMap(({ metadata }) => metadata.labels?.[LABELS.server] ?? []);
 
-  /** Returns the ids of the servers with a pod, or that Agones was asked to make one for. */
+  /** Returns the ids of the servers that have a pod, or for which Agones was asked to make one. */
   async function listWith(some: Pod[], selected: string): Promise<string[]> {
-    const asked = await agones?.list(selected).catch(unlessAway);
+    const asked = await agones?.list(selected).catch(ignoreUnreachable);
     return [...new Set(serverIdsOf(some).concat(asked ?? []))];
   }
 
-  while (!pods.is_known && performance.now() - started_at < FIRST_LIST_TIMEOUT_MS) await Bun.sleep(POLL_MS);
+  while (!pods.is_loaded && performance.now() - started_at < FIRST_LIST_TIMEOUT_MS) await Bun.sleep(POLL_MS);
 
   return {
     kinds: kindsOfPods({ has_images: images !== undefined }),
-    // A program of an image may have its port in it. Others get the same one everywhere.
+    // An image may listen on a fixed port, so it keeps its internal port. Other programs listen on the port that they are
+    // given.
     kinds_with_own_network: IMAGE_KINDS,
     start,
     stop,
@@ -239,7 +243,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     async kill(servers) {
       const gone = new Set<string>();
       await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async (server) => {
-        if (!mayHavePod(server) || (await killOne(server).catch(unlessAway))) gone.add(server.server_id);
+        if (!mayHavePod(server) || (await killOne(server).catch(ignoreUnreachable))) gone.add(server.server_id);
       });
       return gone;
     },
@@ -247,7 +251,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       const used = new Map<string, UsageReading>();
       await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
         const connection = connectionOf(server_id);
-        const reading = connection && (await connection.call(Usage, { do: 'usage' }).catch(unlessAway));
+        const reading = connection && (await connection.call(Usage, { do: 'usage' }).catch(ignoreUnreachable));
         if (reading) used.set(server_id, reading);
       });
       return used;
@@ -256,7 +260,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       notify = listener;
     },
     async [Symbol.asyncDispose]() {
-      pod_port.leave(source);
+      pod_port.stopServing(owner);
       stopping.abort();
       await pods.stopped;
     },
@@ -273,7 +277,7 @@ function pieceAt(start: number): OutputPiece {
   return { bytes: new Uint8Array(), skipped_bytes: 0, has_more: false, resumeAfter };
 }
 
-/** The next round tries again. */
-function unlessAway(error: unknown): undefined {
-  if (!(error instanceof ApiUnreachable || error instanceof PodAway)) throw error;
+/** Ignores a pod or an API server that does not answer: the caller's next attempt covers it. */
+function ignoreUnreachable(error: unknown): undefined {
+  if (!(error instanceof ApiUnreachable || error instanceof PodUnreachable)) throw error;
 }

@@ -23,7 +23,7 @@ export interface KubernetesSettings {
   image: string;
   /** The address at which pods reach the processes that share the cluster. */
   host: string;
-  /** The port at which they do. */
+  /** The port at which pods reach these processes. */
   port: number;
   /** The address at which this process listens for pods; undefined for all. */
   hostname: string | undefined;
@@ -98,7 +98,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
     const executable = `/proc/${process.pid}/exe`;
     const packed = new PackedImages({ executable, directory: join(directory, 'image-program') });
     const registry = new ImageRegistry({
-      secret: key,
+      key,
       async openImage(build_id) {
         const build = await findBuildInUse(build_id);
         return build && isImage(build) ? await packed.pack(build.directory) : undefined;
@@ -120,27 +120,27 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
     openPort(options) {
       const { key, findBuild } = options;
       const builds = createPackedBuilds();
-      const of_images = openImages(options);
+      const image_parts = openImages(options);
       const pod_port = openPodPort({
         host,
         port,
         hostname,
         key,
-        registry: of_images?.registry,
+        registry: image_parts?.registry,
         async openBuild(server_id) {
           const build = await findBuild(server_id);
           return build && !isImage(build) ? builds.open(build.directory) : undefined;
         },
       });
       return {
-        answerNodes: of_images?.answerNodes,
+        answerNodes: image_parts?.answerNodes,
         openRuntime: ({ machine_id, mayAct }) =>
           openKubernetesRuntime({
             client: new ApiClient(credentials, mayAct),
             namespace,
             pod_port,
             builds,
-            images: of_images?.images,
+            images: image_parts?.images,
             mayAct,
             has_agones,
             machine_id,

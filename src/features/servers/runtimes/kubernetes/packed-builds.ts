@@ -69,6 +69,7 @@ async function* packBuild(directory: string, onEntry = (_size: number) => {}): A
 async function inspect(file: string): Promise<{ mode: number; size: number; isDirectory: boolean }> {
   const stats = await lstat(file);
   // Archives and scripts are unpacked without links.
-  if (!stats.isFile() && !stats.isDirectory()) throw new Error('the build has a file that is no plain file');
+  if (!stats.isFile() && !stats.isDirectory())
+    throw new Error('the build has an entry that is neither a file nor a folder');
   return { mode: stats.mode, size: stats.size, isDirectory: stats.isDirectory() };
 }

@@ -5,14 +5,14 @@ import { LRUCache } from 'lru-cache';
 import { IMAGE_ARCHITECTURE } from '../../../../platform/architecture.ts';
 import { streamOf } from '../../../../platform/objects/objects.ts';
 import { rootOf } from '../container/image.ts';
+import { copyExecutable } from './executable-copy.ts';
 import { type EntryHeader, packFolder } from './folder-tar.ts';
-import { copyImageProgram } from './image-program.ts';
 import { USER_ID } from './pod-manifest.ts';
-import { POD_PROGRAM } from './pod-names.ts';
+import { POD_EXECUTABLE } from './pod-names.ts';
 
 const IMAGES_MAX = 1_000;
 const EPOCH = new Date(0);
-const OWN_FOLDER = basename(POD_PROGRAM.folder);
+const OWN_FOLDER = basename(POD_EXECUTABLE.folder);
 /** Begins the names by which a layer removes what layers below it have. */
 const WHITEOUT = '.wh.';
 const TYPES = {
@@ -90,7 +90,7 @@ export class PackedImages {
   /** The copy stays as it is when the executable is replaced by another release. */
   async #packProgram(): Promise<ImageBlob> {
     const { executable, directory } = this.options;
-    await copyImageProgram({ executable, directory: join(directory, OWN_FOLDER) });
+    await copyExecutable({ executable, directory: join(directory, OWN_FOLDER) });
     return await describeLayer(() => packFolder({ directory, describe: describeProgramFile }));
   }
 }
@@ -128,7 +128,7 @@ async function describeProgramFile(file: string): Promise<EntryHeader> {
 }
 
 function packBuild(directory: string): AsyncGenerator<Uint8Array, void> {
-  /** The first path of each file with several, by its number. */
+  /** The first path of each file with several hard links, by its device and inode. */
   const linked = new Map<string, string>();
   return packFolder({
     directory,
@@ -154,6 +154,6 @@ async function describeFile(file: string, stats: Stats): Promise<EntryHeader> {
   if (stats.isDirectory()) return { type: 'directory', mode: (mode & 0o1777) | 0o700, mtime: EPOCH, ...owner };
   if (stats.isSymbolicLink())
     return { type: 'symlink', linkname: await readlink(file), mode: 0o777, mtime: EPOCH, ...owner };
-  if (!stats.isFile()) throw new Error('the build has a file that is neither a file, a folder nor a link');
+  if (!stats.isFile()) throw new Error('the build has an entry that is neither a file, a folder nor a link');
   return { type: 'file', size, mode: (mode & 0o1777) | 0o600, mtime, ...owner };
 }

@@ -8,16 +8,16 @@ const CALL_TIMEOUT_MS = 15_000;
 const MESSAGES_PER_SECOND_MAX = 500;
 /** Longest message that is not the answer to a call. */
 const STATE_CHARACTERS_MAX = 16_384;
-/** Calls of one pod that wait for an answer. */
+/** Calls to one pod that wait for an answer. */
 const CALLS_MAX = 64;
 
-interface Waiting {
+interface PendingCall {
   resolve(result: unknown): void;
   reject(error: Error): void;
 }
 
 /** The first process of a pod has no connection, or lost it. */
-export class PodAway extends Error {}
+export class PodUnreachable extends Error {}
 
 /** The connection of a pod's first process. */
 export class PodConnection {
@@ -25,33 +25,33 @@ export class PodConnection {
   sizes: Sizes = { std_out: 0, std_err: 0 };
   /** How the program ended; undefined while it runs. */
   end: End | undefined;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #pending_calls = new Map<number, PendingCall>();
   #calls = 0;
   #second = 0;
   #received = 0;
 
   constructor(private readonly socket: Pick<ServerWebSocket<unknown>, 'send' | 'close'>) {}
 
-  /** Calls the first process. Throws PodAway if its connection is lost. */
+  /** Calls the first process. Throws PodUnreachable if its connection is lost. */
   async call<Shape extends TSchema>(shape: Shape, call: Call): Promise<Static<Shape>> {
-    if (this.#waiting.size >= CALLS_MAX) throw new PodAway('the pod does not answer');
+    if (this.#pending_calls.size >= CALLS_MAX) throw new PodUnreachable('the pod does not answer');
     this.#calls += 1;
     const id = this.#calls;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#waiting.set(id, { resolve, reject });
+    this.#pending_calls.set(id, { resolve, reject });
     const timer = setTimeout(() => {
-      // One that is stuck must not delay each call anew.
+      // A stuck pod must not delay every later call.
       this.close();
-      reject(new PodAway('the pod took too long to answer'));
+      reject(new PodUnreachable('the pod took too long to answer'));
     }, CALL_TIMEOUT_MS);
     try {
       this.socket.send(JSON.stringify({ ...call, call: id }));
       const result = await promise;
-      if (!Value.Check(shape, result)) throw new PodAway('the pod gave an unknown answer');
+      if (!Value.Check(shape, result)) throw new PodUnreachable('the pod gave an unknown answer');
       return result;
     } finally {
       clearTimeout(timer);
-      this.#waiting.delete(id);
+      this.#pending_calls.delete(id);
     }
   }
 
@@ -60,7 +60,7 @@ export class PodConnection {
     this.#count(text);
     const message = readFromPod(text);
     if ('answer' in message) {
-      this.#waiting.get(message.answer)?.resolve(message.result);
+      this.#pending_calls.get(message.answer)?.resolve(message.result);
       return false;
     }
     const had_ended = this.end !== undefined;
@@ -75,13 +75,13 @@ export class PodConnection {
     this.#received = second === this.#second ? this.#received + 1 : 1;
     this.#second = second;
     const is_flood = this.#received > MESSAGES_PER_SECOND_MAX;
-    const is_unasked = length > STATE_CHARACTERS_MAX && this.#waiting.size === 0;
+    const is_unasked = length > STATE_CHARACTERS_MAX && this.#pending_calls.size === 0;
     if (is_flood || is_unasked) throw new Error('the pod sends too much');
   }
 
   /** Ends the calls that wait, because the connection is closed. */
-  lose(): void {
-    for (const { reject } of this.#waiting.values()) reject(new PodAway('the pod lost its connection'));
+  rejectCalls(): void {
+    for (const { reject } of this.#pending_calls.values()) reject(new PodUnreachable('the pod lost its connection'));
   }
 
   close(): void {

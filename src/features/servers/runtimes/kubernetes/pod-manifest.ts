@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../../platform/errors.ts';
 import type { DiskUse, StartOrder } from '../runtime.ts';
 import { type BuildOrder, encodeOrder, type ServerOrder } from './pod-messages.ts';
-import { POD_COMMANDS, POD_FOLDERS, POD_ORDER, POD_PROGRAM } from './pod-names.ts';
+import { ORDER_VARIABLE, POD_COMMANDS, POD_EXECUTABLE, POD_FOLDERS } from './pod-names.ts';
 
 export const LABELS = { machine: 'muster.internal/machine', server: 'muster.internal/server' } as const;
 /** The kind of a build that its node pulls as an image. */
@@ -10,18 +10,18 @@ export const IMAGE_ANNOTATION = 'muster.internal/image';
 export const FINALIZER = 'muster.internal/end';
 export const CONTAINERS = { build: 'build', server: 'server' } as const;
 
-/** The user of all pods, a number that machines give to no user. */
+/** The user id of all pods, which no account of a node should have. */
 export const USER_ID = 10_001;
-/** Memory of the first process, beside that of the server. */
+/** Memory of the first process, in addition to that of the server. */
 const FIRST_PROCESS_MIB = 96;
-/** What a pod is expected to have on the disk, for its place. It may have more. */
+/** Disk space that a pod requests, by which the scheduler places it. It may use more. */
 const DISK_REQUEST = '64Mi';
-/** Bytes of logs that wait to be fetched. */
+/** Limit of a server's output that Muster has not fetched yet. */
 const OUTPUT_BYTES_MAX = 1_024 ** 3;
 /** Time for a server to end if others than Muster delete its pod, such as a drain of the node. */
 const GRACE_SECONDS = 60;
-/** Below it, programs without rights cannot listen. */
-const LOW_PORTS = 1_024;
+/** Only privileged programs may listen on ports below it. */
+const UNPRIVILEGED_PORT_MIN = 1_024;
 /** The longest text that a program gets in a variable is 128 KiB (execve(2)). */
 const ORDER_CHARACTERS_MAX = 120 * 1_024;
 
@@ -38,22 +38,22 @@ export interface PodOptions {
 
 /** How the files of a build come to a pod. */
 export type PodFiles =
-  /** A container before that of the server fetches them. `bytes`: what they take on the disk. */
-  | { are: 'fetched'; order: BuildOrder; bytes: number }
+  /** An init container fetches them. `bytes`: what they take on the disk. */
+  | { kind: 'fetched'; order: BuildOrder; bytes: number }
   /** They are an image, which has Muster's executable as well. */
-  | { are: 'image'; image: string };
+  | { kind: 'image'; image: string };
 
-interface PodOrder {
+interface PodContents {
   order: StartOrder;
   files: PodFiles;
   server: ServerOrder;
 }
 
 /** Returns the pod of a server. Throws an error for a server that no pod can run. */
-export function makePod({ order, files, server }: PodOrder, { machine_id, image, disk_max }: PodOptions) {
+export function makePod({ order, files, server }: PodContents, { machine_id, image, disk_max }: PodOptions) {
   const { server_id, resources, ports } = order;
   if (Object.values(ports).some(({ port_range }) => port_range !== undefined)) {
-    throw refusal('a pod of the cluster has no port ranges; give it single ports');
+    throw refusal('a pod of the cluster has no port ranges; give the server single ports');
   }
   const encoded = encodeOrder(server);
   if (encoded.length > ORDER_CHARACTERS_MAX) {
@@ -61,7 +61,7 @@ export function makePod({ order, files, server }: PodOrder, { machine_id, image,
   }
   const numbers = { cpu: `${resources.cpu}m`, memory: `${resources.memory + FIRST_PROCESS_MIB}Mi` };
   // The kubelet counts all volumes of a pod. What the server itself writes has the limit of its folder.
-  const build_bytes = files.are === 'fetched' ? files.bytes : 0;
+  const build_bytes = files.kind === 'fetched' ? files.bytes : 0;
   const disk = disk_max && { 'ephemeral-storage': String(disk_max.bytes + build_bytes + OUTPUT_BYTES_MAX) };
   const security = {
     allowPrivilegeEscalation: false,
@@ -74,7 +74,9 @@ export function makePod({ order, files, server }: PodOrder, { machine_id, image,
     mountPath: POD_FOLDERS[name],
     readOnly,
   });
-  const has_low_port = Object.values(ports).some(({ internal_port = LOW_PORTS }) => internal_port < LOW_PORTS);
+  const has_low_port = Object.values(ports).some(
+    ({ internal_port = UNPRIVILEGED_PORT_MIN }) => internal_port < UNPRIVILEGED_PORT_MIN,
+  );
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -86,7 +88,7 @@ export function makePod({ order, files, server }: PodOrder, { machine_id, image,
         [LABELS.server]: server_id,
       },
       annotations: {
-        ...(files.are === 'image' && { [IMAGE_ANNOTATION]: order.build.kind }),
+        ...(files.kind === 'image' && { [IMAGE_ANNOTATION]: order.build.kind }),
         'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false',
       },
       finalizers: [FINALIZER],
@@ -106,19 +108,19 @@ export function makePod({ order, files, server }: PodOrder, { machine_id, image,
         ...(has_low_port && { sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }] }),
       },
       volumes: [
-        ...(files.are === 'fetched' ? [{ name: 'build', emptyDir: {} }] : []),
+        ...(files.kind === 'fetched' ? [{ name: 'build', emptyDir: {} }] : []),
         { name: 'work', emptyDir: disk_max ? { sizeLimit: String(disk_max.bytes) } : {} },
         { name: 'output', emptyDir: { sizeLimit: String(OUTPUT_BYTES_MAX) } },
       ],
       initContainers:
-        files.are === 'fetched'
+        files.kind === 'fetched'
           ? [
               {
                 ...container,
                 image,
                 name: CONTAINERS.build,
                 args: [POD_COMMANDS.build],
-                env: [{ name: POD_ORDER, value: encodeOrder(files.order) }],
+                env: [{ name: ORDER_VARIABLE, value: encodeOrder(files.order) }],
                 // Equal to those of the server, so that the pod is the last to be evicted (QoS class Guaranteed).
                 resources: { limits: numbers, requests: numbers },
                 volumeMounts: [volume('build'), volume('work')],
@@ -129,11 +131,11 @@ export function makePod({ order, files, server }: PodOrder, { machine_id, image,
         {
           ...container,
           name: CONTAINERS.server,
-          ...(files.are === 'fetched' ? { image } : { image: files.image, command: [POD_PROGRAM.executable] }),
+          ...(files.kind === 'fetched' ? { image } : { image: files.image, command: [POD_EXECUTABLE.file] }),
           args: [POD_COMMANDS.server],
           env: [
-            { name: POD_ORDER, value: encoded },
-            ...(files.are === 'image' ? [{ name: 'LD_LIBRARY_PATH', value: POD_PROGRAM.folder }] : []),
+            { name: ORDER_VARIABLE, value: encoded },
+            ...(files.kind === 'image' ? [{ name: 'LD_LIBRARY_PATH', value: POD_EXECUTABLE.folder }] : []),
           ],
           ports: Object.values(ports).flatMap(({ protocol, internal_port, public_port }) =>
             internal_port === undefined || public_port === undefined
@@ -150,7 +152,11 @@ export function makePod({ order, files, server }: PodOrder, { machine_id, image,
             limits: { ...numbers, ...disk },
             requests: { ...numbers, ...(disk && { 'ephemeral-storage': DISK_REQUEST }) },
           },
-          volumeMounts: [...(files.are === 'fetched' ? [volume('build', true)] : []), volume('work'), volume('output')],
+          volumeMounts: [
+            ...(files.kind === 'fetched' ? [volume('build', true)] : []),
+            volume('work'),
+            volume('output'),
+          ],
         },
       ],
     },

@@ -1,11 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { POD_ORDER } from './pod-names.ts';
+import { ORDER_VARIABLE } from './pod-names.ts';
 
 const REASON_CHARACTERS_MAX = 300;
 const WRITTEN_MAX = 10_000;
 
-/** What the container needs that fetches a build. */
+/** What the container that fetches a build needs. */
 export const BuildOrder = Type.Object({
   url: Type.String(),
   token: Type.String(),
@@ -61,7 +61,7 @@ const FromPod = Type.Union([
   Type.Object({ answer: Type.Integer(), result: Type.Unknown() }),
 ]);
 
-/** A call of the first process of a pod. */
+/** A call to the first process of a pod. */
 const Call = Type.Union([
   Type.Object({
     do: Type.Literal('read'),
@@ -96,6 +96,10 @@ export function decodeOrder<Shape extends typeof BuildOrder | typeof ServerOrder
   text: string,
 ): Static<Shape> {
   const value: unknown = JSON.parse(Buffer.from(text, 'base64').toString());
-  if (!Value.Check(shape, value)) throw new Error(`${POD_ORDER} is of another release of Muster`);
+  if (!Value.Check(shape, value)) {
+    throw new Error(
+      `${ORDER_VARIABLE} cannot be read: the image of the pod and the service must be the same release of Muster`,
+    );
+  }
   return value;
 }

@@ -3,9 +3,9 @@ import { CONTAINERS, IMAGE_ANNOTATION } from './pod-manifest.ts';
 import type { Pod } from './pod-shapes.ts';
 
 /** What the cluster says of a server. */
-export type SeenPod =
-  /** It does not run yet. `is_hopeless`: it will not run without a change by its operator. */
-  | { is: 'pending'; reason: string; is_hopeless: boolean }
+export type PodObservation =
+  /** It does not run yet. `needs_operator`: it will not run without a change by its operator. */
+  | { is: 'pending'; reason: string; needs_operator: boolean }
   | { is: 'running' }
   | { is: 'unreachable'; since: Date }
   | ({ is: 'ended'; exit_code: number | null; exit_signal: string | null } & EndCause);
@@ -14,7 +14,7 @@ export type SeenPod =
 interface EndCause {
   reason?: string;
   /** Whether neither the program nor Muster caused it, but the cluster or its operator. */
-  is_disturbance?: true;
+  is_disruption?: true;
 }
 
 type ContainerState = NonNullable<NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number]['state']>;
@@ -35,7 +35,7 @@ const WAITING: Record<string, string> = {
   RunContainerError: 'its node cannot start the container: tell the operator',
 };
 const NO_PULL = 'its image cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_REGISTRY';
-/** The same for a server that runs from an image of its own. */
+/** Reasons why a container with an image of its own waits, in words for a game developer. */
 const WAITING_FOR_IMAGE: Record<string, string> = {
   ...WAITING,
   ErrImagePull: NO_PULL,
@@ -46,7 +46,7 @@ const WAITING_FOR_IMAGE: Record<string, string> = {
 /** The name of an image in a message. It has the token by which nodes pull it. */
 const IMAGE_NAME = /[^\s"]*\/[0-9a-f-]{36}\/[0-9a-f]{64}[^\s"]*?(?=:?["\s]|:?$)/g;
 /** Reasons that do not pass by themselves. */
-const HOPELESS = new Set(
+const NEEDS_OPERATOR = new Set(
   Object.keys(WAITING_FOR_IMAGE).filter((reason) => /^(Err|ImagePull|Invalid|Registry|Create|Run)/.test(reason)),
 );
 
@@ -54,16 +54,16 @@ const HOPELESS = new Set(
 const DISK_EXCEEDED = /exceeds the (total )?limit|exceeded its local ephemeral storage limit/;
 /** Reasons why a node ended or refused a pod, in words for a game developer. */
 const FAILED: Record<string, string> = {
-  Evicted: 'its node was short of room and ended it',
+  Evicted: 'its node ran short of resources and evicted it',
   Preempting: 'its node ended it for a more important pod',
   Terminated: 'its node was shut down',
   NodeShutdown: 'its node was shut down',
   Shutdown: 'its node was shut down',
   NodeLost: 'its node was lost',
-  DeadlineExceeded: 'the cluster gave it no more time',
+  DeadlineExceeded: 'it ran longer than the cluster allows',
   UnexpectedAdmissionError: 'its node refused it',
-  NodePorts: 'its node had no free port of its number',
-  HostPortConflict: 'its node had no free port of its number',
+  NodePorts: 'its port was in use on its node',
+  HostPortConflict: 'its port was in use on its node',
 };
 const OUT_OF = /^OutOf(\w+)$/;
 const OUT_OF_MEMORY = 'OOMKilled';
@@ -71,7 +71,7 @@ const OUT_OF_MEMORY = 'OOMKilled';
 const UNKNOWN = 'ContainerStatusUnknown';
 
 /** Returns what a pod says of its server. */
-export function observePod(pod: Pod): SeenPod {
+export function observePod(pod: Pod): PodObservation {
   const { status } = pod;
   const state = stateOf(status?.containerStatuses, CONTAINERS.server);
   if (state?.terminated && state.terminated.reason !== UNKNOWN && status?.reason === undefined) {
@@ -94,13 +94,13 @@ export function observePod(pod: Pod): SeenPod {
 export function findOutsideCause(pod: Pod): EndCause {
   const { reason, message = '' } = pod.status ?? {};
   if (reason === 'Evicted' && DISK_EXCEEDED.test(message)) {
-    return { reason: `it exceeded its room on the disk${quoted(message)}` };
+    return { reason: `it exceeded its disk limit${quoted(message)}` };
   }
-  const disturbance = describeDisturbance(pod);
-  return disturbance === undefined ? {} : { reason: disturbance, is_disturbance: true };
+  const disruption = describeDisruption(pod);
+  return disruption === undefined ? {} : { reason: disruption, is_disruption: true };
 }
 
-function describeDisturbance({ metadata, status }: Pod): string | undefined {
+function describeDisruption({ metadata, status }: Pod): string | undefined {
   const { reason, message } = status ?? {};
   const [, resource] = OUT_OF.exec(reason ?? '') ?? [];
   if (resource !== undefined) return `its node has too little ${resource} left`;
@@ -110,22 +110,22 @@ function describeDisturbance({ metadata, status }: Pod): string | undefined {
   return metadata.deletionTimestamp === undefined ? undefined : 'its pod was deleted from the cluster';
 }
 
-function observePending(pod: Pod, state: ContainerState | undefined): SeenPod {
+function observePending(pod: Pod, state: ContainerState | undefined): PodObservation {
   const { status, spec } = pod;
   const fetching = stateOf(status?.initContainerStatuses, CONTAINERS.build);
   if (fetching?.terminated && fetching.terminated.exitCode !== 0) {
     return { is: 'ended', exit_code: null, exit_signal: null, reason: describeFetch(fetching.terminated) };
   }
   const unplaced = status?.conditions?.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False');
-  if (unplaced) return { is: 'pending', reason: describeUnplaced(unplaced.message), is_hopeless: false };
-  if (spec?.nodeName === undefined) return { is: 'pending', reason: 'it waits for a node', is_hopeless: false };
+  if (unplaced) return { is: 'pending', reason: describeUnplaced(unplaced.message), needs_operator: false };
+  if (spec?.nodeName === undefined) return { is: 'pending', reason: 'it waits for a node', needs_operator: false };
   const waiting = fetching?.waiting ?? state?.waiting;
   // The server's container waits for the one that fetches the build, which may have its own trouble.
   const { reason = 'ContainerCreating', message } = waiting ?? {};
-  const is_hopeless = HOPELESS.has(reason);
+  const needs_operator = NEEDS_OPERATOR.has(reason);
   const known = pod.metadata.annotations?.[IMAGE_ANNOTATION] === undefined ? WAITING : WAITING_FOR_IMAGE;
   const words = known[reason] ?? `its node says ${reason}`;
-  return { is: 'pending', reason: is_hopeless ? `${words}${quoted(message)}` : words, is_hopeless };
+  return { is: 'pending', reason: needs_operator ? `${words}${quoted(message)}` : words, needs_operator };
 }
 
 function describeUnplaced(message = ''): string {

@@ -27,8 +27,8 @@ interface PodPortOptions {
   openBuild(server_id: string): Promise<ReadableStream<Uint8Array> | undefined>;
 }
 
-/** What pods connect to. */
-export interface PodSource {
+/** The runtime that has the pods. */
+export interface PodOwner {
   /** Returns whether this process has the pods now. */
   mayAct(): boolean;
   /** Reports that a server may have changed. */
@@ -37,16 +37,16 @@ export interface PodSource {
 
 /** The port to which pods connect: for their builds, their output, and the end of their programs; nodes, for images. */
 export interface PodPort extends AsyncDisposable {
-  /** The address of the port for a server's pod. Throws nothing: the pod may connect later. */
+  /** The address of the port for a server's pod. Never throws: the pod may connect later. */
   addressOf(server_id: string): { socket: string; build: string; token: string };
   connectionOf(server_id: string): PodConnection | undefined;
-  /** Lets pods connect. Until then they only get their builds: other pods may be those of another process. */
-  serve(source: PodSource): void;
-  /** Ends what `serve` began: closes all connections. The pods then look for the process that has them. */
-  leave(source: PodSource): void;
+  /** Lets pods connect. Until then, pods get only their builds, because another process may have the pods. */
+  serve(owner: PodOwner): void;
+  /** Ends what `serve` began, and closes all connections. The pods then look for the process that has them. */
+  stopServing(owner: PodOwner): void;
 }
 
-interface Visit {
+interface PodSocketData {
   server_id: string;
   connection: PodConnection | undefined;
 }
@@ -54,20 +54,20 @@ interface Visit {
 /** Opens the port for pods. Throws StartError if it is in use. */
 export function openPodPort({ host, port, hostname, key, registry, openBuild }: PodPortOptions): PodPort {
   const connections = new Map<string, PodConnection>();
-  let source: PodSource | undefined;
+  let owner: PodOwner | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
 
   function isAllowed(request: Request, server_id: string): boolean {
     return isSameSecret(request.headers.get('authorization') ?? '', `Bearer ${tokenOf(server_id)}`);
   }
 
-  async function answer(request: Request, server: Server<Visit>): Promise<Response | undefined> {
+  async function answer(request: Request, server: Server<PodSocketData>): Promise<Response | undefined> {
     const [, pods, server_id = '', part, ...more] = new URL(request.url).pathname.split('/');
     const is_known = pods === 'pods' && more.length === 0 && request.method === 'GET';
     // An unknown address and a wrong token look alike.
     if (!is_known || !isAllowed(request, server_id)) return new Response('not found\n', { status: 404 });
     if (part === 'socket') {
-      if (!source?.mayAct()) return new Response('another process has this pod\n', { status: 503 });
+      if (!owner?.mayAct()) return new Response('another process has this pod\n', { status: 503 });
       if (server.upgrade(request, { data: { server_id, connection: undefined } })) return undefined;
       return new Response('a WebSocket is expected\n', { status: 426 });
     }
@@ -75,7 +75,7 @@ export function openPodPort({ host, port, hostname, key, registry, openBuild }: 
     // The build may have to be unpacked first.
     server.timeout(request, BUILD_IDLE_SECONDS);
     const build = await openBuild(server_id);
-    if (!build) return new Response('no such server starts\n', { status: 503 });
+    if (!build) return new Response('this server is not starting\n', { status: 503 });
     return new Response(build, { headers: { 'content-type': 'application/x-tar' } });
   }
 
@@ -91,25 +91,25 @@ export function openPodPort({ host, port, hostname, key, registry, openBuild }: 
       perMessageDeflate: false,
       open(socket) {
         const { server_id } = socket.data;
-        if (!source?.mayAct()) return socket.close();
+        if (!owner?.mayAct()) return socket.close();
         const connection = new PodConnection(socket);
         // A pod that connects again has not yet noticed the end of its earlier connection, or we have not.
         connections.get(server_id)?.close();
         socket.data.connection = connection;
         connections.set(server_id, connection);
-        source?.onChange();
+        owner?.onChange();
       },
       message(socket, text) {
         try {
-          if (socket.data.connection?.receive(String(text))) source?.onChange();
+          if (socket.data.connection?.receive(String(text))) owner?.onChange();
         } catch {
           socket.close();
         }
       },
       close({ data: { server_id, connection } }) {
-        connection?.lose();
+        connection?.rejectCalls();
         if (connections.get(server_id) === connection) connections.delete(server_id);
-        source?.onChange();
+        owner?.onChange();
       },
     },
   });
@@ -121,20 +121,20 @@ export function openPodPort({ host, port, hostname, key, registry, openBuild }: 
     },
     connectionOf: (server_id) => connections.get(server_id),
     serve(own) {
-      source = own;
+      owner = own;
     },
-    leave(own) {
-      if (source !== own) return;
-      source = undefined;
+    stopServing(own) {
+      if (owner !== own) return;
+      owner = undefined;
       for (const connection of connections.values()) connection.close();
     },
     [Symbol.asyncDispose]: () => listener.stop(true),
   };
 }
 
-function listen(options: Bun.Serve.Options<Visit>): Server<Visit> {
+function listen(options: Bun.Serve.Options<PodSocketData>): Server<PodSocketData> {
   try {
-    return Bun.serve<Visit>(options);
+    return Bun.serve<PodSocketData>(options);
   } catch (cause) {
     if (!hasErrorCode(cause, 'EADDRINUSE')) throw cause;
     const { port } = options as { port: number };

@@ -28,7 +28,7 @@ export class Pods {
   /** The last version that a list or a watch had. A list of an earlier one is of a cluster that was restored. */
   #version = 0;
   /** Whether the pods have been listed at least once. */
-  is_known = false;
+  is_loaded = false;
   /** Resolves when the watch has ended, after the signal was aborted. */
   readonly stopped: Promise<void>;
 
@@ -141,7 +141,7 @@ export class Pods {
     }
     for (const pod of listed.values()) this.#put(pod);
     this.#version = Number(version);
-    this.is_known = true;
+    this.is_loaded = true;
     this.options.onChange();
     return version;
   }

@@ -3,19 +3,19 @@ import type { Agones } from './agones.ts';
 import { ApiUnreachable } from './api-client.ts';
 import type { ReadNodeAddress } from './node-addresses.ts';
 import { nameOf } from './pod-manifest.ts';
-import { findOutsideCause, observePod, type SeenPod } from './pod-observation.ts';
+import { findOutsideCause, observePod, type PodObservation } from './pod-observation.ts';
 import type { PodPort } from './pod-port.ts';
 import type { Pod } from './pod-shapes.ts';
 import type { Pods } from './pods.ts';
 
 /** Time for a pod to start once its node or its image is in trouble. */
-const HOPELESS_MAX_MS = 60_000;
+const NEEDS_OPERATOR_MAX_MS = 60_000;
 /** Time for a pod to start. The cluster may have to add a node first. */
 const START_MAX_MS = 15 * 60_000;
 export const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 
 interface StatesOptions {
-  pods: Pick<Pods, 'find' | 'is_known'>;
+  pods: Pick<Pods, 'find' | 'is_loaded'>;
   pod_port: Pick<PodPort, 'connectionOf'>;
   addressOfNode: ReadNodeAddress;
   /** Undefined for plain pods. */
@@ -28,16 +28,16 @@ export const mayHavePod = ({ identity }: ServerHandle): boolean => identity === 
 
 /** The states of servers, by what the cluster and the first processes of the pods say. */
 export class ServerStates {
-  /** How servers ended of which the cluster knows no end. */
+  /** Ends of servers that the cluster does not know. */
   readonly #ends = new Map<string, Observation>();
   /** Since when servers are pending, in the time of `performance.now()`. */
   readonly #pending_since = new Map<string, number>();
   /** Since when their node or their image is in trouble. */
-  readonly #hopeless_since = new Map<string, number>();
+  readonly #needs_operator_since = new Map<string, number>();
 
   constructor(private readonly options: StatesOptions) {}
 
-  /** Records an end of which the cluster knows nothing. */
+  /** Records an end that the cluster does not know. */
   setEnd(server_id: string, end: Observation): void {
     this.#ends.set(server_id, end);
   }
@@ -53,7 +53,7 @@ export class ServerStates {
 
   #forgetPending(server_id: string): void {
     this.#pending_since.delete(server_id);
-    this.#hopeless_since.delete(server_id);
+    this.#needs_operator_since.delete(server_id);
   }
 
   async observe(server: ServerHandle): Promise<Observation> {
@@ -77,8 +77,8 @@ export class ServerStates {
     const { pods, agones } = this.options;
     const { server_id } = server;
     if (!mayHavePod(server)) return { is: 'absent' };
-    // A cluster that has not answered yet gives no reason to give a server up.
-    if (!pods.is_known) return { is: 'unreachable', since: new Date() };
+    // Before the first list of the pods, a missing pod does not mean that its server is gone.
+    if (!pods.is_loaded) return { is: 'unreachable', since: new Date() };
     try {
       const seen = await agones?.observe(nameOf(server_id));
       if (seen?.is === 'pending') return this.#describePending(server_id, seen);
@@ -89,14 +89,17 @@ export class ServerStates {
     }
   }
 
-  #describePending(server_id: string, { reason, is_hopeless }: Extract<SeenPod, { is: 'pending' }>): Observation {
+  #describePending(
+    server_id: string,
+    { reason, needs_operator }: Extract<PodObservation, { is: 'pending' }>,
+  ): Observation {
     const now = performance.now();
     const since = this.#pending_since.get(server_id) ?? now;
     this.#pending_since.set(server_id, since);
-    const hopeless_since = is_hopeless ? (this.#hopeless_since.get(server_id) ?? now) : now;
-    if (is_hopeless) this.#hopeless_since.set(server_id, hopeless_since);
-    else this.#hopeless_since.delete(server_id);
-    const is_over = now - since >= START_MAX_MS || now - hopeless_since >= HOPELESS_MAX_MS;
+    const needs_operator_since = needs_operator ? (this.#needs_operator_since.get(server_id) ?? now) : now;
+    if (needs_operator) this.#needs_operator_since.set(server_id, needs_operator_since);
+    else this.#needs_operator_since.delete(server_id);
+    const is_over = now - since >= START_MAX_MS || now - needs_operator_since >= NEEDS_OPERATOR_MAX_MS;
     if (is_over) return { ...UNKNOWN_END, reason };
     return { is: 'pending', identity: identityOf(server_id), reason };
   }

@@ -4,7 +4,7 @@ import type { Call, Piece, ServerOrder } from '../pod-messages.ts';
 import { MachineConnection } from './machine-connection.ts';
 import { OWN_GROUPS, outputOf, readSizes, ServerProgram } from './server-program.ts';
 
-/** How often the growth of the output is noticed. */
+/** How often the size of the output is reported. */
 const STATE_EVERY_MS = 100;
 const REMOVE_ENDED_EVERY_MS = 5_000;
 /** Time for the machine to read the last output. Then the container ends, so that a lost machine keeps no room. */
@@ -18,7 +18,7 @@ const LAST_ANSWER_MS = 50;
  */
 export async function runFirstProcess(order: ServerOrder): Promise<number> {
   // It kills all processes that it sees, which must be those of a container.
-  if (process.pid !== 1) throw new Error('this command is for pods, which Muster makes');
+  if (process.pid !== 1) throw new Error('this command runs only as the first process of a pod that Muster created');
   const files = createOutputFiles();
   const program = new ServerProgram(order);
   const { promise: left, resolve: leave } = Promise.withResolvers<void>();

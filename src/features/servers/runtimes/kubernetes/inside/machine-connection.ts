@@ -5,7 +5,7 @@ const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 2_000;
 /** A process that cannot be reached may drop everything without a word. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** How often the other end is asked for a sign of life, and time for it. A paused process gives none. */
+/** How often the other end is pinged, and how long it may stay silent. A paused process does not answer. */
 const PING_EVERY_MS = 5_000;
 const SILENT_MAX_MS = 15_000;
 

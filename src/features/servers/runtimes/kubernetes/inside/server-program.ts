@@ -24,7 +24,7 @@ export const readSizes = (): Sizes => ({
   std_err: statSync(outputOf('std_err')).size,
 });
 
-/** The program of a server, of which this process is the first of the container. */
+/** The program of a server. This process is the first process of its container. */
 export class ServerProgram {
   readonly #child: Bun.Subprocess | Unstarted;
   #was_killed = false;
@@ -76,9 +76,9 @@ export class ServerProgram {
     if (this.#was_killed) return { exit_code: null, exit_signal: null };
     const exit_signal = this.#endingSignal();
     if (exit_signal === null) return { exit_code: this.#child.exitCode, exit_signal };
-    const is_short = exit_signal === 'SIGKILL' && countOutOfMemoryKills(OWN_GROUPS) > 0;
+    const was_out_of_memory = exit_signal === 'SIGKILL' && countOutOfMemoryKills(OWN_GROUPS) > 0;
     const reason = `it exceeded its memory of ${this.order.memory} MB`;
-    return { exit_code: null, exit_signal, ...(is_short && { reason }) };
+    return { exit_code: null, exit_signal, ...(was_out_of_memory && { reason }) };
   }
 
   #endingSignal(): NodeJS.Signals | null {
@@ -115,7 +115,10 @@ function startOfBuild({ kind, command, ...order }: ServerOrder, streams: Streams
   return spawn(['/bin/sh', '-c', ENTER, 'muster-server', ...program], { ...order, environment }, streams);
 }
 
-/** Starts a program of another image, which may have nothing else. One that is missing is in the log, as shells say it. */
+/**
+ * Starts a program of another image, which may have nothing else. A missing program is reported in the log, in the words of
+ * shells.
+ */
 function startOfImage(order: ServerOrder, streams: Streams): Bun.Subprocess | Unstarted {
   const { command, directory } = order;
   const own_score = readScore();
@@ -156,7 +159,7 @@ function readScore(): string {
   return readFileSync(SCORE_FILE, 'utf8');
 }
 
-/** Sets by which score the kernel chooses processes of the container to kill. Without the right, it chooses by memory. */
+/** Sets the OOM score of this process. Without the permission to set it, the kernel chooses by memory. */
 function writeScore(score: string): void {
   try {
     writeFileSync(SCORE_FILE, score);

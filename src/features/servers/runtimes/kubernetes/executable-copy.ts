@@ -1,13 +1,13 @@
 import { chmod, copyFile, mkdir, open, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { readInterpreter, replaceInterpreter } from './elf-interpreter.ts';
-import { POD_PROGRAM } from './pod-names.ts';
+import { POD_EXECUTABLE } from './pod-names.ts';
 
 const LISTED_WITHIN_MS = 10_000;
 /** A line of the loader's list: a library that a program needs, and where it is. */
 const LIBRARY = /^\s*([^\s/]+) => (\/\S+) \(/gm;
 
-interface ImageProgramOptions {
+interface ExecutableCopyOptions {
   /** The executable of Muster. */
   executable: string;
   /** The directory to make. */
@@ -15,10 +15,10 @@ interface ImageProgramOptions {
 }
 
 /**
- * Copies Muster's executable to a directory, so that it runs in an image that has no C library, or another one: with its
- * loader, which the copy names, and its libraries.
+ * Copies Muster's executable to a directory, so that it runs in an image with another C library or none. Copies its loader
+ * and libraries too, and makes the copy name that loader.
  */
-export async function copyImageProgram({ executable, directory }: ImageProgramOptions): Promise<void> {
+export async function copyExecutable({ executable, directory }: ExecutableCopyOptions): Promise<void> {
   await rm(directory, { recursive: true, force: true });
   await mkdir(directory, { recursive: true });
   const copyAs = async (from: string, name: string) => {
@@ -27,14 +27,14 @@ export async function copyImageProgram({ executable, directory }: ImageProgramOp
     await chmod(file, 0o755);
     return file;
   };
-  await using file = await open(await copyAs(executable, POD_PROGRAM.executable), 'r+');
+  await using file = await open(await copyAs(executable, POD_EXECUTABLE.file), 'r+');
   const loader = await readInterpreter(file);
   if (loader === undefined) return;
   for (const [, name = '', path = ''] of (await listLibraries(loader, executable)).matchAll(LIBRARY)) {
     await copyAs(path, name);
   }
-  await copyAs(loader, POD_PROGRAM.loader);
-  await replaceInterpreter(file, POD_PROGRAM.loader);
+  await copyAs(loader, POD_EXECUTABLE.loader);
+  await replaceInterpreter(file, POD_EXECUTABLE.loader);
 }
 
 async function listLibraries(loader: string, executable: string): Promise<string> {
