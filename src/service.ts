@@ -80,7 +80,9 @@ async function openAll(
   opened.defer(async () => {
     const has_servers = await servers.isAnyOn(node.node_id).catch(() => true);
     // If the database is away, the others give the machine up sooner.
-    await machines.stop({ has_servers }).catch((cause: unknown) => events.emit({ event: 'beat_failed', cause }));
+    await machines
+      .stop({ has_servers })
+      .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'stop', cause }));
   });
   const administrator_token_file = data.writeSecret('administrator-token', `${bootstrap.administrator_token}\n`);
   const front = opened.use(
@@ -139,7 +141,9 @@ async function openAll(
   });
   // Before the others: the pods of a cluster need a process that has them.
   opened.defer(async () => {
-    await servers.leaveCluster().catch((cause: unknown) => events.emit({ event: 'beat_failed', cause }));
+    await servers
+      .leaveCluster()
+      .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'release', cause }));
   });
   const { hold_files } = local_parts;
   public_ports = await openPublicPorts(config, { certificates, answering, hold_files, events });
@@ -162,7 +166,7 @@ async function openAll(
     createHubLink: async () => (await hub.createLink(bootstrap.administrator_token)).url,
     async stopTakingServers() {
       has_stopped_taking = true;
-      await machines.stopTaking();
+      await machines.stopTakingServers();
     },
     async stopServers() {
       const cluster_id = machines.clusterId();

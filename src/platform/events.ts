@@ -50,6 +50,7 @@ export type ServiceEvent =
   | { event: 'loop_failed'; loop: string; failures: number; cause: unknown }
   | { event: 'loop_corrected'; loop: string; count: number }
   | { event: 'beat_failed'; cause: unknown }
+  | { event: 'lease_failed'; step: 'acquire' | 'release' | 'stop'; cause: unknown }
   | { event: 'audit_entry_not_completed'; entry_id: string; cause: unknown }
   | { event: 'machine_awaited' | 'machine_lost'; node_id: string; host: string; for_ms: number; servers?: number }
   | { event: 'machine_returned'; node_id: string }
@@ -143,6 +144,7 @@ export const LEVELS: Record<EventName, EventLevel> = {
   loop_failed: 'error',
   loop_corrected: 'debug',
   beat_failed: 'warn',
+  lease_failed: 'warn',
   audit_entry_not_completed: 'warn',
   machine_awaited: 'warn',
   machine_lost: 'error',

@@ -2,8 +2,8 @@
 export const LONE_MACHINE = {
   lockHeld: async () => ({ takes_servers: true }),
   areAllDraining: () => false,
-  isAnyOtherTaking: async () => false,
-  isAnyOtherSeenTaking: () => false,
+  isOtherTakingServers: async () => false,
+  isOtherTakingServersInView: () => false,
   isReplaced: () => false,
   draining: () => [],
   abandoned: () => [],

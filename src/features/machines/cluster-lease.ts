@@ -3,7 +3,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { Judgement, type ReadTimes } from './rules.ts';
 import * as store from './store.ts';
-import { NO_HOLDER, type SeenMachine } from './tables.ts';
+import { type MachineSnapshot, NO_HOLDER } from './tables.ts';
 
 /** Part of `take_over_after_ms` for which a beat allows work. The rest is for what is under way when it is over. */
 const VALID_SHARE = 0.8;
@@ -26,7 +26,7 @@ export interface HeldCluster {
   /** Locks the machine's row until the transaction ends. Returns undefined if this process is no longer its holder. */
   lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined>;
   /** Lets another process have the lease. */
-  giveAway(state: { has_servers: boolean }): Promise<void>;
+  release(state: { has_servers: boolean }): Promise<void>;
 }
 
 interface ClusterLeaseOptions {
@@ -45,13 +45,13 @@ interface ClusterLeaseOptions {
 
 /** What a beat saw. */
 interface Beat extends ReadTimes {
-  machines: readonly SeenMachine[];
+  machines: readonly MachineSnapshot[];
   /** The ids of the machines whose beat this process has raised. */
   raised: ReadonlySet<string>;
 }
 
-/** A reason to ask for the lease. */
-interface Chance {
+/** The lease may be acquired. */
+interface Vacancy {
   /** The beat that has stayed the same; null if the machine has no holder. */
   unchanged_beat: number | null;
 }
@@ -64,7 +64,7 @@ interface Chance {
 export class ClusterLease {
   #cluster: ClusterMachine | undefined;
   #held: { holder: string; valid_until: number; losing: AbortController; timer: Timer | undefined } | undefined;
-  #onChance: ((chance: Chance) => void) | undefined;
+  #onVacancy: ((vacancy: Vacancy) => void) | undefined;
   readonly #judgement: Judgement;
 
   constructor(private readonly options: ClusterLeaseOptions) {
@@ -72,21 +72,23 @@ export class ClusterLease {
   }
 
   /** The machine of the cluster, once it is known. */
-  get cluster(): ClusterMachine | undefined {
+  get machine(): ClusterMachine | undefined {
     return this.#cluster;
   }
 
-  /** What to raise the beat of; undefined if this process is not the holder. */
+  /** The machine and holder whose beat to raise; undefined if this process is not the holder. */
   get holding(): store.Holding | undefined {
     return this.#cluster && this.#held && { node_id: this.#cluster.node_id, holder: this.#held.holder };
   }
 
-  /** Says which cluster it is. From then on, this process may ask for the lease. */
+  /** Sets the cluster. From then on, this process may acquire the lease. */
   join(cluster: ClusterMachine): void {
     this.#cluster = cluster;
   }
 
-  /** Takes what a beat saw, which was asked for as this holder. Returns when the next beat should be at the latest. */
+  /**
+   * Applies what a beat saw. `asked_as`: the holding that the beat was sent for. Returns the time until the next beat is due.
+   */
   onBeat(asked_as: store.Holding | undefined, { machines, raised, ...times }: Beat): number {
     const { own, take_over_after_ms } = this.options;
     const cluster = this.#cluster;
@@ -104,12 +106,12 @@ export class ClusterLease {
     if (!raised.has(own.node_id)) return Number.POSITIVE_INFINITY;
     const has_no_holder = row?.state !== 'up' || row.holder === NO_HOLDER || row.place === own.place;
     const [lost] = verdict.lost;
-    if (has_no_holder) this.#onChance?.({ unchanged_beat: null });
-    else if (lost) this.#onChance?.({ unchanged_beat: lost.beat });
+    if (has_no_holder) this.#onVacancy?.({ unchanged_beat: null });
+    else if (lost) this.#onVacancy?.({ unchanged_beat: lost.beat });
     return verdict.next_in_ms;
   }
 
-  /** Takes that a beat failed. */
+  /** Forgets all beats after one that failed. */
   onBeatFailed(): void {
     this.#judgement.startAnew();
   }
@@ -118,13 +120,13 @@ export class ClusterLease {
   async acquire(cluster: ClusterMachine, signal: AbortSignal): Promise<HeldCluster | undefined> {
     const { events, wakeBeat } = this.options;
     while (!signal.aborted) {
-      const chance = await this.#awaitChance(signal);
-      if (!chance) return undefined;
+      const vacancy = await this.#awaitVacancy(signal);
+      if (!vacancy) return undefined;
       try {
-        const held = await this.#ask(cluster, chance);
+        const held = await this.#tryAcquire(cluster, vacancy);
         if (held) return held;
       } catch (cause) {
-        events.emit({ event: 'beat_failed', cause });
+        events.emit({ event: 'lease_failed', step: 'acquire', cause });
       }
       await sleep(ATTEMPT_AGAIN_AFTER_MS, undefined, { signal }).catch(() => {});
       wakeBeat();
@@ -132,23 +134,23 @@ export class ClusterLease {
     return undefined;
   }
 
-  async #awaitChance(signal: AbortSignal): Promise<Chance | undefined> {
-    const { promise, resolve } = Promise.withResolvers<Chance | undefined>();
+  async #awaitVacancy(signal: AbortSignal): Promise<Vacancy | undefined> {
+    const { promise, resolve } = Promise.withResolvers<Vacancy | undefined>();
     const end = () => resolve(undefined);
     signal.addEventListener('abort', end, { once: true });
     if (signal.aborted) end();
-    this.#onChance = resolve;
+    this.#onVacancy = resolve;
     this.options.wakeBeat();
     try {
       return await promise;
     } finally {
-      this.#onChance = undefined;
+      this.#onVacancy = undefined;
       signal.removeEventListener('abort', end);
     }
   }
 
-  /** Asks for the lease. Returns undefined if another process has got it. */
-  async #ask({ node_id, name }: ClusterMachine, { unchanged_beat }: Chance): Promise<HeldCluster | undefined> {
+  /** Tries to acquire the lease. Returns undefined if another process has got it. */
+  async #tryAcquire({ node_id, name }: ClusterMachine, { unchanged_beat }: Vacancy): Promise<HeldCluster | undefined> {
     const { database, events, own, rest_ms, takesServers, wakeBeat } = this.options;
     const { datacenter_id, place, host } = own;
     const asked_ms = performance.now();
@@ -170,18 +172,18 @@ export class ClusterLease {
         const held = await store.lockHeld(tx, { node_id, holder });
         return held && { takes_servers: takesServers() && !held.is_draining };
       },
-      giveAway: async (state) => {
+      release: async (state) => {
         if (!isHolder()) return;
         this.#lose(undefined);
-        await this.#giveAway({ node_id, holder }, state);
+        await this.#release({ node_id, holder }, state);
       },
     };
   }
 
-  async #giveAway(holding: store.Holding, { has_servers }: { has_servers: boolean }): Promise<void> {
+  async #release(holding: store.Holding, { has_servers }: { has_servers: boolean }): Promise<void> {
     const { database, own, rest_ms } = this.options;
     await database.transact(async (tx) => {
-      if (await store.isAnyOtherUsing(tx, holding.node_id, own.node_id)) return await store.giveAway(tx, holding);
+      if (await store.isAnyOtherUsing(tx, holding.node_id, own.node_id)) return await store.release(tx, holding);
       const state = has_servers ? 'resting' : 'stopped';
       await store.setStopped(tx, holding, { state, lost_after_ms: rest_ms });
     });

@@ -7,7 +7,7 @@ import { ClusterLease, type ClusterMachine } from './cluster-lease.ts';
 import { registerOwn } from './registration.ts';
 import { beatEvery, Judgement } from './rules.ts';
 import * as store from './store.ts';
-import { type SeenMachine, UNKNOWN_CLUSTER } from './tables.ts';
+import { type MachineSnapshot, UNKNOWN_CLUSTER } from './tables.ts';
 
 /**
  * The statement of a beat gets at least this time, however short the interval is. After a late one, the next statement
@@ -48,7 +48,7 @@ export interface LeaseDependencies {
 
 /** The machines as this process saw them last. */
 interface View {
-  machines: readonly SeenMachine[];
+  machines: readonly MachineSnapshot[];
   late: ReadonlySet<string>;
 }
 
@@ -59,7 +59,7 @@ interface BeatWork {
   /** Whether this machine was given up. */
   is_given_up: boolean;
   /** Other machines that are to be given up. */
-  lost: readonly SeenMachine[];
+  lost: readonly MachineSnapshot[];
 }
 
 export type Lease = ReturnType<typeof createLease>;
@@ -73,7 +73,7 @@ export function createLease(dependencies: LeaseDependencies) {
   const { node_id, has_cluster } = own;
   const beat_ms = beatEvery(lost_after_ms);
   const judgement = new Judgement(2 * beat_ms);
-  const cluster = new ClusterLease({
+  const cluster_lease = new ClusterLease({
     database,
     events,
     own: { ...own, host: own.name },
@@ -89,7 +89,7 @@ export function createLease(dependencies: LeaseDependencies) {
   const givenUpListeners: (() => Promise<void>)[] = [];
   let holder = crypto.randomUUID();
   let view: View = { machines: [], late: new Set() };
-  let findings: BeatWork = { holder, is_given_up: false, lost: [] };
+  let beat_work: BeatWork = { holder, is_given_up: false, lost: [] };
   let next_in_ms = beat_ms;
   let is_replaced = false;
   let takes_servers = true;
@@ -98,15 +98,15 @@ export function createLease(dependencies: LeaseDependencies) {
   async function beat(): Promise<number> {
     const asked_ms = performance.now();
     const asked_as = holder;
-    const held_cluster = cluster.holding;
+    const held_cluster = cluster_lease.holding;
     let seen: Awaited<ReturnType<typeof store.raiseBeats>>;
     try {
       const holdings = [{ node_id, holder: asked_as }, ...(held_cluster ? [held_cluster] : [])];
       seen = await store.raiseBeats(connection, holdings);
     } catch (cause) {
       judgement.startAnew();
-      cluster.onBeatFailed();
-      findings = { holder: asked_as, is_given_up: false, lost: [] };
+      cluster_lease.onBeatFailed();
+      beat_work = { holder: asked_as, is_given_up: false, lost: [] };
       next_in_ms = beat_ms;
       events.emit({ event: 'beat_failed', cause });
       return 0;
@@ -116,18 +116,18 @@ export function createLease(dependencies: LeaseDependencies) {
     const others = machines.filter((machine) => machine.node_id !== node_id);
     const times = { asked_ms, answered_ms: performance.now() };
     const verdict = judgement.judge(others, times);
-    const of_cluster_in_ms = cluster.onBeat(held_cluster, { ...seen, ...times });
+    const of_cluster_in_ms = cluster_lease.onBeat(held_cluster, { ...seen, ...times });
     next_in_ms = Math.max(Math.min(beat_ms, verdict.next_in_ms, of_cluster_in_ms), PAUSE_MIN_MS);
     view = { machines, late: verdict.late };
     // Only a holder judges others.
-    findings = { holder: asked_as, is_given_up: !is_raised, lost: is_raised ? verdict.lost : [] };
+    beat_work = { holder: asked_as, is_given_up: !is_raised, lost: is_raised ? verdict.lost : [] };
     if (!is_raised || verdict.lost.length > 0) acting?.wake();
     return 0;
   }
 
   /** Acts on what the last beat found. No beat waits for this, or a transaction that takes long would make this machine late. */
   async function act(): Promise<number> {
-    const { holder: found_by, is_given_up, lost } = findings;
+    const { holder: found_by, is_given_up, lost } = beat_work;
     // This machine has come back since.
     if (found_by !== holder) return 0;
     if (is_given_up) await comeBack(view.machines.find((machine) => machine.node_id === node_id));
@@ -135,7 +135,7 @@ export function createLease(dependencies: LeaseDependencies) {
     return 0;
   }
 
-  async function giveUp(machine: SeenMachine): Promise<void> {
+  async function giveUp(machine: MachineSnapshot): Promise<void> {
     const ended = await database.transact(async (tx) =>
       (await store.giveUp(tx, machine)) ? await endServersOf(tx, machine.node_id) : undefined,
     );
@@ -145,7 +145,7 @@ export function createLease(dependencies: LeaseDependencies) {
   }
 
   /** Ends what is left of the servers that were given up with this machine, then lets it take work with a new holder. */
-  async function comeBack(row: SeenMachine | undefined): Promise<void> {
+  async function comeBack(row: MachineSnapshot | undefined): Promise<void> {
     // Another holder at the same place is an older state: the database was restored to a time before this start.
     const is_replaced_now = row?.state === 'up' && row.place !== own.place;
     if (is_replaced_now && !is_replaced) events.emit({ event: 'machine_replaced', node_id, host: row.name });
@@ -201,19 +201,19 @@ export function createLease(dependencies: LeaseDependencies) {
       return held && { takes_servers: takes_servers && !has_cluster && !held.is_draining };
     },
     /** Stops this machine from taking servers until its next start. Resolves once servers that are being taken are taken. */
-    async stopTaking(): Promise<void> {
+    async stopTakingServers(): Promise<void> {
       takes_servers = false;
-      const held = [node_id, ...(cluster.holding ? [cluster.holding.node_id] : [])];
-      for (const machine_id of held) await database.transact((tx) => store.awaitTaking(tx, machine_id));
+      const held = [node_id, ...(cluster_lease.holding ? [cluster_lease.holding.node_id] : [])];
+      for (const machine_id of held) await database.transact((tx) => store.awaitServersTaken(tx, machine_id));
     },
     /** Records which cluster runs the servers of this process. Returns its machine's lease. */
     async joinCluster(joined: ClusterMachine): Promise<ClusterLease> {
       cluster_id = joined.node_id;
       await database.transact((tx) => store.setCluster(tx, { node_id, holder }, joined.node_id));
-      cluster.join(joined);
-      return cluster;
+      cluster_lease.join(joined);
+      return cluster_lease;
     },
-    cluster,
+    cluster_lease,
     /** Whether another process holds this machine: a copy of its data directory was started. */
     isReplaced: () => is_replaced,
     /** The machines as this process saw them last. */

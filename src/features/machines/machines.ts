@@ -3,7 +3,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import { createLease, type LeaseDependencies } from './lease.ts';
 import * as store from './store.ts';
-import type { SeenMachine } from './tables.ts';
+import type { MachineSnapshot } from './tables.ts';
 import type { Load, Machine } from './wire.ts';
 
 export type { ClusterLease, ClusterMachine, HeldCluster } from './cluster-lease.ts';
@@ -33,7 +33,7 @@ export function createMachines(dependencies: MachinesDependencies) {
   const lease = createLease(dependencies);
   const { lockHeld, isReplaced, onGivenUp, view } = lease;
 
-  const isSeenDraining = ({ drain_ts }: SeenMachine) => drain_ts !== null;
+  const isDraining = ({ drain_ts }: MachineSnapshot) => drain_ts !== null;
 
   async function list(): Promise<Machine[]> {
     const [machines, by_machine] = await Promise.all([store.selectMachines(queries), loads()]);
@@ -63,16 +63,19 @@ export function createMachines(dependencies: MachinesDependencies) {
     onGivenUp,
     register: lease.register,
     stop: lease.stop,
-    stopTaking: lease.stopTaking,
+    stopTakingServers: lease.stopTakingServers,
     startWork: lease.startWork,
     joinCluster: lease.joinCluster,
     /** Returns the id of the cluster's machine that runs servers for this process; undefined if there is none, or not yet. */
-    clusterId: () => lease.cluster.cluster?.node_id,
+    clusterId: () => lease.cluster_lease.machine?.node_id,
     /** Returns the ids of this process's own machine and, while it holds the lease of a cluster, of the cluster's. */
-    heldIds: (): string[] => [own.node_id, ...(lease.cluster.holding ? [lease.cluster.holding.node_id] : [])],
+    heldIds: (): string[] => [
+      own.node_id,
+      ...(lease.cluster_lease.holding ? [lease.cluster_lease.holding.node_id] : []),
+    ],
     /** Returns whether another process uses the cluster of this one. */
     async isClusterShared(): Promise<boolean> {
-      const cluster_id = lease.cluster.cluster?.node_id;
+      const cluster_id = lease.cluster_lease.machine?.node_id;
       return cluster_id !== undefined && (await store.isAnyOtherUsing(queries, cluster_id, own.node_id));
     },
     /**
@@ -81,7 +84,7 @@ export function createMachines(dependencies: MachinesDependencies) {
      */
     avoided(): ReadonlySet<string> {
       const { machines, late } = view();
-      const avoided = machines.filter((one) => one.state !== 'up' || isSeenDraining(one)).map(({ node_id }) => node_id);
+      const avoided = machines.filter((one) => one.state !== 'up' || isDraining(one)).map(({ node_id }) => node_id);
       return new Set([...avoided, ...late]);
     },
     /** Returns the machines that were given up. */
@@ -89,7 +92,10 @@ export function createMachines(dependencies: MachinesDependencies) {
       view()
         .machines.filter(({ state }) => state === 'lost')
         .map(({ node_id }) => node_id),
-    /** Returns the machines that leave pods of ended servers to others: those that did not come back, and those with a cluster. */
+    /**
+     * Returns the machines whose pods other machines remove: lost ones that did not come back, and those whose servers a cluster
+     * runs.
+     */
     abandoned: (): string[] =>
       view()
         .machines.filter(({ is_abandoned, cluster_id }) => is_abandoned || cluster_id !== null)
@@ -97,7 +103,7 @@ export function createMachines(dependencies: MachinesDependencies) {
     /** Returns the machines that are being drained. */
     draining: (): Draining[] =>
       view()
-        .machines.filter(isSeenDraining)
+        .machines.filter(isDraining)
         .map(({ node_id, is_drain_over }) => ({ node_id, is_over: is_drain_over })),
     /** Returns whether all machines of this datacenter that could take servers are being drained. */
     areAllDraining(): boolean {
@@ -105,27 +111,27 @@ export function createMachines(dependencies: MachinesDependencies) {
         ({ datacenter_id, state, cluster_id }) =>
           datacenter_id === own.datacenter_id && state === 'up' && cluster_id === null,
       );
-      return here.length > 0 && here.every(isSeenDraining);
+      return here.length > 0 && here.every(isDraining);
     },
     /** Returns whether another machine of this datacenter takes servers, as it was seen last. */
-    isAnyOtherSeenTaking: (): boolean =>
+    isOtherTakingServersInView: (): boolean =>
       view().machines.some(
         (one) =>
           one.node_id !== own.node_id &&
-          one.node_id !== lease.cluster.cluster?.node_id &&
+          one.node_id !== lease.cluster_lease.machine?.node_id &&
           one.cluster_id === null &&
           one.datacenter_id === own.datacenter_id &&
           one.state === 'up' &&
-          !isSeenDraining(one) &&
+          !isDraining(one) &&
           !view().late.has(one.node_id),
       ),
     /** Returns whether another machine of this datacenter takes servers, or another process for the cluster of this one. */
-    async isAnyOtherTaking(tx: Tx): Promise<boolean> {
+    async isOtherTakingServers(tx: Tx): Promise<boolean> {
       const { node_id, datacenter_id } = own;
-      const cluster_id = lease.cluster.cluster?.node_id;
+      const cluster_id = lease.cluster_lease.machine?.node_id;
       const is_shared = cluster_id !== undefined && (await store.isAnyOtherUsing(tx, cluster_id, node_id));
       const node_ids = [node_id, ...(cluster_id === undefined || is_shared ? [] : [cluster_id])];
-      return await store.isAnyOtherTaking(tx, { node_ids, datacenter_id });
+      return await store.isOtherTakingServers(tx, { node_ids, datacenter_id });
     },
     /** Lists the machines, for administrators. */
     async list(caller: CallerOf<'identity'>): Promise<Machine[]> {

@@ -3,7 +3,7 @@ import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type MachineRow, type MachineState, machines, NO_HOLDER, type SeenMachine } from './tables.ts';
+import { type MachineRow, type MachineSnapshot, type MachineState, machines, NO_HOLDER } from './tables.ts';
 
 // A transaction locks the row of a machine before any topic, and the topics before all other rows.
 
@@ -23,7 +23,7 @@ export type Registration = Pick<
 
 /**
  * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up, in another
- * place, was not given away, and its beat is recent and not `unchanged_beat`, which the caller saw stay the same.
+ * place, was not released, and its beat is recent and not `unchanged_beat`, which the caller saw stay the same.
  */
 export async function registerMachine(
   tx: Tx,
@@ -54,15 +54,15 @@ const COLUMNS = sql`node_id, datacenter_id, name, place, holder, beat::float8 as
   coalesce(drain_deadline_ts <= now(), false) as is_drain_over,
   state = 'lost' and state_ts <= now() - interval '10 minutes' as is_abandoned`;
 
-type ReadMachine = Record<string, unknown> &
-  Omit<SeenMachine, 'beat_ts' | 'state_ts' | 'drain_ts' | 'drain_deadline_ts'> & {
+type RawMachine = Record<string, unknown> &
+  Omit<MachineSnapshot, 'beat_ts' | 'state_ts' | 'drain_ts' | 'drain_deadline_ts'> & {
     beat_ts: number;
     state_ts: number;
     drain_ts: number | null;
     drain_deadline_ts: number | null;
   };
 
-function toMachine({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: ReadMachine): SeenMachine {
+function toMachine({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: RawMachine): MachineSnapshot {
   const orNull = (moment: number | null) => (moment === null ? null : new Date(moment));
   return {
     ...row,
@@ -80,8 +80,8 @@ function toMachine({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: R
 export async function raiseBeats(
   connection: DedicatedConnection,
   holdings: readonly Holding[],
-): Promise<{ raised: ReadonlySet<string>; machines: SeenMachine[] }> {
-  const rows = await connection.execute<ReadMachine & { is_raised: boolean }>(sql`
+): Promise<{ raised: ReadonlySet<string>; machines: MachineSnapshot[] }> {
+  const rows = await connection.execute<RawMachine & { is_raised: boolean }>(sql`
     with raised as (
       update ${machines} as machine set beat = beat + 1, beat_ts = now()
       from unnest(
@@ -97,8 +97,8 @@ export async function raiseBeats(
 }
 
 /** Returns all machines. */
-export async function selectMachines(queries: Queries): Promise<SeenMachine[]> {
-  const rows = await queries.execute<ReadMachine>(sql`
+export async function selectMachines(queries: Queries): Promise<MachineSnapshot[]> {
+  const rows = await queries.execute<RawMachine>(sql`
     select ${COLUMNS} from ${machines} order by node_id limit ${MACHINES_MAX}`);
   return rows.map(toMachine);
 }
@@ -136,8 +136,8 @@ export async function setCluster(tx: Tx, { node_id, holder }: Holding, cluster_i
   await touch(tx, [topics.machines()]);
 }
 
-/** Gives the machine of a cluster away: the next process that asks becomes its holder. */
-export async function giveAway(tx: Tx, { node_id, holder }: Holding): Promise<void> {
+/** Releases the machine of a cluster: the next process that asks becomes its holder. */
+export async function release(tx: Tx, { node_id, holder }: Holding): Promise<void> {
   const rows = await tx
     .update(machines)
     .set({ holder: NO_HOLDER, beat: sql`${machines.beat} + 1`, beat_ts: sql`now()` })
@@ -182,12 +182,12 @@ export async function lockHeld(tx: Tx, { node_id, holder }: Holding): Promise<{ 
 }
 
 /** Waits for the transactions that take work for a machine, see `lockHeld`. */
-export async function awaitTaking(tx: Tx, node_id: string): Promise<void> {
+export async function awaitServersTaken(tx: Tx, node_id: string): Promise<void> {
   await tx.select({ node_id: machines.node_id }).from(machines).where(eq(machines.node_id, node_id)).for('update');
 }
 
 /** Returns whether a datacenter has a machine besides these that takes servers. */
-export async function isAnyOtherTaking(
+export async function isOtherTakingServers(
   queries: Queries,
   { node_ids, datacenter_id }: { node_ids: string[]; datacenter_id: string },
 ): Promise<boolean> {
@@ -240,7 +240,7 @@ export async function setAllResting(queries: Queries): Promise<void> {
   await queries.update(machines).set(rest).where(eq(machines.state, 'up'));
 }
 
-const FORGOTTEN_AT_ONCE_MAX = 100;
+const DELETED_AT_ONCE_MAX = 100;
 
 /** Deletes machines that have been stopped or lost for longer than a time. Returns how many; more may remain. */
 export async function deleteGone(queries: Queries, longer_than_ms: number): Promise<number> {
@@ -250,7 +250,7 @@ export async function deleteGone(queries: Queries, longer_than_ms: number): Prom
     .from(machines)
     .where(and(inArray(machines.state, ['stopped', 'lost']), is_old))
     .orderBy(asc(machines.state_ts))
-    .limit(FORGOTTEN_AT_ONCE_MAX);
+    .limit(DELETED_AT_ONCE_MAX);
   const rows = await queries
     .delete(machines)
     .where(inArray(machines.node_id, gone))

@@ -9,7 +9,7 @@ const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' 
 export const MACHINE_STATES = ['up', 'resting', 'stopped', 'lost'] as const;
 export type MachineState = (typeof MACHINE_STATES)[number];
 
-/** The holder of a cluster's machine that a process has given away. */
+/** The holder of a cluster's machine that a process has released. */
 export const NO_HOLDER = '00000000-0000-0000-0000-000000000000';
 /** The cluster of a process that does not know yet which one it is. */
 export const UNKNOWN_CLUSTER = NO_HOLDER;
@@ -46,7 +46,7 @@ export const machines = pgTable('machines', {
 export type MachineRow = typeof machines.$inferSelect;
 
 /** A machine's row when it was read, and what depended on the clock of the database. */
-export type SeenMachine = MachineRow & {
+export type MachineSnapshot = MachineRow & {
   /** Whether the deadline of its drain is over. */
   is_drain_over: boolean;
   /** Whether it was given up long ago, so that others remove what it left in a cluster. */

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
-import type { MachineState, SeenMachine } from './tables.ts';
+import type { MachineSnapshot, MachineState } from './tables.ts';
 
 const DEADLINE_MAX_MS = 7 * 24 * 3_600_000;
 
-/** What is left on a machine. */
+/** What runs on a machine. */
 export interface Load {
   servers: number;
   lobbies: number;
@@ -12,7 +12,7 @@ export interface Load {
 }
 
 /** A machine as operators see it. `late`: up, but its beat is overdue. */
-export interface Machine extends Omit<SeenMachine, 'state'> {
+export interface Machine extends Omit<MachineSnapshot, 'state'> {
   state: MachineState | 'late';
   load: Load;
 }

@@ -17,7 +17,7 @@ const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
 interface ClusterDependencies extends Omit<ReconcileDependencies, 'machines' | 'relays' | 'runtime' | 'takes_servers'> {
   machines: Pick<
     Machines,
-    'joinCluster' | 'areAllDraining' | 'draining' | 'abandoned' | 'isAnyOtherSeenTaking' | 'lockHeld'
+    'joinCluster' | 'areAllDraining' | 'draining' | 'abandoned' | 'isOtherTakingServersInView' | 'lockHeld'
   >;
   logs: Logs;
   cluster: Cluster;
@@ -78,7 +78,7 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
   };
 }
 
-/** Works on the servers of a cluster until the lease is lost, or the signal is aborted and the lease given away. */
+/** Works on the servers of a cluster until the lease is lost, or the signal is aborted and the lease released. */
 async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies, stopping: AbortSignal) {
   const { database, logs, node, cluster_port } = dependencies;
   const { node_id, lost, mayAct } = held;
@@ -110,10 +110,10 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
     const metering = readUsage ? startMetering({ ...own, listServers, readUsage }, signal) : [];
     await Promise.all([reconciling, ...metering].map(({ stopped }) => stopped));
     // First, because its pods then look for another process.
-    if (!lost.aborted) await held.giveAway({ has_servers: await store.hasServers(database.queries, node_id) });
+    if (!lost.aborted) await held.release({ has_servers: await store.hasServers(database.queries, node_id) });
   } finally {
-    // Without effect if it was given away or lost.
-    await held.giveAway({ has_servers: true });
+    // Without effect if it was released or lost.
+    await held.release({ has_servers: true });
   }
 }
 

@@ -50,7 +50,7 @@ export interface PlacementDependencies {
   logs: Logs;
   node: Node;
   runtime: Pick<Runtime, 'host'>;
-  machines: Pick<Machines, 'lockHeld' | 'areAllDraining' | 'isAnyOtherSeenTaking'>;
+  machines: Pick<Machines, 'lockHeld' | 'areAllDraining' | 'isOtherTakingServersInView'>;
   builds: Pick<Builds, 'isUnpacked'>;
   /** Returns the developer groups of games, by game. */
   groupsOf(game_ids: string[]): Promise<Map<string, string>>;
@@ -108,7 +108,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
 
   /** Returns the namespaces of which this machine takes servers now. It leaves others to better machines for a moment. */
   async function selectDue(waiting: waitingStore.WaitingRow[], used: number): Promise<waitingStore.WaitingRow[]> {
-    if (!machines.isAnyOtherSeenTaking()) return waiting;
+    if (!machines.isOtherTakingServersInView()) return waiting;
     const now = performance.now();
     const due: waitingStore.WaitingRow[] = [];
     let again_in_ms = Number.POSITIVE_INFINITY;

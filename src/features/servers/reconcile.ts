@@ -49,7 +49,7 @@ export interface ReconcileDependencies extends PlacementDependencies {
   whileHeld?: Parameters<typeof createEnding>[0]['whileHeld'];
   machines: Pick<
     Machines,
-    'lockHeld' | 'areAllDraining' | 'isReplaced' | 'draining' | 'onGivenUp' | 'abandoned' | 'isAnyOtherSeenTaking'
+    'lockHeld' | 'areAllDraining' | 'isReplaced' | 'draining' | 'onGivenUp' | 'abandoned' | 'isOtherTakingServersInView'
   >;
 }
 

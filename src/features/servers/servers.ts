@@ -78,7 +78,7 @@ export interface ServersDependencies {
   datacenters: Datacenters;
   logs: Logs;
   watch: Watch;
-  machines: Pick<Machines, 'isAnyOtherTaking'>;
+  machines: Pick<Machines, 'isOtherTakingServers'>;
 }
 
 /** A machine and its datacenter. */
@@ -159,7 +159,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
   async function stopWaiting(datacenter_id: string): Promise<void> {
     await whileAway.execute(() =>
       database.transact(async (tx) => {
-        if (await machines.isAnyOtherTaking(tx)) return;
+        if (await machines.isOtherTakingServers(tx)) return;
         await store.destroyWaiting(tx, datacenter_id, clock.now());
       }),
     );

@@ -116,11 +116,11 @@ describe('the lease of a cluster', () => {
     expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'taken_over' });
   });
 
-  test('that is given away is taken at the next beat', async () => {
+  test('that is released is taken at the next beat', async () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, LONG_MS)];
     const held = await one.take();
-    await held.giveAway({ has_servers: true });
+    await held.release({ has_servers: true });
     expect(await readRow(cluster)).toMatchObject({ state: 'up', holder: NO_HOLDER });
     expect(held.mayAct()).toBe(false);
     expect((await other.take()).mayAct()).toBe(true);
@@ -132,7 +132,7 @@ describe('the lease of a cluster', () => {
   ] as const)('without another process and with servers (%p) leaves its machine %s', async (has_servers, state) => {
     const cluster = makeCluster();
     const one = await makeProcess(cluster, LONG_MS);
-    await (await one.take()).giveAway({ has_servers });
+    await (await one.take()).release({ has_servers });
     expect(await readRow(cluster)).toMatchObject({ state });
     expect((await one.take()).mayAct()).toBe(true);
     expect(await readRow(cluster)).toMatchObject({ state: 'up' });

@@ -33,7 +33,7 @@ describe('a machine that could take a server', () => {
         logs: createLogs({ database, clock }),
         runtime: {},
         groupsOf: async () => new Map(),
-        machines: { ...LONE_MACHINE, isAnyOtherSeenTaking: () => !is_alone },
+        machines: { ...LONE_MACHINE, isOtherTakingServersInView: () => !is_alone },
         builds: { isUnpacked: async () => is_unpacked },
         node: {
           node_id: crypto.randomUUID(),
