@@ -8,7 +8,7 @@ export const METRICS_TYPE = Registry.OPENMETRICS_CONTENT_TYPE;
 const MS_PER_S = 1_000;
 const US_PER_S = 1_000_000;
 
-/** What metrics are made from. Nothing in it is a text of a tenant, and each list has a limit. */
+/** The values that metrics are written from. None is a text of a tenant, and each list has a limit. */
 export interface Readings {
   now: Date;
   version: string;
@@ -61,10 +61,10 @@ export async function writeMetrics(readings: Readings): Promise<string> {
   addLabelled('gauge', 'muster_build_info', 'The release.', 'version', [[readings.version, 1]]);
   add('gauge', 'process_start_time_seconds', 'When the process started.', Date.parse(readings.start_ts) / MS_PER_S);
   add('counter', 'process_cpu_seconds_total', 'Processor time.', (user + system) / US_PER_S);
-  add('gauge', 'process_resident_memory_bytes', 'Memory.', process.memoryUsage.rss());
+  add('gauge', 'process_resident_memory_bytes', 'Resident memory.', process.memoryUsage.rss());
   const delay_ms = last_sample?.delay_ms;
   const delay = delay_ms === undefined ? undefined : delay_ms / MS_PER_S;
-  add('gauge', 'muster_event_loop_delay_seconds', 'The longest delay within the last 15 seconds.', delay);
+  add('gauge', 'muster_event_loop_delay_seconds', 'The longest event loop delay within the last 15 seconds.', delay);
   const used = limits.map((one) => [one.name, one.used] as const);
   addLabelled('gauge', 'muster_limit_used', 'What is used of each limit of the process.', 'limit', used);
   addLabelled('gauge', 'muster_limit_max', 'The limits of the process.', 'limit', withMax);
@@ -73,7 +73,12 @@ export async function writeMetrics(readings: Readings): Promise<string> {
 
   const statuses = [...readings.requests].map(([status, count]) => [String(status), count] as const);
   addLabelled('counter', 'muster_requests_total', 'Answered requests, by status.', 'status', statuses);
-  add('counter', 'muster_failed_requests_total', 'Requests that a fault of Muster failed.', readings.failed_requests);
+  add(
+    'counter',
+    'muster_failed_requests_total',
+    'Requests that failed because of a fault in Muster.',
+    readings.failed_requests,
+  );
   const seated = Object.entries(readings.seated);
   addLabelled('counter', 'muster_seated_total', 'Requests that got their seats, by kind.', 'kind', seated);
   const refused = [...readings.refused];
@@ -87,8 +92,8 @@ export async function writeMetrics(readings: Readings): Promise<string> {
   const finds = waiting.reduce((sum, one) => sum + one.finds, 0);
   add('gauge', 'muster_queued_finds', 'Finds that wait for their turn, in all processes.', finds);
   const longest_wait = longest_ms / MS_PER_S;
-  add('gauge', 'muster_queue_longest_wait_seconds', 'How long the first of them has waited.', longest_wait);
-  add('gauge', 'muster_database_connections', 'Connections to PostgreSQL of all programs.', load?.connections);
+  add('gauge', 'muster_queue_longest_wait_seconds', 'The longest time that a queued find has waited.', longest_wait);
+  add('gauge', 'muster_database_connections', 'Connections to PostgreSQL from all programs.', load?.connections);
   add('gauge', 'muster_database_connections_max', 'Connections that PostgreSQL allows.', load?.connections_max);
   const oldest = load && load.oldest_transaction_ms / MS_PER_S;
   add('gauge', 'muster_database_oldest_transaction_seconds', 'Age of the oldest open transaction.', oldest);

@@ -13,7 +13,7 @@ import { writeMetrics } from './metrics.ts';
 import { warnOfCertificates, warnOfConnections, warnOfLimits, warnOfLoops, warnOfTransaction } from './rules.ts';
 import { createSamples } from './samples.ts';
 import * as store from './store.ts';
-import type { QueueOfNamespace, ReadDatabase, ServiceProcess, ServiceSample, UsedLimit } from './wire.ts';
+import type { DatabaseReadings, QueueOfNamespace, ServiceProcess, ServiceSample, UsedLimit } from './wire.ts';
 
 export type { UsedLimit } from './wire.ts';
 
@@ -21,7 +21,7 @@ const EVENTS_MAX = 200;
 const QUEUES_MAX = 20;
 
 /** Finds that wait in a namespace. */
-interface Waiting {
+interface QueueLength {
   namespace_id: string;
   finds: number;
   seats: number;
@@ -42,11 +42,11 @@ export interface OperatorDependencies {
   requireAdministrator(caller: CallerOf<'identity'>): Promise<void>;
   /** Returns what is used of the limits of features. */
   readLimits(): UsedLimit[];
-  /** Returns how many servers run on this machine, which may have `servers_max`. */
+  /** Returns how many servers run on this machine. Their limit is `servers_max`. */
   countServers(): Promise<number>;
   servers_max: number;
   /** Returns the finds that wait, by namespace, longest queue first. */
-  countWaiting(): Promise<Waiting[]>;
+  countWaiting(): Promise<QueueLength[]>;
   /** Returns what this process has counted of requests for seats since its start. */
   readSeatTotals(): { seated: Readonly<Record<string, number>>; refused: ReadonlyMap<string, number> };
   /** Returns the servers by status, the lobbies and the players of the machines that this process holds. */
@@ -55,7 +55,7 @@ export interface OperatorDependencies {
   namesOf(namespace_id: string): Promise<NamespaceNames | undefined>;
 }
 
-/** The use cases of the operator. All but `warnings` and `addLimits` throw IDENTITY_NOT_ADMIN. */
+/** The use cases of the operator. All but `warnings`, `addLimits` and `startWork` throw IDENTITY_NOT_ADMIN. */
 export type Operator = ReturnType<typeof createOperator>;
 
 type Administrator = CallerOf<'identity'>;
@@ -70,14 +70,14 @@ export function createOperator(dependencies: OperatorDependencies) {
   const readLimits = () => sources.flatMap((read) => read());
   const samples = createSamples({ database, clock, events, readLimits });
 
-  /** Returns what is used of all limits. While the database does not answer, that of servers is left out. */
+  /** Returns what is used of all limits. While the database does not answer, leaves out the limit of servers. */
   async function readAllLimits(): Promise<UsedLimit[]> {
     const used = await countServers().catch(() => undefined);
     const limits = readLimits();
     return used === undefined ? limits : [...limits, { name: 'servers', used, max: servers_max }];
   }
 
-  async function nameQueue({ namespace_id, finds, seats, waiting_since_ts }: Waiting): Promise<QueueOfNamespace[]> {
+  async function nameQueue({ namespace_id, finds, seats, waiting_since_ts }: QueueLength): Promise<QueueOfNamespace[]> {
     const names = await namesOf(namespace_id);
     return names ? [{ namespace_id, finds, seats, waiting_since_ts: waiting_since_ts.toISOString(), ...names }] : [];
   }
@@ -91,7 +91,7 @@ export function createOperator(dependencies: OperatorDependencies) {
   ];
 
   return {
-    /** What an operator should mend although the service works. */
+    /** Problems that an operator should fix although the service works. */
     warnings,
     /** Adds limits of parts that are opened later. */
     addLimits(read: () => UsedLimit[]): void {
@@ -106,7 +106,7 @@ export function createOperator(dependencies: OperatorDependencies) {
       return { process: self, limits: await readAllLimits(), loops: listLoops(events) };
     },
     /** Returns the state of the database, which all processes share. */
-    async getDatabase(caller: Administrator): Promise<ReadDatabase> {
+    async getDatabase(caller: Administrator): Promise<DatabaseReadings> {
       await requireAdministrator(caller);
       const server = await store.selectServer(queries);
       assert(server, 'PostgreSQL describes itself');

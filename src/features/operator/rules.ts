@@ -5,7 +5,7 @@ import type { UsedLimit } from './wire.ts';
 
 /** A step that fails once is repeated, which is not worth a warning. */
 const FAILURES_MIN = 3;
-/** The part of a limit from which on it is nearly reached. */
+/** The share of a limit from which on it counts as nearly reached. */
 const NEARLY = 0.9;
 const TRANSACTION_MAX_MS = 5 * 60_000;
 const MINUTE_MS = 60_000;

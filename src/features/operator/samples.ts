@@ -10,7 +10,7 @@ import type { ServiceSample, UsedLimit } from './wire.ts';
 export const STEP_MS = 15_000;
 const HOUR_MS = 3_600_000;
 const KEPT_MAX = HOUR_MS / STEP_MS;
-/** How often it is measured whether the process does something else for long. */
+/** Resolution of the measurement of the event loop delay. */
 const DELAY_RESOLUTION_MS = 100;
 const NANOSECONDS_PER_MS = 1_000_000;
 

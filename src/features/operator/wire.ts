@@ -150,8 +150,8 @@ const DatabaseState = Type.Object(
 );
 export const DatabaseAnswer = Type.Object({ database: DatabaseState });
 
-/** What is read of a database. */
-export interface ReadDatabase {
+/** The readings that describe a database. */
+export interface DatabaseReadings {
   server: DatabaseServerRow;
   load: DatabaseLoad;
   oldest_transaction: OpenTransactionRow | undefined;
@@ -160,7 +160,7 @@ export interface ReadDatabase {
   replicas: ReplicaRow[];
 }
 
-export function toDatabaseState(read: ReadDatabase): Static<typeof DatabaseState> {
+export function toDatabaseState(read: DatabaseReadings): Static<typeof DatabaseState> {
   const { server, load, oldest_transaction: oldest, programs, tables, replicas } = read;
   return {
     version: server.version,
@@ -239,7 +239,7 @@ const ServiceSample = Type.Object(
     span_ms: Type.Integer({ minimum: 1, description: 'The time since the sample before, or since the start.' }),
     cpu: Type.Number({ minimum: 0, description: 'Processor time since the sample before, in thousandths of a core.' }),
     memory_bytes: Bytes,
-    delay_ms: Type.Number({ minimum: 0, description: 'The longest time for which the process did nothing else.' }),
+    delay_ms: Type.Number({ minimum: 0, description: 'The longest event loop delay since the sample before.' }),
     requests: Type.Integer({ minimum: 0, description: 'Answered since the sample before.' }),
     failed_requests: Type.Integer({ minimum: 0, description: 'Of these, those that failed by a fault of Muster.' }),
     sockets: Count,

@@ -1379,7 +1379,7 @@ export interface components {
       cpu: number;
       /** @description Bytes. */
       memory_bytes: number;
-      /** @description The longest time for which the process did nothing else. */
+      /** @description The longest event loop delay since the sample before. */
       delay_ms: number;
       /** @description Answered since the sample before. */
       requests: number;
