@@ -159,7 +159,7 @@ describe('the house is tidy', () => {
     const page = read('docs/architecture.md');
     const folders = sources.flatMap((path) => path.match(/^src\/(?:features|platform)\/([^/]+\/)/)?.[1] ?? []);
     const loops = sources
-      .flatMap((path) => [...read(path).matchAll(/\bstart(?:Loop|Forgetting)\(\{[^}]*?\bname: '([^']+)'/g)])
+      .flatMap((path) => [...read(path).matchAll(/\bstart(?:Loop|DeletingOld)\(\{[^}]*?\bname: '([^']+)'/g)])
       .map(([, name]) => name);
     expect(loops.length).toBeGreaterThan(15);
     expect([...new Set([...folders, ...loops])].filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
