@@ -73,7 +73,8 @@ describe.skipIf(!HAS_LZ4)('lz4: what the lz4 program compresses is decompressed:
 
   test('with a changed byte it is refused', async () => {
     const frame = await compress(content.subarray(0, 90_000), '-BX', '-BD', '-B4');
-    for (let at = 0; at < frame.length; at += 131) {
+    // Each byte of the header, and some of the content.
+    for (let at = 0; at < frame.length; at += at < 20 ? 1 : 1_009) {
       const changed = Buffer.from(frame);
       changed[at] = (changed[at] ?? 0) ^ 0x10;
       expect(await refusalOf(changed)).toMatch(/^the lz4 stream (is damaged|has no end)$/);
