@@ -23,12 +23,18 @@ export interface Readings {
   /** Requests for seats since the start: those with seats by kind, and the others by the code of their error. */
   seated: Readonly<Record<string, number>>;
   refused: ReadonlyMap<string, number>;
-  /** What runs on this machine: servers by state. */
+  /** Undefined if it could not be read. */
+  held: Held | undefined;
+  /** The finds that wait in all namespaces; undefined if they could not be read. */
+  waiting: readonly { finds: number; waiting_since_ts: Date }[] | undefined;
+}
+
+/** What runs on the machines that this process holds. */
+export interface Held {
+  /** By state. */
   servers: Readonly<Record<string, number>>;
   lobbies: number;
   players: number;
-  /** The finds that wait in all namespaces. */
-  waiting: readonly { finds: number; waiting_since_ts: Date }[];
 }
 
 type Kind = 'gauge' | 'counter';
@@ -47,15 +53,15 @@ export async function writeMetrics(readings: Readings): Promise<string> {
     else new Counter(options).inc(value);
   }
 
-  function addLabelled(kind: Kind, name: string, help: string, label: string, values: Labelled): void {
+  function addLabelled(kind: Kind, name: string, help: string, label: string, values: Labelled | undefined): void {
+    if (values === undefined) return;
     const options = { name, help, labelNames: [label], registers: [registry] };
     const metric = kind === 'gauge' ? new Gauge(options) : new Counter(options);
     for (const [text, value] of values) metric.inc({ [label]: text }, value);
   }
 
-  const { now, limits, loops, last_sample, database_load: load, waiting } = readings;
+  const { now, limits, loops, last_sample, database_load: load, held, waiting } = readings;
   const { user, system } = process.cpuUsage();
-  const longest_ms = Math.max(0, ...waiting.map((one) => now.getTime() - one.waiting_since_ts.getTime()));
   const withMax = limits.flatMap(({ name, max }) => (max === undefined ? [] : [[name, max] as const]));
 
   addLabelled('gauge', 'muster_build_info', 'The release.', 'version', [[readings.version, 1]]);
@@ -84,14 +90,15 @@ export async function writeMetrics(readings: Readings): Promise<string> {
   const refused = [...readings.refused];
   addLabelled('counter', 'muster_refused_total', 'Refused requests for seats, by code.', 'code', refused);
 
-  const servers = Object.entries(readings.servers);
+  const servers = held && Object.entries(held.servers);
   addLabelled('gauge', 'muster_servers', 'Game servers of this machine, by state.', 'state', servers);
-  add('gauge', 'muster_lobbies', 'Lobbies on this machine.', readings.lobbies);
-  add('gauge', 'muster_players', 'Players with a seat on this machine.', readings.players);
+  add('gauge', 'muster_lobbies', 'Lobbies on this machine.', held?.lobbies);
+  add('gauge', 'muster_players', 'Players with a seat on this machine.', held?.players);
 
-  const finds = waiting.reduce((sum, one) => sum + one.finds, 0);
+  const finds = waiting?.reduce((sum, one) => sum + one.finds, 0);
   add('gauge', 'muster_queued_finds', 'Finds that wait for their turn, in all processes.', finds);
-  const longest_wait = longest_ms / MS_PER_S;
+  const waits_ms = waiting?.map((one) => now.getTime() - one.waiting_since_ts.getTime());
+  const longest_wait = waits_ms && Math.max(0, ...waits_ms) / MS_PER_S;
   add('gauge', 'muster_queue_longest_wait_seconds', 'The longest time that a queued find has waited.', longest_wait);
   add('gauge', 'muster_database_connections', 'Connections to PostgreSQL from all programs.', load?.connections);
   add('gauge', 'muster_database_connections_max', 'Connections that PostgreSQL allows.', load?.connections_max);

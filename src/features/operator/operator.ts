@@ -9,7 +9,7 @@ import type { DescribedEvent, KeptEvents, KeptLevel } from '../../platform/kept-
 import { type LoopState, listLoops } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Certificates } from '../certificates/certificates.ts';
-import { writeMetrics } from './metrics.ts';
+import { type Held, writeMetrics } from './metrics.ts';
 import { warnOfCertificates, warnOfConnections, warnOfLimits, warnOfLoops, warnOfTransaction } from './rules.ts';
 import { createSamples } from './samples.ts';
 import * as store from './store.ts';
@@ -50,7 +50,7 @@ export interface OperatorDependencies {
   /** Returns what this process has counted of requests for seats since its start. */
   readSeatTotals(): { seated: Readonly<Record<string, number>>; refused: ReadonlyMap<string, number> };
   /** Returns the servers by status, the lobbies and the players of the machines that this process holds. */
-  countHeld(): Promise<{ servers: Readonly<Record<string, number>>; lobbies: number; players: number }>;
+  countHeld(): Promise<Held>;
   /** Returns the names of a namespace; undefined if it is gone. */
   namesOf(namespace_id: string): Promise<NamespaceNames | undefined>;
 }
@@ -131,10 +131,15 @@ export function createOperator(dependencies: OperatorDependencies) {
     /** Returns what a system for metrics reads of this process, as text. */
     async readMetrics(caller: Administrator): Promise<string> {
       await requireAdministrator(caller);
-      const [held, waiting, limits] = await Promise.all([countHeld(), countWaiting(), readAllLimits()]);
+      // A count that fails leaves the other metrics.
+      const [held, waiting, limits] = await Promise.all([
+        countHeld().catch(() => undefined),
+        countWaiting().catch(() => undefined),
+        readAllLimits(),
+      ]);
       return await writeMetrics({
         ...readSeatTotals(),
-        ...held,
+        held,
         waiting,
         limits,
         now: clock.now(),

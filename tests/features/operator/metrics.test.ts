@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { VERSION } from '../../../src/platform/version.ts';
 import { join, makeControlledGame } from '../../support/game-server.ts';
 import { makeFullGame, queueUp } from '../../support/queue.ts';
@@ -57,6 +58,24 @@ test('metrics: they have what the process does now, and what it has counted sinc
   waiter.hangUp();
   const left = 'muster_refused_total{code="API_REQUEST_TIMEOUT"}';
   await waitFor(async () => (await scrape()).series.get(left) === 1, 'the find to be counted');
+});
+
+test('metrics: without the counts of what runs and waits, the others are there', async () => {
+  const { queries } = muster.database;
+  const counted = ['muster_lobbies', 'muster_queued_finds'];
+  const countedIn = ({ series }: Awaited<ReturnType<typeof scrape>>) => counted.filter((name) => series.has(name));
+  expect(countedIn(await scrape())).toEqual(counted);
+  await queries.execute(sql`alter table lobbies rename to lobbies_away`);
+  await queries.execute(sql`alter table queued_finds rename to finds_away`);
+  try {
+    const without = await scrape();
+    expect(countedIn(without)).toEqual([]);
+    expect(without.text).not.toContain('muster_players');
+    expect(without.series.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000);
+  } finally {
+    await queries.execute(sql`alter table finds_away rename to queued_finds`);
+    await queries.execute(sql`alter table lobbies_away rename to lobbies`);
+  }
 });
 
 test('metrics: nothing that tenants name is in them, and more tenants make no more series', async () => {
