@@ -5,7 +5,7 @@ import { Judgement, type ReadTimes } from './rules.ts';
 import * as store from './store.ts';
 import { type MachineSnapshot, NO_HOLDER } from './tables.ts';
 
-/** Part of `take_over_after_ms` for which a beat allows work. The rest is for what is under way when it is over. */
+/** Part of `take_over_after_ms` for which a beat allows work. Calls that are under way then may end in the rest. */
 const VALID_SHARE = 0.8;
 const ATTEMPT_AGAIN_AFTER_MS = 500;
 
@@ -21,8 +21,13 @@ export interface HeldCluster {
   node_id: string;
   /** Aborted when the lease is lost. */
   lost: AbortSignal;
-  /** Returns whether this process may change the cluster now. No other process does so at the same time. */
+  /**
+   * Returns whether this process may change the cluster now, by its own clock. That clock stands still while the host is
+   * suspended, so until the next beat such a process may act beside its successor.
+   */
   mayAct(): boolean;
+  /** Returns for how many milliseconds no other process takes the lease over, by the same clock; 0 once it is lost. */
+  timeLeft(): number;
   /** Locks the machine's row until the transaction ends. Returns undefined if this process is no longer its holder. */
   lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined>;
   /** Lets another process have the lease. */
@@ -43,6 +48,17 @@ interface ClusterLeaseOptions {
   wakeBeat(): void;
 }
 
+/** The lease while this process has it. Times are those of `performance.now()`. */
+interface Held {
+  holder: string;
+  /** Until when this process may change the cluster. */
+  valid_until: number;
+  /** From when another process may take the lease over. */
+  taken_over_at: number;
+  losing: AbortController;
+  timer: Timer | undefined;
+}
+
 /** What a beat saw. */
 interface Beat extends ReadTimes {
   machines: readonly MachineSnapshot[];
@@ -59,11 +75,12 @@ interface Vacancy {
 /**
  * The lease of a cluster's machine, of which one process at a time is the holder. The beat of the process raises that of the
  * cluster too. Another process takes the lease over once the beat has stayed the same for a while. By its own clock the holder
- * stops before that, so that a process that was paused or cut off does no work beside its successor.
+ * stops before that, so that a process that was paused or cut off does no work beside its successor. After its host was
+ * suspended, when that clock stood still, only its next beat tells it; until then transactions fail by `lockHeld`.
  */
 export class ClusterLease {
   #cluster: ClusterMachine | undefined;
-  #held: { holder: string; valid_until: number; losing: AbortController; timer: Timer | undefined } | undefined;
+  #held: Held | undefined;
   #onVacancy: ((vacancy: Vacancy) => void) | undefined;
   readonly #judgement: Judgement;
 
@@ -157,9 +174,14 @@ export class ClusterLease {
     const holder = crypto.randomUUID();
     const registration = { node_id, datacenter_id, place, holder, lost_after_ms: rest_ms };
     const named = { ...registration, name: `${name}, by ${host}` };
-    if (!(await database.transact((tx) => store.registerMachine(tx, named, unchanged_beat)))) return undefined;
+    const is_registered = await database.transact(async (tx) => {
+      // The earlier holder may be paused in a transaction, which would commit beside those of this process.
+      await store.awaitServersTaken(tx, node_id);
+      return await store.registerMachine(tx, named, unchanged_beat);
+    });
+    if (!is_registered) return undefined;
     const losing = new AbortController();
-    this.#held = { holder, valid_until: 0, losing, timer: undefined };
+    this.#held = { holder, valid_until: 0, taken_over_at: 0, losing, timer: undefined };
     this.#extend(asked_ms);
     events.emit({ event: 'cluster_taken', node_id, cluster: name });
     wakeBeat();
@@ -168,6 +190,7 @@ export class ClusterLease {
       node_id,
       lost: losing.signal,
       mayAct: () => isHolder() && performance.now() < (this.#held?.valid_until ?? 0),
+      timeLeft: () => (isHolder() ? Math.max((this.#held?.taken_over_at ?? 0) - performance.now(), 0) : 0),
       async lockHeld(tx) {
         const held = await store.lockHeld(tx, { node_id, holder });
         return held && { takes_servers: takesServers() && !held.is_draining };
@@ -192,7 +215,9 @@ export class ClusterLease {
   #extend(asked_ms: number): void {
     const held = this.#held;
     if (!held) return;
-    held.valid_until = asked_ms + this.options.take_over_after_ms * VALID_SHARE;
+    const { take_over_after_ms } = this.options;
+    held.valid_until = asked_ms + take_over_after_ms * VALID_SHARE;
+    held.taken_over_at = asked_ms + take_over_after_ms;
     clearTimeout(held.timer);
     held.timer = setTimeout(() => this.#lose('expired'), held.valid_until - performance.now());
     held.timer.unref();

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { ClusterLease, type ClusterMachine, type HeldCluster } from '../../../src/features/machines/cluster-lease.ts';
 import * as store from '../../../src/features/machines/store.ts';
 import { NO_HOLDER } from '../../../src/features/machines/tables.ts';
@@ -67,6 +68,15 @@ async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number) 
 }
 
 const lockHeld = (held: HeldCluster) => muster.database.transact((tx) => held.lockHeld(tx));
+
+/** Returns whether a process waits to take a machine over. */
+async function isTakeoverWaiting(): Promise<boolean> {
+  const rows = await muster.database.queries.execute(sql`
+    select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock' and query like '%"machines"%for update%'`);
+  return rows.length > 0;
+}
+
 const readRow = ({ node_id }: ClusterMachine) => store.selectMachine(muster.database.queries, node_id);
 
 describe('the lease of a cluster', () => {
@@ -114,6 +124,30 @@ describe('the lease of a cluster', () => {
     await one.beat();
     expect([held.mayAct(), held.lost.aborted, taken.mayAct()]).toEqual([false, true, true]);
     expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'taken_over' });
+  });
+
+  test('is not taken over while its holder is in a transaction that changes something', async () => {
+    const cluster = makeCluster();
+    const [one, other] = [await makeProcess(cluster, SHORT_MS), await makeProcess(cluster, SHORT_MS)];
+    const held = await one.take();
+    const taking = await muster.database.transact(async (tx) => {
+      expect(await held.lockHeld(tx)).toBeDefined();
+      await other.beat();
+      const taken = other.take();
+      await waitFor(isTakeoverWaiting, 'the other process to wait for the transaction');
+      expect((await readRow(cluster))?.place).toBe(one.node_id);
+      return { taken };
+    });
+    expect((await taking.taken).mayAct()).toBe(true);
+  });
+
+  test('has time left until another process may take it over, which is longer than its holder may act', async () => {
+    const cluster = makeCluster();
+    const one = await makeProcess(cluster, LONG_MS);
+    const held = await one.take();
+    expect(held.timeLeft()).toBeWithin(LONG_MS * 0.9, LONG_MS);
+    await held.release({ has_servers: true });
+    expect(held.timeLeft()).toBe(0);
   });
 
   test('that is released is taken at the next beat', async () => {
