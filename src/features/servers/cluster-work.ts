@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { JWK } from 'jose';
 import type { Database } from '../../platform/database/database.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
@@ -9,8 +10,10 @@ import { type ReconcileDependencies, type ServerRelays, startReconciling } from 
 import type { Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
 import * as store from './store.ts';
 
-/** Pause before a cluster that did not answer is asked again which one it is. */
-const ASK_AGAIN_AFTER_MS = 2_000;
+/** Pause after the lease was lost. */
+const TAKE_AGAIN_AFTER_MS = 2_000;
+/** Time for steps that are under way to end before the lease is released. Some wait for a large build to be unpacked. */
+const STEPS_END_WITHIN_MS = 3_000;
 /** Pods have no relays. */
 const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
 
@@ -26,9 +29,14 @@ interface ClusterDependencies extends Omit<ReconcileDependencies, 'machines' | '
   key: JWK;
 }
 
+interface JoinedCluster {
+  machine: ClusterMachine;
+  lease: ClusterLease;
+}
+
 /** The work of this process for a cluster. */
 export interface ClusterWork extends Loop {
-  /** Lets another process have the pods, and never takes them again. */
+  /** Lets another process have the pods, and never takes them again. Does not wait for steps that take long. */
   leave(): Promise<void>;
 }
 
@@ -40,32 +48,36 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
   const { events, machines, cluster, key, node } = dependencies;
   const leaving = new AbortController();
   const signal = AbortSignal.any([stopping, leaving.signal]);
-  let joined: { machine: ClusterMachine; lease: ClusterLease } | undefined;
-  let is_silent = false;
+  const released = Promise.withResolvers<void>();
+  let joined: JoinedCluster | undefined;
+  let is_reported = false;
 
-  /** Finds out which cluster this is. Returns undefined if it does not answer. */
-  async function join(): Promise<typeof joined> {
+  /** Finds out which cluster this is. Reports a failure once. */
+  async function readClusterId(): Promise<string> {
     try {
-      const place = { namespace_id: await cluster.readId(), datacenter_id: node.datacenter_id };
-      const machine = { node_id: machineIdOf(place, key), name: cluster.name };
-      is_silent = false;
-      return { machine, lease: await machines.joinCluster(machine) };
+      return await cluster.readId(signal);
     } catch (cause) {
-      if (!is_silent) events.emit({ event: 'cluster_unavailable', cause });
-      is_silent = true;
-      return undefined;
+      if (!is_reported && !signal.aborted) events.emit({ event: 'cluster_unavailable', cause });
+      is_reported = true;
+      throw cause;
     }
+  }
+
+  async function join(): Promise<JoinedCluster> {
+    const place = { namespace_id: await readClusterId(), datacenter_id: node.datacenter_id };
+    const machine = { node_id: machineIdOf(place, key), name: cluster.name };
+    return { machine, lease: await machines.joinCluster(machine) };
   }
 
   const loop = startLoop({
     name: 'cluster',
-    every_ms: ASK_AGAIN_AFTER_MS,
+    every_ms: TAKE_AGAIN_AFTER_MS,
     signal,
     events,
     async step() {
       joined ??= await join();
-      const held = joined && (await joined.lease.acquire(joined.machine, signal));
-      if (held) await workAsHolder(held, dependencies, signal);
+      const held = await joined.lease.acquire(joined.machine, signal);
+      if (held) await workAsHolder(held, dependencies, { stopping: signal, onReleased: released.resolve });
       return 0;
     },
   });
@@ -73,20 +85,27 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
     ...loop,
     async leave() {
       leaving.abort();
-      await loop.stopped;
+      await Promise.race([loop.stopped, released.promise]);
     },
   };
 }
 
-/** Works on the servers of a cluster until the lease is lost, or the signal is aborted and the lease released. */
-async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies, stopping: AbortSignal) {
+interface Stop {
+  /** Aborted when another process is to have the lease. */
+  stopping: AbortSignal;
+  /** Called once the lease was released, while steps that take long may still be under way. */
+  onReleased(): void;
+}
+
+/** Works on the servers of a cluster until the lease is lost, or `stopping` is aborted and the lease released. */
+async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies, { stopping, onReleased }: Stop) {
   const { database, logs, node, cluster_port } = dependencies;
   const { node_id, lost, mayAct } = held;
   const signal = AbortSignal.any([stopping, lost]);
   try {
     // Another process may have added to them since this one was the holder.
     logs.forgetCursors();
-    await using runtime = await cluster_port.openRuntime({ machine_id: node_id, mayAct });
+    await using runtime = await cluster_port.openRuntime({ machine_id: node_id, lease: held, signal });
     const fenced = fence(database, held);
     const own = {
       ...dependencies,
@@ -108,13 +127,28 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
     const { listServers } = reconciling;
     const { readUsage } = runtime;
     const metering = readUsage ? startMetering({ ...own, listServers, readUsage }, signal) : [];
-    await Promise.all([reconciling, ...metering].map(({ stopped }) => stopped));
-    // First, because its pods then look for another process.
-    if (!lost.aborted) await held.release({ has_servers: await store.hasServers(database.queries, node_id) });
+    const stopped = Promise.all([reconciling, ...metering].map((work) => work.stopped));
+    await Promise.race([stopped, pauseAfter(signal, STEPS_END_WITHIN_MS)]);
+    try {
+      if (!lost.aborted) await held.release({ has_servers: await store.hasServers(database.queries, node_id) });
+      if (stopping.aborted) onReleased();
+    } finally {
+      // What is still under way begins no change of the cluster, and its transactions fail.
+      await stopped;
+    }
   } finally {
     // Without effect if it was released or lost.
     await held.release({ has_servers: true });
   }
+}
+
+/** Waits for a time after a signal was aborted. */
+async function pauseAfter(signal: AbortSignal, milliseconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  signal.addEventListener('abort', () => resolve(), { once: true });
+  if (signal.aborted) resolve();
+  await promise;
+  await sleep(milliseconds, undefined, { ref: false });
 }
 
 /** Lets transactions fail as soon as another process is the holder. */

@@ -1,8 +1,10 @@
-import { afterEach, describe, expect, setSystemTime, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setSystemTime, test } from 'bun:test';
 import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { Pods } from '../../../../src/features/servers/runtimes/kubernetes/pods.ts';
 import { ServerStates } from '../../../../src/features/servers/runtimes/kubernetes/server-states.ts';
+import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 type Entry = readonly [name: string, version: number];
@@ -155,6 +157,46 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     });
     await requested(copy, ['list', 'list after a', 'watch 40', 'watch 50', 'list', 'watch 7']);
     expect([copy.names(), copy.find('a')]).toEqual([['a'], '7']);
+  });
+});
+
+describe('kubernetes: a pod of a cluster that several processes change', () => {
+  let api: PodApi;
+  let stopping: AbortController;
+  beforeEach(async () => {
+    api = await openPodApi();
+    stopping = new AbortController();
+  });
+  afterEach(async () => {
+    stopping.abort();
+    await api[Symbol.asyncDispose]();
+  });
+
+  function openPods(): Pods {
+    const client = new ApiClient(openCredentials(api.kubeconfig));
+    const quiet = { onChange() {}, onLost() {}, signal: stopping.signal };
+    return new Pods({ client, namespace: 'games', selector: 'a=b', ...quiet });
+  }
+
+  const manifest = () => ({ metadata: { name: 'one', finalizers: ['here'] }, spec: {} });
+
+  test('is removed, but not one of its name that another process has created since', async () => {
+    const pods = openPods();
+    await pods.create(manifest());
+    await pods.remove('one', 'here');
+    expect([...api.pods.keys()]).toEqual([]);
+    await pods.create(manifest());
+    // This process sees no changes any more.
+    stopping.abort();
+    await pods.stopped;
+    stopping = new AbortController();
+    const other = openPods();
+    await other.read('one');
+    await other.remove('one', 'here');
+    await other.create(manifest());
+    await pods.remove('one', 'here');
+    const { finalizers, deletionTimestamp } = api.pods.get('one')?.metadata ?? {};
+    expect([finalizers, deletionTimestamp]).toEqual([['here'], undefined]);
   });
 });
 

@@ -21,6 +21,16 @@ export interface ApiRequest {
   body?: object;
   /** Statuses of 400 and more that the caller expects. */
   expected?: readonly number[];
+  /** Ends the call. */
+  signal?: AbortSignal;
+}
+
+/** How far this process may change the cluster, while others may do so later. */
+export interface CallLimits {
+  /** Returns whether this process may change the cluster now. */
+  mayAct(): boolean;
+  /** Returns for how many milliseconds no other process changes the cluster. */
+  timeLeft(): number;
 }
 
 /** The API server did not answer, or could not do its work. */
@@ -38,20 +48,23 @@ export class ApiRefusal extends Error {
 
 /** The API server of a cluster. Every call has a deadline. */
 export class ApiClient {
-  /** `mayAct` returns whether this process may change the cluster now. */
+  /** `limits`: by default no other process changes the cluster. */
   constructor(
     private readonly credentials: Credentials,
-    private readonly mayAct = () => true,
+    private readonly limits?: CallLimits,
   ) {}
 
   /** Calls the API server. Throws ApiUnreachable or ApiRefusal. */
   async call(request: ApiRequest): Promise<{ status: number; text: string }> {
-    if (request.method !== 'GET' && !this.mayAct()) {
+    const { method, signal } = request;
+    const limits = method === 'GET' ? undefined : this.limits;
+    if (limits && !limits.mayAct()) {
       throw new ApiUnreachable('another process may have the pods of the cluster by now');
     }
+    const deadline = AbortSignal.timeout(Math.min(CALL_TIMEOUT_MS, limits?.timeLeft() ?? CALL_TIMEOUT_MS));
     let answer: { status: number; text: string };
     try {
-      const response = await this.#fetch(request, AbortSignal.timeout(CALL_TIMEOUT_MS));
+      const response = await this.#fetch(request, signal ? AbortSignal.any([signal, deadline]) : deadline);
       answer = { status: response.status, text: await response.text() };
     } catch (cause) {
       throw unreachable(cause);

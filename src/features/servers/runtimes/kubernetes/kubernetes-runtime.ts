@@ -13,7 +13,7 @@ import type {
   UsageReading,
 } from '../runtime.ts';
 import { Agones } from './agones.ts';
-import { type ApiClient, ApiRefusal, ApiUnreachable } from './api-client.ts';
+import { type ApiClient, ApiRefusal, ApiUnreachable, type CallLimits } from './api-client.ts';
 import { type ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { createNodeAddresses } from './node-addresses.ts';
 import type { PackedBuilds } from './packed-builds.ts';
@@ -45,8 +45,10 @@ export interface KubernetesRuntimeOptions extends PodOptions {
   /** How nodes pull the images of builds; undefined if they cannot. */
   images: ClusterImages | undefined;
   builds: PackedBuilds;
-  /** Returns whether this process may change the pods now. Others may have them later. */
-  mayAct?: () => boolean;
+  /** By default no other process can have the pods. */
+  lease?: PodLease;
+  /** Ends the wait for the first list of the pods. */
+  signal?: AbortSignal;
   /** Whether Agones makes the pods. */
   has_agones: boolean;
   /** The address of the service in the variables of servers. */
@@ -56,10 +58,16 @@ export interface KubernetesRuntimeOptions extends PodOptions {
   onLost(cause: unknown): void;
 }
 
+/** The right of this process to the pods, which others may have later. */
+export interface PodLease extends CallLimits {
+  /** Aborted when it is lost. */
+  lost: AbortSignal;
+}
+
 /** Opens the runtime that runs each server as a pod of a Kubernetes cluster. Disposing of it leaves the pods. */
 export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): Promise<Runtime & AsyncDisposable> {
   const { client, namespace, has_agones, machine_id, builds, images, api_url, api_url_for_pods, onLost } = options;
-  const { pod_port, mayAct = () => true } = options;
+  const { pod_port, lease, signal } = options;
   const stopping = new AbortController();
   const started_at = performance.now();
   let notify = () => {};
@@ -70,9 +78,12 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   const states = new ServerStates({ pods, pod_port, addressOfNode: createNodeAddresses(client), agones });
   const podOf = (server_id: string) => pods.find(nameOf(server_id));
 
+  const mayAct = () => lease?.mayAct() ?? true;
   const connectionOf = (server_id: string) => (mayAct() ? pod_port.connectionOf(server_id) : undefined);
   const owner: PodOwner = { onChange, mayAct };
   pod_port.serve(owner);
+  // Not only when this runtime is disposed of: steps that are under way delay that, and pods need the next holder.
+  lease?.lost.addEventListener('abort', () => pod_port.stopServing(owner), { once: true });
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -208,7 +219,8 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     return [...new Set(serverIdsOf(some).concat(asked ?? []))];
   }
 
-  while (!pods.is_loaded && performance.now() - started_at < FIRST_LIST_TIMEOUT_MS) await Bun.sleep(POLL_MS);
+  const mayWait = () => performance.now() - started_at < FIRST_LIST_TIMEOUT_MS && !signal?.aborted;
+  while (!pods.is_loaded && mayWait()) await Bun.sleep(POLL_MS);
 
   return {
     kinds: kindsOfPods({ has_images: images !== undefined }),

@@ -4,11 +4,11 @@ import { StartError } from '../../../../platform/errors.ts';
 import type { Events } from '../../../../platform/events.ts';
 import type { UnpackedBuild } from '../../../builds/builds.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
-import { ApiClient } from './api-client.ts';
+import { ApiClient, ApiRefusal } from './api-client.ts';
 import { ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { openCredentials } from './credentials.ts';
 import { ImageRegistry } from './image-registry.ts';
-import { kindsOfPods, openKubernetesRuntime } from './kubernetes-runtime.ts';
+import { kindsOfPods, openKubernetesRuntime, type PodLease } from './kubernetes-runtime.ts';
 import { createPackedBuilds } from './packed-builds.ts';
 import { PackedImages } from './packed-images.ts';
 import { openPodPort } from './pod-port.ts';
@@ -48,7 +48,7 @@ export interface Cluster extends Pick<Runtime, 'kinds' | 'missing'> {
   /** Its name for operators. */
   name: string;
   /** Returns the id of the namespace of the pods, which no other cluster has. */
-  readId(): Promise<string>;
+  readId(signal: AbortSignal): Promise<string>;
   /** Opens the port to which pods connect. Throws StartError if it is in use. */
   openPort(options: ClusterPortOptions): ClusterPort;
 }
@@ -62,10 +62,17 @@ interface ClusterPortOptions {
   findBuildInUse(build_id: string): Promise<UnpackedBuild | undefined>;
 }
 
+interface ClusterRuntimeOptions {
+  machine_id: string;
+  lease: PodLease;
+  /** Ends the wait for the first list of the pods. */
+  signal: AbortSignal;
+}
+
 /** The port of this process for pods. Any process has the builds; one at a time has the pods. */
 export interface ClusterPort extends AsyncDisposable {
   /** Opens the runtime of the pods of a machine, as long as this process has them. Disposing of it leaves the pods. */
-  openRuntime(machine: { machine_id: string; mayAct(): boolean }): Promise<Runtime & AsyncDisposable>;
+  openRuntime(machine: ClusterRuntimeOptions): Promise<Runtime & AsyncDisposable>;
   /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes cannot pull images. */
   answerNodes: AnswerNodes | undefined;
 }
@@ -75,6 +82,8 @@ export type AnswerNodes = ImageRegistry['answer'];
 /** Why a service with a cluster runs no other builds, for their developers. */
 const ONLY_IN_PODS =
   'its servers are pods of Kubernetes, and MUSTER_KUBERNETES_REGISTRY is not set, so their nodes cannot pull images; pack the server as an archive or a script, or tell the operator';
+
+const FORBIDDEN = 403;
 
 const Namespace = Type.Object({ metadata: Type.Object({ uid: Type.String() }) });
 
@@ -113,9 +122,15 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
     kinds: kindsOfPods({ has_images: registry_host !== undefined }),
     missing: ONLY_IN_PODS,
     name: `namespace ${namespace}`,
-    async readId() {
-      const request = { method: 'GET', path: `/api/v1/namespaces/${namespace}` } as const;
-      return (await new ApiClient(credentials).read(Namespace, request)).metadata.uid;
+    async readId(signal) {
+      const request = { method: 'GET', path: `/api/v1/namespaces/${namespace}`, signal } as const;
+      try {
+        return (await new ApiClient(credentials).read(Namespace, request)).metadata.uid;
+      } catch (cause) {
+        if (!(cause instanceof ApiRefusal && cause.status === FORBIDDEN)) throw cause;
+        const advice = 'allow Muster to get its namespace (docs/kubernetes.md, Rights)';
+        throw new ApiRefusal(FORBIDDEN, `${cause.message}: ${advice}`);
+      }
     },
     openPort(options) {
       const { key, findBuild } = options;
@@ -134,14 +149,15 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
       });
       return {
         answerNodes: image_parts?.answerNodes,
-        openRuntime: ({ machine_id, mayAct }) =>
+        openRuntime: ({ machine_id, lease, signal }) =>
           openKubernetesRuntime({
-            client: new ApiClient(credentials, mayAct),
+            client: new ApiClient(credentials, lease),
             namespace,
             pod_port,
             builds,
             images: image_parts?.images,
-            mayAct,
+            lease,
+            signal,
             has_agones,
             machine_id,
             image,

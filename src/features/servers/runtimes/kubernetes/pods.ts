@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Static } from '@sinclair/typebox';
-import { type ApiClient, ApiRefusal } from './api-client.ts';
+import { type ApiClient, ApiRefusal, type ApiRequest } from './api-client.ts';
 import { Pod, PodEvent, PodList } from './pod-shapes.ts';
 
 const LIST_PAGE = '500';
@@ -68,20 +68,30 @@ export class Pods {
     }
   }
 
-  /** Asks the cluster to end a pod. Its finalizer keeps it in the list. */
-  async end(name: string, grace_s: number): Promise<void> {
-    const query = { gracePeriodSeconds: String(grace_s) };
-    await this.options.client.call({ method: 'DELETE', path: `${this.#path}/${name}`, query, expected: [NOT_FOUND] });
+  /**
+   * Asks the cluster to end a pod. Its finalizer keeps it in the list. A pod with a known uid is left alone if another process
+   * has replaced it.
+   */
+  async end(name: string, grace_s: number, uid = this.find(name)?.metadata.uid): Promise<void> {
+    const preconditions = uid === undefined ? {} : { preconditions: { uid } };
+    // With a body, the API server ignores the query.
+    const body = { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: grace_s, ...preconditions };
+    await this.#change({ method: 'DELETE', path: `${this.#path}/${name}`, body });
   }
 
   /** Removes a pod at once, also one that still ends. */
   async remove(name: string, finalizer: string): Promise<void> {
-    await this.end(name, 0);
-    const body = { metadata: { '$deleteFromPrimitiveList/finalizers': [finalizer] } };
-    await this.options.client.call({ method: 'PATCH', path: `${this.#path}/${name}`, body, expected: [NOT_FOUND] });
-    const pod = this.#by_name.get(name);
-    if (pod) this.#removed.add(pod.metadata.uid);
-    this.#by_name.delete(name);
+    const uid = this.find(name)?.metadata.uid;
+    await this.end(name, 0, uid);
+    const metadata = { '$deleteFromPrimitiveList/finalizers': [finalizer], ...(uid !== undefined && { uid }) };
+    await this.#change({ method: 'PATCH', path: `${this.#path}/${name}`, body: { metadata } });
+    if (uid !== undefined) this.#removed.add(uid);
+    if (this.find(name)?.metadata.uid === uid) this.#by_name.delete(name);
+  }
+
+  /** Changes a pod. Does nothing if it is gone, or if its uid is another one, which is a conflict. */
+  async #change(request: ApiRequest): Promise<void> {
+    await this.options.client.call({ ...request, expected: [NOT_FOUND, CONFLICT] });
   }
 
   /**
@@ -115,7 +125,7 @@ export class Pods {
     let next: string | undefined = '';
     while (next !== undefined) {
       const query = { labelSelector: selector, limit: LIST_PAGE, ...(next !== '' && { continue: next }) };
-      const request = { method: 'GET', path: this.#path, query } as const;
+      const request = { method: 'GET', path: this.#path, query, signal: this.options.signal } as const;
       const page: Static<typeof PodList> = await this.options.client.read(PodList, request);
       pods.push(...page.items);
       version = page.metadata.resourceVersion;

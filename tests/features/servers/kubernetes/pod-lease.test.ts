@@ -1,0 +1,123 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import {
+  ApiClient,
+  ApiRefusal,
+  ApiUnreachable,
+} from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
+import { openKubernetes } from '../../../../src/features/servers/runtimes/kubernetes/kubernetes.ts';
+import { openKubernetesRuntime } from '../../../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
+import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
+import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
+import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
+import { rejectionOf } from '../../../support/refusal.ts';
+import { AT_ONCE_MS, waitFor } from '../../../support/wait.ts';
+
+const API_URL = 'http://127.0.0.1:8080';
+
+describe('kubernetes: the process that has the pods', () => {
+  let stack = new AsyncDisposableStack();
+  let api: PodApi;
+  let pod_port: PodPort;
+  beforeEach(async () => {
+    api = stack.use(await openPodApi());
+    pod_port = stack.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild: async () => undefined }));
+  });
+  afterEach(async () => {
+    await stack.disposeAsync();
+    stack = new AsyncDisposableStack();
+  });
+
+  const clientOf = (time_left: number) =>
+    new ApiClient(openCredentials(api.kubeconfig), { mayAct: () => true, timeLeft: () => time_left });
+
+  async function openRuntime(lost: AbortSignal, signal: AbortSignal) {
+    const runtime = await openKubernetesRuntime({
+      client: clientOf(Number.POSITIVE_INFINITY),
+      namespace: 'games',
+      machine_id: crypto.randomUUID(),
+      image: 'muster:test',
+      pod_port,
+      images: undefined,
+      builds: createPackedBuilds(),
+      lease: { mayAct: () => !lost.aborted, timeLeft: () => Number.POSITIVE_INFINITY, lost },
+      signal,
+      has_agones: false,
+      api_url: API_URL,
+      api_url_for_pods: API_URL,
+      disk_max: undefined,
+      onLost() {},
+    });
+    stack.use(runtime);
+    return runtime;
+  }
+
+  const openCluster = () =>
+    openKubernetes({
+      settings: {
+        kubeconfig: api.kubeconfig,
+        namespace: undefined,
+        image: 'muster:test',
+        host: '127.0.0.1',
+        port: 0,
+        hostname: undefined,
+        registry: undefined,
+        has_agones: false,
+      },
+      directory: '/nowhere',
+      disk_max: undefined,
+      api_url: API_URL,
+      events: { emit() {} },
+    });
+
+  test('lets pods go as soon as it has lost them, although its runtime is still open', async () => {
+    const losing = new AbortController();
+    await openRuntime(losing.signal, losing.signal);
+    const { socket: url, token } = pod_port.addressOf('one');
+    const headers = { authorization: `Bearer ${token}` };
+    const socket = new WebSocket(url, { headers } as unknown as string[]);
+    await waitFor(() => pod_port.connectionOf('one'), 'the pod to be connected');
+    losing.abort();
+    await waitFor(() => socket.readyState === WebSocket.CLOSED, 'the pod to be let go', AT_ONCE_MS);
+  });
+
+  test('waits for no list of the pods once it is to stop', async () => {
+    api.are_lists_held = true;
+    const stopping = new AbortController();
+    stopping.abort();
+    const started = performance.now();
+    await openRuntime(new AbortController().signal, stopping.signal);
+    expect(performance.now() - started).toBeLessThan(4_000);
+  });
+
+  test('does not wait to know its cluster once it is to stop', async () => {
+    api.namespaces = 'held';
+    const stopping = new AbortController();
+    const started = performance.now();
+    const reading = rejectionOf(ApiUnreachable, openCluster().readId(stopping.signal));
+    stopping.abort();
+    await reading;
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  test('tells the operator which right it needs to know its cluster', async () => {
+    api.namespaces = 'refused';
+    const { message } = await rejectionOf(ApiRefusal, openCluster().readId(new AbortController().signal));
+    expect(message).toEndWith(': allow Muster to get its namespace (docs/kubernetes.md, Rights)');
+  });
+
+  test('gives up a change of the cluster when another process may have the pods', async () => {
+    const is_creating = api.holdCreation();
+    const request = {
+      method: 'POST',
+      path: '/api/v1/namespaces/games/pods',
+      body: { metadata: { name: 'one' } },
+    } as const;
+    const started = performance.now();
+    const calling = rejectionOf(ApiUnreachable, clientOf(500).call(request));
+    const creation = await is_creating;
+    await calling;
+    expect(performance.now() - started).toBeLessThan(10_000);
+    creation.answer();
+  });
+});
