@@ -139,10 +139,10 @@ async function openAll(
     watch.release();
     await Promise.all([local_parts.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
   });
-  // Before the others: the pods of a cluster need a process that has them.
   opened.defer(async () => {
+    // Before the players leave, which may take long. Without another process, the pods stay with this one until they have left.
     await servers
-      .leaveCluster()
+      .leaveSharedCluster()
       .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'release', cause }));
   });
   const { hold_files } = local_parts;

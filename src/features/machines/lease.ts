@@ -213,6 +213,17 @@ export function createLease(dependencies: LeaseDependencies) {
       cluster_lease.join(joined);
       return cluster_lease;
     },
+    /**
+     * Records that this process will leave its cluster. Returns whether another process uses it, which then takes it over. Of
+     * several processes that leave at a time, the last one to record it finds no other.
+     */
+    async prepareToLeaveCluster(): Promise<boolean> {
+      const { machine } = cluster_lease;
+      if (!machine) return false;
+      cluster_id = UNKNOWN_CLUSTER;
+      await database.transact((tx) => store.setCluster(tx, { node_id, holder }, UNKNOWN_CLUSTER));
+      return await store.isAnyOtherUsing(database.queries, machine.node_id, node_id);
+    },
     cluster_lease,
     /** Whether another process holds this machine: a copy of its data directory was started. */
     isReplaced: () => is_replaced,

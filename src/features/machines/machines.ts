@@ -66,6 +66,7 @@ export function createMachines(dependencies: MachinesDependencies) {
     stopTakingServers: lease.stopTakingServers,
     startWork: lease.startWork,
     joinCluster: lease.joinCluster,
+    prepareToLeaveCluster: lease.prepareToLeaveCluster,
     /** Returns the id of the cluster's machine that runs servers for this process; undefined if there is none, or not yet. */
     clusterId: () => lease.cluster_lease.machine?.node_id,
     /** Returns the ids of this process's own machine and, while it holds the lease of a cluster, of the cluster's. */

@@ -11,7 +11,7 @@ export type MachineState = (typeof MACHINE_STATES)[number];
 
 /** The holder of a cluster's machine that a process has released. */
 export const NO_HOLDER = '00000000-0000-0000-0000-000000000000';
-/** The cluster of a process that does not know yet which one it is. */
+/** The cluster of a process that does not know yet which one it is, or that leaves it. */
 export const UNKNOWN_CLUSTER = NO_HOLDER;
 
 /**

@@ -26,8 +26,8 @@ type Dependencies = LogsDependencies &
 
 /** What the service needs besides the use cases. */
 export interface ClusterUse extends AsyncDisposable {
-  /** Lets another process have the pods of the cluster, if there is one. */
-  leaveCluster(): Promise<void>;
+  /** Lets another process have the pods of the cluster. Without another process, keeps them until the work ends. */
+  leaveSharedCluster(): Promise<void>;
   /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes pull none from this service. */
   answerNodes: AnswerNodes | undefined;
 }
@@ -37,7 +37,7 @@ export interface ClusterUse extends AsyncDisposable {
  * Throws StartError if the port for pods is in use.
  */
 export async function openServers(dependencies: Dependencies): Promise<Feature<Servers & ClusterUse>> {
-  const { database, clock, cluster, disk_max } = dependencies;
+  const { database, clock, cluster, machines, disk_max } = dependencies;
   const { readUsage, measureDisk } = dependencies.runtime;
   const logs = createLogs(dependencies);
   const servers = createServers({ ...dependencies, logs });
@@ -48,7 +48,9 @@ export async function openServers(dependencies: Dependencies): Promise<Feature<S
     api: {
       ...servers,
       answerNodes: cluster_port?.answerNodes,
-      leaveCluster: async () => await cluster_work?.leave(),
+      async leaveSharedCluster() {
+        if (cluster_work && (await machines.prepareToLeaveCluster())) await cluster_work.leave();
+      },
       [Symbol.asyncDispose]: async () => await cluster_port?.[Symbol.asyncDispose](),
     },
     routes: serverRoutes(servers, dependencies.addressOf),

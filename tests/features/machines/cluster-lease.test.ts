@@ -1,9 +1,11 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { ClusterLease, type ClusterMachine, type HeldCluster } from '../../../src/features/machines/cluster-lease.ts';
+import { createLease } from '../../../src/features/machines/lease.ts';
 import * as store from '../../../src/features/machines/store.ts';
-import { NO_HOLDER } from '../../../src/features/machines/tables.ts';
+import { NO_HOLDER, UNKNOWN_CLUSTER } from '../../../src/features/machines/tables.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import type { Feed } from '../../../src/platform/watch/feed.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -170,5 +172,43 @@ describe('the lease of a cluster', () => {
     expect(await readRow(cluster)).toMatchObject({ state });
     expect((await one.take()).mayAct()).toBe(true);
     expect(await readRow(cluster)).toMatchObject({ state: 'up' });
+  });
+});
+
+/** The lease of a process that uses a cluster. Its loops do not run. */
+async function makeUser(cluster: ClusterMachine) {
+  const { database } = muster;
+  const node_id = crypto.randomUUID();
+  const own = {
+    node_id,
+    datacenter_id: DATACENTER,
+    name: 'here',
+    place: node_id,
+    data_directory: '',
+    has_cluster: true,
+  };
+  const lease = createLease({
+    database,
+    events: { emit() {} },
+    feed: { subscribe: () => () => {} } as unknown as Feed,
+    own,
+    lost_after_ms: LONG_MS,
+    rest_ms: LONG_MS,
+    endServersOf: async () => 0,
+  });
+  await lease.register(undefined);
+  await lease.joinCluster(cluster);
+  return { lease, readCluster: async () => (await store.selectMachine(database.queries, node_id))?.cluster_id };
+}
+
+describe('processes that leave a cluster', () => {
+  test('leave it to another one, but not the last of them, however many leave at a time', async () => {
+    const cluster = makeCluster();
+    const [one, other] = [await makeUser(cluster), await makeUser(cluster)];
+    expect(await one.readCluster()).toBe(cluster.node_id);
+    expect(await one.lease.prepareToLeaveCluster()).toBe(true);
+    // It still serves its players, but would not take the cluster.
+    expect(await one.readCluster()).toBe(UNKNOWN_CLUSTER);
+    expect(await other.lease.prepareToLeaveCluster()).toBe(false);
   });
 });
