@@ -4,6 +4,7 @@
 // pods of Kubernetes, on the cluster that `.ci/kubernetes-lab/lab build` has built, with the executable that
 // MUSTER_TEST_EXECUTABLE names.
 import { availableParallelism } from 'node:os';
+import { EXECUTABLE } from '../tests/support/program.ts';
 import { openGroup } from './machines/group.ts';
 import { measurePods } from './machines/pods.ts';
 import { takeRound } from './machines/rounds.ts';
@@ -19,6 +20,7 @@ const plan = { rounds: is_quick ? 1 : 5, warm_s: is_quick ? 3 : 15, seconds: is_
 
 await runBench(async (opened) => {
   if (process.argv.includes('--pods')) {
+    if (EXECUTABLE === undefined) throw new Error('say which executable: MUSTER_TEST_EXECUTABLE=dist/muster');
     return await measurePods(opened, { rounds: is_quick ? 1 : 3, pods: is_quick ? 8 : 16 });
   }
   const largest = Math.max(...COUNTS);
