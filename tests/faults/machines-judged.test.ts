@@ -5,7 +5,7 @@ import { IS_LONG } from '../support/length.ts';
 import { type GroupMachine, openMachineGroup } from '../support/machine-group.ts';
 import { waitFor } from '../support/wait.ts';
 
-const MOMENTS = 80;
+const MOMENTS = 200;
 const LOST_AFTER_MS = 1_000;
 /** A pause ends at most this long before or after the moment at which its machine is given up. */
 const AROUND_MS = 150;

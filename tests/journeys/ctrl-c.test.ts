@@ -7,7 +7,7 @@ import { type Home, makeHome } from '../support/program.ts';
 import { openTerminal, readmeStartCommand, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROUNDS = IS_LONG ? 20 : 2;
+const ROUNDS = IS_LONG ? 10 : 2;
 
 /** Takes a seat in the demo, so that a game server runs. */
 async function findInDemo(url: string): Promise<void> {

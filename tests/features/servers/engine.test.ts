@@ -37,7 +37,7 @@ import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** Containers that start and end in a row, and how many of them at one time. */
-const STARTS = 100;
+const STARTS = 40;
 const STARTS_AT_ONCE = 4;
 /** Connections to the engine that stay open for the next call. */
 const DESCRIPTORS_MAX = 8;

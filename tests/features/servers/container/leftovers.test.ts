@@ -10,7 +10,7 @@ import { findProcessesOf } from '../../../support/processes.ts';
 import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
-const STARTS = IS_LONG ? 200 : 24;
+const STARTS = IS_LONG ? 100 : 24;
 const AT_ONCE = 4;
 /** Times at which a service that starts a container is killed, from the beginning of its start. */
 const KILLED_AFTER_MS = [0, 10, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200];
