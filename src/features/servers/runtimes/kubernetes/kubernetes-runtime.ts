@@ -20,7 +20,7 @@ import type { PackedBuilds } from './packed-builds.ts';
 import { type PodConnection, PodUnreachable } from './pod-connection.ts';
 import { FINALIZER, LABELS, makePod, nameOf, type PodFiles, type PodOptions, selectorOf } from './pod-manifest.ts';
 import { Piece, Usage } from './pod-messages.ts';
-import { observePod } from './pod-observation.ts';
+import { hideImageNames, observePod } from './pod-observation.ts';
 import type { PodOwner, PodPort } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
@@ -97,7 +97,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       if (cause instanceof ApiUnreachable) throw new ServiceError('SERVERS_CLUSTER_UNAVAILABLE', {}, { cause });
       states.setEnd(server_id, UNKNOWN_END);
       if (!(cause instanceof ApiRefusal)) throw cause;
-      const error = `the cluster refused its pod: ${cause.message}`;
+      const error = `the cluster refused its pod: ${hideImageNames(cause.message)}`;
       throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error }, { cause });
     }
     return { is: 'pending', identity: identityOf(server_id), reason: ACCEPTED };

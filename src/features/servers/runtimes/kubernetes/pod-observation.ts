@@ -70,6 +70,11 @@ const OUT_OF_MEMORY = 'OOMKilled';
 /** The container's end is not known any more (kubernetes#104107). */
 const UNKNOWN = 'ContainerStatusUnknown';
 
+/** Replaces the names of images in a message of the cluster, because developers must not get their tokens. */
+export function hideImageNames(message: string): string {
+  return message.replaceAll(IMAGE_NAME, 'its image');
+}
+
 /** Returns what a pod says of its server. */
 export function observePod(pod: Pod): PodObservation {
   const { status } = pod;
@@ -154,7 +159,7 @@ function endOf(state: ContainerState) {
 }
 
 const quoted = (message = '') => {
-  const text = message.trim().replaceAll(IMAGE_NAME, 'its image').slice(0, MESSAGE_CHARACTERS_MAX);
+  const text = hideImageNames(message.trim()).slice(0, MESSAGE_CHARACTERS_MAX);
   return text === '' ? '' : ` (${text})`;
 };
 
