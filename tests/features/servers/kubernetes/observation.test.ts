@@ -149,7 +149,7 @@ describe('kubernetes: a pod in words', () => {
     const { metadata, ...pod } = podWith(server({ waiting: { reason: 'ErrImagePull', message } }));
     const annotations = { 'muster.internal/image': 'docker_image' };
     const { reason, ...seen } = observePod({ ...pod, metadata: { ...metadata, annotations } }) as { reason: string };
-    expect<object>(seen).toEqual({ is: 'pending', needs_operator: true });
+    expect<object>(seen).toEqual({ is: 'pending', needs_operator: true, is_pull: true });
     expect(reason).toBe(
       'its image cannot be pulled to its node: tell the operator to check MUSTER_KUBERNETES_REGISTRY (rpc error: failed to pull and unpack image "its image": failed to resolve reference "its image": its image: not found)',
     );

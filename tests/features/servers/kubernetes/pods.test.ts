@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, setSystemTime, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setSystemTime, spyOn, test } from 'bun:test';
 import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
-import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
+import { IMAGE_ANNOTATION, nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
+import type { Pod } from '../../../../src/features/servers/runtimes/kubernetes/pod-shapes.ts';
 import { Pods } from '../../../../src/features/servers/runtimes/kubernetes/pods.ts';
 import { ServerStates } from '../../../../src/features/servers/runtimes/kubernetes/server-states.ts';
 import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
@@ -212,5 +213,42 @@ test('kubernetes: a server is not given up before the cluster has answered once,
     expect(await states.observe(server)).toEqual({ is: 'unreachable', since: later });
   } finally {
     setSystemTime();
+  }
+});
+
+const PULLS: [
+  whose: string,
+  annotations: Record<string, string>,
+  is_pending_after_s: number,
+  has_ended_after_s: number,
+][] = [
+  [
+    'of a build has five minutes, in which Muster may restart or unpack it',
+    { [IMAGE_ANNOTATION]: 'docker_image' },
+    290,
+    301,
+  ],
+  ['of Muster has one minute', {}, 50, 61],
+];
+test.each(PULLS)('kubernetes: a pull that fails %s', async (_, annotations, is_pending_after_s, has_ended_after_s) => {
+  const waiting = { reason: 'ErrImagePull', message: '503' };
+  const pod: Pod = {
+    metadata: { name: 'muster-1', uid: '1', resourceVersion: '1', annotations },
+    spec: { nodeName: 'node1' },
+    status: { containerStatuses: [{ name: 'server', state: { waiting } }] },
+  };
+  const pods = { find: () => pod, is_loaded: true };
+  const pod_port = { connectionOf: () => undefined };
+  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => undefined });
+  const now = spyOn(performance, 'now');
+  try {
+    const observeAfter = async (seconds: number) => {
+      now.mockReturnValue(1_000 * seconds);
+      return (await states.observe({ server_id: '1', identity: undefined })).is;
+    };
+    const seen = [0, is_pending_after_s, has_ended_after_s].map(observeAfter);
+    expect(await Promise.all(seen)).toEqual(['pending', 'pending', 'ended']);
+  } finally {
+    now.mockRestore();
   }
 });

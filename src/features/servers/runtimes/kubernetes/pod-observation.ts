@@ -4,8 +4,11 @@ import type { Pod } from './pod-shapes.ts';
 
 /** What the cluster says of a server. */
 export type PodObservation =
-  /** It does not run yet. `needs_operator`: it will not run without a change by its operator. */
-  | { is: 'pending'; reason: string; needs_operator: boolean }
+  /**
+   * It does not run yet. `needs_operator`: it will not run without a change by its operator. `is_pull`: unless Muster, from
+   * which its node pulls the image, was only busy with it or restarted.
+   */
+  | { is: 'pending'; reason: string; needs_operator: boolean; is_pull?: true }
   | { is: 'running' }
   | { is: 'unreachable'; since: Date }
   | ({ is: 'ended'; exit_code: number | null; exit_signal: string | null } & EndCause);
@@ -49,6 +52,9 @@ const IMAGE_NAME = /[^\s"]*\/[0-9a-f-]{36}\/[0-9a-f]{64}[^\s"]*?(?=:?["\s]|:?$)/
 const NEEDS_OPERATOR = new Set(
   Object.keys(WAITING_FOR_IMAGE).filter((reason) => /^(Err|ImagePull|Invalid|Registry|Create|Run)/.test(reason)),
 );
+
+/** Reasons that may pass if the image comes from Muster. */
+const PULLS = new Set(['ErrImagePull', 'ImagePullBackOff', 'RegistryUnavailable']);
 
 /** Messages of evictions of pods that exceeded a limit of their own. */
 const DISK_EXCEEDED = /exceeds the (total )?limit|exceeded its local ephemeral storage limit/;
@@ -128,9 +134,14 @@ function observePending(pod: Pod, state: ContainerState | undefined): PodObserva
   // The server's container waits for the one that fetches the build, which may have its own trouble.
   const { reason = 'ContainerCreating', message } = waiting ?? {};
   const needs_operator = NEEDS_OPERATOR.has(reason);
-  const known = pod.metadata.annotations?.[IMAGE_ANNOTATION] === undefined ? WAITING : WAITING_FOR_IMAGE;
-  const words = known[reason] ?? `its node says ${reason}`;
-  return { is: 'pending', reason: needs_operator ? `${words}${quoted(message)}` : words, needs_operator };
+  const has_image = pod.metadata.annotations?.[IMAGE_ANNOTATION] !== undefined;
+  const words = (has_image ? WAITING_FOR_IMAGE : WAITING)[reason] ?? `its node says ${reason}`;
+  return {
+    is: 'pending',
+    reason: needs_operator ? `${words}${quoted(message)}` : words,
+    needs_operator,
+    ...(has_image && PULLS.has(reason) && { is_pull: true }),
+  };
 }
 
 function describeUnplaced(message = ''): string {

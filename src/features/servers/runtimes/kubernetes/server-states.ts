@@ -10,6 +10,8 @@ import type { Pods } from './pods.ts';
 
 /** Time for a pod to start once its node or its image is in trouble. */
 const NEEDS_OPERATOR_MAX_MS = 60_000;
+/** The same for an image that its node pulls from Muster, which may restart or have to unpack it first. */
+const PULL_MAX_MS = 5 * 60_000;
 /** Time for a pod to start. The cluster may have to add a node first. */
 const START_MAX_MS = 15 * 60_000;
 export const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
@@ -91,7 +93,7 @@ export class ServerStates {
 
   #describePending(
     server_id: string,
-    { reason, needs_operator }: Extract<PodObservation, { is: 'pending' }>,
+    { reason, needs_operator, is_pull }: Extract<PodObservation, { is: 'pending' }>,
   ): Observation {
     const now = performance.now();
     const since = this.#pending_since.get(server_id) ?? now;
@@ -99,7 +101,8 @@ export class ServerStates {
     const needs_operator_since = needs_operator ? (this.#needs_operator_since.get(server_id) ?? now) : now;
     if (needs_operator) this.#needs_operator_since.set(server_id, needs_operator_since);
     else this.#needs_operator_since.delete(server_id);
-    const is_over = now - since >= START_MAX_MS || now - needs_operator_since >= NEEDS_OPERATOR_MAX_MS;
+    const needs_operator_max_ms = is_pull ? PULL_MAX_MS : NEEDS_OPERATOR_MAX_MS;
+    const is_over = now - since >= START_MAX_MS || now - needs_operator_since >= needs_operator_max_ms;
     if (is_over) return { ...UNKNOWN_END, reason };
     return { is: 'pending', identity: identityOf(server_id), reason };
   }
