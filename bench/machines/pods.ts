@@ -75,7 +75,7 @@ async function startByKubectl(lab: Lab, count: number): Promise<() => Promise<vo
 async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<StartPods> {
   const build = await makeBuild(opened);
   const builds = createPackedBuilds();
-  const openBuild = async () => builds.open(build.directory);
+  const openBuild = async () => builds.packOf(build.directory);
   const pod_port = opened.use(openPodPort({ host: lab.host, port: 0, key: crypto.randomUUID(), openBuild }));
   const address = 'http://127.0.0.1:8080';
   const runtime = opened.use(

@@ -45,7 +45,7 @@ export function kubernetesRuntime(
   const directories = new Map<string, string>();
 
   function openPort(): PodPort {
-    const openBuild = async (server_id: string) => builds.open(directories.get(server_id) ?? '');
+    const openBuild = async (server_id: string) => builds.packOf(directories.get(server_id) ?? '');
     const opened = openPodPort({ host: lab().host, port, key, registry, openBuild });
     port = Number(new URL(opened.addressOf('').build).port);
     return opened;

@@ -73,7 +73,8 @@ function openPort({ database, builds }: Dependencies, cluster: Cluster, key: JWK
     key: key.k ?? '',
     async findBuild(server_id) {
       const server = await store.selectServerById(database.queries, server_id);
-      if (!server || server.ended_at !== null) return undefined;
+      // A program could ask for its own build all the time.
+      if (!server || server.started_at !== null || server.ended_at !== null) return undefined;
       return await builds.unpacked({ game_id: server.game_id }, server.build_id);
     },
     async findBuildInUse(build_id) {

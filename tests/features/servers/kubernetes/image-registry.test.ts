@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { chmod, link, mkdir, readlink, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes/build-reads.ts';
 import { ImageRegistry } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import { type PackedImage, PackedImages } from '../../../../src/features/servers/runtimes/kubernetes/packed-images.ts';
 import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
@@ -180,6 +181,30 @@ describe('kubernetes: the registry for nodes', () => {
     const answer = await broken.answer(request, { timeout() {} });
     expect([answer?.status, await answer?.text()]).toEqual([503, expect.not.stringContaining('gone')]);
     expect(causes.map(String)).toEqual(['Error: its files are gone']);
+  });
+
+  /** Asks a registry without a port, `times` at once. */
+  const askOf = async (asked: ImageRegistry, path: string, times = 1) => {
+    const request = () => asked.answer(new Request(`${url}/v2/${path}`), { timeout() {} });
+    return (await Promise.all(Array.from({ length: times }, request))).filter((answer) => answer !== undefined);
+  };
+
+  test('gives no more layers at a time than its maximum, also to nodes that ask at once', async () => {
+    const small = new ImageRegistry({ key: 'a key', openImage, reads: new BuildReads(2) });
+    const path = `${nameOf()}/blobs/${layer().digest}`;
+    const answers = await askOf(small, path, 4);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 429]);
+    for (const answer of answers) await answer.body?.cancel();
+    expect((await askOf(small, path)).map(({ status }) => status)).toEqual([200]);
+  });
+
+  test('asks a node to come again while its image is not ready, and then has it', async () => {
+    const { promise, resolve } = Promise.withResolvers<PackedImage>();
+    const slow = new ImageRegistry({ key: 'a key', openImage: () => promise, open_within_ms: 20 });
+    const [early] = await askOf(slow, manifestPath());
+    expect([early?.status, early?.headers.get('retry-after')]).toEqual([503, '1']);
+    resolve(image);
+    expect((await askOf(slow, manifestPath())).map(({ status }) => status)).toEqual([200]);
   });
 
   test('gives the files of a build to the user of the pods, with their links, and without what Muster adds', async () => {

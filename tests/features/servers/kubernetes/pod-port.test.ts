@@ -3,14 +3,18 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
+import { fetchBuild } from '../../../../src/commands/pod-build.ts';
+import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes/build-reads.ts';
 import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
 import { PodUnreachable } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import {
   openPodPort,
   type PodOwner,
   type PodPort,
+  type PodPortOptions,
 } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
+import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 describe('kubernetes: the port for pods', () => {
@@ -26,7 +30,7 @@ describe('kubernetes: the port for pods', () => {
     await Bun.write(join(directory, 'run.sh'), 'exit 0');
     await Bun.write(join(directory, 'empty'), '');
     await chmod(join(directory, 'run.sh'), 0o755);
-    const openBuild = async (id: string) => (id === 'one' ? packed.open(directory) : undefined);
+    const openBuild = async (id: string) => (id === 'one' ? packed.packOf(directory) : undefined);
     port = openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild });
     port.serve(owner);
   });
@@ -66,13 +70,9 @@ describe('kubernetes: the port for pods', () => {
 
   test('gives a build as a tar with its digest, the same each time', async () => {
     const { build, token } = port.addressOf('one');
-    const [first, second] = await Promise.all(
-      [1, 2].map(async () => await (await fetch(build, bearer(token))).bytes()),
-    );
-    expect(first).toEqual(second ?? new Uint8Array());
-    expect(new Bun.CryptoHasher('sha256').update(first ?? '').digest('hex')).toBe(
-      (await packed.facts(directory)).sha256,
-    );
+    const first = await (await fetch(build, bearer(token))).bytes();
+    expect(await (await fetch(build, bearer(token))).bytes()).toEqual(first);
+    expect(new Bun.CryptoHasher('sha256').update(first).digest('hex')).toBe((await packed.facts(directory)).sha256);
     const list = await Bun.$`tar -tvf - < ${new Response(first)}`.text();
     expect(list.split('\n').map((line) => [line.slice(0, 10), line.split(' ').at(-1)].join(' '))).toEqual([
       '-rw-r--r-- empty',
@@ -81,6 +81,91 @@ describe('kubernetes: the port for pods', () => {
       '-rwxr-xr-x run.sh',
       ' ',
     ]);
+  });
+
+  /** Opens another port, which is closed after the test. */
+  const openOther = (options: Pick<PodPortOptions, 'openBuild'> & Partial<PodPortOptions>) =>
+    openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', ...options });
+  const ask = (other: PodPort, server_id: string, signal?: AbortSignal) => {
+    const { build, token } = other.addressOf(server_id);
+    return fetch(build, { ...bearer(token), ...(signal && { signal }) });
+  };
+
+  test('gives each server its build once at a time, and no more of them than the maximum', async () => {
+    const reads = new BuildReads(2);
+    const finishing = Promise.withResolvers<void>();
+    async function* pack() {
+      yield Buffer.from('a part');
+      await finishing.promise;
+    }
+    await using other = openOther({ reads, openBuild: async () => pack });
+    const leaving = new AbortController();
+    const first = await ask(other, 'one', leaving.signal);
+    const again = await ask(other, 'one');
+    expect([first.status, again.status, await again.text()]).toEqual([200, 503, 'this build is being read\n']);
+    const second = await ask(other, 'two');
+    const third = await ask(other, 'three');
+    expect([second.status, third.status, await third.text()]).toEqual([200, 503, 'too many builds are being read\n']);
+    leaving.abort();
+    await waitFor(() => reads.count() === 1, 'the first to end');
+    const anew = await ask(other, 'one');
+    finishing.resolve();
+    expect([await anew.text(), await second.text()]).toEqual(['a part', 'a part']);
+    await waitFor(() => reads.count() === 0, 'all to end');
+  });
+
+  test('answers before a build is unpacked, then gives it, and reports one that cannot be opened', async () => {
+    const unpacking = Promise.withResolvers<ReturnType<typeof packed.packOf>>();
+    const causes: string[] = [];
+    await using other = openOther({
+      openBuild: (id) => (id === 'broken' ? Promise.reject(new Error('the disk is full')) : unpacking.promise),
+      onFailed: (cause) => void causes.push(String(cause)),
+      open_within_ms: 20,
+    });
+    const early = await ask(other, 'one');
+    expect([early.status, await early.text()]).toEqual([503, 'the build is being unpacked\n']);
+    unpacking.resolve(packed.packOf(directory));
+    expect((await ask(other, 'one')).status).toBe(200);
+    const broken = await ask(other, 'broken');
+    expect([broken.status, await broken.text()]).toEqual([503, 'the build cannot be read\n']);
+    expect(causes).toEqual(['Error: the disk is full']);
+  });
+
+  describe('a pod that fetches its build', () => {
+    const limits = { fetch_max_ms: 60_000, answer_max_ms: 300, again_after_ms: 20 };
+    /** Returns the order of a pod, and the directory for its build. */
+    async function prepare(other: PodPort) {
+      const { build: url, token } = other.addressOf('one');
+      const { sha256 } = await packed.facts(directory);
+      return { order: { url, token, sha256 }, into: await makeDataDirectory() };
+    }
+
+    test('waits for one that takes longer to unpack than Muster may take to answer', async () => {
+      let unpacked_at = Number.POSITIVE_INFINITY;
+      const openBuild = async () => {
+        unpacked_at = Math.min(unpacked_at, performance.now() + 2 * limits.answer_max_ms);
+        if (performance.now() < unpacked_at) await new Promise(() => {});
+        return packed.packOf(directory);
+      };
+      await using other = openOther({ open_within_ms: 20, openBuild });
+      const { order, into } = await prepare(other);
+      expect(await fetchBuild(order, into, limits)).toBeUndefined();
+      expect(await Bun.file(join(into, 'run.sh')).text()).toBe('exit 0');
+    });
+
+    test('says what to do: look at the log of Muster if that answered, and at its address if not', async () => {
+      const openBuild = () => Promise.reject(new Error('the disk is full'));
+      const other = openOther({ openBuild });
+      const { order, into } = await prepare(other);
+      const { origin } = new URL(order.url);
+      expect(await fetchBuild(order, into, { ...limits, fetch_max_ms: 100 })).toBe(
+        `${origin} answers with the status 503 (the build cannot be read); tell the operator to look at the log of Muster`,
+      );
+      await other[Symbol.asyncDispose]();
+      expect(await fetchBuild(order, into, limits)).toMatch(
+        /^Muster could not be reached from its node: .+; tell the operator to check MUSTER_KUBERNETES_HOST$/,
+      );
+    });
   });
 
   test('calls a pod, and its call fails once the pod is away or speaks nonsense', async () => {

@@ -1,14 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
-import { streamOf } from '../../../../platform/objects/objects.ts';
-import { createByteShare } from '../../../../platform/pacing.ts';
+import { awaitOpening } from './build-opening.ts';
+import { BuildReads } from './build-reads.ts';
 import type { ImageBlob, PackedImage } from './packed-images.ts';
 
-/** Layers that are read at a time. Each has a few buffers. */
-const READS_MAX = 256;
 /** Time in which an image is packed, and in which a node reads a piece of a layer. */
 const IDLE_SECONDS = 120;
-const BYTES_EACH_TURN = 4 * 1_024 ** 2;
+/** Time after which a node may ask again for an image that is not packed yet, or while too many are read. */
+const RETRY_AFTER_SECONDS = 1;
 const PATH =
   /^\/v2\/(?<build_id>[0-9a-f-]{36})\/(?<token>[0-9a-f]{64})\/(?<part>manifests|blobs)\/(?<digest>sha256:[0-9a-f]{64})$/;
 const FROM = /^bytes=(\d{1,15})-$/;
@@ -21,6 +20,9 @@ interface ImageRegistryOptions {
   openImage(build_id: string): Promise<PackedImage | undefined>;
   /** Reports an image that a node asked for, and that could not be read. */
   onFailed?(cause: unknown): void;
+  reads?: BuildReads | undefined;
+  /** Time for which a request waits for its image. */
+  open_within_ms?: number | undefined;
 }
 
 /** The part of Bun's server that sets how long the connection of a request may be silent. */
@@ -34,10 +36,11 @@ interface AnsweringServer {
  * name and a wrong token look alike.
  */
 export class ImageRegistry {
-  readonly #takeShare = createByteShare(BYTES_EACH_TURN);
-  #reads = 0;
+  readonly #reads: BuildReads;
 
-  constructor(private readonly options: ImageRegistryOptions) {}
+  constructor(private readonly options: ImageRegistryOptions) {
+    this.#reads = options.reads ?? new BuildReads();
+  }
 
   /** Returns the name of the image of a build, without the registry. All servers of the build have the same. */
   nameOf(build_id: string): string {
@@ -48,10 +51,7 @@ export class ImageRegistry {
   answer(request: Request, server: AnsweringServer): Promise<Response> | undefined {
     const { pathname } = new URL(request.url);
     if (pathname !== '/v2' && !pathname.startsWith('/v2/')) return undefined;
-    return this.#answer(request, pathname, server).catch((cause: unknown) => {
-      this.options.onFailed?.(cause);
-      return problem(503, 'UNAVAILABLE', 'the image cannot be read');
-    });
+    return this.#answer(request, pathname, server);
   }
 
   async #answer(request: Request, path: string, server: AnsweringServer): Promise<Response> {
@@ -60,13 +60,17 @@ export class ImageRegistry {
     const { build_id, token = '', part, digest } = PATH.exec(path)?.groups ?? {};
     if (build_id === undefined || !isSameSecret(token, this.#tokenOf(build_id))) return notFound();
     server.timeout(request, IDLE_SECONDS);
-    const image = await this.options.openImage(build_id);
-    const blobs = image && (part === 'manifests' ? [image.manifest] : image.blobs);
-    const blob = blobs?.find((one) => one.digest === digest);
-    return blob ? this.#send(request, blob) : notFound();
+    const { openImage, open_within_ms, onFailed } = this.options;
+    const opening = await awaitOpening(openImage(build_id), { within_ms: open_within_ms, onFailed });
+    if (opening.is === 'absent') return notFound();
+    if (opening.is === 'late') return unavailable('the image is being prepared');
+    if (opening.is === 'failed') return unavailable('the image cannot be read');
+    const { manifest, blobs } = opening.build;
+    const blob = (part === 'manifests' ? [manifest] : blobs).find((one) => one.digest === digest);
+    return blob ? this.#send(request, blob, server) : notFound();
   }
 
-  #send(request: Request, blob: ImageBlob): Response {
+  #send(request: Request, blob: ImageBlob, server: AnsweringServer): Response {
     const [, from_text] = FROM.exec(request.headers.get('range') ?? '') ?? [];
     const from = Number(from_text ?? 0);
     const common = { ...VERSION, 'content-type': blob.type, 'docker-content-digest': blob.digest };
@@ -81,23 +85,11 @@ export class ImageRegistry {
     };
     const status = from_text === undefined ? 200 : 206;
     if (request.method === 'HEAD') return new Response(null, { status, headers });
-    const content = blob.open(from);
-    if (typeof content === 'string') return new Response(content, { status, headers });
-    if (this.#reads >= READS_MAX) return tooMany();
-    return new Response(streamOf(this.#read(content)), { status, headers });
-  }
-
-  /** Yields a layer, paced so that reads of many nodes do not block the service. */
-  async *#read(content: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-    this.#reads += 1;
-    try {
-      for await (const chunk of content) {
-        await this.#takeShare(chunk.length);
-        yield chunk;
-      }
-    } finally {
-      this.#reads -= 1;
-    }
+    const { content } = blob;
+    if (typeof content === 'string') return new Response(content.slice(from), { status, headers });
+    const onSkipped = () => server.timeout(request, IDLE_SECONDS);
+    const stream = this.#reads.open(content, { from, onSkipped });
+    return stream ? new Response(stream, { status, headers }) : tooMany();
   }
 
   #tokenOf(build_id: string): string {
@@ -108,4 +100,6 @@ export class ImageRegistry {
 const problem = (status: number, code: string, message: string, headers = {}) =>
   Response.json({ errors: [{ code, message }] }, { status, headers: { ...VERSION, ...headers } });
 const notFound = () => problem(404, 'NAME_UNKNOWN', 'there is no such image');
-const tooMany = () => problem(429, 'TOOMANYREQUESTS', 'too many layers are being read', { 'retry-after': '1' });
+const RETRY_AFTER = { 'retry-after': String(RETRY_AFTER_SECONDS) };
+const unavailable = (message: string) => problem(503, 'UNAVAILABLE', message, RETRY_AFTER);
+const tooMany = () => problem(429, 'TOOMANYREQUESTS', 'too many layers are being read', RETRY_AFTER);

@@ -27,6 +27,8 @@ import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
 import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-states.ts';
 
+/** The kinds of builds that pods fetch. */
+export const FETCHED_KINDS = ['archive', 'javascript'] as const;
 const CALLS_AT_ONCE_MAX = 16;
 /** Time for a pod without a connection to end, before the kill counts as failed. */
 const END_TIMEOUT_MS = 10_000;
@@ -281,7 +283,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
 /** Returns the kinds of builds that pods run. */
 export function kindsOfPods({ has_images }: { has_images: boolean }): Runtime['kinds'] {
-  return has_images ? ['archive', 'javascript', ...IMAGE_KINDS] : ['archive', 'javascript'];
+  return has_images ? [...FETCHED_KINDS, ...IMAGE_KINDS] : [...FETCHED_KINDS];
 }
 
 function pieceAt(start: number): OutputPiece {

@@ -5,10 +5,11 @@ import type { Events } from '../../../../platform/events.ts';
 import type { UnpackedBuild } from '../../../builds/builds.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
 import { ApiClient, ApiRefusal } from './api-client.ts';
+import { BuildReads } from './build-reads.ts';
 import { ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { openCredentials } from './credentials.ts';
 import { ImageRegistry } from './image-registry.ts';
-import { kindsOfPods, openKubernetesRuntime, type PodLease } from './kubernetes-runtime.ts';
+import { FETCHED_KINDS, kindsOfPods, openKubernetesRuntime, type PodLease } from './kubernetes-runtime.ts';
 import { createPackedBuilds } from './packed-builds.ts';
 import { PackedImages } from './packed-images.ts';
 import { openPodPort } from './pod-port.ts';
@@ -56,9 +57,9 @@ export interface Cluster extends Pick<Runtime, 'kinds' | 'missing'> {
 interface ClusterPortOptions {
   /** The key of the pods' tokens, the same for all processes that share the cluster. */
   key: string;
-  /** Returns the build of a server that starts; undefined if there is no such server. */
+  /** Returns the build of a server that starts; undefined if there is no such server, or if it has started. */
   findBuild(server_id: string): Promise<UnpackedBuild | undefined>;
-  /** Returns a build that a server of the cluster has; undefined if there is none. */
+  /** Returns a build that a server on any machine has, until that has ended; undefined if there is none. */
   findBuildInUse(build_id: string): Promise<UnpackedBuild | undefined>;
 }
 
@@ -101,11 +102,11 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
   url.hostname = host.includes(':') ? `[${host}]` : host;
 
   /** Returns how nodes pull images from this process; undefined if they cannot. */
-  function openImages({ key, findBuildInUse }: ClusterPortOptions) {
+  function openImages({ key, findBuildInUse }: ClusterPortOptions, reads: BuildReads) {
     if (registry_host === undefined) return undefined;
     // Another release may replace the file, but not the program that runs.
     const executable = `/proc/${process.pid}/exe`;
-    const packed = new PackedImages({ executable, directory: join(directory, 'image-program') });
+    const packed = new PackedImages({ executable, directory: join(directory, 'image-program'), reads });
     const registry = new ImageRegistry({
       key,
       async openImage(build_id) {
@@ -113,6 +114,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
         return build && isImage(build) ? await packed.pack(build.directory) : undefined;
       },
       onFailed: (cause) => events.emit({ event: 'runtime_failed', step: 'image', kinds: [...IMAGE_KINDS], cause }),
+      reads,
     });
     const images = new ClusterImages({ host: registry_host, registry, packed });
     return { registry, images, answerNodes: answerAt(registry_host, registry) };
@@ -134,8 +136,9 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
     },
     openPort(options) {
       const { key, findBuild } = options;
-      const builds = createPackedBuilds();
-      const image_parts = openImages(options);
+      const reads = new BuildReads();
+      const builds = createPackedBuilds(reads);
+      const image_parts = openImages(options, reads);
       const pod_port = openPodPort({
         host,
         port,
@@ -144,8 +147,10 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
         registry: image_parts?.registry,
         async openBuild(server_id) {
           const build = await findBuild(server_id);
-          return build && !isImage(build) ? builds.open(build.directory) : undefined;
+          return build && !isImage(build) ? builds.packOf(build.directory) : undefined;
         },
+        onFailed: (cause) => events.emit({ event: 'runtime_failed', step: 'build', kinds: [...FETCHED_KINDS], cause }),
+        reads,
       });
       return {
         answerNodes: image_parts?.answerNodes,

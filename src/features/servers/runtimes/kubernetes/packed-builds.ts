@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { LRUCache } from 'lru-cache';
-import { streamOf } from '../../../../platform/objects/objects.ts';
+import { BuildReads, type Pack } from './build-reads.ts';
 import { packFolder } from './folder-tar.ts';
 
 const FACTS_MAX = 1_000;
@@ -19,22 +19,21 @@ interface BuildFacts {
 export interface PackedBuilds {
   /** Reads a build once. Fails if the directory cannot be read. */
   facts(directory: string): Promise<BuildFacts>;
-  /** Returns the tar. The same files make the same bytes. */
-  open(directory: string): ReadableStream<Uint8Array>;
+  /** Returns what packs the tar. The same files make the same bytes. */
+  packOf(directory: string): Pack;
 }
 
 /** Creates the packing of unpacked builds, which never change. A tar is made for each pod, and kept nowhere. */
-export function createPackedBuilds(): PackedBuilds {
+export function createPackedBuilds(reads = new BuildReads()): PackedBuilds {
   const known = new LRUCache<string, Promise<BuildFacts>>({ max: FACTS_MAX });
 
   async function readFacts(directory: string): Promise<BuildFacts> {
-    const hasher = new Bun.CryptoHasher('sha256');
     let blocks = 0;
     const onEntry = (size: number) => {
       blocks += Math.ceil(size / BLOCK_BYTES);
     };
-    for await (const bytes of packBuild(directory, onEntry)) hasher.update(bytes);
-    return { sha256: hasher.digest('hex'), bytes: blocks * BLOCK_BYTES };
+    const { sha256 } = await reads.hash(() => packBuild(directory, onEntry));
+    return { sha256, bytes: blocks * BLOCK_BYTES };
   }
 
   return {
@@ -48,7 +47,7 @@ export function createPackedBuilds(): PackedBuilds {
         throw cause;
       }
     },
-    open: (directory) => streamOf(packBuild(directory)),
+    packOf: (directory) => () => packBuild(directory),
   };
 }
 

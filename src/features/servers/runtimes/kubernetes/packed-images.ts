@@ -3,8 +3,8 @@ import { lstat, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { LRUCache } from 'lru-cache';
 import { IMAGE_ARCHITECTURE } from '../../../../platform/architecture.ts';
-import { streamOf } from '../../../../platform/objects/objects.ts';
 import { rootOf } from '../container/image.ts';
+import { BuildReads, type Pack } from './build-reads.ts';
 import { copyExecutable } from './executable-copy.ts';
 import { type EntryHeader, packFolder } from './folder-tar.ts';
 import { USER_ID } from './pod-manifest.ts';
@@ -27,8 +27,8 @@ export interface ImageBlob {
   digest: string;
   type: string;
   bytes: number;
-  /** Returns its content from an offset on. */
-  open(from: number): ReadableStream<Uint8Array> | string;
+  /** Its text, or what packs it. */
+  content: string | Pack;
 }
 
 /** An image as nodes pull it. */
@@ -43,6 +43,7 @@ interface PackedImagesOptions {
   executable: string;
   /** The directory for the copy of it that images have. */
   directory: string;
+  reads?: BuildReads | undefined;
 }
 
 /**
@@ -53,9 +54,12 @@ interface PackedImagesOptions {
  */
 export class PackedImages {
   readonly #images = new LRUCache<string, Promise<PackedImage>>({ max: IMAGES_MAX });
+  readonly #reads: BuildReads;
   #program: Promise<ImageBlob> | undefined;
 
-  constructor(private readonly options: PackedImagesOptions) {}
+  constructor(private readonly options: PackedImagesOptions) {
+    this.#reads = options.reads ?? new BuildReads();
+  }
 
   /** Packs the build of a directory. The same files make the same bytes. */
   async pack(directory: string): Promise<PackedImage> {
@@ -74,7 +78,7 @@ export class PackedImages {
       this.#program = undefined;
       throw cause;
     });
-    const layers = [await this.#program, await describeLayer(() => packBuild(rootOf({ directory })))];
+    const layers = [await this.#program, await this.#describeLayer(() => packBuild(rootOf({ directory })))];
     const rootfs = { type: 'layers', diff_ids: layers.map(({ digest }) => digest) };
     const config = describeJson(TYPES.config, { architecture: IMAGE_ARCHITECTURE, os: 'linux', config: {}, rootfs });
     const referTo = ({ type, digest, bytes }: ImageBlob) => ({ mediaType: type, digest, size: bytes });
@@ -91,34 +95,19 @@ export class PackedImages {
   async #packProgram(): Promise<ImageBlob> {
     const { executable, directory } = this.options;
     await copyExecutable({ executable, directory: join(directory, OWN_FOLDER) });
-    return await describeLayer(() => packFolder({ directory, describe: describeProgramFile }));
+    return await this.#describeLayer(() => packFolder({ directory, describe: describeProgramFile }));
+  }
+
+  async #describeLayer(pack: Pack): Promise<ImageBlob> {
+    const { sha256, bytes } = await this.#reads.hash(pack);
+    return { type: TYPES.layer, digest: `sha256:${sha256}`, bytes, content: pack };
   }
 }
 
 function describeJson(type: string, value: object): ImageBlob {
   const text = JSON.stringify(value);
   const digest = `sha256:${new Bun.CryptoHasher('sha256').update(text).digest('hex')}`;
-  return { type, digest, bytes: Buffer.byteLength(text), open: (from) => text.slice(from) };
-}
-
-async function describeLayer(pack: () => AsyncGenerator<Uint8Array, void>): Promise<ImageBlob> {
-  const hasher = new Bun.CryptoHasher('sha256');
-  let bytes = 0;
-  for await (const chunk of pack()) {
-    hasher.update(chunk);
-    bytes += chunk.length;
-  }
-  const digest = `sha256:${hasher.digest('hex')}`;
-  return { type: TYPES.layer, digest, bytes, open: (from) => streamOf(skip(pack(), from)) };
-}
-
-/** Yields what follows after an offset. */
-async function* skip(chunks: AsyncGenerator<Uint8Array, void>, from: number): AsyncGenerator<Uint8Array, void> {
-  let left = from;
-  for await (const chunk of chunks) {
-    if (left < chunk.length) yield chunk.subarray(left);
-    left = Math.max(0, left - chunk.length);
-  }
+  return { type, digest, bytes: Buffer.byteLength(text), content: text };
 }
 
 async function describeProgramFile(file: string): Promise<EntryHeader> {

@@ -3,6 +3,8 @@ import type { Server } from 'bun';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { awaitOpening } from './build-opening.ts';
+import { BuildReads, type Pack } from './build-reads.ts';
 import type { ImageRegistry } from './image-registry.ts';
 import { PodConnection } from './pod-connection.ts';
 
@@ -10,10 +12,10 @@ const MESSAGE_BYTES_MAX = 4 * 1_024 ** 2;
 /** Pods send no bodies. */
 const BODY_BYTES_MAX = 1_024;
 const IDLE_SECONDS = 60;
-/** Time in which a pod reads a piece of its build. */
+/** Time in which a build is opened, and in which a pod reads a piece of it. */
 const BUILD_IDLE_SECONDS = 120;
 
-interface PodPortOptions {
+export interface PodPortOptions {
   /** The address at which pods reach this process, or any of those that share a cluster. */
   host: string;
   port: number;
@@ -23,8 +25,13 @@ interface PodPortOptions {
   key: string;
   /** What nodes pull images from, if they can. */
   registry?: Pick<ImageRegistry, 'answer'> | undefined;
-  /** Returns the files of a server's build as a tar; undefined if no such server starts. */
-  openBuild(server_id: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** Returns what packs the files of a server's build as a tar; undefined if no server with such files starts. */
+  openBuild(server_id: string): Promise<Pack | undefined>;
+  /** Reports a build that a pod asked for, and that could not be opened. */
+  onFailed?(cause: unknown): void;
+  reads?: BuildReads | undefined;
+  /** Time for which a request waits for its build. */
+  open_within_ms?: number | undefined;
 }
 
 /** The runtime that has the pods. */
@@ -52,8 +59,12 @@ interface PodSocketData {
 }
 
 /** Opens the port for pods. Throws StartError if it is in use. */
-export function openPodPort({ host, port, hostname, key, registry, openBuild }: PodPortOptions): PodPort {
+export function openPodPort(options: PodPortOptions): PodPort {
+  const { host, port, hostname, key, registry, openBuild, onFailed, open_within_ms } = options;
+  const { reads = new BuildReads() } = options;
   const connections = new Map<string, PodConnection>();
+  /** The servers whose builds are being opened or read. */
+  const downloads = new Set<string>();
   let owner: PodOwner | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
 
@@ -67,16 +78,25 @@ export function openPodPort({ host, port, hostname, key, registry, openBuild }: 
     // An unknown address and a wrong token look alike.
     if (!is_known || !isAllowed(request, server_id)) return new Response('not found\n', { status: 404 });
     if (part === 'socket') {
-      if (!owner?.mayAct()) return new Response('another process has this pod\n', { status: 503 });
+      if (!owner?.mayAct()) return unavailable('another process has this pod');
       if (server.upgrade(request, { data: { server_id, connection: undefined } })) return undefined;
       return new Response('a WebSocket is expected\n', { status: 426 });
     }
     if (part !== 'build') return new Response('not found\n', { status: 404 });
-    // The build may have to be unpacked first.
     server.timeout(request, BUILD_IDLE_SECONDS);
-    const build = await openBuild(server_id);
-    if (!build) return new Response('this server is not starting\n', { status: 503 });
-    return new Response(build, { headers: { 'content-type': 'application/x-tar' } });
+    return await sendBuild(server_id);
+  }
+
+  /** Sends the build of a server, once at a time: its program has the token too, and each download packs the whole build. */
+  async function sendBuild(server_id: string): Promise<Response> {
+    if (downloads.has(server_id)) return unavailable('this build is being read');
+    downloads.add(server_id);
+    const onClosed = () => void downloads.delete(server_id);
+    const opening = await awaitOpening(openBuild(server_id), { within_ms: open_within_ms, onFailed });
+    const build = opening.is === 'open' ? reads.open(opening.build, { onClosed }) : undefined;
+    if (build) return new Response(build, { headers: { 'content-type': 'application/x-tar' } });
+    onClosed();
+    return unavailable(opening.is === 'open' ? 'too many builds are being read' : NO_BUILD[opening.is]);
   }
 
   const listener = listen({
@@ -84,7 +104,7 @@ export function openPodPort({ host, port, hostname, key, registry, openBuild }: 
     port,
     fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
     maxRequestBodySize: BODY_BYTES_MAX,
-    error: () => new Response('the build cannot be read\n', { status: 500 }),
+    error: () => new Response('the request failed\n', { status: 500 }),
     websocket: {
       maxPayloadLength: MESSAGE_BYTES_MAX,
       idleTimeout: IDLE_SECONDS,
@@ -131,6 +151,14 @@ export function openPodPort({ host, port, hostname, key, registry, openBuild }: 
     [Symbol.asyncDispose]: () => listener.stop(true),
   };
 }
+
+/** Why a server gets no build. */
+const NO_BUILD = {
+  absent: 'this server does not start',
+  late: 'the build is being unpacked',
+  failed: 'the build cannot be read',
+} as const;
+const unavailable = (message: string) => new Response(`${message}\n`, { status: 503 });
 
 function listen(options: Bun.Serve.Options<PodSocketData>): Server<PodSocketData> {
   try {

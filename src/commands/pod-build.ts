@@ -1,0 +1,68 @@
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hashStream } from '../features/builds/hashed-stream.ts';
+import { unpackArchive } from '../features/builds/unpack.ts';
+import type { BuildOrder } from '../features/servers/runtimes/kubernetes/pod-messages.ts';
+
+interface FetchLimits {
+  /** Time to fetch a build, in which Muster may have to unpack it first. */
+  fetch_max_ms: number;
+  /** Time for Muster to answer, in which it may restart. */
+  answer_max_ms: number;
+  again_after_ms: number;
+}
+
+/** The part of an answer's text that a reason has. */
+const TEXT_CHARACTERS_MAX = 100;
+const LIMITS: FetchLimits = { fetch_max_ms: 10 * 60_000, answer_max_ms: 2 * 60_000, again_after_ms: 1_000 };
+
+/** Muster did not answer. */
+class Unanswered extends Error {}
+
+/**
+ * Fetches a build into a directory, and tries again after failures. Returns undefined once it is there, or else why it could
+ * not be fetched and what to do.
+ */
+export async function fetchBuild(
+  order: BuildOrder,
+  directory: string,
+  { fetch_max_ms, answer_max_ms, again_after_ms } = LIMITS,
+): Promise<string | undefined> {
+  const started = performance.now();
+  let answered_at = started;
+  for (; ; await Bun.sleep(again_after_ms)) {
+    try {
+      const signal = AbortSignal.timeout(fetch_max_ms);
+      await unpack(await request(order, signal), order, directory);
+      return undefined;
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      console.error(reason);
+      const now = performance.now();
+      const is_unanswered = cause instanceof Unanswered;
+      if (!is_unanswered) answered_at = now;
+      if (now - started < fetch_max_ms && now - answered_at < answer_max_ms) continue;
+      return is_unanswered
+        ? `Muster could not be reached from its node: ${reason}; tell the operator to check MUSTER_KUBERNETES_HOST`
+        : `${reason}; tell the operator to look at the log of Muster`;
+    }
+  }
+}
+
+async function request({ url, token }: BuildOrder, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await fetch(url, { headers, signal, redirect: 'error' }).catch((cause: unknown) => {
+    throw new Unanswered(cause instanceof Error ? cause.message : String(cause), { cause });
+  });
+  if (answer.ok && answer.body) return answer.body;
+  const text = (await answer.text()).trim().slice(0, TEXT_CHARACTERS_MAX);
+  throw new Error(`${new URL(url).origin} answers with the status ${answer.status} (${text})`);
+}
+
+async function unpack(body: ReadableStream<Uint8Array>, { sha256 }: BuildOrder, directory: string): Promise<void> {
+  // A part of an earlier attempt may be there.
+  for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true });
+  const file = hashStream(body);
+  await unpackArchive(file.stream, directory);
+  if ((await file.digest()) !== sha256) throw new Error('the build was damaged on its way');
+}

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'bun:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes/build-reads.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+const CHUNK = new Uint8Array(1_024 ** 2);
+const EACH_TURN_MAX = 4;
+
+describe('kubernetes: reads of packed builds', () => {
+  /** Returns a build of so many chunks, and what is known of its packing. */
+  function makeBuild(chunks: number) {
+    const packing = { chunks: 0, is_ended: false };
+    async function* pack() {
+      try {
+        for (let chunk = 0; chunk < chunks; chunk += 1) {
+          packing.chunks += 1;
+          yield CHUNK;
+        }
+      } finally {
+        packing.is_ended = true;
+      }
+    }
+    return { pack, packing };
+  }
+
+  /** Returns the most chunks that are packed in a turn of the event loop until `work` is done. */
+  async function mostInTurn(packing: { chunks: number }, work: Promise<unknown>): Promise<number> {
+    let is_done = false;
+    const done = work.then(() => {
+      is_done = true;
+    });
+    let most = 0;
+    while (!is_done) {
+      const before = packing.chunks;
+      await nextTurn();
+      most = Math.max(most, packing.chunks - before);
+    }
+    await done;
+    return most;
+  }
+
+  test('give other work its turn, also before their offset and for a digest', async () => {
+    const reads = new BuildReads();
+    const { pack, packing } = makeBuild(64);
+    let skipped = 0;
+    const onSkipped = () => {
+      skipped += 1;
+    };
+    const stream = reads.open(pack, { from: 63 * CHUNK.length + 1, onSkipped });
+    const text = new Response(stream).bytes();
+    // A chunk waits for its turn when it is packed.
+    expect(await mostInTurn(packing, text)).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
+    expect([(await text).length, skipped]).toEqual([CHUNK.length - 1, 63]);
+    expect(await mostInTurn(packing, reads.hash(pack))).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
+  });
+
+  test('end when their reader goes away before the offset', async () => {
+    const reads = new BuildReads();
+    const { pack, packing } = makeBuild(1_000_000);
+    const stream = reads.open(pack, { from: 1_000_000 * CHUNK.length - 1 });
+    await waitFor(() => packing.chunks > 2, 'its first chunks');
+    await stream?.cancel();
+    expect(packing.is_ended).toBe(true);
+    expect(packing.chunks).toBeLessThan(1_000_000);
+  });
+
+  test('have a maximum, and each counts once, whether it is read, fails, or is cancelled', async () => {
+    const reads = new BuildReads(2);
+    const ends: string[] = [];
+    const open = (name: string, pack = makeBuild(1).pack) => reads.open(pack, { onClosed: () => void ends.push(name) });
+    const cancelled = open('cancelled');
+    const read = open('read');
+    expect([open('too many'), reads.count()]).toEqual([undefined, 2]);
+    await cancelled?.cancel();
+    await cancelled?.cancel();
+    const failing = open('failed', () => {
+      throw new Error('its files are gone');
+    });
+    expect(open('too many')).toBeUndefined();
+    await expect(new Response(failing).bytes()).rejects.toThrow('its files are gone');
+    await new Response(read).bytes();
+    expect([reads.count(), ends.toSorted()]).toEqual([0, ['cancelled', 'failed', 'read']]);
+  });
+
+  test('hash two builds at a time', async () => {
+    const reads = new BuildReads();
+    let at_once = 0;
+    let most = 0;
+    async function* pack() {
+      at_once += 1;
+      most = Math.max(most, at_once);
+      for (let chunk = 0; chunk < 3; chunk += 1) {
+        await nextTurn();
+        yield CHUNK;
+      }
+      at_once -= 1;
+    }
+    const hashes = await Promise.all(Array.from({ length: 6 }, () => reads.hash(pack)));
+    const sha256 = new Bun.CryptoHasher('sha256').update(new Uint8Array(3 * CHUNK.length)).digest('hex');
+    expect(hashes).toEqual(hashes.map(() => ({ sha256, bytes: 3 * CHUNK.length })));
+    expect(most).toBe(2);
+  });
+});
