@@ -7,7 +7,7 @@ const CHUNK = new Uint8Array(1_024 ** 2);
 const EACH_TURN_MAX = 4;
 
 describe('kubernetes: reads of packed builds', () => {
-  /** Returns a build of so many chunks, and what is known of its packing. */
+  /** Returns a build of some chunks, and how far it was packed. */
   function makeBuild(chunks: number) {
     const packing = { chunks: 0, is_ended: false };
     async function* pack() {
