@@ -104,10 +104,12 @@ async function openAll(
   const { watchers_max } = config.watch;
   operator.addLimits(() => {
     const { watchers, polls, sockets } = front.countWatchers();
+    const build_reads = servers.countBuildReads?.();
     return [
       { name: 'watchers', used: watchers, max: watchers_max },
       { name: 'polls', used: polls },
       { name: 'sockets', used: sockets, max: config.sockets.sockets_max },
+      ...(build_reads ? [{ name: 'build_reads' as const, ...build_reads }] : []),
     ];
   });
 

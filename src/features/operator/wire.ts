@@ -34,6 +34,7 @@ const LIMITS = [
   'gateway_sockets',
   'relayed_connections',
   'transfers',
+  'build_reads',
   'servers',
   'file_descriptors',
   'memory_bytes',
@@ -43,7 +44,7 @@ const UsedLimit = Type.Object(
   {
     name: oneOf('LimitName', LIMITS, {
       description:
-        'requests: in progress, to the service itself. watchers: long polls and subscriptions. polls: long polls that wait. sockets: WebSockets that watch.',
+        'requests: in progress, to the service itself. watchers: long polls and subscriptions. polls: long polls that wait. sockets: WebSockets that watch. build_reads: builds and layers of images that pods and nodes read.',
     }),
     used: Count,
     max: Type.Optional(Type.Integer({ minimum: 0, description: 'Absent if it has no limit of its own.' })),

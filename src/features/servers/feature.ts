@@ -30,6 +30,8 @@ export interface ClusterUse extends AsyncDisposable {
   leaveSharedCluster(): Promise<void>;
   /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes pull none from this service. */
   answerNodes: AnswerNodes | undefined;
+  /** Returns how many builds and layers a cluster reads from this process, and how many it may. Undefined without one. */
+  countBuildReads: ClusterPort['countReads'] | undefined;
 }
 
 /**
@@ -48,6 +50,7 @@ export async function openServers(dependencies: Dependencies): Promise<Feature<S
     api: {
       ...servers,
       answerNodes: cluster_port?.answerNodes,
+      countBuildReads: cluster_port?.countReads,
       async leaveSharedCluster() {
         if (cluster_work && (await machines.prepareToLeaveCluster())) await cluster_work.leave();
       },

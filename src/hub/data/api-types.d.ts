@@ -1229,7 +1229,7 @@ export interface components {
       max?: number;
     };
     /**
-     * @description requests: in progress, to the service itself. watchers: long polls and subscriptions. polls: long polls that wait. sockets: WebSockets that watch.
+     * @description requests: in progress, to the service itself. watchers: long polls and subscriptions. polls: long polls that wait. sockets: WebSockets that watch. build_reads: builds and layers of images that pods and nodes read.
      * @enum {string}
      */
     LimitName:
@@ -1241,6 +1241,7 @@ export interface components {
       | 'gateway_sockets'
       | 'relayed_connections'
       | 'transfers'
+      | 'build_reads'
       | 'servers'
       | 'file_descriptors'
       | 'memory_bytes';

@@ -7,7 +7,7 @@ const CHUNK = new Uint8Array(1_024 ** 2);
 const EACH_TURN_MAX = 4;
 
 describe('kubernetes: reads of packed builds', () => {
-  /** Returns a build of some chunks, and how far it was packed. */
+  /** Makes a build of some chunks, and the progress of its packing. */
   function makeBuild(chunks: number) {
     const packing = { chunks: 0, is_ended: false };
     async function* pack() {
@@ -70,7 +70,7 @@ describe('kubernetes: reads of packed builds', () => {
     const open = (name: string, pack = makeBuild(1).pack) => reads.open(pack, { onClosed: () => void ends.push(name) });
     const cancelled = open('cancelled');
     const read = open('read');
-    expect([open('too many'), reads.count()]).toEqual([undefined, 2]);
+    expect([open('too many'), reads.count().used]).toEqual([undefined, 2]);
     await cancelled?.cancel();
     await cancelled?.cancel();
     const failing = open('failed', () => {
@@ -79,7 +79,7 @@ describe('kubernetes: reads of packed builds', () => {
     expect(open('too many')).toBeUndefined();
     await expect(new Response(failing).bytes()).rejects.toThrow('its files are gone');
     await new Response(read).bytes();
-    expect([reads.count(), ends.toSorted()]).toEqual([0, ['cancelled', 'failed', 'read']]);
+    expect([reads.count().used, ends.toSorted()]).toEqual([0, ['cancelled', 'failed', 'read']]);
   });
 
   test('hash two builds at a time', async () => {

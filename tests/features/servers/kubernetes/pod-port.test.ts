@@ -107,11 +107,11 @@ describe('kubernetes: the port for pods', () => {
     const third = await ask(other, 'three');
     expect([second.status, third.status, await third.text()]).toEqual([200, 503, 'too many builds are being read\n']);
     leaving.abort();
-    await waitFor(() => reads.count() === 1, 'the first to end');
+    await waitFor(() => reads.count().used === 1, 'the first to end');
     const anew = await ask(other, 'one');
     finishing.resolve();
     expect([await anew.text(), await second.text()]).toEqual(['a part', 'a part']);
-    await waitFor(() => reads.count() === 0, 'all to end');
+    await waitFor(() => reads.count().used === 0, 'all to end');
   });
 
   test('answers before a build is unpacked, then gives it, and reports one that cannot be opened', async () => {

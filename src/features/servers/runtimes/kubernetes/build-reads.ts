@@ -26,11 +26,11 @@ export class BuildReads {
   readonly #hashing = bulkhead(HASHES_AT_ONCE_MAX, Number.POSITIVE_INFINITY);
   #reads = 0;
 
-  constructor(readonly reads_max = READS_MAX) {}
+  constructor(private readonly reads_max = READS_MAX) {}
 
-  /** Returns how many builds and layers are being read. */
-  count(): number {
-    return this.#reads;
+  /** Returns how many builds and layers are being read, and how many may be. */
+  count(): { used: number; max: number } {
+    return { used: this.#reads, max: this.reads_max };
   }
 
   /** Returns a build as a stream; undefined if too many are being read. */

@@ -20,9 +20,19 @@ interface ImageRegistryOptions {
   openImage(build_id: string): Promise<PackedImage | undefined>;
   /** Reports an image that a node asked for, and that could not be read. */
   onFailed?(cause: unknown): void;
+  /** Reports a request that was answered. */
+  onServed?(served: ServedRequest): void;
   reads?: BuildReads | undefined;
   /** Time for which a request waits for its image. */
   open_within_ms?: number | undefined;
+}
+
+/** A request that was answered, without the token of its path. */
+interface ServedRequest {
+  method: string;
+  route: string;
+  status: number;
+  duration_ms: number;
 }
 
 /** The part of Bun's server that sets how long the connection of a request may be silent. */
@@ -51,7 +61,18 @@ export class ImageRegistry {
   answer(request: Request, server: AnsweringServer): Promise<Response> | undefined {
     const { pathname } = new URL(request.url);
     if (pathname !== '/v2' && !pathname.startsWith('/v2/')) return undefined;
-    return this.#answer(request, pathname, server);
+    return this.#answerReported(request, pathname, server);
+  }
+
+  async #answerReported(request: Request, path: string, server: AnsweringServer): Promise<Response> {
+    const started = performance.now();
+    const response = await this.#answer(request, path, server);
+    const { method } = request;
+    const { status } = response;
+    const { part } = PATH.exec(path)?.groups ?? {};
+    const route = part === undefined ? '/v2' : `/v2/${part}`;
+    this.options.onServed?.({ method, route, status, duration_ms: Math.round(performance.now() - started) });
+    return response;
   }
 
   async #answer(request: Request, path: string, server: AnsweringServer): Promise<Response> {

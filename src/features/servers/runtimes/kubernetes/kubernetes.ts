@@ -76,6 +76,8 @@ export interface ClusterPort extends AsyncDisposable {
   openRuntime(machine: ClusterRuntimeOptions): Promise<Runtime & AsyncDisposable>;
   /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes cannot pull images. */
   answerNodes: AnswerNodes | undefined;
+  /** Returns how many builds and layers pods and nodes read from this process, and how many they may. */
+  countReads: BuildReads['count'];
 }
 
 export type AnswerNodes = ImageRegistry['answer'];
@@ -114,6 +116,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
         return build && isImage(build) ? await packed.pack(build.directory) : undefined;
       },
       onFailed: (cause) => events.emit({ event: 'runtime_failed', step: 'image', kinds: [...IMAGE_KINDS], cause }),
+      onServed: (served) => events.emit({ event: 'request_served', ray_id: Bun.randomUUIDv7(), ...served }),
       reads,
     });
     const images = new ClusterImages({ host: registry_host, registry, packed });
@@ -154,6 +157,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
       });
       return {
         answerNodes: image_parts?.answerNodes,
+        countReads: () => reads.count(),
         openRuntime: ({ machine_id, lease, signal }) =>
           openKubernetesRuntime({
             client: new ApiClient(credentials, lease),
