@@ -38,7 +38,13 @@ interface Answer {
   text: string;
 }
 
-/** Calls the API of a service. Repeats a GET and a part of an upload that gets no whole answer, a 429 or a 503. Throws Failure. */
+/** Refusals of a busy service, and what a proxy says if the service, or a store of uploads, does not answer it. */
+const MAY_PASS = new Set([429, 502, 503, 504]);
+
+/**
+ * Calls the API of a service. Repeats a GET and a part of an upload that gets no whole answer, or a refusal that may pass.
+ * Throws Failure.
+ */
 export class ApiCaller {
   constructor(
     readonly url: string,
@@ -85,7 +91,7 @@ export class ApiCaller {
       const answer = await this.#send(url, request);
       if (!(answer instanceof Error) && answer.response.ok) return answer.text;
       const pause_ms = pauseAfter(answer, attempt);
-      const may_pass = answer instanceof Error || [429, 503].includes(answer.response.status);
+      const may_pass = answer instanceof Error || MAY_PASS.has(answer.response.status);
       if (!may_pass || attempt === request.attempts_max || pause_ms > RETRY_AFTER_MAX_MS) throw this.#failureOf(answer);
       await pause(pause_ms, request.signal);
     }

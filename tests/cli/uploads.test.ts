@@ -135,7 +135,7 @@ test('deploy: one that another deploy overtakes in the middle of the same upload
   // The held parts are sent again.
   proxy.release();
   proxy.refuseHeld();
-  expect(await slow.exited).toBe(0);
+  expect([await slow.exited, slow.output()]).toEqual([0, expect.any(String)]);
   expect(JSON.parse((await folder.run('builds', '--game', 'overtaken', '--json')).data).builds).toHaveLength(1);
 }, 90_000);
 

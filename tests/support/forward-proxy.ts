@@ -27,6 +27,8 @@ export async function openForwardProxy({ answerFor }: ForwardProxyOptions = {}):
 
   function forward(near: IncomingMessage, answer: ServerResponse): void {
     const { method = '', url = '' } = near;
+    // A connection whose request was answered before its end cannot be used again.
+    answer.setHeader('connection', 'close');
     const own_answer = answerFor?.({ method, path: new URL(url).pathname });
     if (own_answer !== undefined) {
       near.resume();
@@ -42,7 +44,7 @@ export async function openForwardProxy({ answerFor }: ForwardProxyOptions = {}):
     if (is_upload) let_through -= 1;
     const far = request(url, { method, headers: near.headers }, (response) => {
       if (is_upload && response.statusCode === 200) upload_count += 1;
-      answer.writeHead(response.statusCode ?? 502, response.headers);
+      answer.writeHead(response.statusCode ?? 502, { ...response.headers, connection: 'close' });
       response.pipe(answer);
     });
     far.on('error', () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end()));
