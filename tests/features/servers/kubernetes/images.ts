@@ -160,12 +160,12 @@ export function describeImages(lab: () => Lab): void {
       await using home = await makeHome({ ...settings, MUSTER_KUBERNETES_REGISTRY: registry, MUSTER_DEMO: 'off' });
       let muster = await home.start();
       const game = await makeGame(muster.api, muster.administrator_token);
-      const script = `trap 'echo bye; exit 3' TERM; echo "hello from $HOME"; echo oops >&2; while :; do sleep 0.1; done`;
+      const script = `trap 'echo bye; exit 3' TERM; echo "hello from $HOME"; echo oops >&2; while :; do echo; sleep 1; done`;
       const image = await packImage(script, 'room:1');
       const build = await uploadBuild(muster.api, game, { image_tag: 'room:1', path: 'image.tar', content: image });
       const servers = () => serversOf(muster, game);
       const { id } = (await servers().create(await servers().bodyOf(build))).body.server;
-      expect(await servers().lines(id, 1)).toEqual(['hello from /tmp']);
+      expect((await servers().lines(id, 1))[0]).toBe('hello from /tmp');
       await waitFor(async () => (await servers().linesOf(id, 'std_err')).includes('oops'), 'its errors');
       const headers = { host: registry };
       expect((await fetch(`${muster.url}/v2/`, { headers })).status).toBe(200);
@@ -173,6 +173,9 @@ export function describeImages(lab: () => Lab): void {
       expect((await fetch(`${muster.url}/v2/x/manifests/y`, { headers })).status).toBe(404);
       await muster.stop('SIGKILL');
       muster = await home.start();
+      // Until its pod has found the new process, it could only be killed.
+      const before = (await servers().linesOf(id)).length;
+      await waitFor(async () => (await servers().linesOf(id)).length > before, 'its output to go on');
       await servers().destroy(id);
       await waitFor(async () => (await servers().linesOf(id)).at(-1) === 'bye', 'its last line');
       await waitFor(async () => (await inspectPod(lab(), id)) === undefined, 'its pod to be removed');
