@@ -68,10 +68,10 @@ export class ServerStates {
     const connection = pod_port.connectionOf(server_id);
     if (connection?.end) return { is: 'ended', ...connection.end, ...findOutsideCause(pod) };
     const seen = observePod(pod);
-    // A pod that is connected runs, whatever the cluster says of its node, and also before its node says so.
-    const is_running = seen.is === 'running' || (seen.is !== 'ended' && connection !== undefined);
-    if (seen.is === 'pending' && !is_running) return this.#describePending(server_id, seen);
+    if (seen.is === 'pending') return this.#describePending(server_id, seen);
     this.#forgetPending(server_id);
+    // A pod that is connected is there, whatever the cluster says of its node.
+    const is_running = seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined);
     return is_running ? await this.#describeRunning(server_id, pod) : (seen as Observation);
   }
 
