@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { NO_HOLDER, UNKNOWN_CLUSTER } from '../../../../src/features/machines/tables.ts';
+import { UNKNOWN_CLUSTER } from '../../../../src/features/machines/tables.ts';
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
+import { readEnd, readHolder } from '../../../support/cluster-rows.ts';
 import { makeGame, uploadScript } from '../../../support/game.ts';
 import { openPlayer, SERVERS_DOMAIN } from '../../../support/gateway.ts';
 import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
@@ -121,7 +122,7 @@ describe('kubernetes: a Muster', () => {
       await waitFor(isDraining, 'the stop to wait for players');
       api.setStatus(name, ENDED);
       const end = await waitFor(() => readEnd(database, server_id), 'its end');
-      expect<object>(end).toEqual({ exit_code: 7, has_lost_machine: false });
+      expect(end).toEqual({ exit_code: 7, exit_signal: null, failure: null, has_lost_machine: false });
       expect(muster.events.map(({ event }) => event)).not.toContain('machine_lost');
       player.socket.close();
       await closed;
@@ -141,23 +142,8 @@ function openProgram(port: number): Disposable {
   return { [Symbol.dispose]: () => void program.stop(true) };
 }
 
-/** Returns the id of the machine whose process holds the cluster; undefined if none does. */
-async function readHolder({ queries }: Database): Promise<string | undefined> {
-  const [row] = await queries.execute<{ node_id: string }>(sql`
-    select process.node_id from machines as process
-    join machines as cluster on cluster.node_id = process.cluster_id and cluster.place = process.place
-    where cluster.state = 'up' and cluster.holder <> ${NO_HOLDER}::uuid`);
-  return row?.node_id;
-}
-
 async function isUsingCluster({ queries }: Database, machine_id: string): Promise<boolean> {
   const rows = await queries.execute(sql`
     select from machines where node_id = ${machine_id}::uuid and cluster_id <> ${UNKNOWN_CLUSTER}::uuid`);
   return rows.length > 0;
-}
-
-async function readEnd({ queries }: Database, server_id: string) {
-  const [end] = await queries.execute<{ exit_code: number | null; has_lost_machine: boolean }>(sql`
-    select exit_code, has_lost_machine from servers where server_id = ${server_id} and ended_at is not null`);
-  return end;
 }

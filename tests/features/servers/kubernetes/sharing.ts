@@ -6,6 +6,7 @@ import { sql } from 'drizzle-orm';
 import { NO_HOLDER } from '../../../../src/features/machines/tables.ts';
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
+import { readEnd, readHolder } from '../../../support/cluster-rows.ts';
 import { openExternalDatabase } from '../../../support/database.ts';
 import { makeGame, type TestGame } from '../../../support/game.ts';
 import { clusterSettings, listPods } from '../../../support/kubernetes.ts';
@@ -94,10 +95,12 @@ export function describeSharing(lab: () => Lab): void {
       await waitFor(hasOther, 'another process to take over', TAKEN_OVER_WITHIN_MS);
     }
 
-    /** Creates a server through a process, and waits until it has written some lines. */
+    /** Creates a server through a process, and waits until it has started and written some lines. */
     async function createCounting({ program }: Process): Promise<string> {
-      const { bodyOf, create } = serversOf(program, game);
+      const { bodyOf, create, started } = serversOf(program, game);
       const server_id = (await create(await bodyOf(build))).body.server.id;
+      // It writes before its node says that it runs. Until then it would be killed, not stopped.
+      await started(server_id);
       await hasWrittenMore(program, server_id);
       return server_id;
     }
@@ -234,22 +237,6 @@ export function describeSharing(lab: () => Lab): void {
 }
 
 const NEVER_CUT = { cut: async () => {}, heal: async () => {}, [Symbol.asyncDispose]: async () => {} };
-
-/** Returns the id of the machine whose process holds the cluster; undefined if none does. */
-async function readHolder({ queries }: Database): Promise<string | undefined> {
-  const [row] = await queries.execute<{ node_id: string }>(sql`
-    select process.node_id from machines as process
-    join machines as cluster on cluster.node_id = process.cluster_id and cluster.place = process.place
-    where cluster.state = 'up' and cluster.holder <> ${NO_HOLDER}::uuid`);
-  return row?.node_id;
-}
-
-async function readEnd({ queries }: Database, server_id: string) {
-  const [end] = await queries.execute<{ exit_code: number | null; failure: string | null }>(sql`
-    select exit_code, exit_signal, failure, has_lost_machine from servers
-    where server_id = ${server_id} and ended_at is not null`);
-  return end;
-}
 
 /** Lets PostgreSQL write down the holders of the cluster, and what must not happen to servers. */
 async function watchRows({ queries }: Database): Promise<void> {
