@@ -2,8 +2,8 @@
 // waits; each part has a PostgreSQL of its own. The files that take longest run only if MUSTER_TEST_LONG is set, and other
 // long tests are shortened without it: see docs/decisions/0052-what-the-test-command-runs.md. MUSTER_TEST_PASSED names a file:
 // a short run writes the test files to it that passed at full length, and a long run does not run those again. Prints the
-// output of each part that failed; then the files that took longest, the failures by file and name, and the sum as `bun test` gives it. Failed
-// files run once more, alone, as long as they are few: see docs/decisions/0051-failed-files-run-again.md.
+// output of each part that failed; then the files that took longest, the failures by file and name, and the sum as `bun test`
+// gives it. Failed files run once more, alone, as long as they are few: see docs/decisions/0051-failed-files-run-again.md.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';

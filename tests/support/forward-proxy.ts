@@ -27,7 +27,7 @@ export async function openForwardProxy({ answerFor }: ForwardProxyOptions = {}):
 
   function forward(near: IncomingMessage, answer: ServerResponse): void {
     const { method = '', url = '' } = near;
-    // A connection whose request was answered before its end cannot be used again.
+    // The answer may be sent before the whole request has arrived. Such a connection cannot be used again.
     answer.setHeader('connection', 'close');
     const own_answer = answerFor?.({ method, path: new URL(url).pathname });
     if (own_answer !== undefined) {

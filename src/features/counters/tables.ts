@@ -34,7 +34,7 @@ export const minuteCounters = pgTable(
   ],
 );
 
-/** The counts of each namespace by hour, for the time whose counts by minute are deleted. */
+/** The counts of each namespace by hour. They replace the counts by minute, which are deleted after a while. */
 export const hourCounters = pgTable(
   'hour_counters',
   { namespace_id: uuid().notNull(), start_ts: moment().notNull(), ...counts },

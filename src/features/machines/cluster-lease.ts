@@ -62,7 +62,7 @@ interface Held {
 /** What a beat saw. */
 interface Beat extends ReadTimes {
   machines: readonly MachineSnapshot[];
-  /** The ids of the machines whose beat this process has raised. */
+  /** Ids of machines. This process has raised their beats. */
   raised: ReadonlySet<string>;
 }
 
@@ -93,7 +93,7 @@ export class ClusterLease {
     return this.#cluster;
   }
 
-  /** The machine and holder whose beat to raise; undefined if this process is not the holder. */
+  /** The machine whose beat this process raises, and its holder; undefined if another process is the holder. */
   get holding(): store.Holding | undefined {
     return this.#cluster && this.#held && { node_id: this.#cluster.node_id, holder: this.#held.holder };
   }

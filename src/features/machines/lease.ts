@@ -162,6 +162,12 @@ export function createLease(dependencies: LeaseDependencies) {
     beating?.wake();
   }
 
+  /** Returns the ids of this process's own machine and, while it holds the lease of a cluster, of the cluster's. */
+  function heldIds(): string[] {
+    const { holding } = cluster_lease;
+    return holding ? [node_id, holding.node_id] : [node_id];
+  }
+
   let beating: Loop | undefined;
   let acting: Loop | undefined;
   return {
@@ -203,8 +209,7 @@ export function createLease(dependencies: LeaseDependencies) {
     /** Stops this machine from taking servers until its next start. Resolves once servers that are being taken are taken. */
     async stopTakingServers(): Promise<void> {
       takes_servers = false;
-      const held = [node_id, ...(cluster_lease.holding ? [cluster_lease.holding.node_id] : [])];
-      for (const machine_id of held) await database.transact((tx) => store.awaitServersTaken(tx, machine_id));
+      for (const machine_id of heldIds()) await database.transact((tx) => store.awaitServersTaken(tx, machine_id));
     },
     /** Records which cluster runs the servers of this process. Returns its machine's lease. */
     async joinCluster(joined: ClusterMachine): Promise<ClusterLease> {
@@ -225,6 +230,7 @@ export function createLease(dependencies: LeaseDependencies) {
       return await store.isAnyOtherUsing(database.queries, machine.node_id, node_id);
     },
     cluster_lease,
+    heldIds,
     /** Whether another process holds this machine: a copy of its data directory was started. */
     isReplaced: () => is_replaced,
     /** The machines as this process saw them last. */

@@ -69,11 +69,7 @@ export function createMachines(dependencies: MachinesDependencies) {
     prepareToLeaveCluster: lease.prepareToLeaveCluster,
     /** Returns the id of the cluster's machine that runs servers for this process; undefined if there is none, or not yet. */
     clusterId: () => lease.cluster_lease.machine?.node_id,
-    /** Returns the ids of this process's own machine and, while it holds the lease of a cluster, of the cluster's. */
-    heldIds: (): string[] => [
-      own.node_id,
-      ...(lease.cluster_lease.holding ? [lease.cluster_lease.holding.node_id] : []),
-    ],
+    heldIds: lease.heldIds,
     /** Returns whether another process uses the cluster of this one. */
     async isClusterShared(): Promise<boolean> {
       const cluster_id = lease.cluster_lease.machine?.node_id;
@@ -93,10 +89,7 @@ export function createMachines(dependencies: MachinesDependencies) {
       view()
         .machines.filter(({ state }) => state === 'lost')
         .map(({ node_id }) => node_id),
-    /**
-     * Returns the machines whose pods other machines remove: lost ones that did not come back, and those whose servers a cluster
-     * runs.
-     */
+    /** Returns the machines that did not come back, and those that use a cluster. Other machines remove their pods. */
     abandoned: (): string[] =>
       view()
         .machines.filter(({ is_abandoned, cluster_id }) => is_abandoned || cluster_id !== null)

@@ -274,7 +274,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const logs_end = after(clock.now(), -LOGS_KEPT_FOR_MS);
       return removeEnded(database, before < logs_end ? before : logs_end, isInUse);
     },
-    /** Returns the servers whose players the gateway reports, of these machines and of those that wait for one. */
+    /** Returns the servers with presence on these machines, and those that wait for a machine of the datacenter. */
     withPresence: (machines: { node_ids: string[]; datacenter_id: string }) =>
       store.selectWithPresence(database.queries, machines),
     /** Returns whether a server can be reached, whatever its environment; undefined if there is none. */

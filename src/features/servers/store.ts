@@ -383,8 +383,8 @@ interface Placed {
 }
 
 /**
- * Returns the servers whose players the gateway reports: those of some machines, and those that wait for a machine of a
- * datacenter. Each has a port, if it has any, and the host once it has started.
+ * Returns the servers with presence, for which the gateway reports players: those on some machines, and those that wait for
+ * a machine of a datacenter. Each has a port, if it has any, and the host once it has started.
  */
 export async function selectWithPresence(queries: Queries, { node_ids, datacenter_id }: Placed) {
   return await queries.execute<WithPresence>(sql`

@@ -241,8 +241,8 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   }
 
   /**
-   * Rejects requests whose lobby could not be created. Retries each once if there were too many lobbies: another process may
-   * have created one with free seats.
+   * Handles requests whose lobby could not be created. If there were too many lobbies, tries each request once more: another
+   * process may have created a lobby with free seats. Rejects the others.
    */
   function refuseOrRetry(pending: PendingRequest[], error: unknown): void {
     const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
@@ -304,8 +304,8 @@ function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_n
 }
 
 /**
- * Returns the error for a request whose lobby could not be created. A find that must not create lobbies, and was planned
- * into another request's new lobby, gets MATCHMAKER_NO_AVAILABLE_LOBBIES.
+ * Returns the error for a request whose lobby could not be created. That lobby may have been another request's, in which the
+ * plan gave a seat to a find that must not create lobbies: such a find gets MATCHMAKER_NO_AVAILABLE_LOBBIES.
  */
 function toCreateRefusal(request: SeatRequest, error: unknown): unknown {
   const creates_none = request.kind === 'find' && !request.search.new_lobby;

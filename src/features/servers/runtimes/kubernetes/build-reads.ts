@@ -7,7 +7,7 @@ const READS_MAX = 256;
 const HASHES_AT_ONCE_MAX = 2;
 const BYTES_EACH_TURN = 4 * 1_024 ** 2;
 
-/** Packs a build, whose bytes are the same each time. */
+/** Packs a build. The same build gives the same bytes each time. */
 export type Pack = () => AsyncGenerator<Uint8Array, void>;
 
 interface ReadOptions {
