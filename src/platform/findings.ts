@@ -2,7 +2,8 @@
 const ADVICE = {
   SERVICE_STARTING: 'Wait; the log of the service says what it does.',
   SERVICE_STOPPING: 'Start the service again: muster serve',
-  DATABASE_UNAVAILABLE: 'Start PostgreSQL, or correct DATABASE_URL; database_lost in the log of the service says why.',
+  DATABASE_UNAVAILABLE:
+    'Start PostgreSQL, or correct DATABASE_URL; database_awaited or database_lost in the log of the service says why.',
   DATABASE_STANDBY: 'Let DATABASE_URL name the primary server of PostgreSQL.',
   DATABASE_READ_ONLY: 'Switch default_transaction_read_only off in PostgreSQL.',
   DATABASE_DISK_FULL: 'Free space on the disk of PostgreSQL, or give it a larger one.',
