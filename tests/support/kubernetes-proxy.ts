@@ -13,12 +13,15 @@ export interface HeldCall {
   is_done: boolean;
 }
 
-/** A proxy in front of an API server, at which a test can hold a call. */
+/** A proxy in front of an API server, at which a test can hold a call, or cut the API server off. */
 export interface ApiProxy extends AsyncDisposable {
   /** A kubeconfig that leads through it. */
   kubeconfig: string;
   /** Holds the next such call forever. Resolves once it is held. */
   hold(call: HeldCall): Promise<void>;
+  /** Ends all calls, and answers no other until `heal`. */
+  cut(): void;
+  heal(): void;
   /** Returns the uids of the pods with a name that were created through it. */
   createdPods(name: string): string[];
 }
@@ -29,12 +32,14 @@ export async function openApiProxy(lab: Lab): Promise<ApiProxy> {
   const { certificate, key } = await makeCertificate([NAME]);
   const created: { name: string; uid: string }[] = [];
   let awaited: (HeldCall & { onHeld(): void }) | undefined;
+  let cutting = new AbortController();
 
   async function answer(request: Request): Promise<Response> {
+    if (cutting.signal.aborted) return await new Promise(() => {});
     const held = awaited?.method === request.method ? awaited : undefined;
     if (held) awaited = undefined;
     if (held && !held.is_done) return await holdForever(held);
-    const response = await forward(request, access());
+    const response = await forward(request, access(), cutting.signal);
     const { status } = response;
     const headers = { 'content-type': response.headers.get('content-type') ?? 'application/json' };
     // The events of a watch are passed on one by one.
@@ -69,12 +74,16 @@ export async function openApiProxy(lab: Lab): Promise<ApiProxy> {
       awaited = { ...call, onHeld: resolve };
       return promise;
     },
+    cut: () => cutting.abort(),
+    heal() {
+      cutting = new AbortController();
+    },
     createdPods: (name) => created.filter((pod) => pod.name === name).map(({ uid }) => uid),
     [Symbol.asyncDispose]: () => server.stop(true),
   };
 }
 
-async function forward(request: Request, { url, tls }: Access): Promise<Response> {
+async function forward(request: Request, { url, tls }: Access, cut: AbortSignal): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const headers = { accept: 'application/json' } as Record<string, string>;
   for (const name of ['authorization', 'content-type']) {
@@ -82,12 +91,12 @@ async function forward(request: Request, { url, tls }: Access): Promise<Response
     if (value !== null) headers[name] = value;
   }
   const body = request.method === 'GET' ? null : await request.text();
-  const { method, signal } = request;
+  const { method } = request;
   return await fetch(`${url}${pathname}${search}`, {
     method,
     headers,
     body: body || null,
-    signal,
+    signal: AbortSignal.any([request.signal, cut]),
     tls,
     timeout: false,
   });

@@ -8,6 +8,8 @@ import { type MachineSnapshot, NO_HOLDER } from './tables.ts';
 /** Part of `take_over_after_ms` for which a beat allows work. Calls that are under way then may end in the rest. */
 const VALID_SHARE = 0.8;
 const ATTEMPT_AGAIN_AFTER_MS = 500;
+/** Pause after a cluster was offered that this process does not reach either. */
+const OFFER_AGAIN_AFTER_MS = 5_000;
 
 /** The machine of a cluster, which several processes share. */
 export interface ClusterMachine {
@@ -30,6 +32,11 @@ export interface HeldCluster {
   timeLeft(): number;
   /** Locks the machine's row until the transaction ends. Returns undefined if this process is no longer its holder. */
   lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined>;
+  /**
+   * Sets whether another process that reaches the cluster may take the lease over. Until one does, this process stays the
+   * holder, so that the machine is not given up while no process reaches the cluster.
+   */
+  setOffered(is_offered: boolean): Promise<void>;
   /** Lets another process have the lease. */
   release(state: { has_servers: boolean }): Promise<void>;
 }
@@ -66,15 +73,25 @@ interface Beat extends ReadTimes {
   raised: ReadonlySet<string>;
 }
 
-/** The lease may be acquired. */
-interface Vacancy {
-  /** The beat that has stayed the same; null if the machine has no holder. */
-  unchanged_beat: number | null;
+/** Why the lease may be acquired. */
+type Vacancy =
+  | { is: 'without_holder' }
+  /** The holder does not reach the cluster. */
+  | { is: 'offered' }
+  /** The beat of the holder has stayed the same. */
+  | { is: 'late'; beat: number };
+
+interface AcquireOptions {
+  /** Returns whether this process reaches the cluster. */
+  reachesCluster(): Promise<boolean>;
+  /** Ends the wait. */
+  signal: AbortSignal;
 }
 
 /**
  * The lease of a cluster's machine, of which one process at a time is the holder. The beat of the process raises that of the
- * cluster too. Another process takes the lease over once the beat has stayed the same for a while. By its own clock the holder
+ * cluster too. Another process takes the lease over once the beat has stayed the same for a while, or once the holder offers
+ * it. By its own clock the holder
  * stops before that, so that a process that was paused or cut off does no work beside its successor. After its host was
  * suspended, when that clock stood still, only its next beat tells it; until then transactions fail by `lockHeld`.
  */
@@ -123,8 +140,9 @@ export class ClusterLease {
     if (!raised.has(own.node_id)) return Number.POSITIVE_INFINITY;
     const has_no_holder = row?.state !== 'up' || row.holder === NO_HOLDER || row.place === own.place;
     const [lost] = verdict.lost;
-    if (has_no_holder) this.#onVacancy?.({ unchanged_beat: null });
-    else if (lost) this.#onVacancy?.({ unchanged_beat: lost.beat });
+    if (has_no_holder) this.#onVacancy?.({ is: 'without_holder' });
+    else if (lost) this.#onVacancy?.({ is: 'late', beat: lost.beat });
+    else if (row.is_offered) this.#onVacancy?.({ is: 'offered' });
     return verdict.next_in_ms;
   }
 
@@ -134,11 +152,15 @@ export class ClusterLease {
   }
 
   /** Waits until this process is the holder. Returns undefined once the signal is aborted. */
-  async acquire(cluster: ClusterMachine, signal: AbortSignal): Promise<HeldCluster | undefined> {
+  async acquire(cluster: ClusterMachine, { reachesCluster, signal }: AcquireOptions): Promise<HeldCluster | undefined> {
     const { events, wakeBeat } = this.options;
     while (!signal.aborted) {
       const vacancy = await this.#awaitVacancy(signal);
       if (!vacancy) return undefined;
+      if (vacancy.is === 'offered' && !(await reachesCluster())) {
+        await sleep(OFFER_AGAIN_AFTER_MS, undefined, { signal }).catch(() => {});
+        continue;
+      }
       try {
         const held = await this.#tryAcquire(cluster, vacancy);
         if (held) return held;
@@ -167,7 +189,7 @@ export class ClusterLease {
   }
 
   /** Tries to acquire the lease. Returns undefined if another process has got it. */
-  async #tryAcquire({ node_id, name }: ClusterMachine, { unchanged_beat }: Vacancy): Promise<HeldCluster | undefined> {
+  async #tryAcquire({ node_id, name }: ClusterMachine, vacancy: Vacancy): Promise<HeldCluster | undefined> {
     const { database, events, own, rest_ms, takesServers, wakeBeat } = this.options;
     const { datacenter_id, place, host } = own;
     const asked_ms = performance.now();
@@ -177,7 +199,7 @@ export class ClusterLease {
     const is_registered = await database.transact(async (tx) => {
       // The earlier holder may be paused in a transaction, which would commit beside those of this process.
       await store.awaitServersTaken(tx, node_id);
-      return await store.registerMachine(tx, named, unchanged_beat);
+      return await store.registerMachine(tx, named, vacancy.is === 'late' ? vacancy.beat : null);
     });
     if (!is_registered) return undefined;
     const losing = new AbortController();
@@ -195,6 +217,7 @@ export class ClusterLease {
         const held = await store.lockHeld(tx, { node_id, holder });
         return held && { takes_servers: takesServers() && !held.is_draining };
       },
+      setOffered: (is_offered) => database.transact((tx) => store.setOffered(tx, { node_id, holder }, is_offered)),
       release: async (state) => {
         if (!isHolder()) return;
         this.#lose(undefined);

@@ -23,7 +23,8 @@ export type Registration = Pick<
 
 /**
  * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up, in another
- * place, was not released, and its beat is recent and not `unchanged_beat`, which the caller saw stay the same.
+ * place, was neither released nor offered, and its beat is recent and not `unchanged_beat`, which the caller saw stay the
+ * same.
  */
 export async function registerMachine(
   tx: Tx,
@@ -38,16 +39,16 @@ export async function registerMachine(
     on conflict (node_id) do update set
       datacenter_id = excluded.datacenter_id, name = excluded.name, place = excluded.place, holder = excluded.holder,
       beat = machine.beat + 1, beat_ts = now(), state = 'up', state_ts = now(), lost_after_ms = excluded.lost_after_ms,
-      cluster_id = excluded.cluster_id
+      cluster_id = excluded.cluster_id, is_offered = false
     where machine.state <> 'up' or machine.place = excluded.place or machine.holder = ${NO_HOLDER}::uuid
-      or machine.beat = ${unchanged_beat}::bigint
+      or machine.is_offered or machine.beat = ${unchanged_beat}::bigint
       or machine.beat_ts < now() - machine.lost_after_ms * interval '1 ms'
     returning node_id`);
   if (rows.length > 0) await touch(tx, [topics.machines()]);
   return rows.length > 0;
 }
 
-const COLUMNS = sql`node_id, datacenter_id, name, place, holder, beat::float8 as beat, state, lost_after_ms, cluster_id,
+const COLUMNS = sql`node_id, datacenter_id, name, place, holder, beat::float8 as beat, state, lost_after_ms, cluster_id, is_offered,
   (extract(epoch from beat_ts) * 1000)::float8 as beat_ts, (extract(epoch from state_ts) * 1000)::float8 as state_ts,
   (extract(epoch from drain_ts) * 1000)::float8 as drain_ts,
   (extract(epoch from drain_deadline_ts) * 1000)::float8 as drain_deadline_ts,
@@ -143,6 +144,13 @@ export async function release(tx: Tx, { node_id, holder }: Holding): Promise<voi
     .set({ holder: NO_HOLDER, beat: sql`${machines.beat} + 1`, beat_ts: sql`now()` })
     .where(and(eq(machines.node_id, node_id), eq(machines.holder, holder), eq(machines.state, 'up')))
     .returning({ node_id: machines.node_id });
+  if (rows.length > 0) await touch(tx, [topics.machines()]);
+}
+
+/** Sets whether the holder of a machine offers it to other processes. */
+export async function setOffered(tx: Tx, { node_id, holder }: Holding, is_offered: boolean): Promise<void> {
+  const is_own = and(eq(machines.node_id, node_id), eq(machines.holder, holder), ne(machines.is_offered, is_offered));
+  const rows = await tx.update(machines).set({ is_offered }).where(is_own).returning({ node_id: machines.node_id });
   if (rows.length > 0) await touch(tx, [topics.machines()]);
 }
 

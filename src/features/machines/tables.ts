@@ -1,4 +1,4 @@
-import { bigint, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { bigint, boolean, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
@@ -29,6 +29,8 @@ export const machines = pgTable('machines', {
   holder: uuid().notNull(),
   /** The machine of the cluster that runs servers for this process; null for a machine that runs servers itself. */
   cluster_id: uuid(),
+  /** For the machine of a cluster: its holder does not reach the cluster, so a process that does may take it over. */
+  is_offered: boolean().notNull().default(false),
   /** Raised by the holder. Only whether it changes matters. */
   beat: bigint({ mode: 'number' }).notNull(),
   /** When it was raised last, by the clock of the database. Not used to judge a machine. */

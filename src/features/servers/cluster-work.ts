@@ -14,6 +14,10 @@ import * as store from './store.ts';
 const TAKE_AGAIN_AFTER_MS = 2_000;
 /** Time for steps that are under way to end before the lease is released. Some wait for a large build to be unpacked. */
 const STEPS_END_WITHIN_MS = 3_000;
+/** How often the holder checks that it reaches the cluster. */
+const REACH_EVERY_MS = 5_000;
+/** The holder offers the lease once it has not reached the cluster for this time, so not for a restart of the API server. */
+const OFFERED_AFTER_MS = 20_000;
 /** Pods have no relays. */
 const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
 
@@ -63,6 +67,12 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
     }
   }
 
+  const reachesCluster = () =>
+    cluster.readId(signal).then(
+      () => true,
+      () => false,
+    );
+
   async function join(): Promise<JoinedCluster> {
     const place = { namespace_id: await readClusterId(), datacenter_id: node.datacenter_id };
     const machine = { node_id: machineIdOf(place, key), name: cluster.name };
@@ -76,7 +86,7 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
     events,
     async step() {
       joined ??= await join();
-      const held = await joined.lease.acquire(joined.machine, signal);
+      const held = await joined.lease.acquire(joined.machine, { reachesCluster, signal });
       if (held) await workAsHolder(held, dependencies, { stopping: signal, onReleased: released.resolve });
       return 0;
     },
@@ -127,7 +137,8 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
     const { listServers } = reconciling;
     const { readUsage } = runtime;
     const metering = readUsage ? startMetering({ ...own, listServers, readUsage }, signal) : [];
-    const stopped = Promise.all([reconciling, ...metering].map((work) => work.stopped));
+    const offering = startOffering(held, dependencies, signal);
+    const stopped = Promise.all([reconciling, offering, ...metering].map((work) => work.stopped));
     await Promise.race([stopped, pauseAfter(signal, STEPS_END_WITHIN_MS)]);
     try {
       if (!lost.aborted) await held.release({ has_servers: await store.hasServers(database.queries, node_id) });
@@ -140,6 +151,27 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
     // Without effect if it was released or lost.
     await held.release({ has_servers: true });
   }
+}
+
+/** Offers the lease to other processes while this one does not reach the cluster. */
+function startOffering(held: HeldCluster, { cluster, events }: ClusterDependencies, signal: AbortSignal): Loop {
+  let reached_at = performance.now();
+  return startLoop({
+    name: 'cluster-reached',
+    every_ms: REACH_EVERY_MS,
+    signal,
+    events,
+    async step() {
+      try {
+        await cluster.readId(signal);
+        reached_at = performance.now();
+      } catch {
+        // Its watch of the pods reports it.
+      }
+      if (!signal.aborted) await held.setOffered(performance.now() - reached_at > OFFERED_AFTER_MS);
+      return 0;
+    },
+  });
 }
 
 /** Waits for a time after a signal was aborted. */

@@ -19,8 +19,8 @@ afterAll(() => stop.abort());
 
 const makeCluster = (): ClusterMachine => ({ node_id: crypto.randomUUID(), name: 'games' });
 
-/** A process that may hold a cluster. It beats when the test says so. */
-async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number) {
+/** A process that may hold a cluster, which it reaches by default. It beats when the test says so. */
+async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number, reachesCluster = async () => true) {
   const { database } = muster;
   const node_id = crypto.randomUUID();
   const own = { node_id, datacenter_id: DATACENTER, place: node_id, host: 'here' };
@@ -52,11 +52,11 @@ async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number) 
     node_id,
     beat,
     emitted,
-    acquire: () => lease.acquire(cluster, stop.signal),
+    acquire: () => lease.acquire(cluster, { reachesCluster, signal: stop.signal }),
     /** Asks for the lease, and beats until it has it. */
     async take(): Promise<HeldCluster> {
       let held: HeldCluster | undefined;
-      const asked = lease.acquire(cluster, stop.signal).then((got) => {
+      const asked = lease.acquire(cluster, { reachesCluster, signal: stop.signal }).then((got) => {
         held = got;
       });
       await waitFor(async () => {
@@ -150,6 +150,45 @@ describe('the lease of a cluster', () => {
     expect(held.timeLeft()).toBeWithin(LONG_MS * 0.9, LONG_MS);
     await held.release({ has_servers: true });
     expect(held.timeLeft()).toBe(0);
+  });
+
+  test('that is offered is taken by a process that reaches the cluster, and by no other', async () => {
+    const cluster = makeCluster();
+    const one = await makeProcess(cluster, LONG_MS);
+    const asked = Promise.withResolvers<void>();
+    const cut_off = await makeProcess(cluster, LONG_MS, async () => {
+      asked.resolve();
+      return false;
+    });
+    const held = await one.take();
+    void cut_off.acquire();
+    await held.setOffered(true);
+    await one.beat();
+    await cut_off.beat();
+    await asked.promise;
+    await cut_off.beat();
+    expect(await readRow(cluster)).toMatchObject({ place: one.node_id, is_offered: true });
+    expect([held.mayAct(), await lockHeld(held)]).toEqual([true, { takes_servers: true }]);
+    const other = await makeProcess(cluster, LONG_MS);
+    const taken = await other.take();
+    expect([await lockHeld(held), await lockHeld(taken)]).toEqual([undefined, { takes_servers: true }]);
+    expect(await readRow(cluster)).toMatchObject({ place: other.node_id, is_offered: false });
+    await one.beat();
+    expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'taken_over' });
+  });
+
+  test('that is no longer offered stays with its holder', async () => {
+    const cluster = makeCluster();
+    const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, LONG_MS)];
+    const held = await one.take();
+    await held.setOffered(true);
+    await held.setOffered(false);
+    void other.acquire();
+    await other.beat();
+    await one.beat();
+    await other.beat();
+    expect(await readRow(cluster)).toMatchObject({ place: one.node_id, is_offered: false });
+    expect(held.mayAct()).toBe(true);
   });
 
   test('that is released is taken at the next beat', async () => {

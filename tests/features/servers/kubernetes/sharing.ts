@@ -31,6 +31,7 @@ interface Process {
   machine_id: string;
   home: Home;
   program: Program;
+  proxy: ApiProxy;
 }
 
 /** Describes what holds if several processes share a cluster, one after the other is its holder, and holders are lost. */
@@ -39,14 +40,12 @@ export function describeSharing(lab: () => Lab): void {
     const opened = new AsyncDisposableStack();
     const processes: Process[] = [];
     let database: Database;
-    let proxy: ApiProxy;
     let game: TestGame;
     let build: string;
 
     beforeAll(async () => {
       const { url } = opened.use(await openExternalDatabase());
       database = opened.use(openDatabase({ url }, 2));
-      proxy = opened.use(await openApiProxy(lab()));
       const { host } = lab();
       const addresses = Array.from({ length: PROCESSES }, (_, index) => host.replace(/\d+$/, String(240 + index)));
       for (const address of addresses) {
@@ -56,6 +55,7 @@ export function describeSharing(lab: () => Lab): void {
       const [port, pod_port] = [findFreePort(), findFreePort()];
       for (const each of [port, pod_port]) opened.use(await openFront(host, each, addresses));
       for (const address of addresses) {
+        const proxy = opened.use(await openApiProxy(lab()));
         const settings = {
           ...clusterSettings(lab()),
           MUSTER_HOST: address,
@@ -73,7 +73,8 @@ export function describeSharing(lab: () => Lab): void {
         const [first] = processes;
         const own = join(home.data_directory, 'objects');
         if (first) await symlink(join(first.home.data_directory, 'objects'), own);
-        processes.push({ home, program: await home.start(), machine_id: await machineIdOf(home.data_directory) });
+        const program = await home.start();
+        processes.push({ home, program, proxy, machine_id: await machineIdOf(home.data_directory) });
       }
       await watchRows(database);
       const [{ program }] = processes as [Process];
@@ -126,7 +127,7 @@ export function describeSharing(lab: () => Lab): void {
         const errors = (await linesOfAll(server_id, 'std_err')).filter((line) => !line.startsWith('[muster]'));
         expect(errors).toEqual(numbers.slice(0, errors.length));
         expect(errors.length).toBeGreaterThanOrEqual(numbers.length - 1);
-        expect(proxy.createdPods(nameOf(server_id))).toHaveLength(1);
+        expect(processes.flatMap(({ proxy }) => proxy.createdPods(nameOf(server_id)))).toHaveLength(1);
         const isGone = async () => !(await listPods(lab())).includes(nameOf(server_id));
         await waitFor(isGone, 'its pod to be removed', TAKEN_OVER_WITHIN_MS);
       }
@@ -189,6 +190,25 @@ export function describeSharing(lab: () => Lab): void {
         const hasLetGo = () => holder.program.output().includes('cluster_lost');
         await waitFor(hasLetGo, 'the earlier holder to notice', TAKEN_OVER_WITHIN_MS);
         await expectOneLife(other, [before, later]);
+      },
+      SHARING_TIMEOUT_MS,
+    );
+
+    test(
+      'go on when the holder does not reach the API server: another that does takes its pods',
+      async () => {
+        const [holder, other] = await holderFirst();
+        const before = await createCounting(holder);
+        holder.proxy.cut();
+        try {
+          await awaitOtherHolder(holder);
+          const later = await createCounting(holder);
+          await hasWrittenMore(other.program, before);
+          await expectOneLife(other, [before, later]);
+        } finally {
+          holder.proxy.heal();
+        }
+        expect(holder.program.output()).not.toContain('machine_lost');
       },
       SHARING_TIMEOUT_MS,
     );
