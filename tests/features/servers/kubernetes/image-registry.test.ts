@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { chmod, link, mkdir, readlink, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes/build-reads.ts';
 import { ImageRegistry } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import { type PackedImage, PackedImages } from '../../../../src/features/servers/runtimes/kubernetes/packed-images.ts';
@@ -11,6 +11,8 @@ import { IS_ROOT } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
+const ROOT = resolve(import.meta.dir, '../../../..');
+const RUNTIME = join(ROOT, 'src/features/servers/runtimes/kubernetes');
 /** A small program, in the place of Muster's executable. */
 const PROGRAM = Bun.which('cat') ?? '';
 const LARGE = 'x'.repeat(3_000_000);
@@ -244,5 +246,18 @@ describe('kubernetes: the registry for nodes', () => {
     const child = Bun.spawn([chroot, root, '/.muster/muster', '/note'], { env, stdout: 'pipe', stderr: 'pipe' });
     expect([await new Response(child.stderr).text(), await new Response(child.stdout).text()]).toEqual(['', 'hello']);
     expect(await readlink(join(directory, 'rootfs/run'))).toBe('/game/run.sh');
+  });
+
+  test('copies the executable of its own process, which hides from all others, with its libraries', async () => {
+    const copy = await makeDataDirectory();
+    const script = `import { hideFromOthers } from ${JSON.stringify(join(ROOT, 'src/platform/own-memory.ts'))};
+      import { copyExecutable } from ${JSON.stringify(join(RUNTIME, 'executable-copy.ts'))};
+      hideFromOthers();
+      await copyExecutable({ executable: \`/proc/\${process.pid}/exe\`, directory: ${JSON.stringify(copy)} });`;
+    // Root sees all processes unless it lacks this capability, as it does in containers.
+    const limited = IS_ROOT ? ['setpriv', '--bounding-set', '-sys_ptrace'] : [];
+    await Bun.$`${limited} ${process.execPath} -e ${script}`.quiet();
+    const version = await Bun.$`${copy}/ld.so --library-path ${copy} ${copy}/muster --version`.text();
+    expect(version.trim()).toBe(Bun.version);
   });
 });

@@ -4,6 +4,8 @@ import { readInterpreter, replaceInterpreter } from './elf-interpreter.ts';
 import { POD_EXECUTABLE } from './pod-names.ts';
 
 const LISTED_WITHIN_MS = 10_000;
+/** The number under which the process that lists libraries has the executable. */
+const LISTED_FD = 3;
 /** A line of the loader's list: a library that a program needs, and where it is. */
 const LIBRARY = /^\s*([^\s/]+) => (\/\S+) \(/gm;
 
@@ -38,10 +40,10 @@ export async function copyExecutable({ executable, directory }: ExecutableCopyOp
 }
 
 async function listLibraries(loader: string, executable: string): Promise<string> {
-  const listing = Bun.spawn([loader, '--list', executable], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+  // Other processes may not open the executable by its path, because this one hides from them.
+  await using file = await open(executable);
+  const listing = Bun.spawn([loader, '--list', `/proc/self/fd/${LISTED_FD}`], {
+    stdio: ['ignore', 'pipe', 'pipe', file.fd],
     env: {},
     timeout: LISTED_WITHIN_MS,
   });
