@@ -236,6 +236,15 @@ describe('kubernetes: the registry for nodes', () => {
     await expect(packed.pack(join(copy, 'nowhere'))).rejects.toThrow('ENOENT');
   });
 
+  test('packs the same image from a volume whose files a node gave to a group (fsGroup)', async () => {
+    const packed = new PackedImages({ executable: PROGRAM, directory: join(await makeDataDirectory(), 'program') });
+    const volume = await makeDataDirectory();
+    await Bun.$`cp --archive ${directory}/rootfs ${volume}`;
+    await Bun.$`find ${volume}/rootfs -type d -exec chmod u+rwx,g+rwxs {} +`;
+    await Bun.$`find ${volume}/rootfs -type f -exec chmod u+rw,g+rw {} +`;
+    expect((await packed.pack(volume)).manifest.digest).toBe(image.manifest.digest);
+  });
+
   test.skipIf(!IS_ROOT)('adds a program that runs where there is nothing else', async () => {
     const root = await makeDataDirectory();
     const [, program] = image.blobs;

@@ -138,11 +138,21 @@ function packBuild(directory: string): AsyncGenerator<Uint8Array, void> {
 }
 
 async function describeFile(file: string, stats: Stats): Promise<EntryHeader> {
-  const { mode, size, mtime } = stats;
+  const { size, mtime } = stats;
+  const mode = modeInImage(stats);
   const owner = { uid: USER_ID, gid: USER_ID };
-  if (stats.isDirectory()) return { type: 'directory', mode: (mode & 0o1777) | 0o700, mtime: EPOCH, ...owner };
+  if (stats.isDirectory()) return { type: 'directory', mode: mode | 0o700, mtime: EPOCH, ...owner };
   if (stats.isSymbolicLink())
     return { type: 'symlink', linkname: await readlink(file), mode: 0o777, mtime: EPOCH, ...owner };
   if (!stats.isFile()) throw new Error('the build has an entry that is neither a file, a folder nor a link');
-  return { type: 'file', size, mode: (mode & 0o1777) | 0o600, mtime, ...owner };
+  return { type: 'file', size, mode: mode | 0o600, mtime, ...owner };
+}
+
+/**
+ * Returns a mode in which the group has the rights of others. Nodes add rights of the group to the files of a volume
+ * (fsGroup), and all Musters must make the same image.
+ */
+function modeInImage({ mode }: Stats): number {
+  const of_others = mode & 0o007;
+  return (mode & 0o1707) | (of_others << 3);
 }
