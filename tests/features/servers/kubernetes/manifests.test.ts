@@ -15,6 +15,7 @@ interface Resource {
   spec?: {
     template: { spec: { serviceAccountName: string; containers: Container[] } };
     ports: { port: number; targetPort?: string }[];
+    egress?: { to?: object[]; ports?: { port: number; endPort?: number; protocol?: string }[] }[];
   };
 }
 interface Container {
@@ -67,6 +68,14 @@ describe('kubernetes: the manifests', () => {
     const { spec } = find('Service', 'muster-pods');
     expect(spec?.ports.map(({ port }) => port)).toEqual([config.port, config.kubernetes?.port ?? 0]);
     expect(spec).not.toHaveProperty('sessionAffinity');
+  });
+
+  test('let the gateway reach game servers at the ports of any node, also at public addresses', async () => {
+    const { kustomization, find } = await readManifests();
+    const { MUSTER_SERVER_PORTS } = pairsOf(kustomization.configMapGenerator.flatMap((one) => one.literals));
+    const to_all = find('NetworkPolicy', 'muster').spec?.egress?.filter(({ to }) => to === undefined) ?? [];
+    const ranges = to_all.flatMap(({ ports = [] }) => ports.map(({ port, endPort = port }) => `${port}-${endPort}`));
+    expect(ranges).toContain(MUSTER_SERVER_PORTS ?? '');
   });
 
   test('give it the rights that the docs name, and no others', async () => {
