@@ -62,6 +62,7 @@ export function createProgram(others: readonly string[] = []): Command {
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true });
   for (const name of others) program.command(name);
+  program.hook('preAction', (_, command) => refuseEmpty(command));
   const addCommand = (parent: Command, usage: string, text: string) =>
     withOptions(parent.command(usage).description(text));
 
@@ -261,6 +262,17 @@ export function createProgram(others: readonly string[] = []): Command {
     .description('prints the script that lets your shell complete commands and ids')
     .action(async (shell) => (await import('./commands/complete.ts')).complete(shell));
   return program;
+}
+
+/**
+ * Throws a Failure for an empty argument or value, which a shell makes of a variable that is not set. It would stand for any
+ * server, or for the default namespace.
+ */
+function refuseEmpty(command: Command): void {
+  const argument = command.registeredArguments.find((_, index) => command.args[index] === '')?.name();
+  const option = command.options.find((one) => command.getOptionValue(one.attributeName()) === '')?.long;
+  const what = argument === undefined ? option && `The value of ${option}` : `The argument "${argument}"`;
+  if (what) throw new Failure(`${what} is empty: is the variable that it comes from set?`, EXIT.wrong_use);
 }
 
 /** Collects the values of an option like `--region lnd-fra=frankfurt`. */

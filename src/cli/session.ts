@@ -117,13 +117,18 @@ export class Session {
 
 /** Returns the address of a service without its last slash. Throws Failure. */
 export function parseServiceUrl(text: string): string {
-  if (!URL.canParse(text)) {
+  // Without "http://", URL takes the host of "localhost:8080" for a protocol.
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
     throw new Failure(`"${text}" is not an address such as https://play.example.com.`, EXIT.wrong_use);
   }
-  return text.replace(/\/$/, '');
+  return text.replace(/\/+$/, '');
 }
 
-/** Returns the token of `--token`, which `-` reads from standard input. */
+/** Returns the token of `--token`, which `-` reads from standard input. Throws Failure if nothing is there. */
 export async function readTokenOption({ token }: SharedOptions): Promise<string | undefined> {
-  return token === '-' ? (await Bun.stdin.text()).trim() : token;
+  if (token !== '-') return token;
+  const read = (await Bun.stdin.text()).trim();
+  if (read === '')
+    throw new Failure('There is no token on standard input, from which --token - reads it.', EXIT.wrong_use);
+  return read;
 }

@@ -56,6 +56,7 @@ describe('commands: fail with an exit code and a message:', () => {
       [['logs', '--since', 'yesterday'], '--since is "yesterday": write 30s, 10m'],
       [['api', 'FETCH', '/'], '"FETCH" is not one of GET, POST'],
       [['status', '--url', 'nowhere'], '"nowhere" is not an address such as'],
+      [['status', '--url', 'localhost:8080'], '"localhost:8080" is not an address such as'],
       [['logs', 'abc', '--all'], 'Name one server or lobby, or write --all.'],
       [['logs', '--server', 'a', '--lobby', 'b'], 'Name one server or lobby, or write --all.'],
       [['lobbies', 'watch', '--count', '0'], '--count is "0": write 1 to 200.'],
@@ -66,6 +67,40 @@ describe('commands: fail with an exit code and a message:', () => {
       expect([args, result.exit_code, result.data]).toEqual([args, 2, '']);
       expect(result.words).toContain(words);
     }
+  }, 90_000);
+
+  test('2 for an empty argument or value, which stands for no server, machine or namespace', async () => {
+    const { lobby } = (await find(muster, game)).body;
+    const EMPTY: [args: string[], what: string][] = [
+      [['servers', 'stop', ''], 'The argument "server"'],
+      [['servers', 'show', ''], 'The argument "server"'],
+      [['lobbies', 'delete', ''], 'The argument "lobby"'],
+      [['lobbies', 'close', ''], 'The argument "lobby"'],
+      [['logs', ''], 'The argument "server"'],
+      [['logs', '--lobby', ''], 'The value of --lobby'],
+      [['exports', 'log', ''], 'The argument "server"'],
+      [['machines', '', '--drain'], 'The argument "machine"'],
+      [['why', ''], 'The argument "ray"'],
+      [['versions', 'diff', 'one', ''], 'The argument "to"'],
+      [['deploy', ''], 'The argument "namespace"'],
+      [['rollback', ''], 'The argument "namespace"'],
+      [['status', '--namespace', ''], 'The value of --namespace'],
+      [['status', '--token='], 'The value of --token'],
+      [['use', '', '--url', muster.config.public_url], 'The argument "profile"'],
+    ];
+    for (const [args, what] of EMPTY) {
+      const { exit_code, data, words } = await run(args, { env: service() });
+      expect([args, exit_code, data, words]).toEqual([
+        args,
+        2,
+        '',
+        `${what} is empty: is the variable that it comes from set?\n`,
+      ]);
+    }
+    const nothing_typed = await run(['status', '--token', '-'], { env: service(), stdin: '\n' });
+    expect([nothing_typed.exit_code, nothing_typed.words]).toEqual([2, expect.stringContaining('--token -')]);
+    const running = JSON.parse((await run(['lobbies', '--json'], { env: service() })).data).lobbies;
+    expect(running).toContainEqual(expect.objectContaining({ lobby_id: lobby.lobby_id, is_closed: false }));
   }, 90_000);
 
   test('3 without a token, with how to log in; 4 for a missing game; 1 for a service that cannot be reached', async () => {
