@@ -57,3 +57,12 @@ test('deploy: a script whose imports are missing, or are no code, is refused wit
     expect([script, exit_code, said]).toEqual([script, 2, expect.stringContaining(words)]);
   }
 }, 90_000);
+
+test('deploy: an equal script of another name is sent, because the name says how it runs', async () => {
+  const files = { 'muster.yaml': yamlOf('renamed'), 'game/server.ts': ROOM, 'game/room.ts': ROOM };
+  const { folder, run } = await makeProjectFolder(muster, home, { name: 'renamed', files });
+  expect(await run('deploy')).toMatchObject({ exit_code: 0, words: expect.stringContaining('build    server.ts,') });
+  await Bun.write(join(folder, 'muster.yaml'), yamlOf('renamed').replace('server.ts', 'room.ts'));
+  expect((await run('deploy', '--dry-run')).words).toContain('room.ts, ');
+  expect(await run('deploy')).toMatchObject({ exit_code: 0, words: expect.stringContaining('build    room.ts,') });
+}, 90_000);

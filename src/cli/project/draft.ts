@@ -1,4 +1,4 @@
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { exploreFolder, exposedPort, type FoundServer } from './folder.ts';
 import { fitRegions } from './regions.ts';
 import { findRivetConfig, OtherProgram, type RivetConfig, readRivetConfig } from './rivet-config.ts';
@@ -31,7 +31,7 @@ const MAX_PLAYERS = 8;
 
 /** Drafts muster.yaml of a folder: from a configuration of Rivet if there is one, otherwise from the files. */
 export function draftProject(directory: string, { from }: DraftOptions = {}): Draft {
-  const file = from === undefined ? findRivetConfig(directory) : join(directory, from);
+  const file = from === undefined ? findRivetConfig(directory) : resolve(directory, from);
   if (file === undefined) return draftFromFiles(directory);
   try {
     return draftFromRivet(directory, readRivetConfig(file));

@@ -165,7 +165,7 @@ function isDirectory(path: string): boolean {
 
 function nameOfGodot(directory: string): string | undefined {
   const file = join(directory, 'project.godot');
-  return existsSync(file) ? /^config\/name="(.+)"$/m.exec(readFileSync(file, 'utf8'))?.[1] : undefined;
+  return existsSync(file) ? /^config\/name="(.+)"\r?$/m.exec(readFileSync(file, 'utf8'))?.[1] : undefined;
 }
 
 /** Returns a name that muster.yaml accepts: `@studio/My Game!` becomes `my-game`. */

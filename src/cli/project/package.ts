@@ -46,7 +46,8 @@ export async function packServer(build: Build): Promise<ServerPackage> {
       open: async () => inMemory(content),
       secrets: [],
       command: undefined,
-      digest: digestOf(content, []),
+      // The service runs it by its name, whose extension says what it is.
+      digest: digestOf(content, [file_name]),
     };
   }
   if (!command)
