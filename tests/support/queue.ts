@@ -104,6 +104,23 @@ export function openOtherProcess(database_address: TestService['database_address
     },
     leave: ({ namespace_id }: { namespace_id: string }) =>
       change(namespace_id, sql`delete from queued_finds where namespace_id = ${namespace_id} and owner = ${owner}`),
+    /** Lets PostgreSQL refuse to remove a find from the queue, until `allow` is called. */
+    async refuseToLeave(ticket: string): Promise<{ hasRefused(): Promise<boolean>; allow(): Promise<void> }> {
+      const run = (text: string) => database.queries.execute<{ is_called: boolean }>(sql.raw(text));
+      await run('create sequence refusals');
+      await run(`create function refuse_to_leave() returns trigger language plpgsql as
+        $$ begin perform nextval('refusals'); raise exception 'refused'; end $$`);
+      await run(`create trigger refuse_to_leave before delete on queued_finds for each row
+        when (old.ticket = '${ticket}') execute function refuse_to_leave()`);
+      return {
+        // Unlike a row, the next value of a sequence stays when its transaction is rolled back.
+        hasRefused: async () => (await run('select is_called from refusals'))[0]?.is_called === true,
+        async allow() {
+          await run('drop function refuse_to_leave cascade');
+          await run('drop sequence refusals');
+        },
+      };
+    },
     async versionOf(lobby_id: string): Promise<string | undefined> {
       const [row] = await database.queries.execute<{ version_id: string }>(sql`
         select version_id from lobbies where lobby_id = ${lobby_id}`);

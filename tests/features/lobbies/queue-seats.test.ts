@@ -203,12 +203,20 @@ test('takeSeats: a find over its limit only because of another that is refused i
   });
 });
 
-test('renewLeases: returns the tickets of the waiting finds of a process', async () => {
+test('renewLeases: renews the given finds, and returns all that the process has in the queue', async () => {
   const lobby = await makeLobby(2);
-  const ticket = await lobby.wait();
-  const tickets = await renewLeases(database.queries, OWNER, muster.clock.now());
-  expect(tickets.has(ticket)).toBe(true);
-  expect((await renewLeases(database.queries, crypto.randomUUID(), muster.clock.now())).size).toBe(0);
+  const { namespace_id } = lobby;
+  const now = muster.clock.now();
+  const ended = { lease_ts: new Date(now.getTime() - 1).toISOString() };
+  const [kept, given_up] = [await lobby.wait(1, ended), await lobby.wait(1, ended)];
+  const finds = [{ namespace_id, ticket: kept }];
+  const lease_ts = new Date(now.getTime() + 60_000);
+  const renew = (owner: string) => renewLeases(database.queries, { owner, finds, lease_ts });
+  expect(await renew(crypto.randomUUID())).toEqual([]);
+  const queued = (await renew(OWNER)).filter((one) => one.namespace_id === namespace_id);
+  expect(queued.map(({ ticket }) => ticket).sort()).toEqual([kept, given_up].sort());
+  expect(await deleteAbandoned(database.queries, namespace_id, now)).toBe(1);
+  expect(await lobby.tickets()).toEqual([kept]);
 });
 
 test('deleteQueued: a process takes only its own waiters out of the queue', async () => {

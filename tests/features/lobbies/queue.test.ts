@@ -7,6 +7,8 @@ import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TOO_MANY = '400 MATCHMAKER_TOO_MANY_LOBBIES';
+/** How long a find stays in the queue unless its process renews its lease. */
+const LEASE_MS = 10_000;
 
 let opened: AsyncDisposableStack;
 let near: TestService;
@@ -219,6 +221,22 @@ describe('a find whose client disconnects', () => {
     await game.leave();
     await seatOf(next.answer);
     expect(await other_process.count(game)).toBe(0);
+  });
+
+  test('while it cannot leave the queue, delays the next one only until its lease ends', async () => {
+    const [game, elsewhere] = [await makeFullGame(near), await makeFullGame(near)];
+    const [gone, next] = [await queueUp(near, game), await queueUp(near, game)];
+    // Another find that waits, for which the process goes on renewing leases.
+    const staying = await queueUp(near, elsewhere);
+    const refusal = await other_process.refuseToLeave(gone.ticket);
+    gone.hangUp();
+    await waitFor(refusal.hasRefused, 'the removal of the find to be refused');
+    await refusal.allow();
+    await game.leave();
+    near.clock.advance(LEASE_MS + 1);
+    await seatOf(next.answer);
+    expect(staying.outcome).toBeUndefined();
+    staying.hangUp();
   });
 });
 

@@ -9,7 +9,6 @@ import { type QueuedFind, type QueuedFindRow, queuedFinds } from '../tables.ts';
 /** Maximum number of waiting finds of a namespace. */
 export const QUEUE_MAX = 1_000;
 const NAMESPACES_MAX = 1_000;
-const OWN_MAX = 100_000;
 
 /** A find that is to enter the queue, with the limit of its client. */
 export type NewQueuedFind = Omit<QueuedFindRow, 'place'> & { players_max: number };
@@ -67,19 +66,32 @@ export async function deleteQueued(
       and (select count(*) from bumped) > 0`);
 }
 
-/** Renews the leases of a process's finds. Returns the tickets that still wait. */
-export async function renewLeases(queries: Queries, owner: string, lease_ts: Date): Promise<Set<string>> {
-  const rows = await queries.execute<{ ticket: string }>(sql`
+/** A find in the queue. */
+export type QueueKey = Pick<QueuedFindRow, 'namespace_id' | 'ticket'>;
+
+/**
+ * Renews the leases of finds of a process. Returns all finds of the process that are in the queue: also those that it has
+ * given up but could not remove, whose leases must end.
+ */
+export async function renewLeases(
+  queries: Queries,
+  { owner, finds, lease_ts }: { owner: string; finds: QueueKey[]; lease_ts: Date },
+): Promise<QueueKey[]> {
+  const column = (key: keyof QueueKey) => sql.param(finds.map((find) => find[key]));
+  const rows = await queries.execute<Record<keyof QueueKey, string>>(sql`
     with own as (
       -- Skips finds that are getting their seats, which need no lease.
-      select namespace_id, ticket from ${queuedFinds} where owner = ${owner}::uuid
-      order by place limit ${OWN_MAX} for update skip locked
+      select namespace_id, ticket from ${queuedFinds}
+      where owner = ${owner}::uuid and (namespace_id, ticket) in (
+        select * from unnest(${column('namespace_id')}::uuid[], ${column('ticket')}::uuid[])
+      )
+      order by place for update skip locked
     ), renewed as (
       update ${queuedFinds} set lease_ts = ${timestamptz(lease_ts)}
       from own where ${queuedFinds.namespace_id} = own.namespace_id and ${queuedFinds.ticket} = own.ticket
     )
-    select ticket from ${queuedFinds} where owner = ${owner}::uuid`);
-  return new Set(rows.map(({ ticket }) => ticket));
+    select namespace_id, ticket from ${queuedFinds} where owner = ${owner}::uuid`);
+  return [...rows];
 }
 
 /** Returns the namespaces in which the lease of a find has ended. */

@@ -126,10 +126,12 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   async function renew(): Promise<void> {
     if (own.size === 0) return;
     const before = [...own];
-    const tickets = await store.renewLeases(queries, owner, after(clock.now(), LEASE_MS));
+    const finds = before.map(([, { request }]) => ({ namespace_id: request.namespace_id, ticket: request.ticket }));
+    const queued = await store.renewLeases(queries, { owner, finds, lease_ts: after(clock.now(), LEASE_MS) });
+    const queued_keys = new Set(queued.map(keyOf));
     for (const [key, find] of before) {
       if (own.get(key) !== find) continue;
-      const is_missing = !tickets.has(find.request.ticket);
+      const is_missing = !queued_keys.has(key);
       if (is_missing && find.was_missing) await enter(find).catch(ignoreRefusal);
       find.was_missing = is_missing && !find.was_missing;
     }
