@@ -33,6 +33,7 @@ import { waitFor } from './wait.ts';
 
 const POOL = 6;
 const PLENTY = 1_000_000;
+const REQUEST_TIMEOUT_MS = 50_000;
 const PUBLIC_URL = 'http://127.0.0.1:1';
 export const OWN_REGION = 'local';
 
@@ -154,7 +155,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     avoided: NO_AVOIDED_LOBBIES,
     counters: { count: (_kind, _namespace_id, work) => work() },
     own_region: OWN_REGION,
-    request_timeout_ms: 50_000,
+    request_timeout_ms: REQUEST_TIMEOUT_MS,
     receipts_per_second_max: PLENTY,
     onLeft: () => {},
     onCreated: () => {},
@@ -191,6 +192,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         get is_over() {
           return signal.aborted;
         },
+        toError: () => new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: REQUEST_TIMEOUT_MS }),
       };
       const client = { readOrigin: () => undefined, readUserAgent: () => null };
       const context = { address: `10.0.0.${wanted.client ?? 1}`, ...client, ray_id, deadline };

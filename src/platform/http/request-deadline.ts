@@ -9,6 +9,8 @@ export interface RequestDeadline {
   readonly is_over: boolean;
   /** When the time of the request is over, in milliseconds of `performance.now()`. */
   readonly ends_at: number;
+  /** Returns the error of a request that has ended without its answer. */
+  toError(): ServiceError;
 }
 
 /** What the deadlines of all requests share. */
@@ -60,8 +62,13 @@ export class Deadline implements RequestDeadline {
   pass(): void {
     this.#has_passed = true;
     this.#abort?.abort();
-    const { timeout_ms } = this.#options;
-    this.#timed.fail(new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms }));
+    this.#timed.fail(this.toError());
+  }
+
+  toError(): ServiceError {
+    const { timeout_ms, stopping } = this.#options;
+    if (stopping.aborted && !this.#has_passed) return new ServiceError('SERVICE_STOPPING', {});
+    return new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms });
   }
 
   get signal(): AbortSignal {

@@ -213,7 +213,7 @@ describe('a find whose client disconnects', () => {
     const stopped = await queueUp(far, game, { regions: ['local'] });
     const waiter = await queueUp(near, game);
     await far[Symbol.asyncDispose]();
-    expect(stopped.outcome).toBe('503 API_REQUEST_TIMEOUT');
+    expect(stopped.outcome).toBe('503 SERVICE_STOPPING');
     expect(await placeOf(near, game, waiter.ticket)).toMatchObject({ position: 1, length: 1 });
     waiter.hangUp();
     await other_process.wait(game, near.clock.now());

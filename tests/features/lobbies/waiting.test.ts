@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { listServers, type TestGame } from '../../support/game.ts';
 import { connectGameServer, find, join, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
+import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
 
@@ -100,6 +101,20 @@ describe('a find that waits for its lobby', () => {
     }, 'the seat to be given back');
     await seatsAre(muster, game, [1]);
   });
+});
+
+test('a request is answered when its process stops before the lobby is ready, and its seat is given back', async () => {
+  const game = await makeControlledGame(muster, { is_ready: false });
+  const staying = find(muster, game);
+  const lobby_id = await onlyLobby(muster, game);
+  const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: muster });
+  const stopped = join(far, game, lobby_id);
+  await seatsAre(muster, game, [2]);
+  await far[Symbol.asyncDispose]();
+  expect(outcomeOf(await stopped)).toBe('503 SERVICE_STOPPING');
+  await seatsAre(muster, game, [1]);
+  await (await connectGameServer(muster, game, lobby_id)).ready();
+  expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
 });
 
 describe('a request over its time limit', () => {

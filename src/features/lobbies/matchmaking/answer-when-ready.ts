@@ -1,6 +1,5 @@
 import type { Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
-import { ServiceError } from '../../../platform/errors.ts';
 import type { RequestDeadline } from '../../../platform/http/request-deadline.ts';
 import type { Tokens } from '../../../platform/tokens/tokens.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
@@ -37,12 +36,11 @@ export async function answerWhenReady(
   dependencies: AnswerDependencies,
   { seat, players, deadline, draft }: HeldSeat,
 ): Promise<JoinAnswer> {
-  const { addressOf, datacenters, tokens, request_timeout_ms: timeout_ms } = dependencies;
+  const { addressOf, datacenters, tokens } = dependencies;
   draft?.recordSeat(seat);
   try {
     const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, deadline));
-    // The client has disconnected, or has got an error because its request took too long.
-    if (!ports || deadline.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms });
+    if (!ports || deadline.is_over) throw deadline.toError();
     draft?.recordStage('ready');
     const region = (await datacenters.list()).find(({ slug }) => slug === seat.region);
     const player_tokens: string[] = [];

@@ -29,7 +29,6 @@ export interface QueueDependencies {
   events: Events;
   watch: Watch;
   namespaces: Namespaces;
-  request_timeout_ms: number;
 }
 
 /** How long a find waits, and its ticket. */
@@ -56,7 +55,7 @@ export type Queue = ReturnType<typeof createQueue>;
  * statements that take seats ensure that no find overtakes another (I-M12).
  */
 export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }) {
-  const { database, clock, events, watch, namespaces, rounds, request_timeout_ms } = dependencies;
+  const { database, clock, events, watch, namespaces, rounds } = dependencies;
   const { queries } = database;
   const owner = crypto.randomUUID();
   const own = new Map<string, WaitingFind>();
@@ -199,8 +198,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
         if (!seat) await leave(find);
       }
       if (seat) return seat;
-      // The client has disconnected, or the time limit of the request ended before `wait_ms`.
-      if (deadline.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
+      if (deadline.is_over) throw deadline.toError();
       throw new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
     },
     /** Starts the loop that renews this process's leases and removes the finds of processes that crashed. */

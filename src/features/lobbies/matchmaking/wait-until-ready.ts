@@ -22,7 +22,7 @@ export interface ReadinessDependencies {
 }
 
 /**
- * Waits until the lobby of a seat is ready, and returns its ports; undefined if the client has disconnected. Throws
+ * Waits until the lobby of a seat is ready, and returns its ports; undefined if the request has ended. Throws
  * MATCHMAKER_LOBBY_STOPPED, or MATCHMAKER_LOBBY_NOT_READY shortly before the time limit of the request.
  */
 export async function waitUntilReady(
