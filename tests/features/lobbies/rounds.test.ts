@@ -321,6 +321,37 @@ describe('rounds: a process without notifications', () => {
     expect((await rounds.takeSeat(requestSeat(game))).lobby_id).toBe(lobby_id);
   });
 
+  test('fails only the requests that a round has decided, and not those whose namespace is still being loaded', async () => {
+    const [game, other] = [await makeControlledGame(muster), await makeControlledGame(muster)];
+    await seatOf(find(muster, game));
+    const { lobby_id } = await seatOf(find(muster, other));
+    let fails = false;
+    const failed = Promise.withResolvers<void>();
+    const rounds = openQuietRounds({
+      database: watchQueries(database, () => {
+        if (fails) throw new Error('the commit failed');
+      }),
+      clock: muster.clock,
+      change: (cache) => ({
+        async load(namespace_id) {
+          if (namespace_id === other.namespace_id) await failed.promise;
+          await cache.load(namespace_id);
+        },
+      }),
+    });
+    await rounds.takeSeat(requestSeat(game));
+    fails = true;
+    // The last one is in a round with another: the first may be decided alone, while the others wait for the next round.
+    const decided = [rounds.takeSeat(requestSeat(game)), rounds.takeSeat(requestSeat(game))];
+    const outcome = rounds.takeSeat(requestSeat(other)).catch(({ message }) => message);
+    for (const one of await Promise.allSettled(decided)) {
+      expect(one).toMatchObject({ status: 'rejected', reason: { message: 'the commit failed' } });
+    }
+    fails = false;
+    failed.resolve();
+    expect(await outcome).toMatchObject({ lobby_id });
+  });
+
   test('refuses at once if more lobbies than a request has attempts are on servers that are ending', async () => {
     const game = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));

@@ -69,12 +69,8 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     round_max: ROUND_MAX,
     waiting_max: WAITING_MAX,
     async work(round) {
-      try {
-        const loaded = setAsideUnloaded(round);
-        if (loaded.length > 0) await decide(loaded);
-      } catch (error) {
-        rejectRound(round, error);
-      }
+      const loaded = setAsideUnloaded(round);
+      if (loaded.length > 0) await decide(loaded).catch((error: unknown) => rejectRound(loaded, error));
     },
   });
 
