@@ -25,6 +25,9 @@ interface EndingDependencies {
   whileHeld?: ((work: (queries: Queries) => Promise<Map<string, string>>) => Promise<Map<string, string>>) | undefined;
 }
 
+/** Reports a server whose step failed. The others go on, and it is tried again later. */
+type Fail = (server: Pick<ServerRow, 'server_id'>, cause: unknown) => void;
+
 /**
  * Creates the steps that end servers of this machine. They run on many servers at once, at the cost of one scan of the
  * processes and one transaction.
@@ -42,31 +45,44 @@ export function createEnding(dependencies: EndingDependencies) {
       failed.add(server_id);
       events.emit({ event: 'server_step_failed', server_id, step: 'finish', cause });
     };
+    const withoutFailed = <Server extends ServerRow>(some: Server[]) =>
+      some.filter(({ server_id }) => !failed.has(server_id));
     try {
-      const gone = await runtime.kill(servers.map(handleOf));
-      for (const server of servers.filter(({ server_id }) => !gone.has(server_id))) {
-        fail(server, new Error('the server has processes that have not ended, or its cluster does not answer'));
-      }
-      const ends = await describeEnds(servers.filter(({ server_id }) => gone.has(server_id)));
+      await killAll(servers, fail);
+      const ends = await describeEnds(withoutFailed(servers), fail);
       await forEachAtOnce(ends, AT_ONCE_MAX, (end) => keepOutput(end).catch((cause: unknown) => fail(end, cause)));
-      const kept = ends.filter(({ server_id }) => !failed.has(server_id));
+      const kept = withoutFailed(ends);
       const restarts = await recordEnds(kept, fail);
-      const recorded = kept.filter(({ server_id }) => !failed.has(server_id));
-      await removeFiles(recorded, restarts);
+      await removeFiles(withoutFailed(kept), restarts);
     } catch (cause) {
-      for (const server of servers) if (!failed.has(server.server_id)) fail(server, cause);
+      for (const server of withoutFailed(servers)) fail(server, cause);
     }
     return servers.filter(({ server_id }) => failed.has(server_id));
   }
 
-  /** Returns the rows of those servers that have ended, with how they ended. */
-  async function describeEnds(servers: ServerRow[]): Promise<ServerRow[]> {
-    const observed = await runtime.observe(servers.map(handleOf));
-    return servers.flatMap((server) => {
-      const seen = observed.get(server.server_id);
-      const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true, reported: undefined });
-      return next?.do === 'finish' ? [{ ...server, ...next }] : [];
+  /** Kills servers and everything that they started. */
+  async function killAll(servers: ServerRow[], fail: Fail): Promise<void> {
+    await doTogether(servers, fail, async (some) => {
+      const gone = await runtime.kill(some.map(handleOf));
+      for (const server of some.filter(({ server_id }) => !gone.has(server_id))) {
+        fail(server, new Error('the server has processes that have not ended, or its cluster does not answer'));
+      }
     });
+  }
+
+  /** Returns the rows of killed servers, with how they ended. */
+  async function describeEnds(servers: ServerRow[], fail: Fail): Promise<ServerRow[]> {
+    const ends: ServerRow[] = [];
+    await doTogether(servers, fail, async (some) => {
+      const observed = await runtime.observe(some.map(handleOf));
+      for (const server of some) {
+        const seen = observed.get(server.server_id);
+        const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true, reported: undefined });
+        if (next?.do === 'finish') ends.push({ ...server, ...next });
+        else fail(server, new Error(`the server was killed, but its machine reports it as ${seen?.is ?? 'unknown'}`));
+      }
+    });
+    return ends;
   }
 
   /** Collects the rest of a server's output. After a crash or a loss, the last line says how the server ended. */
@@ -78,31 +94,16 @@ export function createEnding(dependencies: EndingDependencies) {
     await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }
 
-  /**
-   * Records the ends in one statement. If it fails, records each end alone, so that one does not hold up the others. Returns the
-   * ids of restarts by the servers that they restart.
-   */
-  async function recordEnds(
-    ends: ServerRow[],
-    fail: (end: ServerRow, cause: unknown) => void,
-  ): Promise<Map<string, string>> {
-    if (ends.length === 0) return new Map();
-    const record = async (some: ServerRow[]) => {
+  /** Records the ends in one statement. Returns the ids of restarts by the servers that they restart. */
+  async function recordEnds(ends: ServerRow[], fail: Fail): Promise<Map<string, string>> {
+    const restarts = new Map<string, string>();
+    await doTogether(ends, fail, async (some) => {
       const now = clock.now();
       const with_restarts = some.map((end) => ({ ...end, restart: planRestart(end, now) }));
-      return await whileHeld((queries) => setEnded(queries, with_restarts, now));
-    };
-    try {
-      return await record(ends);
-    } catch (cause) {
-      if (ends.length === 1 || toServiceError(cause)) throw cause;
-      const restarts = new Map<string, string>();
-      for (const end of ends) {
-        const restarts_of_one = await record([end]).catch((cause_of_one: unknown) => fail(end, cause_of_one));
-        for (const [server_id, restart_id] of restarts_of_one ?? []) restarts.set(server_id, restart_id);
-      }
-      return restarts;
-    }
+      const recorded = await whileHeld((queries) => setEnded(queries, with_restarts, now));
+      for (const [server_id, restart_id] of recorded) restarts.set(server_id, restart_id);
+    });
+    return restarts;
   }
 
   /** Removes the files of servers that have ended. A later step removes what remains as a leftover. */
@@ -117,13 +118,16 @@ export function createEnding(dependencies: EndingDependencies) {
     });
   }
 
+  const failToRemove: Fail = ({ server_id }, cause) =>
+    events.emit({ event: 'server_step_failed', server_id, step: 'remove', cause });
+
   /** Returns false and logs the cause if the files of a server cannot be removed, so that other servers still end. */
   async function removeFilesOf(server_id: string): Promise<boolean> {
     try {
       await runtime.remove(server_id);
       return true;
     } catch (cause) {
-      events.emit({ event: 'server_step_failed', server_id, step: 'remove', cause });
+      failToRemove({ server_id }, cause);
       return false;
     }
   }
@@ -148,9 +152,31 @@ export function createEnding(dependencies: EndingDependencies) {
     outputsOf,
     /** Ends servers that the database does not know, and removes their files. */
     async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
-      for (const server_id of await runtime.kill(leftovers)) {
-        if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });
-      }
+      await doTogether(leftovers, failToRemove, async (some) => {
+        for (const server_id of await runtime.kill(some)) {
+          if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });
+        }
+      });
     },
   };
+}
+
+/**
+ * Does something to all servers at once. If that fails, does it to each alone, so that a server that fails holds up no
+ * other. Throws a failure of the database, which concerns them all.
+ */
+async function doTogether<Server extends Pick<ServerRow, 'server_id'>>(
+  servers: Server[],
+  fail: Fail,
+  work: (some: Server[]) => Promise<void>,
+): Promise<void> {
+  const [first, ...others] = servers;
+  if (!first) return;
+  try {
+    await work(servers);
+  } catch (cause) {
+    if (toServiceError(cause)) throw cause;
+    if (others.length === 0) return fail(first, cause);
+    await forEachAtOnce(servers, AT_ONCE_MAX, (one) => doTogether([one], fail, work));
+  }
 }

@@ -12,19 +12,37 @@ import { shareService } from '../../support/suite.ts';
 /** More than are collected in one round. */
 const UNREADABLE = 6;
 const ENDED: Observation = { is: 'ended', exit_code: 0, exit_signal: null };
+const STILL_RUNNING: Observation = {
+  is: 'running',
+  identity: { pid: 1, start_ticks: 0, boot_id: '' },
+  host: '127.0.0.1',
+};
 
 const muster = shareService();
 const { makeLogs, fileOf } = shareServerLogs(muster);
 
-/** A machine whose servers have all ended, where the files of one cannot be removed. */
-function runtimeWith(stuck_id: string | undefined): Runtime {
+type Step = 'kill' | 'observe' | 'remove';
+
+/** A machine whose servers have all ended, where a step fails for one of them. */
+function runtimeWith(stuck_id: string, stuck_at: Step | undefined, stuck_as = ENDED): Runtime {
+  const perform = (step: Step, server_ids: string[]) => {
+    if (step === stuck_at && server_ids.some((id) => id === stuck_id))
+      throw new Error(`it fails to ${step} the server`);
+  };
+  const idsOf = (servers: readonly ServerHandle[]) => servers.map(({ server_id }) => server_id);
   return {
     kinds: [],
-    kill: async (servers: readonly ServerHandle[]) => new Set(servers.map(({ server_id }) => server_id)),
-    observe: async (servers: readonly ServerHandle[]) => new Map(servers.map(({ server_id }) => [server_id, ENDED])),
+    async kill(servers) {
+      perform('kill', idsOf(servers));
+      return new Set(idsOf(servers));
+    },
+    async observe(servers) {
+      perform('observe', idsOf(servers));
+      return new Map(idsOf(servers).map((server_id) => [server_id, server_id === stuck_id ? stuck_as : ENDED]));
+    },
     readOutput: ({ server_id }, stream, query) => readerOf(fileOf(`${server_id}.${stream}`))(query),
     async remove(server_id) {
-      if (server_id === stuck_id) throw new Error('the files cannot be removed');
+      perform('remove', [server_id]);
     },
     start: () => Promise.reject(new Error('nothing is started')),
     stop: async () => false,
@@ -33,7 +51,8 @@ function runtimeWith(stuck_id: string | undefined): Runtime {
   };
 }
 
-test('ending: a server whose files cannot be removed delays no other', async () => {
+/** Makes three servers, and the steps that end them on a machine where one is stuck. */
+async function makeEnding(stuck_at: Step | undefined, stuck_as?: Observation) {
   const { database, clock } = muster;
   const all = await Promise.all(Array.from({ length: 3 }, () => makeLogs('bye\n')));
   const ids = all.map(([log]) => log?.name.server_id ?? '');
@@ -43,15 +62,46 @@ test('ending: a server whose files cannot be removed delays no other', async () 
   const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
   const logs = createLogs({ database, clock });
   const [stuck_id = '', ...others] = ids;
-  const ending = createEnding({ database, clock, events, runtime: runtimeWith(stuck_id), logs });
-  // It has ended, so its files are leftovers.
-  expect(await ending.end(rows)).toEqual([]);
+  const runtime = runtimeWith(stuck_id, stuck_at, stuck_as);
+  const ending = createEnding({ database, clock, events, runtime, logs });
   const of = (name: string) =>
     emitted.flatMap((event) => (event.event === name && 'server_id' in event ? event.server_id : []));
+  return { rows, ids, stuck_id, others, ending, of };
+}
+
+test('ending: a server whose files cannot be removed delays no other', async () => {
+  const { rows, ids, stuck_id, others, ending, of } = await makeEnding('remove');
+  // It has ended, so its files are leftovers.
+  expect(await ending.end(rows)).toEqual([]);
   expect(of('server_ended').toSorted()).toEqual(ids.toSorted());
   expect(of('server_step_failed')).toEqual([stuck_id]);
   await ending.removeLeftovers(rows.map(({ server_id }) => ({ server_id, identity: undefined })));
   expect(of('server_leftover_removed').toSorted()).toEqual(others.toSorted());
+}, 90_000);
+
+test.each(['kill', 'observe'] as const)(
+  'ending: a server that its machine fails to %s delays no other',
+  async (step) => {
+    const { rows, stuck_id, others, ending, of } = await makeEnding(step);
+    expect((await ending.end(rows)).map(({ server_id }) => server_id)).toEqual([stuck_id]);
+    expect(of('server_step_failed')).toEqual([stuck_id]);
+    expect(of('server_ended').toSorted()).toEqual(others.toSorted());
+  },
+  90_000,
+);
+
+test('ending: a leftover that its machine fails to kill delays no other', async () => {
+  const { rows, stuck_id, others, ending, of } = await makeEnding('kill');
+  await ending.removeLeftovers(rows.map(({ server_id }) => ({ server_id, identity: undefined })));
+  expect(of('server_step_failed')).toEqual([stuck_id]);
+  expect(of('server_leftover_removed').toSorted()).toEqual(others.toSorted());
+}, 90_000);
+
+test('ending: a killed server that does not count as ended is reported and tried again later', async () => {
+  const { rows, stuck_id, others, ending, of } = await makeEnding(undefined, STILL_RUNNING);
+  expect((await ending.end(rows)).map(({ server_id }) => server_id)).toEqual([stuck_id]);
+  expect(of('server_step_failed')).toEqual([stuck_id]);
+  expect(of('server_ended').toSorted()).toEqual(others.toSorted());
 }, 90_000);
 
 test('log collector: unreadable logs delay no other', async () => {
