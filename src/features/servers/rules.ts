@@ -39,8 +39,8 @@ export function nextStep(
   { now, was_asked, reported }: Remembered & { now: Date },
 ): Step {
   const { identity, started_at, destroyed_at, kill_at, failure } = server;
-  // A failed server is ended without a timeout.
-  const is_overdue = destroyed_at !== null && (!kill_at || kill_at <= now);
+  // A server that failed is ended without a timeout, also if its end was requested before.
+  const is_overdue = destroyed_at !== null && (failure !== null || !kill_at || kill_at <= now);
   const is_ended_before_it_ran = identity !== null && started_at === null && destroyed_at !== null;
   switch (observed.is) {
     case 'absent': {

@@ -122,7 +122,7 @@ export async function destroyServer(
       destroyed_at: sql`coalesce(${destroyed_at}, ${timestamptz(now)})`,
       kill_at: sql`case when ${destroyed_at} is null then ${kill_at} else least(${servers.kill_at}, ${kill_at}) end`,
     })
-    // A server that failed has no `kill_at`, because it is ended without a timeout.
+    // A server that failed needs no `kill_at`, because it is ended without a timeout.
     .where(and(eq(servers.server_id, known.server_id), or(isNull(destroyed_at), isNotNull(servers.kill_at))))
     .returning();
   if (row) return row;

@@ -190,6 +190,19 @@ describe('a server above its disk limit', () => {
     END_WITHIN_MS + 60_000,
   );
 
+  test(
+    'is ended with the reason, although it is ending and has time left',
+    async () => {
+      const fill = `${FILL} > file; while :; do sleep 1; done`;
+      const server_id = await servers.run(`trap '${fill}' TERM; echo up; while :; do sleep 1; done`);
+      await servers.lines(server_id, 1);
+      await servers.destroy(server_id, `?override_kill_timeout=${10 * END_WITHIN_MS}`);
+      const failure = 'it exceeded its 8 MB of disk';
+      expect(await endOf(muster, server_id, END_WITHIN_MS)).toMatchObject({ failure });
+    },
+    END_WITHIN_MS + 60_000,
+  );
+
   test('has no effect on one below it', async () => {
     const server_id = await servers.run('head -c 4000000 /dev/zero > "$HOME/file"; echo done; exec sleep 600');
     const other = await servers.run(`${FILL} > file; exec sleep 600`);

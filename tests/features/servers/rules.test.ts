@@ -65,6 +65,7 @@ describe('servers: the next step', () => {
     ['sends SIGTERM to one that is to end', { ...NOTED, ...ASKED }, RUNNING, { do: 'stop' }],
     ['kills one whose time is over', { ...NOTED, ...OVERDUE }, RUNNING, { do: 'kill' }],
     ['kills one that has failed without waiting', { ...NOTED, ...FAILED }, RUNNING, { do: 'kill' }],
+    ['kills one that failed while it was ending', { ...NOTED, ...ASKED, ...REASON }, RUNNING, { do: 'kill' }],
 
     ['ends one that has exited, with its exit code', NOTED, exited(0), finish({ exit_code: 0 })],
     ['ends one that has crashed, with its exit code', NOTED, exited(1), finish({ exit_code: 1 })],
