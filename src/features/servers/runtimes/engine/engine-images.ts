@@ -21,8 +21,19 @@ const Images = Type.Array(
 );
 const Imported = Type.Object({ status: Type.String() });
 
+/** An import for all servers of a build. */
+interface Import {
+  image_id: Promise<string>;
+  /** How many starts wait for it. */
+  waiters: number;
+  abort: AbortController;
+}
+
 export interface EngineImages {
-  /** Returns the id of the image with the files of a build, after giving them to the engine if needed. */
+  /**
+   * Returns the id of the image with the files of a build, after giving them to the engine if needed. Once `signal` is
+   * aborted it throws its reason, and other callers still get the image.
+   */
   ensure(build: UnpackedBuild, signal: AbortSignal): Promise<string>;
   /** Removes images of builds whose files Muster has removed, unless a container uses them. */
   removeUnused(): Promise<void>;
@@ -33,7 +44,7 @@ export interface EngineImages {
  * nothing else: no configuration of an upload reaches the engine, and nothing is pulled.
  */
 export function openEngineImages(client: EngineClient, machine_id: string): EngineImages {
-  const under_way = new Map<string, Promise<string>>();
+  const under_way = new Map<string, Import>();
 
   /** Lists the images of this Muster. Podman finds nothing by two labels at once. */
   async function list() {
@@ -82,15 +93,32 @@ export function openEngineImages(client: EngineClient, machine_id: string): Engi
     await client.call({ method: 'DELETE', path: `/images/${image_id}`, expected: [404, 409] });
   }
 
+  function beginImport(build: UnpackedBuild, key: string): Import {
+    const abort = new AbortController();
+    const image_id = findOrImport(build, key, abort.signal);
+    const one: Import = { image_id, waiters: 0, abort };
+    under_way.set(key, one);
+    const forget = () => void (under_way.get(key) === one && under_way.delete(key));
+    abort.signal.addEventListener('abort', forget);
+    image_id.then(forget, forget);
+    return one;
+  }
+
   return {
     async ensure(build, signal) {
+      signal.throwIfAborted();
       const key = keyOf(build);
-      const importing = under_way.get(key) ?? findOrImport(build, key, signal);
-      under_way.set(key, importing);
+      const one = under_way.get(key) ?? beginImport(build, key);
+      const aborted = Promise.withResolvers<never>();
+      const leave = () => aborted.reject(signal.reason);
+      signal.addEventListener('abort', leave);
+      one.waiters += 1;
       try {
-        return await importing;
+        return await Promise.race([one.image_id, aborted.promise]);
       } finally {
-        under_way.delete(key);
+        signal.removeEventListener('abort', leave);
+        one.waiters -= 1;
+        if (one.waiters === 0) one.abort.abort(new Error('no server needs the image any more'));
       }
     },
     async removeUnused() {
