@@ -1,6 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { ServerPort } from '../../tables.ts';
+import { type ApiAddress, readApiAddress } from '../api-address.ts';
 
 /** The address in a container's network at which the machine's name server answers. */
 const NAME_SERVER = '169.254.1.1';
@@ -40,14 +41,6 @@ interface Forward {
   inside: number | undefined;
 }
 
-/** The service's API, as servers reach it. */
-interface Api {
-  host: string;
-  port: number;
-  /** Whether it is at a loopback address, which in a container is the container's own. */
-  is_loopback: boolean;
-}
-
 /** Plans the network of a container: it can answer everyone, and connect to the Internet and to the API. */
 export function planNetwork(
   ports: Record<string, ServerPort>,
@@ -55,11 +48,11 @@ export function planNetwork(
   machine = readAddresses(),
 ): ContainerNetwork {
   const forwards = Object.values(ports).flatMap((port) => forwardOf(port) ?? []);
-  const api = parseApi(api_url);
+  const api = readApiAddress(api_url);
   return { pasta_arguments: pastaArguments(forwards, api, machine), rules: rulesOf(forwards, api, machine) };
 }
 
-function pastaArguments(forwards: Forward[], api: Api, machine: string[]): string[] {
+function pastaArguments(forwards: Forward[], api: ApiAddress, machine: string[]): string[] {
   const listOf = (protocol: string) => {
     const some = forwards.filter((one) => one.protocol === protocol).map(({ outside }) => outside);
     return some.length > 0 ? some.join(',') : 'none';
@@ -92,7 +85,7 @@ function pastaArguments(forwards: Forward[], api: Api, machine: string[]): strin
  * Returns the rules of a container's network. pasta forwards each port to the same number inside, because some of its
  * versions lose answers by UDP otherwise; the rules lead it to the port on which the program listens.
  */
-function rulesOf(forwards: Forward[], api: Api, machine: string[]): string {
+function rulesOf(forwards: Forward[], api: ApiAddress, machine: string[]): string {
   const moved = forwards.flatMap(({ protocol, outside, inside }) =>
     inside === undefined ? [] : `${protocol} dport ${outside} redirect to :${inside}`,
   );
@@ -133,13 +126,6 @@ function forwardOf({ protocol, internal_port, public_port, port_range }: ServerP
   if (public_port === undefined) return undefined;
   const inside = internal_port === public_port ? undefined : internal_port;
   return { protocol: transport, outside: String(public_port), inside };
-}
-
-function parseApi(api_url: string): Api {
-  const { hostname, port, protocol } = new URL(api_url);
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const is_loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
-  return { host, port: Number(port) || (protocol === 'https:' ? 443 : 80), is_loopback };
 }
 
 /** Lists the addresses of this machine at which others may reach it. */

@@ -2,6 +2,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { type Static, Type } from '@sinclair/typebox';
 import { assert } from '../../../../platform/errors.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { readApiAddress } from '../api-address.ts';
 import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';
 
@@ -112,9 +113,7 @@ export interface ApiForward {
  * address only. The gateway's address may not exist before the first container starts.
  */
 export function forwardApi(api_url: string, gateway: string | undefined): ApiForward {
-  const { hostname, port } = new URL(api_url);
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const is_loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  const { host, port, is_loopback } = readApiAddress(api_url);
   if (!is_loopback || gateway === undefined) {
     return { gateway, replaceAddress: (environment) => environment, ready: async () => {}, close() {} };
   }
@@ -125,7 +124,7 @@ export function forwardApi(api_url: string, gateway: string | undefined): ApiFor
   async function listen(): Promise<boolean> {
     // A client that has sent everything may still wait for the answer.
     const server = createServer({ allowHalfOpen: true }, (socket) => {
-      const upstream = connect({ port: Number(port), host, allowHalfOpen: true });
+      const upstream = connect({ port, host, allowHalfOpen: true });
       socket.on('error', () => upstream.destroy());
       upstream.on('error', () => socket.destroy());
       socket.pipe(upstream).pipe(socket);
@@ -139,7 +138,7 @@ export function forwardApi(api_url: string, gateway: string | undefined): ApiFor
       else if (hasErrorCode(error, 'EADDRINUSE')) resolve(true);
       else reject(error);
     });
-    server.listen({ host: gateway, port: Number(port) }, () => {
+    server.listen({ host: gateway, port }, () => {
       server.unref();
       listener = server;
       resolve(true);
