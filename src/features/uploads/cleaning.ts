@@ -24,7 +24,7 @@ interface CleaningDependencies {
    * Runs work under the exclusive right to complete the upload. Returns false if another request has that right, or the
    * upload is complete.
    */
-  withLease(upload_id: string, work: () => Promise<void>): Promise<boolean>;
+  withLease(upload_id: string, work: (lease: store.CompletionLease) => Promise<void>): Promise<boolean>;
   /** Removes what the purpose of an upload left elsewhere. */
   discardPurpose(unused: Unused): Promise<void>;
 }
@@ -43,11 +43,13 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
   }
 
   async function removeAbandoned(unused: Unused): Promise<void> {
-    const is_removed = await withLease(unused.upload_id, async () => {
+    await withLease(unused.upload_id, async (lease) => {
       await discardPurpose(unused);
+      // If the lease was lost meanwhile, another request may have completed it.
+      if (!(await database.transact((tx) => store.markAbandoned(tx, lease, clock.now())))) return;
       await remove(unused);
+      events.emit({ event: 'upload_abandoned', upload_id: unused.upload_id });
     });
-    if (is_removed) events.emit({ event: 'upload_abandoned', upload_id: unused.upload_id });
   }
 
   /** Removes each of the uploads, also after failures. Returns the failures. */

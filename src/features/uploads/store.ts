@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
 import { bump, deleteTopics, touch } from '../../platform/watch/versions.ts';
@@ -134,7 +134,17 @@ export async function selectUploads(queries: Queries, game_id: string, kind: Upl
     .limit(UPLOADS_MAX);
 }
 
-/** Claims the right to complete an upload, unless another request has it or the upload is complete. */
+/** The exclusive right of a request to complete an upload. A later claim has a later end, so the end tells them apart. */
+export interface CompletionLease {
+  upload_id: string;
+  /** Its end, and the ends that it has if requests to extend it succeed. */
+  ends: readonly Date[];
+}
+
+const isHeld = ({ upload_id, ends }: CompletionLease) =>
+  and(eq(uploads.upload_id, upload_id), inArray(uploads.completing_until, [...ends]));
+
+/** Claims the right to complete an upload until a moment, unless another request has it or the upload is complete. */
 export async function claimCompletion(queries: Queries, upload_id: string, now: Date, until: Date): Promise<boolean> {
   const rows = await queries
     .update(uploads)
@@ -144,21 +154,44 @@ export async function claimCompletion(queries: Queries, upload_id: string, now: 
   return rows.length > 0;
 }
 
-/** Extends the right to complete an upload, if the claim is still valid. */
-export async function extendCompletion(queries: Queries, upload_id: string, until: Date): Promise<void> {
-  await queries
+/** Extends a lease. Returns false if another request has the right by now. */
+export async function extendCompletion(queries: Queries, lease: CompletionLease, until: Date): Promise<boolean> {
+  const rows = await queries
     .update(uploads)
     .set({ completing_until: until })
-    .where(and(eq(uploads.upload_id, upload_id), isNotNull(uploads.completing_until)));
+    .where(isHeld(lease))
+    .returning({ upload_id: uploads.upload_id });
+  return rows.length > 0;
 }
 
-export async function releaseCompletion(queries: Queries, upload_id: string): Promise<void> {
-  await queries.update(uploads).set({ completing_until: null }).where(eq(uploads.upload_id, upload_id));
+/** Ends a lease, unless another request has the right by now. */
+export async function releaseCompletion(queries: Queries, lease: CompletionLease): Promise<void> {
+  await queries.update(uploads).set({ completing_until: null }).where(isHeld(lease));
 }
 
-export async function markComplete(tx: Tx, upload_id: string, now: Date): Promise<void> {
-  await touch(tx, [topics.upload(upload_id)]);
-  await tx.update(uploads).set({ complete_ts: now, completing_until: null }).where(eq(uploads.upload_id, upload_id));
+/** Marks an upload as complete. Returns false if another request has the right to do so by now. */
+export async function markComplete(tx: Tx, lease: CompletionLease, now: Date): Promise<boolean> {
+  await touch(tx, [topics.upload(lease.upload_id)]);
+  const rows = await tx
+    .update(uploads)
+    .set({ complete_ts: now, completing_until: null })
+    .where(isHeld(lease))
+    .returning({ upload_id: uploads.upload_id });
+  return rows.length > 0;
+}
+
+/**
+ * Discards an upload that is not complete. From then on no request can complete it. Returns false if another request has the
+ * right to complete it by now.
+ */
+export async function markAbandoned(tx: Tx, lease: CompletionLease, now: Date): Promise<boolean> {
+  await touch(tx, [topics.upload(lease.upload_id)]);
+  const rows = await tx
+    .update(uploads)
+    .set({ discard_ts: now, completing_until: null })
+    .where(isHeld(lease))
+    .returning({ upload_id: uploads.upload_id });
+  return rows.length > 0;
 }
 
 /** Returns the oldest uploads begun before a moment that are neither complete nor being completed. */
@@ -174,13 +207,12 @@ export async function selectAbandoned(
     .limit(limit);
 }
 
-/** Deletes an upload that is not complete, or is discarded. Returns the deleted row. */
+/** Deletes a discarded upload. Returns the deleted row. */
 export async function deleteUpload(tx: Tx, upload_id: string): Promise<UploadRow | undefined> {
   await touch(tx, [topics.upload(upload_id)]);
-  const is_unused = or(isNull(uploads.complete_ts), isNotNull(uploads.discard_ts));
   const [row] = await tx
     .delete(uploads)
-    .where(and(eq(uploads.upload_id, upload_id), is_unused))
+    .where(and(eq(uploads.upload_id, upload_id), isNotNull(uploads.discard_ts)))
     .returning();
   if (row) await deleteTopics(tx, [topics.upload(upload_id)]);
   return row;
@@ -208,7 +240,8 @@ export async function selectDiscarded(
     .limit(limit);
 }
 
-/** Matches uploads that are neither complete nor being completed. */
+/** Matches uploads that are neither complete, nor being completed, nor discarded. */
 function isClaimable(now: Date) {
-  return and(isNull(uploads.complete_ts), or(isNull(uploads.completing_until), lt(uploads.completing_until, now)));
+  const is_unclaimed = or(isNull(uploads.completing_until), lt(uploads.completing_until, now));
+  return and(isNull(uploads.complete_ts), isNull(uploads.discard_ts), is_unclaimed);
 }

@@ -35,6 +35,8 @@ export type { UploadKind, UploadRow } from './tables.ts';
 /** Time after which another request may complete an upload whose process has ended. */
 const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
+/** Ends of a lease to remember while it is unknown whether it was extended. */
+const LEASE_ENDS_MAX = 4;
 const DAY_MS = 24 * 3_600_000;
 
 /** Callbacks of the feature that uses a kind of upload, for when one is completed or removed. */
@@ -84,10 +86,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
   }
 
   /** Runs work under the exclusive right to complete the upload. Returns false if another request has it. */
-  async function withLease(upload_id: string, work: () => Promise<void>): Promise<boolean> {
+  async function withLease(upload_id: string, work: (lease: store.CompletionLease) => Promise<void>): Promise<boolean> {
     const now = clock.now();
-    const lease = (from: Date) => after(from, COMPLETION_LEASE_MS);
-    if (!(await store.claimCompletion(database.queries, upload_id, now, lease(now)))) return false;
+    const endAfter = (from: Date) => after(from, COMPLETION_LEASE_MS);
+    const lease = { upload_id, ends: [endAfter(now)] };
+    if (!(await store.claimCompletion(database.queries, upload_id, now, endAfter(now)))) return false;
     const done = new AbortController();
     const renewal = startLoop({
       name: 'upload-completion',
@@ -95,7 +98,9 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       signal: done.signal,
       events,
       async step() {
-        await store.extendCompletion(database.queries, upload_id, lease(clock.now()));
+        const end = endAfter(clock.now());
+        lease.ends = [...lease.ends, end].slice(-LEASE_ENDS_MAX);
+        if (await store.extendCompletion(database.queries, lease, end)) lease.ends = [end];
         return 0;
       },
     });
@@ -104,11 +109,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       await renewal.stopped;
     };
     try {
-      await work();
+      await work(lease);
       await stop();
     } catch (error) {
       await stop();
-      await store.releaseCompletion(database.queries, upload_id);
+      await store.releaseCompletion(database.queries, lease);
       throw error;
     }
     return true;
@@ -241,7 +246,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (upload.complete_ts) return false;
       const purpose = purposes.get(upload.kind);
       assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
-      const is_done = await withLease(upload_id, async () => {
+      const is_done = await withLease(upload_id, async (lease) => {
         const files = await store.selectFiles(database.queries, upload_id);
         const stored = await objects.list(upload_id);
         const kept = keysOf(files, upload, stored);
@@ -249,8 +254,9 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         await database.transact(async (tx) => {
           await purpose.complete(tx, upload_id, clock.now());
           await show?.(tx);
-          await store.markComplete(tx, upload_id, clock.now());
-          // A request that lost its lease during long work must not complete files that it has not inspected.
+          // After long work the lease may be over. Then another request may have it, and perhaps removes the files.
+          if (!(await store.markComplete(tx, lease, clock.now()))) throw new ServiceError('UPLOAD_BUSY', {});
+          // Or parts may have been sent again, which were not inspected.
           const is_same = isDeepStrictEqual(await store.selectFiles(tx, upload_id), files);
           if (!is_same) throw new ServiceError('UPLOAD_BUSY', {});
         });

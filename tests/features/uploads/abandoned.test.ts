@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import { topics } from '../../../src/features/topics.ts';
 import * as store from '../../../src/features/uploads/store.ts';
 import { createUploads, type Uploads } from '../../../src/features/uploads/uploads.ts';
@@ -106,6 +107,11 @@ const versionOf = async (upload_id: string): Promise<number> => {
 const hasBytes = async (upload_id: string) => (await readdir(directory)).includes(upload_id);
 const refusal = async (upload_id: string) => (await rejectionOf(ServiceError, uploads.complete(upload_id))).code;
 
+/** Lets the request that completes an upload lose its lease, as if its machine had been suspended. */
+async function loseLease(upload_id: string): Promise<void> {
+  await database.queries.execute(sql`update uploads set completing_until = null where upload_id = ${upload_id}`);
+}
+
 describe('uploads that are incomplete after a day', () => {
   test('are removed with their bytes and with what their purpose made of them', async () => {
     const discarded: string[] = [];
@@ -162,6 +168,41 @@ describe('uploads that are incomplete after a day', () => {
     await cleanUp();
     expect(refusals).toEqual(['UPLOAD_BUSY']);
     expect([await isKept(abandoned), await hasBytes(abandoned)]).toEqual([false, false]);
+  });
+
+  test('are not completed during their removal by a request that lost its lease before', async () => {
+    const abandoned = await send();
+    const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    inspect = async () => {
+      await loseLease(abandoned);
+      asked.resolve();
+      await answered.promise;
+    };
+    const completing = refusal(abandoned);
+    await asked.promise;
+    const refusals: string[] = [];
+    discard = async (upload_id) => {
+      if (upload_id !== abandoned) return;
+      answered.resolve();
+      refusals.push(await completing);
+      // It has not ended the lease of the removal either.
+      refusals.push(await refusal(abandoned));
+    };
+    await cleanUp();
+    expect(refusals).toEqual(['UPLOAD_BUSY', 'UPLOAD_BUSY']);
+    expect([await isKept(abandoned), await hasBytes(abandoned)]).toEqual([false, false]);
+  });
+
+  test('are not removed if they are completed after their removal lost its lease', async () => {
+    const late = await send();
+    discard = async (upload_id) => {
+      if (upload_id !== late) return;
+      await loseLease(late);
+      await uploads.complete(late);
+    };
+    await cleanUp();
+    expect(removed()).not.toContain(late);
+    expect([await isKept(late), await hasBytes(late)]).toEqual([true, true]);
   });
 
   test('are all removed in any number; one whose removal fails is tried again', async () => {
@@ -246,8 +287,7 @@ describe('an upload under completion', () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
     inspect = async () => {
-      // As if the machine had been suspended.
-      await store.releaseCompletion(database.queries, upload);
+      await loseLease(upload);
       await uploads.receive(part, new Blob(['y']).stream());
     };
     expect(await refusal(upload)).toBe('UPLOAD_BUSY');
