@@ -26,3 +26,23 @@ export class Failure extends Error {
     super(message);
   }
 }
+
+/** Problems with a file, by the code of the system's error. */
+const FILE_PROBLEMS: Record<string, string> = {
+  ENOENT: 'was removed while it was read. Try again',
+  EACCES: 'cannot be read (EACCES). Let this user read it',
+  ENOSPC: 'cannot be written, because the disk is full. Free some space',
+};
+
+/**
+ * Returns the failure that an error ends a command with: a Failure itself, or the error of a file that the system refused,
+ * which may happen at any time. Returns undefined for any other error.
+ */
+export function toFailure(error: unknown): Failure | undefined {
+  if (error instanceof Failure) return error;
+  if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
+  const problem = FILE_PROBLEMS[String(error.code)];
+  return new Failure(
+    problem === undefined ? `The system refused a file: ${error.message}.` : `${error.path} ${problem}.`,
+  );
+}

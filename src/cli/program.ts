@@ -1,5 +1,5 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { EXIT, Failure } from './failure.ts';
+import { EXIT, Failure, toFailure } from './failure.ts';
 import { terminal } from './terminal.ts';
 
 /** The headings of the groups of commands, in the order of the help. */
@@ -23,9 +23,10 @@ export async function runClient(args: string[], others: readonly string[]): Prom
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.wrong_use;
-    if (!(error instanceof Failure)) throw error;
-    report(error, is_json);
-    return error.exit_code;
+    const failure = toFailure(error);
+    if (!failure) throw error;
+    report(failure, is_json);
+    return failure.exit_code;
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import Ajv from 'ajv';
@@ -75,6 +75,12 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
   await Bun.write(join(folder, 'muster.yaml'), 'game: tanks\nbuild: {path: missing.ts}');
   expect(await run('deploy')).toMatchObject({ exit_code: 4, words: expect.stringContaining('missing.ts') });
   expect(await run('config', 'check')).toMatchObject({ exit_code: 4, words: expect.stringContaining('missing.ts') });
+  await Bun.write(join(folder, 'muster.yaml'), 'game: tanks\nsite: readme.txt');
+  const no_directory = { exit_code: 2, words: expect.stringContaining('readme.txt is no directory') };
+  expect(await run('deploy', '--dry-run')).toMatchObject(no_directory);
+  await rm(join(folder, 'muster.yaml'));
+  await mkdir(join(folder, 'muster.yaml'));
+  expect(await run('deploy')).toMatchObject({ exit_code: 2, words: expect.stringContaining('muster.yaml: EISDIR') });
 }, 90_000);
 
 test('config: a valid file is accepted and shown, and fits the schema that editors read', async () => {

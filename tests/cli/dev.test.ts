@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createApi } from '../support/api.ts';
@@ -201,6 +201,24 @@ test('dev: an answer about logs that it does not understand ends it, and its ser
   expect(await terminal.exited).not.toBe(0);
   expect(terminal.output()).toContain('TypeError');
   await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');
+}, 90_000);
+
+test('dev: a file that cannot be read is named, and the version before stays live until it can', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await cp(ROOM, join(folder, 'server.ts'));
+  const terminal = startDev();
+  await waitForOutput(terminal, 'The first version: live after');
+  // The kernel lets no user read this file. One that vanishes while it is read fails in the same way.
+  const unreadable = join(folder, 'public/unreadable');
+  await symlink('/proc/sys/vm/compact_memory', unreadable);
+  await Bun.write(join(folder, 'public/index.html'), 'the other game');
+  await waitForOutput(terminal, 'The version before stays live.');
+  expect(terminal.output()).toContain(`${unreadable} cannot be read (EACCES)`);
+  await rm(unreadable);
+  await Bun.write(join(folder, 'public/index.html'), 'the next game');
+  await waitForOutput(terminal, 'changed: live after');
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
 }, 90_000);
 
 test('dev: in a preview with https it says at which addresses players come, and what to make public', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { openForwardProxy } from '../support/forward-proxy.ts';
@@ -137,6 +137,28 @@ test('deploy: one that another deploy overtakes in the middle of the same upload
   proxy.refuseHeld();
   expect([await slow.exited, slow.output()]).toEqual([0, expect.any(String)]);
   expect(JSON.parse((await folder.run('builds', '--game', 'overtaken', '--json')).data).builds).toHaveLength(1);
+}, 90_000);
+
+test('deploy: a file of a site that is removed or changed while it is sent ends the upload at once, and is named', async () => {
+  const CHANGES: [name: string, change: (file: string) => Promise<unknown>, words: string][] = [
+    ['removed', (file) => rm(file), 'was removed while it was read'],
+    ['shortened', (file) => truncate(file, 1), 'changed while it was sent'],
+  ];
+  for (const [name, change, words] of CHANGES) {
+    await using proxy = await openForwardProxy();
+    const paths = Array.from({ length: PARTS }, (_, index) => `public/${index}.js`);
+    const site = Object.fromEntries(paths.map((path) => [path, `the code of ${path}`]));
+    const files = { ...site, 'muster.yaml': `game: ${name}\nsite: public\n` };
+    const folder = await makeProjectFolder(muster, home, { name, files });
+    proxy.holdUploadsAfter(0);
+    const deploying = folder.start(['deploy'], { HTTP_PROXY: proxy.url });
+    await waitFor(() => proxy.held_count === 4, 'the first parts to be held');
+    for (const path of paths) await change(join(folder.folder, path));
+    proxy.release();
+    proxy.refuseHeld();
+    const said = await new Response(deploying.stderr).text();
+    expect([await deploying.exited, said]).toEqual([1, expect.stringMatching(new RegExp(`\\d\\.js ${words}`))]);
+  }
 }, 90_000);
 
 test('deploy: only changed files of a site are sent', async () => {

@@ -6,7 +6,7 @@ import { describeEnding, LobbyEnding } from '../dev/lobby-ending.ts';
 import { describePreview } from '../dev/preview.ts';
 import { watchFiles } from '../dev/watched-files.ts';
 import { environment } from '../environment.ts';
-import { Failure } from '../failure.ts';
+import { Failure, toFailure } from '../failure.ts';
 import { readLocalToken } from '../local-service.ts';
 import { followServerLogs } from '../namespace-log.ts';
 import { whyNoServiceHere } from '../no-service-here.ts';
@@ -68,9 +68,11 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
         live = await putLive(session, scope, { project, live, what, ending });
       } catch (error) {
         if (signal.aborted) return;
-        if (!(error instanceof Failure)) throw error;
-        if (json) session.output.json({ event: 'failed', what, message: error.message });
-        say(`${what}: ${error.message}\n${live === '' ? 'Correct it, and save.' : 'The version before stays live.'}`);
+        const failure = toFailure(error);
+        if (!failure) throw error;
+        const { message } = failure;
+        if (json) session.output.json({ event: 'failed', what, message });
+        say(`${what}: ${message}\n${live === '' ? 'Correct it, and save.' : 'The version before stays live.'}`);
       }
     };
     const restart = async () => say(describeEnding(await ending.end(() => true)));

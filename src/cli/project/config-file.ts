@@ -8,12 +8,12 @@ import { EXIT, Failure } from '../failure.ts';
 const NAMED = new Set(['game_modes', 'regions']);
 
 /**
- * Reads a file of YAML, TOML or JSON, without the keys that have no value. Throws a Failure with the line of a syntax error
- * or of a repeated key.
+ * Reads a file of YAML, TOML or JSON, without the keys that have no value. Throws a Failure if it cannot be read, and with
+ * the line of a syntax error or of a repeated key.
  */
 export function parseConfigFile(file: string): unknown {
-  const text = readFileSync(file, 'utf8');
   try {
+    const text = readFileSync(file, 'utf8');
     // The YAML parser reads JSON too, and unlike JSON.parse refuses repeated keys.
     return withoutNulls(file.endsWith('.toml') ? parseToml(text) : parse(text));
   } catch (error) {

@@ -23,6 +23,8 @@ export interface DeployedFiles {
 export function listFiles(directory: string): DeployedFiles {
   if (!existsSync(directory))
     throw new Failure(`There is no directory ${directory}: correct its path in muster.yaml.`, EXIT.not_found);
+  if (!statSync(directory).isDirectory())
+    throw new Failure(`${directory} is no directory: correct its path in muster.yaml.`, EXIT.wrong_use);
   const ignore_file = join(directory, IGNORE_FILE);
   const own = existsSync(ignore_file) ? readFileSync(ignore_file, 'utf8') : '';
   const rules = ignore().add(NEVER).add(SECRETS).add(own);

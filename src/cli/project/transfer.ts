@@ -41,7 +41,12 @@ export async function sendParts({ api }: Session, { label, parts, total_bytes, c
   const sendAll = async () => {
     for (let part = waiting.shift(); part; part = waiting.shift()) {
       const { path, url, byte_offset, content_length } = part;
-      await api.sendPart(url, contentOf(path).slice(byte_offset, byte_offset + content_length));
+      // A part that is sent again must be the same, so a file is read once.
+      const body = await contentOf(path)
+        .slice(byte_offset, byte_offset + content_length)
+        .bytes();
+      if (body.length !== content_length) throw new Failure(`${path} changed while it was sent.`);
+      await api.sendPart(url, new Blob([body]));
       bar.add(content_length);
     }
   };
