@@ -30,7 +30,7 @@ describe.skipIf(!IS_LONG)('a release', () => {
     directory = await mkdtemp(join(tmpdir(), 'muster-releases-'));
     await $`${process.execPath} .ci/release.ts ${join(directory, 'release')}`.cwd(ROOT).quiet();
     programs = new Map(await Promise.all(TARGETS.map(async ({ name }) => [name, await unpack(name)] as const)));
-  }, 300_000);
+  }, 600_000);
   afterAll(() => rm(directory, { recursive: true, force: true }), 60_000);
 
   /** Unpacks the archive of a target, and returns the path of its program. */
