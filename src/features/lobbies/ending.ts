@@ -1,10 +1,13 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { describeAbsence } from '../../platform/database/failures.ts';
+import { describeAbsence, isLocked } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Servers } from '../servers/servers.ts';
 import * as store from './store.ts';
 import type { LobbyRow, StopReason } from './tables.ts';
+
+/** How long the end of a lobby waits for a lock: longer than a busy service holds one. Other ends wait meanwhile. */
+const LOCK_WAIT_MAX_MS = 3_000;
 
 export interface EndingDependencies {
   database: Database;
@@ -22,6 +25,7 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
     const { lobby_id, server_id } = lobby;
     const how = { reason, now: clock.now(), only_if_empty };
     const is_stopped = await database.transact(async (tx) => {
+      await store.limitLockWaits(tx, LOCK_WAIT_MAX_MS);
       if (!(await store.stopLobby(tx, lobby, how))) return false;
       await servers.destroyWith(tx, lobby, server_id);
       return true;
@@ -42,7 +46,7 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
         try {
           stopped += Number(await stop(lobby, reason, { only_if_empty }));
         } catch (cause) {
-          if (describeAbsence(cause) !== undefined) throw cause;
+          if (!isLocked(cause) && describeAbsence(cause) !== undefined) throw cause;
           events.emit({ event: 'lobby_not_stopped', lobby_id: lobby.lobby_id, reason, cause });
         }
       }

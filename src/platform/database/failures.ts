@@ -66,6 +66,11 @@ export function isForbidden(error: unknown): boolean {
   return causesOf(error).some((cause) => codeOf(cause) === '42501');
 }
 
+/** Returns whether a statement waited for a lock longer than its transaction allows (SQLSTATE 55P03). */
+export function isLocked(error: unknown): boolean {
+  return causesOf(error).some((cause) => codeOf(cause) === '55P03');
+}
+
 export function isWorthRetrying(error: unknown): boolean {
   return causesOf(error).some((cause) => RETRY.test(codeOf(cause)));
 }

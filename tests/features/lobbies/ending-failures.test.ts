@@ -46,3 +46,35 @@ test('lobbies loop: lobbies that cannot be ended are reported, and the others en
   }
   await Promise.all(finding);
 });
+
+test('lobbies loop: a lobby that another program has locked is reported, and the others end', async () => {
+  const [locked, sound] = await Promise.all([1, 2].map(() => makeControlledGame(muster, { is_ready: false })));
+  if (!locked || !sound) throw new Error('there are two games');
+  // The locked one is older, so it is tried first.
+  const finding = [find(muster, locked)];
+  const locked_id = await onlyLobby(muster, locked);
+  finding.push(find(muster, sound));
+  const sound_id = await onlyLobby(muster, sound);
+  const [has_locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const lock = muster.database.transact(async (tx) => {
+    await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);
+    await tx.execute(sql`select from lobbies where lobby_id = ${locked_id} for update`);
+    has_locked.resolve();
+    await released.promise;
+  });
+  // It may be held longer than a transaction of the service may take.
+  const unlocked = lock.catch(() => {});
+  await has_locked.promise;
+
+  muster.clock.advance(5 * MINUTE_MS + 1);
+  const hasEnded = async (lobby_id: string) => (await muster.inspector.stopReason(lobby_id)) === 'not_ready_in_time';
+  await waitFor(() => hasEnded(sound_id), 'the other lobby to end');
+  const isReported = () =>
+    muster.events.some((event) => event.event === 'lobby_not_stopped' && event.lobby_id === locked_id);
+  await waitFor(isReported, 'the locked lobby to be reported');
+
+  released.resolve();
+  await unlocked;
+  await waitFor(() => hasEnded(locked_id), 'the locked lobby to end');
+  await Promise.all(finding);
+});
