@@ -245,3 +245,15 @@ test('plan: after 128 lobbies without the tag, the search ends', () => {
   index.delete('other 5');
   expect([...index.fullestFirst(pool, { map: 'ice' })].map(({ lobby_id }) => lobby_id)).toEqual(['last']);
 });
+
+test('plan: lobbies on machines that finds avoid hide no others, however many they are', () => {
+  const index = new LobbyIndex();
+  const avoided = Array.from({ length: 200 }, (_, number) => `avoided ${number}`);
+  for (const lobby_id of avoided) index.set(lobby(lobby_id, { player_count: 9 }));
+  index.set(lobby('other'));
+  index.avoid(new Set(avoided));
+  const choose = (player_id: string) => planSeats([find(player_id)], () => index).seats[0]?.lobby_id;
+  expect(choose('a')).toBe('other');
+  index.avoid(new Set(avoided.slice(1)));
+  expect(choose('b')).toBe('avoided 0');
+});

@@ -37,7 +37,7 @@ function reasonAgainst(
   if (lobby.publicity === 'private') return 'private';
   if (freeSeats(lobby, toGroupSize(seats)) < seats) return 'full';
   if (!hasTags(lobby, request.search.tags)) return 'tags';
-  if (index.avoided.has(lobby.lobby_id)) return 'machine';
+  if (index.isAvoided(lobby.lobby_id)) return 'machine';
   return reservationAgainst(request, lobby, order) === 'none' ? 'less_full' : 'awaited';
 }
 

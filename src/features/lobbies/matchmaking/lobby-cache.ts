@@ -119,7 +119,7 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
     async read(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<LobbyIndex | undefined> {
       const entry = entries.get(namespace_id);
       if (entry?.lobbies.cached === undefined) return undefined;
-      entry.index.avoided = avoided.ids();
+      entry.index.avoid(avoided.ids());
       const is_behind = is_fresh || isBehind(entry.lobbies) || isBehind(entry.queue);
       if (!is_behind || (await refresh(entry, namespace_id))) return entry.index;
       if (entries.peek(namespace_id) === entry) entries.delete(namespace_id);

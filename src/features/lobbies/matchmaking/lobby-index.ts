@@ -49,12 +49,10 @@ interface IndexedLobby extends OpenLobby {
 export class LobbyIndex {
   readonly #lobbies: LobbiesById = new Map();
   readonly #pools = new Map<string, Pool>();
+  #avoided: ReadonlySet<string> = new Set();
 
   /** The finds of the namespace that wait for their turn. */
   queue: readonly QueuedFind[] = [];
-
-  /** Lobbies in which finds give no seats, because their machine is late, was stopped, or is being drained. */
-  avoided: ReadonlySet<string> = new Set();
 
   /** The number of running lobbies. */
   get size(): number {
@@ -79,14 +77,14 @@ export class LobbyIndex {
     const kept = { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count, ...maxima, pool };
     this.#lobbies.set(lobby_id, kept);
     pool.all.set(lobby_id, kept);
-    addToPool(kept);
+    this.#offer(kept);
   }
 
   /** Removes a lobby, for example because it has stopped. */
   delete(lobby_id: string): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
-    removeFromPool(lobby);
+    removeFromChoice(lobby);
     this.#lobbies.delete(lobby_id);
     const { all } = lobby.pool;
     all.delete(lobby_id);
@@ -97,9 +95,26 @@ export class LobbyIndex {
   takeSeats(lobby_id: string, count: number): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
-    removeFromPool(lobby);
+    removeFromChoice(lobby);
     lobby.player_count += count;
-    addToPool(lobby);
+    this.#offer(lobby);
+  }
+
+  /** Sets the lobbies in which finds get no seats, because their machine is late, was stopped, or is being drained. */
+  avoid(lobby_ids: ReadonlySet<string>): void {
+    const before = this.#avoided;
+    if (lobby_ids === before) return;
+    this.#avoided = lobby_ids;
+    for (const lobby_id of lobby_ids.symmetricDifference(before)) {
+      const lobby = this.#lobbies.get(lobby_id);
+      if (!lobby) continue;
+      removeFromChoice(lobby);
+      this.#offer(lobby);
+    }
+  }
+
+  isAvoided(lobby_id: string): boolean {
+    return this.#avoided.has(lobby_id);
   }
 
   /** Returns all lobbies of a pool, even those that find may not choose. */
@@ -116,8 +131,17 @@ export class LobbyIndex {
       for (const lobby of by_free_seats.get(free)?.values() ?? []) {
         examined += 1;
         if (examined > EXAMINED_MAX) return;
-        if (hasTags(lobby, tags) && !this.avoided.has(lobby.lobby_id)) yield lobby;
+        if (hasTags(lobby, tags)) yield lobby;
       }
+    }
+  }
+
+  /** Lets finds choose a lobby, unless it is closed, private or avoided. */
+  #offer(lobby: IndexedLobby): void {
+    if (lobby.is_closed || lobby.publicity === 'private' || this.isAvoided(lobby.lobby_id)) return;
+    for (const size of GROUP_SIZES) {
+      const free = freeSeats(lobby, size);
+      if (free > 0) getOrMake(lobby.pool[size], free, () => new Map()).set(lobby.lobby_id, lobby);
     }
   }
 }
@@ -131,16 +155,8 @@ function* smallestFirst(map: ReadonlyMap<number, unknown>, least: number): Gener
   yield* [...map.keys()].filter((number) => number > smallest).sort((a, b) => a - b);
 }
 
-/** Adds a lobby to those that find may choose, unless it is closed or private. */
-function addToPool(lobby: IndexedLobby): void {
-  if (lobby.is_closed || lobby.publicity === 'private') return;
-  for (const size of GROUP_SIZES) {
-    const free = freeSeats(lobby, size);
-    if (free > 0) getOrMake(lobby.pool[size], free, () => new Map()).set(lobby.lobby_id, lobby);
-  }
-}
-
-function removeFromPool(lobby: IndexedLobby): void {
+/** Removes a lobby from those that finds may choose. */
+function removeFromChoice(lobby: IndexedLobby): void {
   for (const size of GROUP_SIZES) {
     const by_free_seats = lobby.pool[size];
     const free = freeSeats(lobby, size);
