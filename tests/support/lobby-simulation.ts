@@ -50,7 +50,9 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     if (alone) checkAlone(alone, fewest, second.seats[0]?.lobby_id);
     const planned = [...first.seats, ...second.seats];
     const { accepting, over_limit } = namespace.takeSeats(planned);
-    const not_placed = planned.flatMap(({ request }) => (over_limit.has(request.player_id) ? [request] : []));
+    const not_placed = planned.flatMap(({ request, lobby_id }) =>
+      over_limit.has(request.player_id) || !accepting.has(lobby_id) ? [request] : [],
+    );
     for (const { request, lobby_id } of planned) {
       const one = by_player.get(request.player_id);
       if (over_limit.has(request.player_id)) refuseOverLimit(machine, one, over_limit);

@@ -305,6 +305,40 @@ describe('rounds: a process without notifications', () => {
     ]);
   });
 
+  test('refuses no join because of a seat that was planned before it, in a lobby that closed meanwhile', async () => {
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
+    const other = await makeControlledGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const host = await connectGameServer(muster, game, lobby_id);
+    let closes = false;
+    const rounds = openQuietRounds({
+      database,
+      clock: muster.clock,
+      change: ({ read }) => ({
+        async read(namespace_id, options) {
+          const index = await read(namespace_id, options);
+          if (closes && options.is_fresh) await host.setClosed(true);
+          return index;
+        },
+      }),
+    });
+    const one = requestSeat(game);
+    await rounds.takeSeat(one);
+    closes = true;
+    const { game_id, namespace_id, address, client } = one;
+    const place = { game_id, namespace_id, address, client, lobby_id };
+    // While the first find is decided, the others wait for the next round. The find is planned in the last free seat.
+    const outcomes = await Promise.allSettled([
+      rounds.takeSeat(requestSeat(other)),
+      rounds.takeSeat(requestSeat(game)),
+      rounds.takeSeat({ kind: 'join', ...place, player_id: Bun.randomUUIDv7() }),
+    ]);
+    expect(outcomes.slice(1)).toMatchObject([
+      { status: 'rejected', reason: { code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' } },
+      { status: 'fulfilled', value: { lobby_id } },
+    ]);
+  });
+
   test('drops its planned seats if their commit fails, so the seats stay free', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     const { lobby_id } = await seatOf(find(muster, game));

@@ -132,9 +132,12 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
     applyCommit(namespace_id: string, changed: number, lobby: OpenLobby): void {
       const entry = entries.get(namespace_id);
       if (!entry) return;
-      entry.index.set(lobby);
-      const { lobbies } = entry;
-      if (lobbies.cached !== undefined && changed === lobbies.cached + 1) lobbies.cached = changed;
+      const { index, lobbies } = entry;
+      // An entry that is being loaded, or that has later changes, has read the lobby or will read it.
+      if (lobbies.cached !== undefined && lobbies.cached <= changed) {
+        index.set(lobby);
+        if (changed === lobbies.cached + 1) lobbies.cached = changed;
+      }
       setLatest(lobbies, changed);
     },
     /**
@@ -143,8 +146,11 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
      */
     async reload(namespace_id: string, lobby_ids: string[]): Promise<void> {
       const entry = entries.get(namespace_id);
-      if (!entry) return;
+      if (entry?.lobbies.cached === undefined) return;
+      const { cached } = entry.lobbies;
       const rows = await store.selectLobbies(queries, lobby_ids);
+      // Another request may have read later changes of these lobbies meanwhile. The next read repeats them.
+      entry.lobbies.cached = cached;
       for (const lobby_id of lobby_ids) entry.index.delete(lobby_id);
       setAll(
         entry.index,

@@ -149,7 +149,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     return { ...planned, postponed: [...planned.postponed, ...unread] };
   }
 
-  /** Takes the planned seats in running lobbies. Returns the requests without a seat whose client is over its limit. */
+  /** Takes the planned seats in running lobbies. Returns the requests that did not get theirs. */
   async function commitSeats(seats: Plan['seats'], by_player: PendingByPlayer): Promise<SeatRequest[]> {
     if (seats.length === 0) return [];
     const { accepting, over_limit } = await takeSeats(seats, by_player);
@@ -162,7 +162,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       const pending = by_player.get(request.player_id);
       const lobby = by_lobby.get(lobby_id);
       const limit = limits.get(request_number);
-      if (limit) not_placed.push(request);
+      if (limit || !lobby) not_placed.push(request);
       if (!pending) continue;
       if (limit) pending.was_over_limit = true;
       if (limit?.is_over_alone) pending.reject(overLimit(request));
