@@ -1,4 +1,5 @@
 import { claimPorts, type PortBlock } from '../../src/commands/test/ports.ts';
+import { isFreePort } from '../../src/platform/tcp-ports.ts';
 import { waitFor } from './wait.ts';
 
 interface PortRange {
@@ -56,12 +57,7 @@ export function findFreePort(): number {
   for (let tried = min; tried <= max; tried += 1) {
     const port = next_port;
     next_port = port === max ? min : port + 1;
-    try {
-      Bun.listen({ hostname: '0.0.0.0', port, exclusive: true, socket: { data() {} } }).stop(true);
-      return port;
-    } catch {
-      // Another program uses it.
-    }
+    if (isFreePort(port)) return port;
   }
   throw new Error(`none of the ports from ${min} to ${max} is free`);
 }

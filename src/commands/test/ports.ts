@@ -1,10 +1,10 @@
 import { StartError } from '../../platform/errors.ts';
+import { isFreePort } from '../../platform/tcp-ports.ts';
 
 /** Throwaway services use ports below those of servers by default, and below those of outgoing connections. */
 const FIRST_PORT = 10_000;
 const BLOCK_SIZE = 500;
 const BLOCKS = 32;
-const LOOPBACK = '127.0.0.1';
 
 /** A block of ports that no other throwaway service of this machine uses. */
 export interface PortBlock extends Disposable {
@@ -20,10 +20,10 @@ export interface PortBlock extends Disposable {
  */
 export function claimPorts(): PortBlock {
   for (let block = 0; block < BLOCKS; block += 1) {
-    const claim = attempt(() => Bun.listen({ unix: `\0muster-test-${block}`, socket }));
+    const claim = attempt(() => Bun.listen({ unix: `\0muster-test-${block}`, socket: { data() {} } }));
     if (!claim) continue;
     const first = FIRST_PORT + block * BLOCK_SIZE;
-    const own = [...Array(BLOCK_SIZE).keys()].map((offset) => first + offset).filter(isFree);
+    const own = [...Array(BLOCK_SIZE).keys()].map((offset) => first + offset).filter(isFreePort);
     const [service_port, clock_port] = own;
     if (service_port !== undefined && clock_port !== undefined && clock_port < first + BLOCK_SIZE - 1) {
       const server_ports = `${clock_port + 1}-${first + BLOCK_SIZE - 1}`;
@@ -35,14 +35,6 @@ export function claimPorts(): PortBlock {
   throw new StartError(
     `All ports for test services (${FIRST_PORT} to ${last}) are in use: wait until one of the at most ${BLOCKS} test runs has ended.`,
   );
-}
-
-const socket = { data() {} };
-
-function isFree(port: number): boolean {
-  const listener = attempt(() => Bun.listen({ hostname: LOOPBACK, port, socket }));
-  listener?.stop(true);
-  return listener !== undefined;
 }
 
 function attempt<Result>(work: () => Result): Result | undefined {

@@ -1,8 +1,9 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { ALL_ADDRESSES, isFreePort } from '../../platform/tcp-ports.ts';
 
 /**
- * Returns free ports of a range, from a random one on. Skips those in `taken`, and those that cannot be bound because
- * another program uses them. Throws SERVERS_NO_PORTS if there are too few.
+ * Returns free ports of a range, from a random one on. Skips those in `taken`, and those that another program uses at
+ * any address of the machine, for either protocol. Throws SERVERS_NO_PORTS if there are too few.
  */
 export async function findFreePorts(
   { min, max }: { min: number; max: number },
@@ -14,16 +15,15 @@ export async function findFreePorts(
   const start = Math.floor(Math.random() * size);
   for (let step = 0; step < size && found.length < count; step += 1) {
     const port = min + ((start + step) % size);
-    if (!taken.has(port) && (await canBind(port))) found.push(port);
+    if (!taken.has(port) && isFreePort(port) && (await isFreeUdpPort(port))) found.push(port);
   }
   if (found.length < count) throw new ServiceError('SERVERS_NO_PORTS', {});
   return found;
 }
 
-async function canBind(port: number): Promise<boolean> {
+async function isFreeUdpPort(port: number): Promise<boolean> {
   try {
-    Bun.listen({ hostname: '0.0.0.0', port, exclusive: true, socket: { data() {} } }).stop(true);
-    (await Bun.udpSocket({ hostname: '0.0.0.0', port })).close();
+    (await Bun.udpSocket({ hostname: ALL_ADDRESSES, port })).close();
     return true;
   } catch {
     return false;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { claimPorts } from '../../../src/commands/test/ports.ts';
 import { findFreePorts } from '../../../src/features/servers/free-ports.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { makeGame } from '../../support/game.ts';
@@ -20,7 +21,9 @@ describe('free ports of a machine', () => {
     ['a program that listens on all addresses', '0.0.0.0', listen],
     ['one that listens on loopback only', '127.0.0.1', listen],
     ['one that listens on all addresses of both families', '::', listen],
+    ['one that listens on the loopback address of IPv6 only', '::1', listen],
     ['one that receives datagrams', '0.0.0.0', receive],
+    ['one that receives datagrams on the loopback address of IPv6 only', '::1', receive],
     ['one that receives datagrams on loopback only', '127.0.0.1', receive],
   ] as const;
   test.each(TAKERS)('are not those of %s', async (_, hostname, open) => {
@@ -54,6 +57,18 @@ test('ports: those of tests are apart from each other', async () => {
     expect(findFreePort()).not.toBeWithin(min - 2, max + 1);
   }
 });
+
+test.each(['127.0.0.1', '127.0.0.2', '::1'])(
+  'ports: a throwaway service gets none that another program has at %s',
+  (hostname) => {
+    const { service_port, ...block } = claimPorts();
+    block[Symbol.dispose]();
+    using _taken = listen(hostname, service_port);
+    // The same block, unless another run of the tests has claimed it meanwhile.
+    using again = claimPorts();
+    expect(again.service_port).not.toBe(service_port);
+  },
+);
 
 describe('a service with few ports', () => {
   const PORTS = 6;
