@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
+import type { ServiceError } from '../../src/platform/errors.ts';
 import type { Call } from '../../src/platform/http/call.ts';
 import { serverLimits } from '../../src/platform/http/listen.ts';
+import { createDeadlineOptions, Deadline } from '../../src/platform/http/request-deadline.ts';
 import { type Route, route } from '../../src/platform/http/route.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 import { sendRaw } from '../support/raw-http.ts';
@@ -95,6 +97,33 @@ describe('a request over its deadline', () => {
     const head = 'POST /take HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{';
     const { status, body } = await sendRaw(app.api.base_url, head);
     expect([status, body.code]).toEqual([400, 'API_BODY_TIMEOUT']);
+  });
+
+  test('is answered as one whose body is late, also if its time is over when the wait for the body begins', async () => {
+    const takes = route('POST', '/take', { ...open, body: Type.Object({}) }, async () => ({}));
+    const request_timeout_ms = 50;
+    // Takes the processor for longer than the request may last. The body is awaited before a timer can end the request.
+    const count = () => {
+      Bun.sleepSync(2 * request_timeout_ms);
+      return undefined;
+    };
+    app = await openTestApp([takes], { request_timeout_ms, limits: { count, [Symbol.dispose]() {} } });
+    const head = 'POST /take HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{';
+    const { status, body } = await sendRaw(app.api.base_url, head);
+    expect([status, body.code]).toEqual([400, 'API_BODY_TIMEOUT']);
+  });
+
+  test('fails as soon as its body has arrived, if its time was over meanwhile', () => {
+    const options = createDeadlineOptions(10_000, new AbortController().signal);
+    const failures: string[] = [];
+    const fail = ({ code }: ServiceError) => void failures.push(code);
+    const deadline = new Deadline({ request: new Request('http://here/'), fail }, options);
+    deadline.start();
+    deadline.hold();
+    options.timeouts.finish();
+    expect([failures, deadline.is_over]).toEqual([[], false]);
+    deadline.release();
+    expect([failures, deadline.is_over]).toEqual([['API_REQUEST_TIMEOUT'], true]);
   });
 
   test('is not aborted while it sends a file', async () => {

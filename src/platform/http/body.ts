@@ -27,16 +27,19 @@ export function createTextReader(timeout_ms: number): ReadText {
     const announced = request.headers.get('content-length');
     if (Number(announced ?? 0) > BODY_BYTES_MAX) throw tooLarge();
     timeouts.add(exchange);
+    exchange.deadline.hold();
+    let bytes: Uint8Array;
     try {
       // A body cannot be longer than announced.
-      const bytes = announced === null ? await readCounted(request.body) : await request.bytes();
-      // The handler must not run for a body that came too late.
-      if (exchange.is_answered) throw failure();
-      exchange.has_read_body = true;
-      return decode(bytes);
+      bytes = announced === null ? await readCounted(request.body) : await request.bytes();
     } finally {
       timeouts.delete(exchange);
+      exchange.deadline.release();
     }
+    // The handler must not run for a body that came too late.
+    if (exchange.is_answered) throw failure();
+    exchange.has_read_body = true;
+    return decode(bytes);
   };
 }
 

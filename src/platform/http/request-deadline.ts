@@ -40,6 +40,9 @@ export class Deadline implements RequestDeadline {
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #has_passed = false;
+  /** Whether the deadline has to wait before it passes, and whether it would have passed. */
+  #is_held = false;
+  #is_due = false;
 
   constructor(timed: TimedRequest, options: DeadlineOptions) {
     this.#timed = timed;
@@ -58,8 +61,24 @@ export class Deadline implements RequestDeadline {
     this.#options.timeouts.delete(this);
   }
 
+  /**
+   * Keeps the deadline from passing until it is released: what the request waits for has a limit of its own, and the client
+   * is late, not the service.
+   */
+  hold(): void {
+    this.#is_held = true;
+  }
+
+  /** Lets the deadline pass if that was due meanwhile. */
+  release(): void {
+    this.#is_held = false;
+    if (this.#is_due) this.pass();
+  }
+
   /** The time is over. */
   pass(): void {
+    this.#is_due = true;
+    if (this.#is_held) return;
     this.#has_passed = true;
     this.#abort?.abort();
     this.#timed.fail(this.toError());
