@@ -104,10 +104,11 @@ export function createVersions(dependencies: VersionsDependencies) {
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
       refuseUnsupported(wanted.config);
       refuseProblems(await problemsOf(game_id, wanted));
-      return await database.transact((tx) => insert(tx, game_id, wanted));
+      const region_slugs = await regionSlugs();
+      return await database.transact((tx) => insert(tx, game_id, wanted, region_slugs));
     },
-    /** Creates the first version of a new game, which hosts nothing. */
-    createFirst: (tx: Tx, game_id: string) => insert(tx, game_id, { display_name: '0.0.1', config: {} }),
+    /** Creates the first version of a new game, which hosts nothing and so has no regions. */
+    createFirst: (tx: Tx, game_id: string) => insert(tx, game_id, { display_name: '0.0.1', config: {} }, []),
     /** Reserves a name for the next version: the day in UTC and a number that no other call gets. */
     async reserveName(game_id: string): Promise<string> {
       const now = clock.now();
@@ -129,14 +130,19 @@ export function createVersions(dependencies: VersionsDependencies) {
     },
   };
 
-  async function insert(tx: Tx, game_id: string, { display_name, config }: WantedVersion): Promise<VersionRow> {
+  async function insert(
+    tx: Tx,
+    game_id: string,
+    { display_name, config }: WantedVersion,
+    region_slugs: string[],
+  ): Promise<VersionRow> {
     const row: VersionRow = {
       version_id: crypto.randomUUID(),
       game_id,
       display_name,
       // Removes unknown members.
       config: Value.Decode(VersionConfig, Value.Clean(VersionConfig, structuredClone(config))),
-      keeps_warm: keepsWarm(config, await regionSlugs()),
+      keeps_warm: keepsWarm(config, region_slugs),
       create_ts: clock.now(),
     };
     await store.insertVersion(tx, row).catch((error: unknown) => {

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, spyOn, test } from 'bun:test';
 import { contractProblems } from '../../support/contract.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest, type Person } from '../../support/people.ts';
+import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -121,6 +122,16 @@ describe('a game', () => {
     expect(name_ids).toContain('same');
     for (const name_id of name_ids) expect(name_id).toMatch(/^same(-[a-z0-9]{3})?$/);
     expect(new Set(name_ids).size).toBe(40);
+  });
+
+  test('is created together with others by a service that has just started', async () => {
+    await using started = await openTestService();
+    const { api, administrator_token: token } = started;
+    const { groups } = await api.ok('GET', '/cloud/games', { token });
+    const body = { display_name: 'First', developer_group_id: groups[0].group_id };
+    // As many as the pool has connections.
+    const answers = await Promise.all(Array.from({ length: 5 }, () => api.post('/cloud/games', token, body)));
+    expect(answers.map(outcomeOf)).toEqual(Array(5).fill('200'));
   });
 
   test('with if_missing, is the one of the group with this name, also concurrently', async () => {
