@@ -38,6 +38,7 @@ function App() {
 function CurrentPage() {
   const { game, namespace } = hub_path.value;
   if (game === undefined) return <HomePage />;
+  if (game === OPERATOR && bearer.value === undefined) return <p class="quiet">Loading …</p>;
   if (game === OPERATOR && is_administrator.value) return <OperatorPage key={namespace} part={namespace} />;
   if (namespace === undefined) return <GamePage name={game} />;
   return (

@@ -75,7 +75,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     const limits = page.getByRole('region', { name: 'Limits' });
     const { sockets_max } = muster.config.sockets;
     // The page itself has one.
-    await limits.getByText(`1 of ${sockets_max.toLocaleString('en-US')}`).waitFor();
+    const its_socket = new RegExp(`^sockets\\s*1 of ${sockets_max.toLocaleString('en-US')}$`);
+    await limits.getByRole('listitem').filter({ hasText: its_socket }).waitFor();
     expect(await limits.getByRole('meter').count()).toBeGreaterThan(5);
     const hour = page.getByRole('region', { name: 'The last hour' });
     await hour.getByRole('img', { name: /^memory: \d+ MB now, \d+ MB at most$/ }).waitFor();

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Page } from 'playwright-core';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium } from '../support/hub-page.ts';
@@ -70,5 +71,46 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     expect((await lines.allTextContents()).slice(0, lines_before.length)).toEqual(lines_before);
     expect(new Set(await lines.allTextContents()).size).toBe(await lines.count());
     expect(loads).toEqual([]);
+  });
+
+  test('under pages that only read is not the end of them: they keep what they know, say why an action failed, and go on', async () => {
+    const game = await makeControlledGame(muster);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const path = `/hub/${its.name_id}/prod`;
+    await using operator = await chromium.open('/hub/~operator');
+    await using settings = await chromium.open(`${path}/settings`);
+    await using list = await chromium.open(path);
+    const machines = operator.page.getByRole('region', { name: 'Machines' });
+    const is_ready = operator.page.getByText('The service is ready, without warnings.');
+    const asked = settings.page.getByLabel('Ask visitors for a user and password');
+    const says = (page: Page) => page.getByRole('alert').getByText('The service does not answer.').waitFor();
+    const pages = [operator.page, settings.page, list.page];
+    await machines.getByText('up', { exact: true }).waitFor();
+    await is_ready.waitFor();
+    await asked.waitFor();
+    await list.page.getByRole('heading', { name: 'Production' }).waitFor();
+    for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
+
+    await running().stop('SIGKILL');
+    for (const page of pages) await page.getByText('Connecting …').waitFor();
+    await is_ready.waitFor({ state: 'detached' });
+    // A machine that runs has a beat, and the page reads it, every five seconds.
+    await machines.getByRole('cell', { name: /^(1[2-9]|[2-9]\d) s$/ }).waitFor();
+    expect(await machines.getByText('up', { exact: true }).count()).toBe(1);
+    await asked.click();
+    await says(settings.page);
+    expect(await asked.isChecked()).toBe(false);
+    await list.page.getByRole('button', { name: 'Log out' }).click();
+    await says(list.page);
+    await list.page.getByRole('link', { name: 'Settings' }).click();
+    await list.page.getByText('Loading …').waitFor();
+
+    program = await home?.start();
+    for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
+    await is_ready.waitFor();
+    await list.page.getByRole('heading', { name: 'Settings of Production' }).waitFor();
+    for (const { troubles } of [operator, settings, list]) {
+      expect(troubles.filter((trouble) => trouble.startsWith('error:'))).toEqual([]);
+    }
   });
 });

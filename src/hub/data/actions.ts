@@ -15,19 +15,27 @@ export async function run(
   work: () => Promise<unknown>,
   undo?: () => Promise<unknown>,
 ): Promise<void> {
-  clearTimeout(hiding);
   try {
     await work();
-    outcome.value = done === undefined ? undefined : { done, ...(undo && { undo }) };
-    hiding = setTimeout(
-      () => {
-        outcome.value = undefined;
-      },
-      undo ? SHOWN_FOR_MS.with_undo : SHOWN_FOR_MS.without_undo,
-    );
   } catch (error) {
-    outcome.value = { error: error instanceof Error ? error : { message: String(error) } };
+    show({ error: error instanceof Error ? error : { message: String(error) } });
+    return;
   }
+  if (done !== undefined) show({ done, ...(undo && { undo }) });
+  // What an earlier action did can still be undone, but why one failed is over.
+  else if (outcome.value && 'error' in outcome.value) outcome.value = undefined;
+}
+
+function show(next: Outcome): void {
+  clearTimeout(hiding);
+  outcome.value = next;
+  if ('error' in next) return;
+  hiding = setTimeout(
+    () => {
+      outcome.value = undefined;
+    },
+    next.undo ? SHOWN_FOR_MS.with_undo : SHOWN_FOR_MS.without_undo,
+  );
 }
 
 /** Returns whether an action runs, and a function that runs one unless one runs already. */

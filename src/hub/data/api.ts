@@ -1,5 +1,8 @@
 import type { paths } from './api-types.d.ts';
-import { callApi } from './session.ts';
+import { callApi, Unreachable } from './session.ts';
+
+/** The time after which a read without an answer is sent again. */
+const AGAIN_MS = 2_000;
 
 /** The answer of a path of the API, by method. */
 export type Answer<Path extends keyof paths, Method extends keyof paths[Path]> = paths[Path][Method] extends {
@@ -42,12 +45,20 @@ export function toPath<Path extends string>(path: Path, parameters: Parameters<P
   return given.length === 0 ? filled : `${filled}?${new URLSearchParams(given)}`;
 }
 
+/** Reads a path. While the service does not answer, it waits: a page has nothing else to show. */
 export async function get<Path extends Readable>(
   path: Path,
   parameters: Parameters<Path>,
   query?: Query,
 ): Promise<Answer<Path, 'get'>> {
-  return await callApi('GET', toPath(path, parameters, query));
+  for (;;) {
+    try {
+      return await callApi('GET', toPath(path, parameters, query));
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
 }
 
 export async function post<Path extends PathsOf<'post'>>(

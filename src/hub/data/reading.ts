@@ -27,12 +27,22 @@ export function useReading<Path extends Readable>(
     read.value = await get(path, parameters, query).catch((error: Error) => error);
   };
   useEffect(() => {
-    void again();
-    if (every_ms === undefined) return undefined;
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void again();
-    }, every_ms);
-    return () => clearInterval(timer);
+    let is_shown = true;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const readOn = async () => {
+      await again();
+      while (every_ms !== undefined && is_shown) {
+        await new Promise((resolve) => {
+          timer = setTimeout(resolve, every_ms);
+        });
+        if (document.visibilityState === 'visible') await again();
+      }
+    };
+    void readOn();
+    return () => {
+      is_shown = false;
+      clearTimeout(timer);
+    };
   }, [path, key]);
   return { read, again };
 }

@@ -5,6 +5,8 @@ import { type Client, connect } from '../../client/client.ts';
 const RENEW_BEFORE_MS = 60_000;
 /** Fewer pages than players are open, so they may soon try again after the service was away. */
 const RETRY_MAX_MS = 4_000;
+/** With these, a proxy says that the service is away. */
+const AWAY = [502, 503, 504];
 const LOG_IN = '#login=';
 const SHARE = '#share=';
 
@@ -40,6 +42,13 @@ export class Refused extends Error {
     this.code = code ?? `HTTP_${status}`;
     this.ray_id = ray_id;
     this.metadata = metadata;
+  }
+}
+
+/** A request without an answer of the service: it is away, or the network is. */
+export class Unreachable extends Error {
+  constructor(options?: ErrorOptions) {
+    super('The service does not answer. Try again when it does.', options);
   }
 }
 
@@ -110,13 +119,13 @@ export function watcher(): Client {
   return client;
 }
 
-/** Sends a request of the API as the bearer of the session. Throws Refused. */
+/** Sends a request of the API as the bearer of the session. Throws Refused or Unreachable. */
 export async function callApi<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
   const { token: bearer } = await currentToken();
   return await request<Answer>(method, path, { bearer, body });
 }
 
-/** Sends a request of the API as the bearer of another token, for example as a player. Throws Refused. */
+/** Sends a request of the API as the bearer of another token, for example as a player. Throws Refused or Unreachable. */
 export async function callApiAs<Answer>(bearer: string, method: string, path: string, body?: unknown): Promise<Answer> {
   return await request<Answer>(method, path, { bearer, body });
 }
@@ -169,15 +178,26 @@ async function request<Answer>(
   path: string,
   { bearer, body }: { bearer?: string; body?: unknown } = {},
 ): Promise<Answer> {
-  const response = await fetch(path, {
+  const { status, text } = await exchange(path, {
     method,
     headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  const text = await response.text();
   const answer = parse(text);
-  if (!response.ok) throw new Refused(response.status, answer ?? {});
-  return answer as Answer;
+  if (status < 400) return answer as Answer;
+  // A proxy answers for a service that is away. The service itself always gives a code.
+  if (AWAY.includes(status) && answer?.code === undefined) throw new Unreachable();
+  throw new Refused(status, answer ?? {});
+}
+
+/** Sends a request. Throws Unreachable. */
+async function exchange(path: string, sent: RequestInit): Promise<{ status: number; text: string }> {
+  try {
+    const response = await fetch(path, sent);
+    return { status: response.status, text: await response.text() };
+  } catch (cause) {
+    throw new Unreachable({ cause });
+  }
 }
 
 function parse(text: string): RefusedAnswer | undefined {

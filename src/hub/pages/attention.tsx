@@ -7,7 +7,7 @@ import { useLive } from '../data/live.ts';
 import type { Game, Namespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
 import { hrefOf } from '../data/router.ts';
-import { Refused } from '../data/session.ts';
+import { is_live, Refused } from '../data/session.ts';
 import { now } from '../parts/time.tsx';
 
 const CRASHES = '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes';
@@ -48,15 +48,14 @@ function ServiceFindings() {
         </li>
       ))}
       <Machines />
-      {findings.length === 0 && <li class="good">The service is ready, without warnings.</li>}
+      {findings.length === 0 && is_live.value && <li class="good">The service is ready, without warnings.</li>}
     </>
   );
 }
 
 /** Returns why the service is not ready; if it refused to say, why. */
 function reasonsOf(error: Error): Finding[] {
-  if (!(error instanceof Refused)) return [{ message: 'the service does not answer', advice: 'Its log says why.' }];
-  const { reasons } = (error.metadata ?? {}) as { reasons?: Finding[] };
+  const { reasons } = ((error instanceof Refused && error.metadata) || {}) as { reasons?: Finding[] };
   return reasons ?? [{ message: error.message.replace(/\.$/, ''), advice: '' }];
 }
 
@@ -118,7 +117,7 @@ function Crashes({ game, namespace }: { game: Game; namespace: Namespace }) {
 }
 
 function Machines() {
-  const { read } = useReading('/cloud/machines', {});
+  const { read } = useReading('/cloud/machines', {}, { every_ms: AGAIN_MS });
   if (read.value === undefined || read.value instanceof Error) return null;
   const troubled = read.value.machines.filter(({ state }) => state === 'late' || state === 'lost');
   return (

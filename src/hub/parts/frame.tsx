@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { run } from '../data/actions.ts';
 import { is_administrator } from '../data/bearer.ts';
 import { followLink, hrefOf, hub_path, OPERATOR } from '../data/router.ts';
 import { is_live, logOut } from '../data/session.ts';
@@ -25,7 +26,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
             <Connection />
             <Palette />
             {is_administrator.value && <a href="/hub/~operator">Operator</a>}
-            <button type="button" class="small" onClick={() => void logOut()}>
+            <button type="button" class="small" onClick={() => void run(undefined, logOut)}>
               Log out
             </button>
           </div>

@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { run } from '../data/actions.ts';
 import { is_administrator, may_act } from '../data/bearer.ts';
 import { type Command, selectCommands } from '../data/commands.ts';
 import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
@@ -67,7 +68,7 @@ function Commands({ onDone }: { onDone(): void }) {
     ...all.map(({ name_id, display_name }) => goCommand(`${display_name} (${name_id})`, 'game', { game: name_id })),
     goCommand('Home', 'page', {}),
     ...(is_administrator.value ? operatorCommands() : []),
-    { text: 'Log out', kind: 'action', run: () => void logOut() },
+    { text: 'Log out', kind: 'action', run: () => void run(undefined, logOut) },
   ];
   return <Choose query={query} commands={commands} {...(target && { here: pathOf(target) })} onDone={onDone} />;
 }
