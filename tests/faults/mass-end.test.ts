@@ -16,9 +16,9 @@ import { waitFor } from '../support/wait.ts';
 /** In CI, more servers than one round ends. */
 const TOGETHER = IS_LONG ? 120 : 15;
 
-/** On a busy machine, each server takes half a second to start and to end. */
-const TEST_MS = 240_000;
-const WAIT_MS = 120_000;
+/** On a busy machine, each server takes a second to start and to end. */
+const TEST_MS = 480_000;
+const WAIT_MS = 240_000;
 
 const opened = new AsyncDisposableStack();
 let database: Database;

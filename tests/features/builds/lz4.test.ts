@@ -1,15 +1,20 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { $ } from 'bun';
 import { decompressLz4 } from '../../../src/features/builds/lz4.ts';
 
 const MIB = 1024 ** 2;
+const directory = await mkdtemp(join(tmpdir(), 'muster-lz4-'));
+afterAll(() => rm(directory, { recursive: true, force: true }));
 const DAMAGED = 'the lz4 stream is damaged';
 
 /** Compresses with the program of the format's authors. */
 async function compress(content: Uint8Array, ...options: string[]): Promise<Buffer> {
-  const child = Bun.spawn(['lz4', '-c', ...options], { stdin: content, stdout: 'pipe' });
-  const compressed = await new Response(child.stdout).bytes();
-  if ((await child.exited) !== 0) throw new Error('lz4 compresses it');
-  return Buffer.from(compressed);
+  const file = join(directory, crypto.randomUUID());
+  await Bun.write(file, content);
+  return Buffer.from(await $`lz4 --quiet -c ${options} ${file}`.arrayBuffer());
 }
 
 /** Decompresses bytes that arrive in chunks of a length. */
