@@ -7,6 +7,8 @@ import type { BuildOrder } from '../features/servers/runtimes/kubernetes/pod-mes
 interface FetchLimits {
   /** Time to fetch a build, in which Muster may have to unpack it first. */
   fetch_max_ms: number;
+  /** Time for a Muster to send nothing. A paused one takes requests, and another one may answer. */
+  silent_max_ms: number;
   /** Time for Muster to answer, in which it may restart. */
   answer_max_ms: number;
   again_after_ms: number;
@@ -14,7 +16,13 @@ interface FetchLimits {
 
 /** The part of an answer's text that a reason has. */
 const TEXT_CHARACTERS_MAX = 100;
-const LIMITS: FetchLimits = { fetch_max_ms: 10 * 60_000, answer_max_ms: 2 * 60_000, again_after_ms: 1_000 };
+/** Muster answers within 45 s, also if it has to unpack the build. */
+const LIMITS: FetchLimits = {
+  fetch_max_ms: 10 * 60_000,
+  silent_max_ms: 60_000,
+  answer_max_ms: 2 * 60_000,
+  again_after_ms: 1_000,
+};
 
 /** Muster did not answer. */
 class Unanswered extends Error {}
@@ -26,14 +34,16 @@ class Unanswered extends Error {}
 export async function fetchBuild(
   order: BuildOrder,
   directory: string,
-  { fetch_max_ms, answer_max_ms, again_after_ms } = LIMITS,
+  { fetch_max_ms, silent_max_ms, answer_max_ms, again_after_ms } = LIMITS,
 ): Promise<string | undefined> {
   const started = performance.now();
   let answered_at = started;
   for (; ; await Bun.sleep(again_after_ms)) {
     try {
-      const signal = AbortSignal.timeout(fetch_max_ms);
-      await unpack(await request(order, signal), order, directory);
+      using silence = new SilenceLimit(silent_max_ms);
+      const signal = AbortSignal.any([AbortSignal.timeout(fetch_max_ms), silence.signal]);
+      const body = await request(order, signal);
+      await unpack(silence.watch(body), order, directory);
       return undefined;
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
@@ -46,6 +56,39 @@ export async function fetchBuild(
         ? `Muster could not be reached from its node: ${reason}; tell the operator to check MUSTER_KUBERNETES_HOST`
         : `${reason}; tell the operator to look at the log of Muster`;
     }
+  }
+}
+
+/** Ends a request when nothing was received for a time. */
+class SilenceLimit implements Disposable {
+  readonly #controller = new AbortController();
+  readonly signal = this.#controller.signal;
+  #timer: Timer | undefined;
+
+  constructor(private readonly silent_max_ms: number) {
+    this.#noteSign();
+  }
+
+  /** Returns the body of the answer. Each piece of it starts the time anew. */
+  watch(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+    return body.pipeThrough(
+      new TransformStream({
+        transform: (bytes, controller) => {
+          this.#noteSign();
+          controller.enqueue(bytes);
+        },
+      }),
+    );
+  }
+
+  #noteSign(): void {
+    clearTimeout(this.#timer);
+    const reason = new Error(`Muster sent nothing for ${this.silent_max_ms / 1_000} s`);
+    this.#timer = setTimeout(() => this.#controller.abort(reason), this.silent_max_ms);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
   }
 }
 

@@ -15,6 +15,7 @@ import {
 } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
+import { openTcpProxy } from '../../../support/tcp-proxy.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 describe('kubernetes: the port for pods', () => {
@@ -132,7 +133,7 @@ describe('kubernetes: the port for pods', () => {
   });
 
   describe('a pod that fetches its build', () => {
-    const limits = { fetch_max_ms: 60_000, answer_max_ms: 300, again_after_ms: 20 };
+    const limits = { fetch_max_ms: 60_000, silent_max_ms: 60_000, answer_max_ms: 300, again_after_ms: 20 };
     /** Returns the order of a pod, and the directory for its build. */
     async function prepare(other: PodPort) {
       const { build: url, token } = other.addressOf('one');
@@ -151,6 +152,46 @@ describe('kubernetes: the port for pods', () => {
       const { order, into } = await prepare(other);
       expect(await fetchBuild(order, into, limits)).toBeUndefined();
       expect(await Bun.file(join(into, 'run.sh')).text()).toBe('exit 0');
+    });
+
+    test('leaves a Muster that takes its request and sends nothing, and asks another one', async () => {
+      await using proxy = await openTcpProxy({
+        host: '127.0.0.1',
+        port: Number(new URL(port.addressOf('').build).port),
+      });
+      const { order, into } = await prepare(port);
+      const url = new URL(order.url);
+      url.port = String(proxy.port);
+      const release = proxy.hold();
+      const fetching = fetchBuild({ ...order, url: url.href }, into, {
+        ...limits,
+        silent_max_ms: 2_000,
+        answer_max_ms: 60_000,
+      });
+      await waitFor(() => proxy.connections === 1, 'its request');
+      proxy.stall();
+      release();
+      expect(await fetching).toBeUndefined();
+      expect(await Bun.file(join(into, 'run.sh')).text()).toBe('exit 0');
+    });
+
+    test('leaves a Muster that stops in the middle of the build, and asks again', async () => {
+      let asked = 0;
+      async function* packHalf() {
+        for await (const bytes of packed.packOf(directory)()) {
+          yield bytes;
+          await new Promise(() => {});
+        }
+      }
+      const openBuild = async () => {
+        asked += 1;
+        return asked === 1 ? packHalf : packed.packOf(directory);
+      };
+      await using other = openOther({ openBuild });
+      const { order, into } = await prepare(other);
+      expect(await fetchBuild(order, into, { ...limits, silent_max_ms: 2_000, answer_max_ms: 60_000 })).toBeUndefined();
+      expect(await Bun.file(join(into, 'run.sh')).text()).toBe('exit 0');
+      expect(asked).toBeGreaterThan(1);
     });
 
     test('says what to do: look at the log of Muster if that answered, and at its address if not', async () => {
