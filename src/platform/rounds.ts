@@ -49,11 +49,6 @@ export class RoundQueue<Item> {
     void this.#run();
   }
 
-  /** Removes items that wait, for example because they were answered. */
-  remove(items: readonly Item[]): void {
-    this.#waiting = this.#waiting.filter((one) => !items.includes(one));
-  }
-
   async #runAll(): Promise<void> {
     const { round_max, work } = this.#options;
     let last = 0;

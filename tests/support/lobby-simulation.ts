@@ -72,6 +72,9 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
       if (isRetryable(request)) retry(machine, by_player.get(request.player_id));
     }
     for (const { request, code } of refused) refuse(machine, by_player.get(request.player_id), code);
+    const again = machine.undecided;
+    // In the order in which they came, before all others.
+    machine.undecided = [...round.filter((one) => again.includes(one)), ...again.filter((one) => !round.includes(one))];
     // Requests that are decided again, or first players, may use what is free.
     if (second.new_lobbies.length > 0 || machine.undecided.length > 0) return;
     for (const { request } of refused) checkRefusal(request, machine);

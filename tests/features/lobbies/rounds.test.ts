@@ -339,6 +339,40 @@ describe('rounds: a process without notifications', () => {
     ]);
   });
 
+  test('decides requests again in the order in which they came', async () => {
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
+    const other = await makeControlledGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const host = await connectGameServer(muster, game, lobby_id);
+    let fresh_reads = Number.NEGATIVE_INFINITY;
+    const rounds = openQuietRounds({
+      database,
+      clock: muster.clock,
+      change: ({ read }) => ({
+        async read(namespace_id, options) {
+          fresh_reads += options.is_fresh ? 1 : 0;
+          if (fresh_reads === 2) await host.setClosed(false);
+          const index = await read(namespace_id, options);
+          // Closes the lobby after the first plan, so that it does not take the first find.
+          if (fresh_reads === 1) await host.setClosed(true);
+          return index;
+        },
+      }),
+    });
+    await rounds.takeSeat(requestSeat(game));
+    fresh_reads = 0;
+    // While the find in the other game is decided, these wait for the next round. There is one free seat.
+    const [, ...outcomes] = await Promise.allSettled([
+      rounds.takeSeat(requestSeat(other)),
+      rounds.takeSeat(requestSeat(game)),
+      rounds.takeSeat(requestSeat(game)),
+    ]);
+    expect(outcomes).toMatchObject([
+      { status: 'fulfilled', value: { lobby_id } },
+      { status: 'rejected', reason: { code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' } },
+    ]);
+  });
+
   test('drops its planned seats if their commit fails, so the seats stay free', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     const { lobby_id } = await seatOf(find(muster, game));

@@ -19,16 +19,37 @@ const WAITING_MAX = 10_000;
 /** How often a request is decided again after a lost race. */
 const ATTEMPTS_MAX = 16;
 
-interface PendingRequest {
-  request: SeatRequest;
-  draft: ReceiptDraft | undefined;
-  attempts: number;
+/** A request that waits for its seat, or for an error. */
+class PendingRequest {
+  readonly request: SeatRequest;
+  readonly draft: ReceiptDraft | undefined;
+  readonly #seat = Promise.withResolvers<Seat>();
+  /** The rounds that have decided it without an answer, because it lost a race. */
+  attempts = 0;
   /** Whether an earlier round found its client over its limit, perhaps only because of other requests of that round. */
-  was_over_limit: boolean;
+  was_over_limit = false;
   /** Whether an earlier round could not create its lobby, because the namespace had its maximum of lobbies. */
-  had_too_many_lobbies: boolean;
-  resolve(seat: Seat): void;
-  reject(error: unknown): void;
+  had_too_many_lobbies = false;
+  is_answered = false;
+
+  constructor(request: SeatRequest, draft: ReceiptDraft | undefined) {
+    this.request = request;
+    this.draft = draft;
+  }
+
+  get seat(): Promise<Seat> {
+    return this.#seat.promise;
+  }
+
+  resolve(seat: Seat): void {
+    this.is_answered = true;
+    this.#seat.resolve(seat);
+  }
+
+  reject(error: unknown): void {
+    this.is_answered = true;
+    this.#seat.reject(error);
+  }
 }
 
 type PendingByPlayer = Map<string, PendingRequest>;
@@ -70,7 +91,9 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     waiting_max: WAITING_MAX,
     async work(round) {
       const loaded = setAsideUnloaded(round);
-      if (loaded.length > 0) await decide(loaded).catch((error: unknown) => rejectRound(loaded, error));
+      if (loaded.length === 0) return;
+      await decide(loaded).catch((error: unknown) => rejectRound(loaded, error));
+      decideAgain(loaded.filter(({ is_answered }) => !is_answered));
     },
   });
 
@@ -97,12 +120,13 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       await cache.load(namespace_id);
       queue.addFirst(pending);
     } catch (error) {
-      for (const { reject } of pending) reject(error);
+      for (const one of pending) one.reject(error);
     } finally {
       loading_count -= pending.length;
     }
   }
 
+  /** Answers requests with seats and errors. Those that lost a race get no answer. */
   async function decide(round: PendingRequest[]): Promise<void> {
     for (const { draft } of round) draft?.recordStage('decided');
     const by_player: PendingByPlayer = new Map(round.map((one) => [one.request.player_id, one]));
@@ -112,14 +136,11 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       ...(await commitSeats(plan.seats, by_player)),
       ...(await commitLobbies(plan.new_lobbies, by_player)),
     ];
-    retry(plan.postponed.flatMap(({ player_id }) => by_player.get(player_id) ?? []));
     const requests = round.map(({ request }) => request);
     const isRetryable = retryableAfter({ requests, planned_first, not_placed });
-    const refused = plan.refusals.flatMap(({ request, code }) => ({ code, pending: by_player.get(request.player_id) }));
-    for (const { code, pending } of refused) {
-      if (pending && !isRetryable(pending.request)) pending.reject(toRefusal(code));
+    for (const { request, code } of plan.refusals) {
+      if (!isRetryable(request)) by_player.get(request.player_id)?.reject(toRefusal(code));
     }
-    retry(refused.flatMap(({ pending }) => (pending && isRetryable(pending.request) ? pending : [])));
   }
 
   /** Plans seats with the cached lobbies. Requests without a seat are planned again with those of the database (I-M7). */
@@ -156,7 +177,6 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
     for (const lobby of accepting) cache.applyCommit(lobby.namespace_id, lobby.changed, lobby);
     const limits = new Map(over_limit.map((one) => [one.request_number, one]));
-    const lost: PendingRequest[] = [];
     const not_placed: SeatRequest[] = [];
     for (const [request_number, { request, lobby_id }] of seats.entries()) {
       const pending = by_player.get(request.player_id);
@@ -166,8 +186,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       if (!pending) continue;
       if (limit) pending.was_over_limit = true;
       if (limit?.is_over_alone) pending.reject(overLimit(request));
-      else if (limit || !lobby) lost.push(pending);
-      else pending.resolve(toSeat(lobby, false));
+      else if (!limit && lobby) pending.resolve(toSeat(lobby, false));
     }
     // The cache counts planned seats in lobbies that took no players.
     const refused = Map.groupBy(
@@ -177,7 +196,6 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     for (const [namespace_id, its] of refused) {
       await cache.reload(namespace_id, [...new Set(its.map(({ lobby_id }) => lobby_id))]);
     }
-    retry(lost);
     return not_placed;
   }
 
@@ -213,75 +231,59 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     const { namespace_id, first_players } = planned;
     const limits = new Map(over_limit.map((one) => [one.request_number, one]));
     const within_limit: PendingRequest[] = [];
-    const lost: PendingRequest[] = [];
     for (const [request_number, { player_id }] of first_players.entries()) {
       const pending = by_player.get(player_id);
       const limit = limits.get(request_number);
       if (!pending) continue;
       if (limit?.is_over_alone) pending.reject(overLimit(pending.request));
-      else if (limit) lost.push(pending);
-      else within_limit.push(pending);
+      else if (!limit) within_limit.push(pending);
     }
     if ('lobby' in outcome) {
       cache.applyCommit(namespace_id, outcome.lobby.changed, outcome.lobby);
       for (const pending of within_limit) pending.resolve(toSeat(outcome.lobby, true));
-    } else if (limits.get(CREATOR)?.is_over_alone) {
-      // The creator got no seat, so the other first players are not decided yet.
-      retry(within_limit);
-    } else {
-      refuseOrRetry(within_limit, outcome.error);
+    } else if (!limits.get(CREATOR)?.is_over_alone) {
+      for (const pending of within_limit) refuseLobby(pending, outcome.error);
     }
-    retry(lost);
     const is_complete = 'lobby' in outcome && over_limit.length === 0;
     return is_complete ? [] : first_players.map(({ player_id }) => ({ player_id, namespace_id }));
   }
 
   /**
-   * Handles requests whose lobby could not be created. If there were too many lobbies, tries each request once more: another
-   * process may have created a lobby with free seats. Rejects the others.
+   * Rejects a request whose lobby could not be created. The first time that there are too many lobbies, it gets no answer:
+   * another process may have created a lobby with free seats.
    */
-  function refuseOrRetry(pending: PendingRequest[], error: unknown): void {
+  function refuseLobby(pending: PendingRequest, error: unknown): void {
     const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
-    const again = is_too_many ? pending.filter(({ had_too_many_lobbies }) => !had_too_many_lobbies) : [];
-    for (const one of again) one.had_too_many_lobbies = true;
-    retry(again);
-    for (const one of pending) if (!again.includes(one)) one.reject(toCreateRefusal(one.request, error));
+    if (!is_too_many || pending.had_too_many_lobbies) pending.reject(toCreateRefusal(pending.request, error));
+    pending.had_too_many_lobbies = true;
   }
 
-  /** Puts requests that lost a race in front of all later ones. */
-  function retry(lost: PendingRequest[]): void {
-    for (const one of lost) one.attempts += 1;
-    for (const { request, reject } of lost.filter(({ attempts }) => attempts >= ATTEMPTS_MAX)) {
+  /** Puts requests without an answer in front of all later ones, in their order. */
+  function decideAgain(unanswered: PendingRequest[]): void {
+    for (const one of unanswered) {
+      one.attempts += 1;
+      if (one.attempts < ATTEMPTS_MAX) continue;
       // The entry may be wrong, because few requests lose as many races as this.
-      cache.forget(request.namespace_id);
-      reject(new ServiceError('DATABASE_BUSY', {}));
+      cache.forget(one.request.namespace_id);
+      one.reject(new ServiceError('DATABASE_BUSY', {}));
     }
-    queue.addFirst(lost.filter(({ attempts }) => attempts < ATTEMPTS_MAX));
+    queue.addFirst(unanswered.filter(({ is_answered }) => !is_answered));
   }
 
   /** Rejects a round whose commit failed, and forgets the cache's entries, in which the planned seats are counted. */
   function rejectRound(round: PendingRequest[], error: unknown): void {
-    queue.remove(round);
-    for (const { request, reject } of round) {
-      cache.forget(request.namespace_id);
-      reject(error);
+    for (const one of round) {
+      cache.forget(one.request.namespace_id);
+      one.reject(error);
     }
   }
 
   return {
     /** Returns a seat for the request. Throws the error of a refused request. */
     takeSeat(request: SeatRequest, draft?: ReceiptDraft): Promise<Seat> {
-      const { promise, resolve, reject } = Promise.withResolvers<Seat>();
-      queue.add({
-        request,
-        draft,
-        attempts: 0,
-        was_over_limit: false,
-        had_too_many_lobbies: false,
-        resolve,
-        reject,
-      });
-      return promise;
+      const pending = new PendingRequest(request, draft);
+      queue.add(pending);
+      return pending.seat;
     },
   };
 }
