@@ -2,7 +2,7 @@ import type { ReceiptRow } from './receipts-store.ts';
 import type { Candidate, Receipt } from './receipts-wire.ts';
 import type { Seat } from './seat.ts';
 
-type Stage = Exclude<keyof Receipt['stages_ms'], 'answered'>;
+type Stage = keyof Receipt['stages_ms'];
 
 /** The request that a receipt is about. */
 export type ReceiptSubject = Pick<Receipt, 'ray_id' | 'kind' | 'version_id' | 'request'> & { namespace_id: string };
@@ -28,14 +28,19 @@ export class ReceiptDraft {
   }
 
   /** Records the time at which a stage was first reached. */
-  recordStage(stage: Stage): void {
+  recordStage(stage: Exclude<Stage, 'decided' | 'answered'>): void {
     this.#stages[stage] ??= this.#elapsed();
+  }
+
+  /** Records that a round begins to decide the request. Only the time of the last one is kept. */
+  recordRound(): void {
+    this.#stages.decided = this.#elapsed();
+    this.#rounds += 1;
   }
 
   /** Records the candidates of a round, in place of those of the previous round. */
   recordCandidates(candidates: Candidate[]): void {
     this.#candidates = candidates;
-    this.#rounds += 1;
   }
 
   /** Records the decision of the captcha check or of verification. */

@@ -13,7 +13,7 @@ import { type Seat, toSeat } from './seat.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import * as store from './seats-store.ts';
 
-/** Requests decided together, and requests that may wait for their round, or for their namespace to be loaded. */
+/** Maximum number of requests in a round, and of requests that wait for one, or for their namespace to be loaded. */
 const ROUND_MAX = 512;
 const WAITING_MAX = 10_000;
 /** How often a request is decided again after a lost race. */
@@ -128,7 +128,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
 
   /** Answers requests with seats and errors. Those that lost a race get no answer. */
   async function decide(round: PendingRequest[]): Promise<void> {
-    for (const { draft } of round) draft?.recordStage('decided');
+    for (const { draft } of round) draft?.recordRound();
     const by_player: PendingByPlayer = new Map(round.map((one) => [one.request.player_id, one]));
     const { plan, planned_first } = await planRound(round);
     for (const { request, draft } of round) draft?.recordCandidates(plan.candidates.get(request) ?? []);
@@ -189,12 +189,12 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       else if (!limit && lobby) pending.resolve(toSeat(lobby, false));
     }
     // The cache counts planned seats in lobbies that took no players.
-    const refused = Map.groupBy(
+    const not_taken = Map.groupBy(
       seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
       ({ request }) => request.namespace_id,
     );
-    for (const [namespace_id, its] of refused) {
-      await cache.reload(namespace_id, [...new Set(its.map(({ lobby_id }) => lobby_id))]);
+    for (const [namespace_id, seats_there] of not_taken) {
+      await cache.reload(namespace_id, [...new Set(seats_there.map(({ lobby_id }) => lobby_id))]);
     }
     return not_placed;
   }
