@@ -10,7 +10,7 @@ interface AvoidedLobbiesDependencies {
 export type AvoidedLobbies = ReturnType<typeof createAvoidedLobbies>;
 
 /**
- * Creates the list of lobbies in which finds give no seats, because their machine is late, was stopped, or is being drained.
+ * Creates the list of lobbies in which finds get no seats, because their machine is late, was stopped, or is being drained.
  * It is read again while there is such a machine; otherwise it is empty and costs nothing.
  */
 export function createAvoidedLobbies({ database, machines }: AvoidedLobbiesDependencies) {

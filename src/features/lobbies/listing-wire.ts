@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import { Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
-import type { PayloadLobby } from './views-store.ts';
+import type { VisibleLobby } from './views-store.ts';
 
 const Region = Type.Object(
   {
@@ -88,7 +88,7 @@ export function toRegion(
 }
 
 export function toListedLobby(
-  lobby: Omit<PayloadLobby, 'is_ready' | 'is_stopped'>,
+  lobby: Omit<VisibleLobby, 'is_ready' | 'is_stopped'>,
   include_state: boolean,
 ): Static<typeof ListedLobby> {
   const { lobby_id, region, game_mode, state, connected_count } = lobby;
@@ -105,6 +105,6 @@ export function toListedLobby(
   };
 }
 
-export function toKnownLobby(lobby: PayloadLobby): KnownLobby {
+export function toKnownLobby(lobby: VisibleLobby): KnownLobby {
   return { ...toListedLobby(lobby, true), is_closed: lobby.is_closed, is_ready: lobby.is_ready };
 }

@@ -79,7 +79,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
   async function readLobbies(
     keys: { namespace_id: string; lobby_id: string }[],
   ): Promise<(KnownLobby | ServiceError)[]> {
-    const rows = await store.selectSeen(
+    const rows = await store.selectVisible(
       queries,
       keys.map(({ lobby_id }) => lobby_id),
     );

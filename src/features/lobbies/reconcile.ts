@@ -90,9 +90,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const now = clock.now();
     const { queries } = database;
     const abandoned = await store.selectAbandoned(queries);
-    const [lost = [], others = []] = [true, false].map((is) => abandoned.filter((one) => one.has_lost_machine === is));
-    let ended = await stopAll(lost, 'machine_lost');
-    ended += await stopAll(others, 'server_ended');
+    const isLost = ({ has_lost_machine }: store.AbandonedLobby) => has_lost_machine;
+    let ended = await stopAll(abandoned.filter(isLost), 'machine_lost');
+    ended += await stopAll(
+      abandoned.filter((one) => !isLost(one)),
+      'server_ended',
+    );
     ended += await drain();
     ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
     await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));

@@ -58,15 +58,15 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
     return await readSnapshot(database, async (tx) => {
       const versions = await readVersions(tx, [list, connects]);
       await refresh(tx, lobbies, { namespace_id, version: versions.get(list) ?? 0 });
-      const { matching, lobbies: seen } = lobbies.list.select(window);
+      const { matching, lobbies: shown } = lobbies.list.select(window);
       const connected = await store.selectConnected(
         tx,
-        seen.map(({ lobby_id }) => lobby_id),
+        shown.map(({ lobby_id }) => lobby_id),
       );
       return {
         versions,
         head: { row_id: 'lobby_id', matching, summary: lobbies.list.summary() },
-        rows: seen.map((lobby) => toRow(lobby.lobby_id, toLobbyRow(lobby, connected.get(lobby.lobby_id) ?? 0))),
+        rows: shown.map((lobby) => toRow(lobby.lobby_id, toLobbyRow(lobby, connected.get(lobby.lobby_id) ?? 0))),
       };
     });
   }

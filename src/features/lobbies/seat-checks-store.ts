@@ -19,11 +19,13 @@ export const hasMissedDeadline = ({ now }: SeatTimes): SQL =>
 /** A condition: the player came too long ago. */
 export const isOverdue = ({ came_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(came_before)}`;
 
-/** A lobby whose seats are to be checked, and whether any of them is overdue. */
+/** A lobby whose seats are to be checked. */
 export interface DueLobby extends Record<string, unknown> {
   lobby_id: string;
   namespace_id: string;
-  has_awaited_in_vain: boolean;
+  /** Whether a player did not connect before the seat's deadline. */
+  has_expired: boolean;
+  /** Whether a player came too long ago. */
   has_overdue: boolean;
 }
 
@@ -33,7 +35,7 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
     exists (select from ${players} where lobby_id = due.lobby_id and remove_ts is null and ${condition})`;
   return await queries.execute<DueLobby>(sql`
     select lobby_id, namespace_id,
-      ${hasSeat(hasMissedDeadline(times))} as has_awaited_in_vain, ${hasSeat(isOverdue(times))} as has_overdue
+      ${hasSeat(hasMissedDeadline(times))} as has_expired, ${hasSeat(isOverdue(times))} as has_overdue
     from ${lobbies} as due where stop_ts is null and seats_check_ts <= ${timestamptz(times.now)}
     order by seats_check_ts limit ${CHECKED_MAX}`);
 }

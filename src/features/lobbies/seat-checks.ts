@@ -32,7 +32,7 @@ export async function checkSeats(dependencies: SeatCheckDependencies): Promise<n
   const times = { now, came_before: after(now, -player_timeout_ms) };
   const due = await selectDue(database.queries, times);
   if (due.length === 0) return 0;
-  const expired = due.filter(({ has_awaited_in_vain }) => has_awaited_in_vain);
+  const expired = due.filter(({ has_expired }) => has_expired);
   const overdue = due.filter(({ has_overdue }) => has_overdue);
   const removed =
     (await removeSeats(dependencies, expired, hasMissedDeadline(times), 'seat_expired')) +
@@ -62,8 +62,8 @@ async function removeSeats(
   reason: RemoveReason,
 ): Promise<number> {
   let count = 0;
-  for (const [namespace_id, its] of Map.groupBy(lobbies, (lobby) => lobby.namespace_id)) {
-    const lobby_ids = its.map(({ lobby_id }) => lobby_id);
+  for (const [namespace_id, lobbies_there] of Map.groupBy(lobbies, (lobby) => lobby.namespace_id)) {
+    const lobby_ids = lobbies_there.map(({ lobby_id }) => lobby_id);
     const how = { reason, now: clock.now() };
     const { removed } = await removePlayers(database.queries, namespace_id, isIn(lobby_ids, condition), how);
     count += removed;

@@ -35,7 +35,7 @@ export async function selectCounted(queries: Queries, namespace_id: string): Pro
 }
 
 /** The columns of a lobby that players see. */
-export type PayloadLobby = Pick<
+export type VisibleLobby = Pick<
   LobbyRow,
   'lobby_id' | 'namespace_id' | 'region' | 'game_mode' | 'state' | 'is_closed'
 > &
@@ -45,23 +45,23 @@ export type PayloadLobby = Pick<
     is_stopped: boolean;
   };
 
-const SEEN = createStatement<{ lobby_ids: string[] }>(
+const VISIBLE = createStatement<{ lobby_ids: string[] }>(
   (value) => sql`
     select lobby_id, namespace_id, region, game_mode, state, is_closed,
       max_players_normal, max_players_direct, max_players_party,
       ready_ts is not null as is_ready, stop_ts is not null as is_stopped,
       (select count(*)::int from ${players} as present
-       where present.lobby_id = seen.lobby_id and present.remove_ts is null and present.connect_ts is not null
+       where present.lobby_id = visible.lobby_id and present.remove_ts is null and present.connect_ts is not null
       ) as connected_count
-    from ${lobbies} as seen where lobby_id = any(${value('lobby_ids')}::uuid[])`,
+    from ${lobbies} as visible where lobby_id = any(${value('lobby_ids')}::uuid[])`,
 );
 
 /**
  * Returns lobbies by their ids, running or ended, of any namespace; the caller checks the namespace. It runs after every
  * watched change, so it reads only the columns that are shown.
  */
-export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<PayloadLobby[]> {
-  return await queries.execute<PayloadLobby>(SEEN({ lobby_ids }));
+export async function selectVisible(queries: Queries, lobby_ids: string[]): Promise<VisibleLobby[]> {
+  return await queries.execute<VisibleLobby>(VISIBLE({ lobby_ids }));
 }
 
 /** Returns the players who have a seat in a lobby, in the order in which they got it. */

@@ -4,7 +4,7 @@ import { PgDialect } from 'drizzle-orm/pg-core';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { isAmong, isIn, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectDue } from '../../../src/features/lobbies/seat-checks-store.ts';
-import { selectSeen } from '../../../src/features/lobbies/views-store.ts';
+import { selectVisible } from '../../../src/features/lobbies/views-store.ts';
 import { type Database, openDatabase, type Queries } from '../../../src/platform/database/database.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
@@ -20,7 +20,7 @@ const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = 
     run: (queries) =>
       takeSeats(queries, [{ ...SEAT, client: '', players_max: 8, request_number: 0 }], { now: NOW, deadline: NOW }),
   },
-  { name: 'connected players of lobbies', run: (queries) => selectSeen(queries, [ID]) },
+  { name: 'connected players of lobbies', run: (queries) => selectVisible(queries, [ID]) },
   { name: 'seats that are overdue', run: (queries) => selectDue(queries, { now: NOW, came_before: NOW }) },
   { name: 'players who disconnect', run: (queries) => setDisconnected(queries, [ID], NOW) },
   { name: 'players who leave', run: (queries) => removePlayers(queries, ID, isAmong([ID]), HOW) },

@@ -93,7 +93,7 @@ export async function countLobby(
     ),
     ${numberPlayers(sql`null`)},
     admitted as (select * from numbered where players_after <= players_max),
-    -- Finds from the queue that are over their limit whatever becomes of the others.
+    -- Finds from the queue that are over their limit even if no other request of their client gets a seat.
     over_alone as (
       select ticket from numbered left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client

@@ -8,7 +8,7 @@ export interface OpenLobby {
   region: string;
   tags: Record<string, string>;
   is_closed: boolean;
-  /** Find never gives a seat in a private lobby. */
+  /** Finds get no seat in a private lobby. */
   publicity: 'public' | 'private' | null;
   max_players_normal: number;
   max_players_direct: number;
