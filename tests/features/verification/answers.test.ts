@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { find, join, makeControlledGame } from '../../support/game-server.ts';
 import { openProvider } from '../../support/provider.ts';
+import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -205,6 +206,23 @@ test('verification: a player who disconnects during it gets no seat, even if it 
   expect([Number(after.players) - Number(before.players), Number(after.lobbies) - Number(before.lobbies)]).toEqual([
     1, 1,
   ]);
+});
+
+test('verification: a stop of the service during it is no failure of the verification server', async () => {
+  const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
+  const settings = { MUSTER_DATACENTER: 'far', MUSTER_OUTBOUND_ALLOW: provider.allow };
+  const far = await openTestService(settings, { beside: muster });
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<Response>();
+  provider.answer = () => {
+    asked.resolve();
+    return answer.promise;
+  };
+  const waiting = find(far, game, { regions: ['local'] });
+  await asked.promise;
+  await far[Symbol.asyncDispose]();
+  expect(outcomeOf(await waiting)).toBe('503 SERVICE_STOPPING');
+  answer.resolve(new Response());
 });
 
 test('verification: neither its headers, its secret nor the query of its address are logged', async () => {

@@ -114,6 +114,9 @@ async function verify(
   const verdict = await requestVerdict(dependencies, request, config, content);
   draft?.recordDecision({ verification: { ...toVerifiedIds(content), ...verdict } });
   draft?.recordStage('verified');
+  const { deadline } = request.context;
+  // The end of the request has cancelled the verification, which is no failure of the game's server.
+  if (deadline.is_over) throw deadline.toError();
   refuseUnverified(verdict);
 }
 
