@@ -41,6 +41,11 @@ export function documentationAnchor(code: ErrorCode): string {
   return code.toLowerCase().replaceAll('_', '-');
 }
 
+/** Returns whether the service is at fault for an error and its cause belongs in the log. */
+export function isFault({ code, status, cause }: ServiceError): boolean {
+  return code === 'ERROR' || (status >= 500 && cause !== undefined);
+}
+
 /** The service cannot start. The message tells the operator in one sentence what is wrong and what to do. */
 export class StartError extends Error {}
 

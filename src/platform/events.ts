@@ -47,6 +47,8 @@ export type ServiceEvent =
   | { event: 'request_served'; ray_id: string; method: string; route: string; status: number; duration_ms: number }
   | { event: 'socket_closed'; duration_ms: number }
   | { event: 'request_failed'; ray_id: string; method: string; route: string; cause: unknown }
+  /** `watched`: the name of a view, or the path of a subscription. */
+  | { event: 'watch_failed'; watched: string; cause: unknown }
   | { event: 'loop_failed'; loop: string; failures: number; cause: unknown }
   | { event: 'loop_corrected'; loop: string; count: number }
   | { event: 'beat_failed'; cause: unknown }
@@ -141,6 +143,7 @@ export const LEVELS: Record<EventName, EventLevel> = {
   request_served: 'debug',
   socket_closed: 'debug',
   request_failed: 'error',
+  watch_failed: 'error',
   loop_failed: 'error',
   loop_corrected: 'debug',
   beat_failed: 'warn',

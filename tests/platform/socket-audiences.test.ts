@@ -27,10 +27,13 @@ let reads: Read[];
 let known: Map<number, Snapshot | null>;
 let notify: () => void;
 let followers: Map<string, Set<(frame: string) => void>>;
+/** The faults that were reported. */
+let faults: unknown[];
 beforeEach(() => {
   reads = [];
   known = new Map();
   followers = new Map();
+  faults = [];
   const read = (number: number | undefined) => {
     const { promise, resolve, reject } = Promise.withResolvers<Snapshot | undefined>();
     reads.push({ number, answer: resolve, fail: reject });
@@ -52,6 +55,7 @@ beforeEach(() => {
     publish: (key, frame) => {
       for (const take of followers.get(key) ?? []) take(frame);
     },
+    onFault: (view_name, cause) => faults.push([view_name, cause]),
   });
 });
 
@@ -268,5 +272,16 @@ describe('the members of an audience', () => {
     for (const { fail } of reads.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
     await settle();
     expect([ann.state.refused, bob.state.refused]).toEqual([expect.any(ServiceError), expect.any(ServiceError)]);
+    expect(faults).toEqual([[VIEW.name, new Error('the database is away')]]);
+  });
+
+  test('make one report of a fault, however often a read is retried, and another after it has succeeded', async () => {
+    addMember(5);
+    (await nextRead()).fail(new Error('first'));
+    (await nextRead()).fail(new Error('first, again'));
+    (await nextRead()).answer(shown(5, 6));
+    (await nextRead()).fail(new Error('second'));
+    await settle();
+    expect(faults).toEqual(['first', 'second'].map((what) => [VIEW.name, new Error(what)]));
   });
 });

@@ -3,6 +3,7 @@ import type { Server, ServerWebSocket } from 'bun';
 import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../src/platform/database/database.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createAddresses } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import { createCors } from '../../src/platform/http/cors.ts';
@@ -31,6 +32,8 @@ export interface SocketApp extends AsyncDisposable {
   url: string;
   tokens: Tokens;
   clock: ReturnType<typeof createMovedClock>;
+  /** All events that it logged. */
+  events: ServiceEvent[];
   server: Server<Session>;
   /** The server's end of each open socket. */
   sockets: Set<ServerWebSocket<Session>>;
@@ -46,6 +49,8 @@ export interface SocketApp extends AsyncDisposable {
   touchRights(identity_id: string): Promise<void>;
   /** Resumes authorization checks, which wait from now on. */
   holdChecks(): () => void;
+  /** Lets authorization checks fail with the error, until the returned function is called. */
+  failChecks(error: Error): () => void;
   /** Holds the results of authorizations, counts them, and releases them. */
   holdAuthorizations(): { readonly held: number; release(): void };
   /** Returns a token of a new caller, or of this one. */
@@ -83,7 +88,8 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openDatabase(address, 4));
   await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
-  const events = { emit() {} };
+  const logged: ServiceEvent[] = [];
+  const events = { emit: (event: ServiceEvent) => void logged.push(event) };
   const its_feed = opened.use(await openFeed(database, events));
   const listeners = new Map<string, number>();
   const count = (topic: string, more: number) => {
@@ -151,11 +157,13 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const revoked = new Set<string>();
   const rightsOf = (caller: Caller) => (caller.kind === 'identity' ? [`rights:${caller.identity_id}`] : []);
   let held = Promise.resolve();
+  let check_failure: Error | undefined;
   let authorizations = 0;
   let authorizations_held = Promise.resolve();
   const tenants = {
     async authorize(caller: Caller) {
       await held;
+      if (check_failure) throw check_failure;
       const is_revoked = caller.kind === 'identity' && revoked.has(caller.identity_id);
       authorizations += 1;
       await authorizations_held;
@@ -230,6 +238,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     url,
     tokens,
     clock,
+    events: logged,
     server: server as Server<Session>,
     sockets,
     listeners,
@@ -247,6 +256,12 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;
       return resolve;
+    },
+    failChecks(error) {
+      check_failure = error;
+      return () => {
+        check_failure = undefined;
+      };
     },
     holdAuthorizations() {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,3 +1,4 @@
+import { isFault } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
@@ -114,7 +115,7 @@ export class Exchange {
     const error = toCallersError(failure);
     // A body that its client cut off is not a fault of the service.
     const is_cut = request.signal.aborted && failure instanceof DOMException && failure.name === 'AbortError';
-    if (!is_cut && (error.code === 'ERROR' || (error.status >= 500 && error.cause !== undefined))) {
+    if (!is_cut && isFault(error)) {
       const { method } = request;
       events.emit({ event: 'request_failed', ray_id, method, route: this.#route, cause: error.cause });
     }

@@ -1,3 +1,4 @@
+import { isFault } from '../errors.ts';
 import { toCallersError } from '../http/answers.ts';
 import { coalesceRuns } from '../runs.ts';
 import type { Channel, Channels, Snapshot } from '../watch/channels.ts';
@@ -40,6 +41,8 @@ interface AudiencesDependencies {
   channels: Pick<Channels, 'listen' | 'leave'>;
   /** Sends a frame to all sockets that follow the topic. */
   publish(topic: string, frame: string): void;
+  /** Called when the reads of a view begin to fail through a fault of the service. They are retried. */
+  onFault(view_name: string, cause: unknown): void;
 }
 
 /**
@@ -77,6 +80,9 @@ class Audience {
   readonly #channel: Channel;
   readonly #leaveChannel: () => void;
   readonly #publish: AudiencesDependencies['publish'];
+  readonly #onFault: (cause: unknown) => void;
+  /** Whether the last read failed. */
+  #is_failing = false;
   /** The number of the latest snapshot that the followers have seen. */
   #number: number | undefined;
   readonly #followers: Followers<Member>;
@@ -87,10 +93,11 @@ class Audience {
   #retry: ReturnType<typeof setTimeout> | undefined;
   readonly #advance = coalesceRuns(() => this.#publishChanges());
 
-  constructor(key: string, view: View, { channels, publish }: AudiencesDependencies) {
+  constructor(key: string, view: View, { channels, publish, onFault }: AudiencesDependencies) {
     this.key = key;
     this.#followers = new Followers(key);
     this.#publish = publish;
+    this.#onFault = (cause) => onFault(view.name, cause);
     this.#channel = channels.listen(view, this);
     this.#leaveChannel = () => channels.leave(view, this);
   }
@@ -128,6 +135,7 @@ class Audience {
         const { number } = member;
         const snapshot =
           number === undefined ? await this.#channel.present(undefined) : await this.#channel.since(number);
+        this.#is_failing = false;
         // A member that became busy meanwhile gets the newest snapshot later.
         if (!this.#behind.has(member) || member.isBusy()) return;
         if (snapshot) {
@@ -172,6 +180,7 @@ class Audience {
     if (number === undefined || this.#followers.size === 0) return false;
     const known = this.#channel.peek(number);
     const snapshot = known === undefined ? await this.#channel.since(number) : known;
+    this.#is_failing = false;
     // All followers left during the read, and the new ones have seen another snapshot.
     if (this.#number !== number) return true;
     if (!snapshot) return false;
@@ -221,6 +230,8 @@ class Audience {
       for (const member of members) member.fail(error);
       return;
     }
+    if (!this.#is_failing && isFault(error)) this.#onFault(error.cause);
+    this.#is_failing = true;
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       void this.#advance();

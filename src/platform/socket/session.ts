@@ -1,6 +1,7 @@
 import type { ServerWebSocket } from 'bun';
 import type { Clock } from '../clock.ts';
-import { ServiceError } from '../errors.ts';
+import { isFault, ServiceError } from '../errors.ts';
+import type { Events } from '../events.ts';
 import { errorBody, toCallersError } from '../http/answers.ts';
 import { type Caller, nameCaller } from '../tokens/caller.ts';
 import type { View } from '../watch/views.ts';
@@ -8,6 +9,8 @@ import type { Audiences, Member } from './audiences.ts';
 import { CLOSE, FRAME_BYTES_MAX, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
 import type { AuthorizedSubscription, SubscriptionAuthorizer } from './subscription-authorizer.ts';
 
+/** The path of the channel. */
+const PATH = '/watch';
 export const SUBSCRIPTIONS_MAX = 256;
 /** Frames that a client may send at once, and the frames it gains each second. */
 const FRAMES_AT_ONCE_MAX = 300;
@@ -28,6 +31,7 @@ export interface Bearer {
 
 export interface SessionDependencies {
   clock: Clock;
+  events: Events;
   audiences: Audiences;
   authorizer: SubscriptionAuthorizer;
   public_url: string;
@@ -274,8 +278,12 @@ export class Session {
   }
 
   #refuse(failure: unknown, id: string | undefined): void {
+    const { events, public_url } = this.#dependencies;
     const error = toCallersError(failure);
-    const body = errorBody(error, Bun.randomUUIDv7(), this.#dependencies.public_url);
+    const ray_id = Bun.randomUUIDv7();
+    if (isFault(error))
+      events.emit({ event: 'request_failed', ray_id, method: 'GET', route: PATH, cause: error.cause });
+    const body = errorBody(error, ray_id, public_url);
     this.#send(frames.error(body, id, error.retry_after_ms));
     if (error.code === 'WATCH_TOO_MANY_FRAMES') this.stop(CLOSE.too_many, error.code);
   }

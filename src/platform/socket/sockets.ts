@@ -61,6 +61,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     publish(topic, frame) {
       for (const server of servers) server.publish(topic, frame);
     },
+    onFault: (watched, cause) => events.emit({ event: 'watch_failed', watched, cause }),
   });
 
   function takeSlot(caller: Caller | undefined, address: string): () => void {
@@ -71,6 +72,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
 
   const session_dependencies = {
     clock,
+    events,
     audiences,
     authorizer,
     public_url,

@@ -1,4 +1,5 @@
-import { ServiceError } from '../errors.ts';
+import { isFault, ServiceError } from '../errors.ts';
+import type { Events } from '../events.ts';
 import { toCallersError } from '../http/answers.ts';
 import { createOriginAuthenticator, type TokenlessOrigins } from '../http/authentication.ts';
 import { createAuthorizer, type Tenants } from '../http/authorization.ts';
@@ -54,13 +55,14 @@ export interface SubscriptionAuthorizerDependencies {
   watch: Watch;
   cors: Cors;
   limits: Limits;
+  events: Events;
 }
 
 export type SubscriptionAuthorizer = ReturnType<typeof createSubscriptionAuthorizer>;
 
 /** Authorizes a subscription as the GET of its path: by the same routes, tokens, tenants, origins and limits. */
 export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorizerDependencies) {
-  const { routes, tokens, tenants, origins, watch, cors, limits } = dependencies;
+  const { routes, tokens, tenants, origins, watch, cors, limits, events } = dependencies;
   const authenticateByOrigin = createOriginAuthenticator(origins);
   const watched_routes = routes.filter(isWatched).map((route) => ({
     route,
@@ -83,11 +85,12 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
   /** Re-authorizes after each change that may have revoked the authorization, until `leave` is called. */
   function reauthorizeOnChange(
     { topics, check }: Authorization,
-    { onSuspended, onRevoked, onConfirmed }: AuthorizationListener,
+    { onSuspended, onRevoked, onConfirmed, onFault }: AuthorizationListener & { onFault(cause: unknown): void },
   ) {
     let retry: ReturnType<typeof setTimeout> | undefined;
     let checks = 0;
     let is_suspended = false;
+    let is_failing = false;
     const checkAgain = async () => {
       clearTimeout(retry);
       is_suspended = true;
@@ -96,13 +99,18 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
       const this_check = checks;
       try {
         await check();
+        is_failing = false;
         // A later change may have come after this check's read.
         if (this_check !== checks) return;
         is_suspended = false;
         onConfirmed();
       } catch (failure) {
-        if (toCallersError(failure).status < 500) onRevoked(failure);
-        else if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
+        const error = toCallersError(failure);
+        if (error.status < 500) return onRevoked(failure);
+        // Once, however often it is retried.
+        if (!is_failing && isFault(error)) onFault(error.cause);
+        is_failing = true;
+        if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
       }
     };
     const unsubscribe = subscribeAll(watch, topics, checkAgain);
@@ -141,7 +149,8 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
         const input = await authorizer.authorize({ caller: known_caller, raw_params, search: url.searchParams });
         const authorization = player?.authorization ?? (await authorizer.authorizationOf(input));
         // Subscribes before the last check, so that no change in between is missed.
-        if (authorization) reauthorization = reauthorizeOnChange(authorization, listener);
+        const onFault = (cause: unknown) => events.emit({ event: 'watch_failed', watched: url.pathname, cause });
+        if (authorization) reauthorization = reauthorizeOnChange(authorization, { ...listener, onFault });
         await authorization?.check();
         const view = await viewOf(route, input);
         return {
