@@ -5,7 +5,8 @@ import { parseAllowList } from './platform/outbound/addresses.ts';
 // Settings that are texts with a form of their own. All functions throw StartError for an invalid text.
 
 const PORT_MAX = 65_535;
-const NAME_SERVER = /^(?:\[(?<v6>[^\]]+)\](?::\d{1,5})?|(?<address>[0-9.]+)(?::\d{1,5})?|(?<address>[0-9A-Fa-f:]+))$/;
+const NAME_SERVER =
+  /^(?:\[(?<v6>[^\]]+)\](?::(?<port>\d+))?|(?<address>[0-9.]+)(?::(?<port>\d+))?|(?<address>[0-9A-Fa-f:]+))$/;
 
 interface CaptchaKeys {
   site_key: string;
@@ -61,8 +62,9 @@ export function splitList(text = ''): string[] {
 export function parseNameServers(text: string | undefined): string[] {
   const servers = splitList(text);
   for (const server of servers) {
-    const { v6, address = v6 ?? '' } = NAME_SERVER.exec(server)?.groups ?? {};
-    if (isIP(address) === 0) {
+    const { v6, address = v6 ?? '', port = '53' } = NAME_SERVER.exec(server)?.groups ?? {};
+    const is_port = Number(port) >= 1 && Number(port) <= PORT_MAX;
+    if (isIP(address) === 0 || !is_port) {
       throw new StartError(`MUSTER_NAME_SERVERS has "${server}": expected an address, with a port or without.`);
     }
   }

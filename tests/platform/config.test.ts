@@ -179,10 +179,12 @@ describe('config: an invalid setting is refused with its name, its value and wha
       { MUSTER_DATACENTER_COORDINATES: place },
       `MUSTER_DATACENTER_COORDINATES is "${place}": expected latitude,longitude within 90 and 180 degrees.`,
     ]),
-    ...['1.2.3', '1.2.3.4:99999999', '[::1', 'abc'].map((server): [Record<string, string>, string] => [
-      { MUSTER_NAME_SERVERS: `192.0.2.53, [2001:db8::53]:53, 2001:db8::53, ${server}` },
-      `MUSTER_NAME_SERVERS has "${server}": expected an address, with a port or without.`,
-    ]),
+    ...['1.2.3', '1.2.3.4:65536', '1.2.3.4:0', '[::1]:65536', '[::1', 'abc'].map(
+      (server): [Record<string, string>, string] => [
+        { MUSTER_NAME_SERVERS: `192.0.2.53, [2001:db8::53]:53, 2001:db8::53, ${server}` },
+        `MUSTER_NAME_SERVERS has "${server}": expected an address, with a port or without.`,
+      ],
+    ),
     ...['http://inside', 'inside:0', '10.0.0.0/33', 'a b'].map((entry): [Record<string, string>, string] => [
       { MUSTER_OUTBOUND_ALLOW: `10.0.0.0/8, ${entry}` },
       `MUSTER_OUTBOUND_ALLOW has "${entry}": expected a network, an address or a host, with a port or without.`,

@@ -99,7 +99,9 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     },
     async removeDomain(scope: NamespaceScope, text: string): Promise<void> {
       const domain = text.toLowerCase();
-      await get(scope);
+      const { namespace_id } = await get(scope);
+      // The topic of a name that is no domain of this namespace must not be created.
+      if ((await store.selectHolder(database.queries, domain))?.namespace_id !== namespace_id) return;
       await database.transact((tx) => store.deleteDomain(tx, scope, domain));
       remembered.forget(domain);
     },

@@ -56,12 +56,14 @@ export async function deleteShare(
   share_id: string,
 ): Promise<boolean> {
   return await transact(async (tx) => {
-    await touch(tx, [topics.share(share_id)]);
     const deleted = await tx
       .delete(shares)
       .where(and(eq(shares.namespace_id, namespace_id), eq(shares.share_id, share_id)))
       .returning({ share_id: shares.share_id });
-    return deleted.length > 0;
+    if (deleted.length === 0) return false;
+    // May come after the lock of the row, because no other transaction touches this topic.
+    await touch(tx, [topics.share(share_id)]);
+    return true;
   });
 }
 

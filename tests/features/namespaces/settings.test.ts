@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 
@@ -140,6 +142,14 @@ describe('domains of a site', () => {
     expect((await readConfig()).cdn.domains).toHaveLength(1);
     expect((await call('DELETE', '/domains/PLAY.example.com')).status).toBe(200);
     expect((await readConfig()).cdn.domains).toEqual([]);
+  });
+
+  test('that a namespace does not have are removed without a trace in the database', async () => {
+    const domain = `${crypto.randomUUID()}.example.com`;
+    expect((await call('DELETE', `/domains/${domain}`)).status).toBe(200);
+    await using database = openDatabase(opened.database_address, 1);
+    const rows = await database.queries.execute(sql`select from topics where topic = ${`site-host:${domain}`}`);
+    expect(rows).toHaveLength(0);
   });
 });
 

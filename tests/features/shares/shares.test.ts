@@ -133,6 +133,14 @@ describe('share links: end', () => {
     expect(outcomeOf(await muster.api.call('DELETE', path, { token: game.cloud_token }))).toBe('404 SHARE_NOT_FOUND');
   });
 
+  test('without a trace of one that there never was, so that requests for such leave nothing in the database', async () => {
+    const share_id = crypto.randomUUID();
+    const path = `${namespaceOf(game)}/shares/${share_id}`;
+    expect(outcomeOf(await muster.api.call('DELETE', path, { token: game.cloud_token }))).toBe('404 SHARE_NOT_FOUND');
+    const topics = await muster.database.queries.execute(sql`select from topics where topic = ${`share:${share_id}`}`);
+    expect(topics).toHaveLength(0);
+  });
+
   test('when all tokens of the game are revoked', async () => {
     const revoked = await makeGame(muster.api, muster.administrator_token);
     const { token } = await share({}, revoked);
