@@ -16,6 +16,8 @@ export interface TcpProxy extends AsyncDisposable {
   leadTo(target: Target): Promise<void>;
   /** Freezes the open connections without ending them, as when a machine is gone. */
   stall(): void;
+  /** Refuses new connections until it is mended; open ones stay. */
+  refuse(): void;
   /** Leaves connections to it open when the server closes its side, as some load balancers do. */
   hideEnds(): void;
   /** Freezes each new connection once its client has sent this text, which the server still gets. */
@@ -125,6 +127,9 @@ export async function openTcpProxy(first_target: Target, hostname = '127.0.0.1')
         socket.unpipe();
         socket.pause();
       }
+    },
+    refuse() {
+      server.close();
     },
     stallAfter(text) {
       stalled_after = text;
