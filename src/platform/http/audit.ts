@@ -105,7 +105,7 @@ function pick(source: unknown, names: string[]): ChangeDetails {
   for (const name of names) {
     const value = members.get(name);
     if (typeof value === 'string' && (!name.endsWith('_id') || isUuid(value))) {
-      picked[name] = name.endsWith('_id') ? value.toLowerCase() : value.slice(0, TEXT_LENGTH_MAX);
+      picked[name] = name.endsWith('_id') ? value.toLowerCase() : cutText(value);
     } else if (typeof value === 'number' || typeof value === 'boolean') {
       picked[name] = value;
     } else if (typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string') {
@@ -113,4 +113,9 @@ function pick(source: unknown, names: string[]): ChangeDetails {
     }
   }
   return picked;
+}
+
+/** Returns the beginning of a text. PostgreSQL stores no half of a character in JSON. */
+function cutText(text: string): string {
+  return text.slice(0, TEXT_LENGTH_MAX).toWellFormed();
 }

@@ -200,6 +200,13 @@ test('audit log: a refused request, a check and a read leave no entry', async ()
   expect(await count()).toBe(before);
 });
 
+test('audit log: a long text is cut for its entry, also in the middle of a character of two halves', async () => {
+  const display_name = `${'x'.repeat(255)}😀`;
+  const body = { display_name, developer_group_id: game.group_id };
+  const answer = await muster.api.post('/cloud/games', muster.administrator_token, body);
+  expect(outcomeOf(answer)).toBe('400 VALIDATION_ERROR');
+});
+
 test('audit log: nothing secret is in it', async () => {
   const { api, administrator_token } = muster;
   const made = await makeGame(api, administrator_token);
