@@ -9,6 +9,8 @@ import { topics } from '../topics.ts';
 /** Intervals: while a server starts, while one waits for a machine, and otherwise. */
 const EVERY_MS_WHILE = { starting: 50, waiting: 250, none: 5_000 };
 const PROBE_WITHIN_MS = 1_000;
+/** Servers that are probed at one time. */
+const PROBES_AT_ONCE_MAX = 64;
 const LOOPBACK = '127.0.0.1';
 
 export interface ReadinessDependencies {
@@ -25,9 +27,14 @@ export interface ReadinessDependencies {
  * Starts the loop that reports lobbies ready whose game server does not: as soon as the server answers at a port with
  * `presence: gateway`.
  */
-export function startReportingReady(dependencies: ReadinessDependencies, signal: AbortSignal): Loop {
+export function startReportingReady(
+  dependencies: ReadinessDependencies,
+  signal: AbortSignal,
+  probe_within_ms = PROBE_WITHIN_MS,
+): Loop {
   const { events, subscribe, lobbies, servers, machines, node_id, datacenter_id } = dependencies;
   let awaited: keyof typeof EVERY_MS_WHILE = 'none';
+  const probes = new Probes({ signal, within_ms: probe_within_ms, onAnswer: () => loop.wake() });
   const loop = startLoop({
     name: 'gateway-readiness',
     every_ms: () => EVERY_MS_WHILE[awaited],
@@ -36,34 +43,91 @@ export function startReportingReady(dependencies: ReadinessDependencies, signal:
     async step() {
       const running = await servers.withPresence({ node_ids: machines.heldIds(), datacenter_id });
       const unready = running.length === 0 ? [] : await lobbies.unreadyOn(running.map(({ server_id }) => server_id));
+      const unready_ids = new Set(unready.map(({ server_id }) => server_id));
       const addresses = new Map(
         running.flatMap(({ server_id, port, host, ...at_machine }) => {
           // Pods of a cluster are on other machines.
           const address = at_machine.node_id === node_id ? LOOPBACK : host;
           const url_host = address?.includes(':') ? `[${address}]` : address;
-          return port && url_host ? [[server_id, `${url_host}:${port}`] as const] : [];
+          return port && url_host && unready_ids.has(server_id) ? [[server_id, `${url_host}:${port}`] as const] : [];
         }),
       );
-      const is_starting = unready.some(({ server_id }) => addresses.has(server_id));
-      awaited = is_starting ? 'starting' : unready.length > 0 ? 'waiting' : 'none';
-      await Promise.all(
-        unready.map(async ({ lobby_id, server_id }) => {
-          if (await answers(addresses.get(server_id))) await lobbies.ready({ lobby_id });
-        }),
-      );
+      awaited = addresses.size > 0 ? 'starting' : unready.length > 0 ? 'waiting' : 'none';
+      probes.begin(addresses);
+      const answering = unready.filter(({ server_id }) => probes.hasAnswered(server_id));
+      await Promise.all(answering.map(({ lobby_id }) => lobbies.ready({ lobby_id })));
       return 0;
     },
   });
   const unsubscribe = subscribe(topics.work(datacenter_id), loop.wake);
   signal.addEventListener('abort', unsubscribe, { once: true });
-  return loop;
+  return { ...loop, stopped: loop.stopped.then(() => probes.ended()) };
+}
+
+interface ProbesOptions {
+  /** Ends all probes. */
+  signal: AbortSignal;
+  /** Time for a server to answer a probe. */
+  within_ms: number;
+  onAnswer(): void;
+}
+
+interface Probe {
+  /** In the time of `performance.now()`. */
+  begun_at: number;
+  state: 'under_way' | 'failed' | 'answered';
+}
+
+/** Probes whether servers answer http. A probe delays no other one, because a server may be silent. */
+class Probes {
+  readonly #options: ProbesOptions;
+  /** The last probe of each server. */
+  readonly #of_servers = new Map<string, Probe>();
+  readonly #under_way = new Set<Promise<void>>();
+
+  constructor(options: ProbesOptions) {
+    this.#options = options;
+  }
+
+  hasAnswered(server_id: string): boolean {
+    return this.#of_servers.get(server_id)?.state === 'answered';
+  }
+
+  /** Begins to probe the servers at these addresses that have not answered, and forgets all other servers. */
+  begin(addresses: ReadonlyMap<string, string>): void {
+    for (const server_id of this.#of_servers.keys()) {
+      if (!addresses.has(server_id)) this.#of_servers.delete(server_id);
+    }
+    const begunAt = (server_id: string) => this.#of_servers.get(server_id)?.begun_at ?? 0;
+    // Those first whose last probe is the oldest, so that many silent servers leave room for the others.
+    const waiting = [...addresses]
+      .filter(([server_id]) => (this.#of_servers.get(server_id)?.state ?? 'failed') === 'failed')
+      .toSorted(([one], [other]) => begunAt(one) - begunAt(other));
+    for (const [server_id, address] of waiting.slice(0, PROBES_AT_ONCE_MAX - this.#under_way.size)) {
+      const probe: Probe = { begun_at: performance.now(), state: 'under_way' };
+      this.#of_servers.set(server_id, probe);
+      const ended = this.#perform(probe, address).finally(() => this.#under_way.delete(ended));
+      this.#under_way.add(ended);
+    }
+  }
+
+  /** Resolves once all probes have ended. */
+  async ended(): Promise<void> {
+    await Promise.all(this.#under_way);
+  }
+
+  async #perform(probe: Probe, address: string): Promise<void> {
+    const { signal, within_ms, onAnswer } = this.#options;
+    const has_answered = await answers(address, AbortSignal.any([signal, AbortSignal.timeout(within_ms)]));
+    probe.state = has_answered ? 'answered' : 'failed';
+    if (has_answered) onAnswer();
+  }
 }
 
 /** Returns whether a server answers http at an address. The proxy of a container accepts any connection. */
-async function answers(address: string | undefined): Promise<boolean> {
-  if (address === undefined) return false;
+async function answers(address: string, signal: AbortSignal): Promise<boolean> {
   try {
-    const probe = { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(PROBE_WITHIN_MS) } as const;
+    const probe = { method: 'HEAD', redirect: 'manual', signal } as const;
     await (await fetch(`http://${address}/`, probe)).body?.cancel();
     return true;
   } catch {

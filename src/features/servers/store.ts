@@ -375,7 +375,13 @@ function within({ game_id, namespace_id }: ServerScope) {
 
 const PRESENCE_MAX = 10_000;
 
-type WithPresence = { server_id: string; node_id: string | null; port: number | null; host: string | null };
+/** A server for which the gateway reports players, with where it can be reached. */
+export type ServerWithPresence = {
+  server_id: string;
+  node_id: string | null;
+  port: number | null;
+  host: string | null;
+};
 
 interface Placed {
   node_ids: string[];
@@ -386,8 +392,11 @@ interface Placed {
  * Returns the servers with presence, for which the gateway reports players: those on some machines, and those that wait for
  * a machine of a datacenter. Each has a port, if it has any, and the host once it has started.
  */
-export async function selectWithPresence(queries: Queries, { node_ids, datacenter_id }: Placed) {
-  return await queries.execute<WithPresence>(sql`
+export async function selectWithPresence(
+  queries: Queries,
+  { node_ids, datacenter_id }: Placed,
+): Promise<ServerWithPresence[]> {
+  return await queries.execute<ServerWithPresence>(sql`
     select server_id, node_id, min((port ->> 'public_port')::int) as port, min(port ->> 'public_hostname') as host
     from ${servers} cross join jsonb_each(ports) as of_server (label, port)
     where ended_at is null and port ->> 'presence' = 'gateway' and (
