@@ -15,7 +15,7 @@ import type { Presence } from './presence.ts';
 import { CONNECTIONS, Quotas, Slots, scaleLimits } from './quota.ts';
 import { createSocketRelays } from './socket-relays.ts';
 import { createTargets } from './targets.ts';
-import type { Traffic } from './traffic.ts';
+import { type Traffic, tooManyBytes } from './traffic.ts';
 
 /** Limits of each server and address, which many players may share; counted in this process, which does the work. */
 const REQUESTS = inOneMinute('gateway', 12_000, { counted: 'here' });
@@ -26,8 +26,6 @@ const IN_PROGRESS = { open_max: Number.POSITIVE_INFINITY, open_of_address_max: 2
 const UNKNOWN_NAMES = inOneMinute('gateway-unknown', 600, { by: 'address', counted: 'here' });
 /** How long an answer, such as a stream of events, may be silent: the maximum of Bun. */
 const SILENT_MAX_S = 255;
-/** How long a client waits that has exchanged too many bytes in a minute. */
-const RETRY_AFTER_MS = 60_000;
 /** Bun neither receives nor sends a body with these methods. */
 const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 const LOOPBACK = '127.0.0.1';
@@ -89,7 +87,7 @@ export function createGateway(dependencies: GatewayDependencies) {
         throw new ServiceError('GATEWAY_BODY_NOT_ALLOWED', { method });
       }
       const traffic = traffics.of(server_id).of(web_request.address);
-      if (traffic.is_over) throw new ServiceError('GATEWAY_TOO_MANY_BYTES', {}, { retry_after_ms: RETRY_AFTER_MS });
+      if (traffic.is_over) throw tooManyBytes();
       const { address, has_presence } = httpPortOf(server, label);
       const is_socket = web_request.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
       await web_request.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);

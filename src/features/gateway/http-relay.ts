@@ -3,6 +3,7 @@ import { observeBody } from '../../platform/http/observed-body.ts';
 import { AnswerDeadline } from './answer-deadline.ts';
 import { limitToClient, toServerHeaders } from './forwarded-headers.ts';
 import type { PassedRequest } from './named-requests.ts';
+import { tooManyBytes } from './traffic.ts';
 
 /** Methods of requests that may be sent twice. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -18,7 +19,7 @@ interface RelayOptions {
 
 /**
  * Sends a request to a server, and returns its answer. The body of a long answer is passed on while it arrives. Throws
- * GATEWAY_BODY_SLOW, GATEWAY_SERVER_SILENT and GATEWAY_SERVER_UNREACHABLE.
+ * GATEWAY_TOO_MANY_BYTES, GATEWAY_BODY_SLOW, GATEWAY_SERVER_SILENT and GATEWAY_SERVER_UNREACHABLE.
  */
 export async function relayRequest(passed: PassedRequest, request: Request, options: RelayOptions): Promise<Response> {
   const { server_id, address, target, client, is_by_path, traffic } = passed;
@@ -26,13 +27,17 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
   const { method, signal } = request;
   const started = performance.now();
   const received = request.body;
+  /** Why the body was not sent to its end, if the client may not send so much. */
+  let excess: ServiceError | undefined;
   using deadline = new AnswerDeadline({ client: signal, server_id, has_body: received !== null, body_pause_max_ms });
   const body =
     received &&
     observeBody(received, {
       onBytes(bytes) {
         deadline.noteBody(bytes);
-        assertFew(traffic.receive(bytes));
+        if (traffic.receive(bytes)) return;
+        excess = tooManyBytes();
+        throw excess;
       },
       onEnd(is_whole) {
         if (!is_whole) return;
@@ -56,7 +61,8 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
     limitToClient(answer.headers, { is_by_path });
     return isShort(answer.headers) ? await readWhole(answer, passed) : passOn(answer, passed);
   } catch (cause) {
-    if (deadline.failure) throw deadline.failure;
+    const failure = excess ?? deadline.failure;
+    if (failure) throw failure;
     if (signal.aborted) throw cause;
     throw new ServiceError('GATEWAY_SERVER_UNREACHABLE', { server_id });
   }
@@ -82,11 +88,11 @@ function passOn(answer: Response, { traffic, onEnd }: PassedRequest): Response {
     onEnd();
     return new Response(null, answer);
   }
-  return new Response(observeBody(body, { onBytes: (bytes) => assertFew(traffic.send(bytes)), onEnd }), answer);
-}
-
-function assertFew(is_within: boolean): void {
-  if (!is_within) throw new Error('too many bytes');
+  const onBytes = (bytes: number) => {
+    // The answer has begun, so its client can only be cut off.
+    if (!traffic.send(bytes)) throw tooManyBytes();
+  };
+  return new Response(observeBody(body, { onBytes, onEnd }), answer);
 }
 
 function mayRepeat({ method, body, signal }: Request, cause: unknown): boolean {

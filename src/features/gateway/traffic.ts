@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { ServiceError } from '../../platform/errors.ts';
 import { networkOf } from '../../platform/networks.ts';
 import type { TrafficCounts } from './tables.ts';
 import { answerClassOf, noTraffic } from './traffic-counts.ts';
@@ -128,6 +129,11 @@ export class ClientTraffic {
     for (const window of this.#windows) is_within = window.add(bytes) && is_within;
     return is_within;
   }
+}
+
+/** The error of a request whose server or address has had too many bytes in this minute. */
+export function tooManyBytes(): ServiceError {
+  return new ServiceError('GATEWAY_TOO_MANY_BYTES', {}, { retry_after_ms: MINUTE_MS });
 }
 
 /** The bytes of the current minute. */

@@ -103,7 +103,11 @@ describe('gateway: all servers of one game', () => {
 });
 
 /** A relay for requests to the server `to`. By default, that answers bodies with the same, and other requests with 32 MiB. */
-function openRelay({ body_pause_max_ms = 30_000, to = undefined as string | undefined } = {}) {
+function openRelay({
+  body_pause_max_ms = 30_000,
+  to = undefined as string | undefined,
+  bytes_max = Number.MAX_SAFE_INTEGER,
+} = {}) {
   const received = Promise.withResolvers<string>();
   let ended = 0;
   const game = Bun.serve({
@@ -116,8 +120,10 @@ function openRelay({ body_pause_max_ms = 30_000, to = undefined as string | unde
       return new Response(text);
     },
   });
-  const unlimited = { limits: { is_on: false, scale: 1 }, bytes_a_minute: { of_server: 1, of_address: 1 } };
-  const traffic = createTraffic(unlimited).of('a server').of('127.0.0.1');
+  const bytes_a_minute = { of_server: bytes_max, of_address: bytes_max };
+  const traffic = createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute })
+    .of('a server')
+    .of('127.0.0.1');
   const client = { address: '127.0.0.1', host: 'game.example.com', proto: 'http' } as const;
   const front = Bun.serve({
     hostname: '127.0.0.1',
@@ -129,8 +135,10 @@ function openRelay({ body_pause_max_ms = 30_000, to = undefined as string | unde
       const address = to ?? game.url.host;
       const passed = { server_id: 'a server', address, target: '/', is_by_path: false, has_presence: false };
       const options = { body_pause_max_ms, onBodySent() {} };
-      return await relayRequest({ ...passed, client, traffic, onEnd }, request, options).catch(
-        (error) => new Response(error instanceof ServiceError ? error.code : 'failed', { status: 400 }),
+      return await relayRequest({ ...passed, client, traffic, onEnd }, request, options).catch((error) =>
+        error instanceof ServiceError
+          ? new Response(error.code, { status: error.status })
+          : new Response('failed', { status: 400 }),
       );
     },
   });
@@ -180,6 +188,14 @@ describe('gateway: a body', () => {
   test('that stops after a fast beginning is refused', async () => {
     using relay = openRelay({ body_pause_max_ms: 200 });
     expect(await drip(relay.connect(), POST + 'x'.repeat(90_000), '', 1_000)).toContain('GATEWAY_BODY_SLOW');
+  });
+
+  test('with more bytes than a client may exchange in a minute is refused for that, and does not reach the server whole', async () => {
+    using relay = openRelay({ bytes_max: 50_000 });
+    const answer = await drip(relay.connect(), POST, 'x'.repeat(5_000), 20);
+    expect(answer).toStartWith('HTTP/1.1 429');
+    expect(answer).toContain('GATEWAY_TOO_MANY_BYTES');
+    expect(await relay.received).toBe('cut');
   });
 
   test('that comes slowly, but fast enough, is passed on', async () => {
