@@ -13,7 +13,10 @@ export interface FilePair {
 export class CertificateFiles {
   readonly #pairs: readonly FilePair[];
   readonly #events: Events;
+  /** The state of the files when they were read last. */
   #state: string;
+  /** Why they could not be read the last time, which is reported once; undefined if they could. */
+  #failure: string | undefined;
   certificates: Certificate[];
 
   private constructor(pairs: readonly FilePair[], events: Events, state: string, certificates: Certificate[]) {
@@ -36,17 +39,19 @@ export class CertificateFiles {
 
   /**
    * Reads the files again if they have changed. If one cannot be used, keeps all as they were, because a program may be
-   * replacing them at this moment.
+   * replacing them at this moment, and reads them again the next time.
    */
   async reload(): Promise<void> {
     try {
       const state = await stateOf(this.#pairs);
-      if (state === this.#state) return;
+      if (state !== this.#state) this.certificates = await readAll(this.#pairs);
       this.#state = state;
-      this.certificates = await readAll(this.#pairs);
+      this.#failure = undefined;
     } catch (cause) {
       if (!(cause instanceof CertificateError)) throw cause;
-      this.#events.emit({ event: 'certificate_not_read', reason: cause.message });
+      const { message: reason } = cause;
+      if (reason !== this.#failure) this.#events.emit({ event: 'certificate_not_read', reason });
+      this.#failure = reason;
     }
   }
 }
