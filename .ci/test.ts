@@ -32,6 +32,7 @@ const SECONDS: Record<string, number> = {
   'tests/features/servers/kubernetes/cluster.test.ts': 570,
   'tests/features/servers/engine.test.ts': 560,
   'tests/faults/machines.test.ts': 480,
+  'tests/journeys/deploy-kubernetes.test.ts': 280,
   'tests/features/lobbies/model.test.ts': 250,
   'tests/faults/machines-judged.test.ts': 190,
   'tests/journeys/releases.test.ts': 190,

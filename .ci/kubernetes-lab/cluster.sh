@@ -2,15 +2,16 @@
 # Part of `lab`: starts and ends a cluster. Sourced, not run.
 #
 # The machine gets one network interface, linked to the "hub": a network namespace with a bridge,
-# etcd, the API server and the managers. Each node has namespaces of its own (network, mounts, host
-# name), a link to that bridge, containerd and a kubelet.
+# etcd, the API server, the managers and a name server. Each node has namespaces of its own (network,
+# mounts, host name), a link to that bridge, containerd, a kubelet and a kube-proxy.
 #
-# NODES, NET, HUB, HOST, LINK and CGROUP come from the lab's settings (write_settings).
+# NODES, NET, SERVICES, HUB, HOST, LINK and CGROUP come from the lab's settings (write_settings).
 # shellcheck disable=SC2153
 set -euo pipefail
 
 readonly API_PORT=16443
-readonly SERVICES=10.96.0
+readonly PODS=10.244
+readonly CLUSTER_DOMAIN=cluster.local
 readonly SERVICE_ISSUER=https://kubernetes.default.svc
 # The time after which a silent node counts as lost. The default (40 s) makes tests long.
 readonly NODE_GRACE=20s
@@ -52,11 +53,14 @@ up() {
   start_api_server
   if ((NODES)); then
     start_managers
+    start_name_server
     make_pause_image
     for ((node = 1; node <= NODES; node++)); do make_node "$node"; done
     for ((node = 1; node <= NODES; node++)); do start_node "$node"; done
     wait_until 60 'all nodes to be ready' nodes_are_ready
     wait_until 60 'the default service account' kubectl get serviceaccount default
+    # This machine reaches Services through the first node.
+    ip route add "$SERVICES.0/24" via "$NET.1" dev "$LINK"
   fi
   say "up after $SECONDS s"
   echo "export LAB_DIR=$LAB_DIR"
@@ -89,7 +93,7 @@ need_programs() {
   for program in "${programs[@]}"; do
     [[ -x $PROGRAMS/bin/$program ]] || die "up: $program is not built: run 'lab build'"
   done
-  for program in busybox conntrack ip iptables nsenter openssl sysctl unshare; do
+  for program in busybox conntrack dnsmasq ip iptables nsenter openssl sysctl unshare; do
     type -P "$program" >/dev/null || die "up: $program is not installed: run 'lab build'"
   done
 }
@@ -111,7 +115,7 @@ make_folder() {
   done
   [[ $(stat -f -c %T "$LAB_DIR") != overlayfs ]] ||
     die "up: $LAB_DIR lies on an overlay, on which containers cannot run: set LAB_DIR to a folder on a disk"
-  mkdir "$LAB_DIR"/{log,pids,pki}
+  mkdir "$LAB_DIR"/{log,names,pids,pki}
 }
 
 # Keeps with the lab what later commands need to know.
@@ -121,6 +125,7 @@ write_settings() {
   cat >"$LAB_DIR/settings" <<SETTINGS
 NODES=$nodes
 NET=$net
+SERVICES=10.96.${net##*.}
 HUB=$net.254
 HOST=$net.253
 LINK=lab-$id
@@ -255,6 +260,12 @@ start_managers() {
     --kubeconfig="$LAB_DIR/admin.kubeconfig" --leader-elect=false
 }
 
+# Nodes and pods ask it. The names are in files, one for each name of `lab name`, and one for those of Services.
+start_name_server() {
+  start dnsmasq hub dnsmasq --keep-in-foreground --conf-file=/dev/null --user=root --pid-file= --log-facility=- \
+    --bind-interfaces --listen-address="$HUB" --no-resolv --no-hosts --local=/#/ --hostsdir="$LAB_DIR/names"
+}
+
 # --- certificates
 
 make_certificates() {
@@ -313,8 +324,9 @@ make_pause_image() {
 }
 
 make_node() {
-  local node=$1 name=node$1 folder=$LAB_DIR/node$1 other chain
+  local node=$1 name=node$1 folder=$LAB_DIR/node$1 other
   mkdir -p "$folder"/{cni,lib,log}
+  echo "nameserver $HUB" >"$folder/resolv.conf"
   make_namespaces "$name" --net --mount --uts --propagation private
 
   within hub ip link add "$name" type veth peer name eth0 netns "$(pid_of "$name")"
@@ -326,20 +338,17 @@ make_node() {
   within "$name" ip link set eth0 up
   # Pods reach those of other nodes. There is no default route: nothing may depend on the outside.
   for ((other = 1; other <= NODES; other++)); do
-    ((other == node)) || within "$name" ip route add "10.244.$other.0/24" via "$NET.$other"
+    ((other == node)) || within "$name" ip route add "$PODS.$other.0/24" via "$NET.$other"
   done
-  # There is no kube-proxy. The API server's own service is all that works.
+  # kube-proxy replaces these addresses, but without a route nothing is sent to them.
   within "$name" ip route add "$SERVICES.0/24" via "$HUB"
-  for chain in OUTPUT PREROUTING; do
-    within "$name" iptables -t nat -A "$chain" -d "$SERVICES.1" -p tcp --dport 443 \
-      -j DNAT --to-destination "$HUB:$API_PORT"
-  done
 
   # What containerd, runc, the network plugins and the kubelet leave in these folders stays within the lab.
   within "$name" mount --make-rshared /
   within "$name" mount --bind "$folder/lib" /var/lib
   within "$name" mount --bind "$folder/log" /var/log
   within "$name" mount -t tmpfs -o mode=755 run /run
+  within "$name" mount --bind "$folder/resolv.conf" /etc/resolv.conf
 
   write_containerd_settings "$node"
   write_kubelet_settings "$node"
@@ -370,7 +379,7 @@ TOML
   cat >"$folder/cni/lab.conflist" <<JSON
 {"cniVersion": "0.4.0", "name": "lab", "plugins": [
   {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "ipam": {
-    "type": "host-local", "ranges": [[{"subnet": "10.244.$node.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+    "type": "host-local", "ranges": [[{"subnet": "$PODS.$node.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
   {"type": "portmap", "capabilities": {"portMappings": true}, "snat": true}
 ]}
 JSON
@@ -391,6 +400,8 @@ cgroupDriver: cgroupfs
 cgroupRoot: /$CGROUP/node$node
 enforceNodeAllocatable: []
 failSwapOn: false
+clusterDNS: [$HUB]
+clusterDomain: $CLUSTER_DOMAIN
 resolvConf: ""
 hairpinMode: none
 volumePluginDir: /var/lib/kubelet/volume-plugins
@@ -410,6 +421,13 @@ start_node() {
     --config "$folder/kubelet.yaml" --kubeconfig "$folder/kubeconfig" \
     --hostname-override="$name" --node-ip="$NET.$node" \
     --container-runtime=remote --container-runtime-endpoint=unix:///run/containerd/containerd.sock
+  # Limits of the whole machine stay (conntrack). Answers of a pod to one on the same node would not pass the node, and
+  # so not get the address of the Service, unless requests come from the node (masquerade-all).
+  start "kube-proxy-$node" "$name" "$PROGRAMS/bin/kube-proxy" \
+    --kubeconfig "$LAB_DIR/admin.kubeconfig" --hostname-override="$name" --proxy-mode=iptables \
+    --cluster-cidr="$PODS.0.0/16" --masquerade-all --conntrack-max-per-core=0 \
+    --conntrack-tcp-timeout-established=0s --conntrack-tcp-timeout-close-wait=0s \
+    --healthz-bind-address=127.0.0.1 --metrics-bind-address=127.0.0.1
 }
 
 nodes_are_ready() {

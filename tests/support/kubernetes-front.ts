@@ -1,18 +1,33 @@
 import { connect, createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 
 /** A way to several processes, as a Service of a cluster is. */
 export interface Front extends AsyncDisposable {
   /** The number of connections so far. */
   readonly connections: number;
+  /** Ends all connections, as a load balancer does those to a process that does not answer. */
+  endConnections(): void;
+}
+
+interface FrontOptions {
+  /** The port of the processes, by default that of the front. */
+  to_port?: number;
+  /** Its certificate, if clients come by TLS. */
+  tls?: TlsOptions;
 }
 
 /** Opens a port that leads each connection to the next process in turn. One that refuses it is left out. */
-export async function openFront(hostname: string, port: number, addresses: readonly string[]): Promise<Front> {
+export async function openFront(
+  hostname: string,
+  port: number,
+  addresses: readonly string[],
+  { to_port = port, tls }: FrontOptions = {},
+): Promise<Front> {
   const open = new Set<Socket>();
   let connections = 0;
 
   function lead(near: Socket, tried: number): void {
-    const far = connect({ host: addresses[(connections + tried) % addresses.length] ?? '', port });
+    const far = connect({ host: addresses[(connections + tried) % addresses.length] ?? '', port: to_port });
     far.once('connect', () => {
       open.add(far);
       near.pipe(far).pipe(near);
@@ -28,13 +43,17 @@ export async function openFront(hostname: string, port: number, addresses: reado
     });
   }
 
-  const server = createServer((near) => {
+  const endConnections = () => {
+    for (const socket of open) socket.destroy();
+  };
+  const onConnection = (near: Socket) => {
     connections += 1;
     open.add(near);
     near.on('error', () => near.destroy());
     near.on('close', () => open.delete(near));
     lead(near, 0);
-  });
+  };
+  const server = tls ? createTlsServer(tls, onConnection) : createServer(onConnection);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, hostname, resolve);
@@ -43,9 +62,10 @@ export async function openFront(hostname: string, port: number, addresses: reado
     get connections() {
       return connections;
     },
+    endConnections,
     async [Symbol.asyncDispose]() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const socket of open) socket.destroy();
+      endConnections();
       await closed;
     },
   };

@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { chmod, copyFile, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, chown, copyFile, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { homedir, networkInterfaces, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
@@ -14,7 +14,7 @@ const CACHE = process.env.LAB_CACHE ?? join(homedir(), '.cache/muster-kubernetes
 /** Muster's image, with a tag other than latest, which the kubelet would pull. */
 export const IMAGE = 'muster-test:1';
 export const NAMESPACE = 'games';
-const CONFIG = { Entrypoint: ['/usr/local/bin/muster'], Env: ['PATH=/usr/local/bin:/bin'], User: '10001' };
+const USER_ID = 10_001;
 /** Networks that labs may have. */
 const NETS = 255;
 const COMMANDS = 'sh cat dd echo env head id kill ls nc printf ps rm seq sleep touch wc yes';
@@ -23,7 +23,7 @@ const COMMANDS = 'sh cat dd echo env head id kill ls nc printf ps rm seq sleep t
 export function reasonWithoutLab(): string | undefined {
   if (!IS_LONG) return 'the long run tries it';
   if (process.getuid?.() !== 0) return 'the cluster needs root';
-  if (!existsSync(join(CACHE, 'built/bin/kubelet'))) return 'run ".ci/kubernetes-lab/lab build"';
+  if (!existsSync(join(CACHE, 'built/bin/kube-proxy'))) return 'run ".ci/kubernetes-lab/lab build"';
   return EXECUTABLE === undefined ? 'MUSTER_TEST_EXECUTABLE names no executable' : undefined;
 }
 
@@ -33,6 +33,8 @@ export interface Lab extends AsyncDisposable {
   kubeconfig: string;
   /** A kubeconfig with all rights. */
   operator_kubeconfig: string;
+  /** The directory of kubectl. */
+  programs: string;
   client: ApiClient;
   /** The address of this machine for pods. */
   host: string;
@@ -61,7 +63,7 @@ export async function startLab(): Promise<Lab> {
   await run('up', '--nodes', '2');
   const rootfs = join(directory, 'rootfs');
   await makeRootfs(rootfs);
-  await run('image', IMAGE, rootfs, JSON.stringify({ ...CONFIG, StopSignal: await readStopSignal() }));
+  await run('image', IMAGE, rootfs, JSON.stringify(await readImageConfig()));
   await rm(rootfs, { recursive: true });
   const token = (await run('token', NAMESPACE, 'muster')).trim();
   const kubeconfig = join(directory, 'kubeconfig');
@@ -71,6 +73,7 @@ export async function startLab(): Promise<Lab> {
   return {
     kubeconfig,
     operator_kubeconfig,
+    programs: join(CACHE, 'built/root/usr/bin'),
     run,
     host: `${net}.253`,
     node_address: new RegExp(`^${net.replaceAll('.', '[.]')}[.][12]$`),
@@ -97,11 +100,21 @@ async function withToken(file: string, token: string): Promise<string> {
   return JSON.stringify(config);
 }
 
-/** Returns the signal by which nodes stop containers of the published image. */
-async function readStopSignal(): Promise<string> {
-  const [, signal] = /^STOPSIGNAL (\w+)$/m.exec(await Bun.file(DOCKERFILE).text()) ?? [];
-  if (signal === undefined) throw new Error('the Dockerfile has no STOPSIGNAL');
-  return signal;
+/** Returns the configuration of the published image, whose program is in another place. */
+async function readImageConfig() {
+  const text = await Bun.file(DOCKERFILE).text();
+  const read = (name: string) => {
+    const value = new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1];
+    if (value === undefined) throw new Error(`the Dockerfile has no ${name}`);
+    return value;
+  };
+  return {
+    Entrypoint: ['/usr/local/bin/muster'],
+    Env: ['PATH=/usr/local/bin:/bin', ...read('ENV').split(' ')],
+    User: String(USER_ID),
+    WorkingDir: read('VOLUME'),
+    StopSignal: read('STOPSIGNAL'),
+  };
 }
 
 /** Muster's executable with the libraries that it needs, and a shell. */
@@ -118,6 +131,8 @@ async function makeRootfs(root: string): Promise<void> {
   for (const folder of ['build', 'output', 'tmp', 'proc', 'dev', 'sys', 'etc']) {
     await mkdir(join(root, folder), { recursive: true, mode: 0o755 });
   }
+  await mkdir(join(root, 'data'), { mode: 0o711 });
+  await chown(join(root, 'data'), USER_ID, USER_ID);
 }
 
 async function copy(from: string, to: string): Promise<void> {

@@ -1,12 +1,10 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 import { findProcessesByEnvironment } from '../../src/platform/processes.ts';
 
 /** Returns the pids of all processes with a directory as their working directory or in their environment. */
 export function findProcessesOf(directory: string): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => pid !== process.pid && belongsTo(pid, directory) && !isDead(pid));
+  return listProcesses().filter((pid) => pid !== process.pid && belongsTo(pid, directory) && !isDead(pid));
 }
 
 /**
@@ -20,6 +18,25 @@ export function findServerProcesses(server_id: string): number[] {
 /** Returns the process id of the embedded PostgreSQL's postmaster, from postmaster.pid. */
 export function postgresOf(data_directory: string): number {
   return Number(readFileSync(`${data_directory}/postgres/cluster/postmaster.pid`, 'utf8').split('\n')[0]);
+}
+
+/** Returns the first process of a pod's container that runs a program, by the id of the pod. */
+export function findContainerProcess(pod_uid: string, program: string): number {
+  const isFirst = (pid: number) => /^NSpid:.*\t1$/m.test(readFile(pid, 'status'));
+  const isOfProgram = (pid: number) => basename(readFile(pid, 'cmdline').split('\0')[0] ?? '') === program;
+  const found = listProcesses().filter(
+    (pid) => readFile(pid, 'cgroup').includes(pod_uid) && isFirst(pid) && isOfProgram(pid),
+  );
+  const [pid] = found;
+  if (pid === undefined || found.length > 1)
+    throw new Error(`pod ${pod_uid} has ${found.length} processes of ${program}`);
+  return pid;
+}
+
+function listProcesses(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
 }
 
 function belongsTo(pid: number, directory: string): boolean {
