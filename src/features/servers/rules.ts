@@ -42,6 +42,7 @@ export function nextStep(
   // A server that failed is ended without a timeout, also if its end was requested before.
   const is_overdue = destroyed_at !== null && (failure !== null || !kill_at || kill_at <= now);
   const is_ended_before_it_ran = identity !== null && started_at === null && destroyed_at !== null;
+  const ask: Step = was_asked ? { do: 'wait' } : { do: 'stop' };
   switch (observed.is) {
     case 'absent': {
       if (!identity && !destroyed_at) return { do: 'start' };
@@ -50,14 +51,13 @@ export function nextStep(
     }
     case 'pending':
       // A server that has not started has nothing to save.
-      if (destroyed_at) return { do: 'kill' };
+      if (destroyed_at) return observed.can_stop && !is_overdue ? ask : { do: 'kill' };
       if (!identity) return { do: 'adopt', started: observed };
       return reported === observed.reason ? { do: 'wait' } : { do: 'report', reason: observed.reason };
     case 'running':
       if (!identity || !started_at) return { do: 'adopt', started: observed };
       if (!destroyed_at) return { do: 'wait' };
-      if (is_overdue) return { do: 'kill' };
-      return was_asked ? { do: 'wait' } : { do: 'stop' };
+      return is_overdue ? { do: 'kill' } : ask;
     case 'unreachable':
       return is_overdue || now.getTime() - observed.since.getTime() >= UNREACHABLE_MAX_MS
         ? { do: 'kill' }

@@ -20,6 +20,8 @@ const FAILED = { destroyed_at: EARLIER, ...REASON };
 const ABSENT = { is: 'absent' } as const;
 const RUNNING = { is: 'running', identity: IDENTITY, host: 'play.example.com' } as const;
 const PENDING = { is: 'pending', identity: IDENTITY, reason: 'its image is fetched' } as const;
+const STOPPABLE = { ...PENDING, can_stop: true } as const;
+const KILL = { do: 'kill' } as const;
 const unreachable = (for_ms: number) => ({ is: 'unreachable', since: new Date(NOW.getTime() - for_ms) }) as const;
 const UNSEEN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 const exited = (exit_code: number) => ({ is: 'ended', exit_code, exit_signal: null }) as const;
@@ -51,6 +53,8 @@ describe('servers: the next step', () => {
     ['reports why one is pending', ACCEPTED, PENDING, { do: 'report', reason: PENDING.reason }],
     ['kills a pending one that is to end', { ...ACCEPTED, ...ASKED }, PENDING, { do: 'kill' }],
     ['kills one that is to end and was not recorded', { ...WANTED, ...ASKED }, PENDING, { do: 'kill' }],
+    ['sends SIGTERM to a pending one whose program runs', { ...ACCEPTED, ...ASKED }, STOPPABLE, { do: 'stop' }],
+    ['kills a pending one whose program runs and whose time is over', { ...ACCEPTED, ...OVERDUE }, STOPPABLE, KILL],
     ['adopts one that was pending and runs', ACCEPTED, RUNNING, { do: 'adopt', started: RUNNING }],
 
     ['waits for an unreachable one', NOTED, unreachable(59_999), { do: 'wait' }],

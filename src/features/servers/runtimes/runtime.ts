@@ -33,8 +33,11 @@ export interface StartOrder {
 
 /** A server that the runtime has accepted. */
 export type Started =
-  /** It does not run yet. `reason` says why, in the runtime's words. */
-  | { is: 'pending'; identity: Identity; reason: string }
+  /**
+   * It does not run yet. `reason` says why, in the runtime's words. `can_stop`: its program has started, so that it can
+   * be stopped.
+   */
+  | { is: 'pending'; identity: Identity; reason: string; can_stop?: true }
   /** `host`: the name or address at which players reach its ports. */
   | { is: 'running'; identity: Identity; host: string };
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, setSystemTime, spyOn, test } from 'bun:test';
 import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
+import type { PodConnection } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import { IMAGE_ANNOTATION, nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import type { Pod } from '../../../../src/features/servers/runtimes/kubernetes/pod-shapes.ts';
 import { Pods } from '../../../../src/features/servers/runtimes/kubernetes/pods.ts';
@@ -251,4 +252,20 @@ test.each(PULLS)('kubernetes: a pull that fails %s', async (_, annotations, is_p
   } finally {
     now.mockRestore();
   }
+});
+
+test('kubernetes: a server whose pod is connected can be stopped, also before its node says that it runs', async () => {
+  const pod: Pod = {
+    metadata: { name: 'muster-1', uid: '1', resourceVersion: '1' },
+    spec: { nodeName: 'node1' },
+    status: { containerStatuses: [{ name: 'server', state: { waiting: { reason: 'PodInitializing' } } }] },
+  };
+  let connection: { end: undefined } | undefined;
+  const pod_port = { connectionOf: () => connection as PodConnection | undefined };
+  const pods = { find: () => pod, is_loaded: true };
+  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => '10.0.0.1' });
+  const observe = () => states.observe({ server_id: '1', identity: undefined });
+  expect(await observe()).toEqual({ is: 'pending', identity: expect.anything(), reason: expect.anything() });
+  connection = { end: undefined };
+  expect(await observe()).toMatchObject({ is: 'pending', can_stop: true });
 });

@@ -59,6 +59,13 @@ export class ServerStates {
   }
 
   async observe(server: ServerHandle): Promise<Observation> {
+    const seen = await this.#observe(server);
+    // Its program starts, and connects, before its node says so.
+    const is_connected = this.options.pod_port.connectionOf(server.server_id) !== undefined;
+    return seen.is === 'pending' && is_connected ? { ...seen, can_stop: true } : seen;
+  }
+
+  async #observe(server: ServerHandle): Promise<Observation> {
     const { pods, pod_port } = this.options;
     const { server_id } = server;
     const known = this.#ends.get(server_id);
