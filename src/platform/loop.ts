@@ -1,8 +1,8 @@
 import { rootMessageOf } from './database/failures.ts';
 import { type Events, redact } from './events.ts';
 
-const BACKOFF_FIRST_MS = 200;
-const BACKOFF_MAX_MS = 30_000;
+const PAUSE_FIRST_MS = 200;
+const PAUSE_MAX_MS = 30_000;
 
 /** A piece of background work. */
 export interface Loop {
@@ -44,6 +44,8 @@ interface LoopOptions {
   name: string;
   /** Interval of steps without a wake. A function is called after each step, for an interval that changes. */
   every_ms: number | (() => number);
+  /** The longest pause after failures, by default 30 s. */
+  pause_max_ms?: number;
   signal: AbortSignal;
   events: Events;
   /** Finds everything that is not in its desired state and corrects it. Returns the number of corrections. */
@@ -52,9 +54,10 @@ interface LoopOptions {
 
 /**
  * Runs `step` repeatedly, one at a time: at once when woken, else at an interval. A step that throws is repeated after a
- * pause that doubles up to 30 s. Corrections without a wake are reported as `loop_corrected`, because a wake was missing.
+ * pause that doubles up to a maximum. Corrections without a wake are reported as `loop_corrected`, because a wake was missing.
  */
-export function startLoop({ name, every_ms, signal, events, step }: LoopOptions): Loop {
+export function startLoop(options: LoopOptions): Loop {
+  const { name, every_ms, pause_max_ms = PAUSE_MAX_MS, signal, events, step } = options;
   const state: LoopState = {
     name,
     steps: 0,
@@ -109,7 +112,7 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
         state.last_failure = { at: new Date(), message: describe(cause) };
         is_woken = true;
         events.emit({ event: 'loop_failed', loop: name, failures: state.failures, cause });
-        await pause(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** (state.failures - 1)));
+        await pause(Math.min(pause_max_ms, PAUSE_FIRST_MS * 2 ** (state.failures - 1)));
       }
       if (!is_woken) await pause(typeof every_ms === 'number' ? every_ms : every_ms());
     }

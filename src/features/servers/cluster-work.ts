@@ -12,6 +12,8 @@ import * as store from './store.ts';
 
 /** Pause after the lease was lost. */
 const TAKE_AGAIN_AFTER_MS = 2_000;
+/** The longest pause while the API server does not answer. Starts wait for it, and perhaps no other process is there. */
+const JOIN_AGAIN_MAX_MS = 5_000;
 /** Time for steps that are under way to end before the lease is released. Some wait for a large build to be unpacked. */
 const STEPS_END_WITHIN_MS = 3_000;
 /** How often the holder checks that it reaches the cluster. */
@@ -82,6 +84,7 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
   const loop = startLoop({
     name: 'cluster',
     every_ms: TAKE_AGAIN_AFTER_MS,
+    pause_max_ms: JOIN_AGAIN_MAX_MS,
     signal,
     events,
     async step() {

@@ -15,6 +15,9 @@ import { findFreePort } from '../../../support/test-ports.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const TEST_TIMEOUT_MS = 120_000;
+/** After as many failures, another loop would pause for 12.8 s. */
+const FAILURES = 6;
+const AGAIN_AFTER_MS = 5_000;
 const HOUR_MS = String(3_600_000);
 const RUNNING = {
   phase: 'Running',
@@ -73,6 +76,15 @@ describe('kubernetes: a Muster', () => {
       await waitFor(isWarning, 'the warning');
       const reported = muster.events.filter(({ event }) => event === 'cluster_unavailable');
       expect(reported).toHaveLength(1);
+      // It tries again often, because starts wait for it, and no other Muster may be there.
+      const readPause = async () => {
+        const { loops } = await muster.api.ok('GET', '/cloud/service', { token: muster.administrator_token });
+        const { failures, next_step_ts, last_failure } = loops.find(({ name }: { name: string }) => name === 'cluster');
+        if (failures <= FAILURES || next_step_ts === undefined) return undefined;
+        return { pause_ms: Date.parse(next_step_ts) - Date.parse(last_failure.at_ts) };
+      };
+      const { pause_ms } = await waitFor(readPause, 'the pause after more failures');
+      expect(pause_ms).toBeLessThan(2 * AGAIN_AFTER_MS);
       api.namespaces = 'answered';
       await waitFor(() => readHolder(database), 'it to hold the cluster');
     },
