@@ -194,10 +194,11 @@ Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`
 \`--region lnd-fra=frankfurt\` gives one its name here.
 
 A deploy tries the new version with a lobby of its own, in the namespace \`deploy-check\`, in the first game mode that a
-find with a token is enough for. If that lobby does not get ready, the deploy shows its log and changes nothing. Lobbies
-of other versions go on until they end, and no find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`,
-the try and the switch go on in the background once everything is uploaded, and the command says which file has their
-output. \`muster deploy prod --version NAME\` puts \`prod\` on a version that another namespace has tried.
+find with a token is enough for. If that lobby does not get ready, the deploy shows its log and changes nothing.
+ctrl-C ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives
+a seat in them; \`--wait\` waits for their end. With \`--detach\`, the try and the switch go on in the background once
+everything is uploaded, and the command says which file has their output. \`muster deploy prod --version NAME\` puts
+\`prod\` on a version that another namespace has tried.
 
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.

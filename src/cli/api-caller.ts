@@ -46,9 +46,11 @@ const MAY_PASS = new Set([429, 502, 503, 504]);
  * Throws Failure.
  */
 export class ApiCaller {
+  /** `stopping` ends a read and an upload; a change that was sent is waited for, and no other request is sent. */
   constructor(
     readonly url: string,
     readonly token: string | undefined,
+    readonly stopping?: AbortSignal,
   ) {}
 
   get<Body>(path: string, call: Call = {}): Promise<Body> {
@@ -75,7 +77,7 @@ export class ApiCaller {
       method,
       ...(this.token !== undefined && { headers: { authorization: `Bearer ${this.token}` } }),
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal,
+      signal: method === 'GET' ? this.#orStopping(signal) : signal,
       timeout_ms: TIMEOUT_MS,
       attempts_max: method === 'GET' ? attempts_max : 1,
     });
@@ -83,11 +85,12 @@ export class ApiCaller {
 
   /** Sends a part of a file to its signed address. A part that arrives twice counts once. */
   async sendPart(address: string, body: Blob): Promise<void> {
-    await this.#request(new URL(address), { method: 'PUT', body, ...UPLOAD });
+    await this.#request(new URL(address), { method: 'PUT', body, signal: this.stopping, ...UPLOAD });
   }
 
   async #request(url: URL, request: Request): Promise<string> {
     for (let attempt = 1; ; attempt += 1) {
+      this.stopping?.throwIfAborted();
       const answer = await this.#send(url, request);
       if (!(answer instanceof Error) && answer.response.ok) return answer.text;
       const pause_ms = pauseAfter(answer, attempt);
@@ -95,6 +98,10 @@ export class ApiCaller {
       if (!may_pass || attempt === request.attempts_max || pause_ms > RETRY_AFTER_MAX_MS) throw this.#failureOf(answer);
       await pause(pause_ms, request.signal);
     }
+  }
+
+  #orStopping(signal: AbortSignal | undefined): AbortSignal | undefined {
+    return this.stopping && signal ? AbortSignal.any([this.stopping, signal]) : (this.stopping ?? signal);
   }
 
   async #send(url: URL, { signal, timeout_ms, attempts_max: _, ...request }: Request): Promise<Answer | Error> {

@@ -59,9 +59,9 @@ export class Session {
 
   /**
    * Opens a session from options, the environment, the current profile, or the service of this machine, in this order. The
-   * game may also come from the muster.yaml of the current directory, before the profile's.
+   * game may also come from the muster.yaml of the current directory, before the profile's. `stopping` ends its requests.
    */
-  static async open(options: SharedOptions): Promise<Session> {
+  static async open(options: SharedOptions, stopping?: AbortSignal): Promise<Session> {
     const { current, profiles } = readProfiles();
     const profile = profiles[current];
     const url = parseServiceUrl(options.url ?? environment.url ?? profile?.url ?? environment.local_url);
@@ -69,11 +69,18 @@ export class Session {
     const local = url === environment.local_url ? readLocalToken() : undefined;
     // The profile names a game and a namespace of its own service only.
     const own = profile?.url === url ? profile : undefined;
-    return new Session(new ApiCaller(url, given ?? environment.token ?? readToken(url) ?? local), {
+    return new Session(new ApiCaller(url, given ?? environment.token ?? readToken(url) ?? local, stopping), {
       ...options,
       game: options.game ?? environment.game ?? readGameName(process.cwd()) ?? own?.game,
       namespace: options.namespace ?? environment.namespace ?? own?.namespace,
     });
+  }
+
+  /** Returns this session for cleaning up, which goes on after a stop. */
+  withoutStop(): Session {
+    const { url, token } = this.api;
+    const given = { ...(this.#game && { game: this.#game }), ...(this.#namespace && { namespace: this.#namespace }) };
+    return new Session(new ApiCaller(url, token), { ...given, json: this.is_json });
   }
 
   /** The name or id of the game, if one was given. */

@@ -1,3 +1,5 @@
+import { EXIT } from '../cli/failure.ts';
+import { listenForStop } from '../cli/stop-signals.ts';
 import { type Config, forgetSecrets, readConfig } from '../config.ts';
 import { createLog } from '../platform/events.ts';
 import { type KeptEvents, keepEvents } from '../platform/kept-events.ts';
@@ -6,7 +8,6 @@ import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
 import { allowMoreFetches } from './more-fetches.ts';
 import { stopServers } from './stop-servers.ts';
-import { INTERRUPTED_EXIT_CODE, listenForStop } from './stop-signals.ts';
 
 /** Longer than a stop usually takes once players have left, with open requests and the deadlines of the database. */
 const STOP_WITHIN_MS = 30_000;
@@ -21,7 +22,7 @@ export async function serve(): Promise<number> {
   const log = createLog(config.log);
   const events = keepEvents(log);
   // PostgreSQL has its own session, so a signal during the start must not end this process without it.
-  const stop_requested = listenForStop(() => process.exit(INTERRUPTED_EXIT_CODE));
+  const stop_requested = listenForStop(() => process.exit(EXIT.interrupted));
   // An unhandled rejection must not end the service. The request or step that caused it has failed already.
   process.on('unhandledRejection', (cause) => events.emit({ event: 'unexpected_failure', cause }));
   const giving_up = new AbortController();

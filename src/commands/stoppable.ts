@@ -1,6 +1,7 @@
+import { EXIT } from '../cli/failure.ts';
+import { listenForStop } from '../cli/stop-signals.ts';
 import { describeAbsence } from '../platform/database/failures.ts';
 import { ServiceError, StartError } from '../platform/errors.ts';
-import { INTERRUPTED_EXIT_CODE, listenForStop } from './stop-signals.ts';
 
 /**
  * Runs work that a signal such as ctrl-C may stop. Returns the exit code. Throws a StartError that begins with `not_done` if
@@ -8,14 +9,14 @@ import { INTERRUPTED_EXIT_CODE, listenForStop } from './stop-signals.ts';
  */
 export async function runStoppable(not_done: string, work: (signal: AbortSignal) => Promise<void>): Promise<number> {
   const stopping = new AbortController();
-  void listenForStop(() => process.exit(INTERRUPTED_EXIT_CODE)).then((reason) => stopping.abort(reason));
+  void listenForStop(() => process.exit(EXIT.interrupted)).then((reason) => stopping.abort(reason));
   try {
     await work(stopping.signal);
     return 0;
   } catch (cause) {
     if (stopping.signal.aborted) {
       console.error(`${not_done}, because ${stopping.signal.reason} stopped it.`);
-      return INTERRUPTED_EXIT_CODE;
+      return EXIT.interrupted;
     }
     const absence = describeAbsence(cause);
     if (absence !== undefined)

@@ -31,8 +31,8 @@ afterAll(async () => {
 });
 
 /** Starts `muster dev` in a terminal of the folder. */
-function startDev(settings: Record<string, string> = {}) {
-  return openTerminal([...COMMAND, 'dev', '--no-open'], { ...home.environment, ...settings }, { cwd: folder });
+function startDev(settings: Record<string, string> = {}, cwd = folder) {
+  return openTerminal([...COMMAND, 'dev', '--no-open'], { ...home.environment, ...settings }, { cwd });
 }
 
 /** Finds a seat with the public token that was shown. */
@@ -140,11 +140,14 @@ test('dev: ctrl-C ends it, also while the service starts; a second one uses the 
 }, 90_000);
 
 /** Returns the servers of a namespace of the game, as its developer sees them. */
-async function readServers(namespace: string): Promise<{ id: string; started_at?: string; destroyed_at?: string }[]> {
+async function readServers(
+  namespace: string,
+  game_name = 'tanks',
+): Promise<{ id: string; started_at?: string; destroyed_at?: string }[]> {
   const token = (await Bun.file(join(home.data_directory, 'administrator-token')).text()).trim();
   const api = createApi(home.url);
   const { games } = await api.ok('GET', '/cloud/games', { token });
-  const { game_id } = games.find(({ name_id }: { name_id: string }) => name_id === 'tanks');
+  const { game_id } = games.find(({ name_id }: { name_id: string }) => name_id === game_name);
   const { game } = await api.ok('GET', `/cloud/games/${game_id}`, { token });
   const { namespace_id } = game.namespaces.find(({ name_id }: { name_id: string }) => name_id === namespace) ?? {};
   if (namespace_id === undefined) return [];
@@ -188,6 +191,27 @@ test('dev: q ends servers that wait for room and a version that is being tried; 
   expect(servers.find(({ id }) => id === tried.id)).toMatchObject({ destroyed_at: expect.any(Number) });
   next.write('q');
   expect(await next.exited).toBe(0);
+}, 90_000);
+
+test('dev: q on the service of another ends the version that is being tried there', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await cp(ROOM, join(folder, 'server.ts'));
+  const first = startDev();
+  await waitForOutput(first, 'The first version: live after');
+  const other_folder = await mkdtemp(join(tmpdir(), 'muster-dev-'));
+  const idle = PROJECT.replace('{max_players: 2', '{idle_lobbies: {min: 1, max: 2}, max_players: 2');
+  await Bun.write(join(other_folder, 'muster.yaml'), idle.replace('tanks', 'planes').replace('site: public\n', ''));
+  await Bun.write(join(other_folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
+  const other = startDev({}, other_folder);
+  const readTried = async () => (await readServers('deploy-check', 'planes')).filter((one) => !one.destroyed_at);
+  await waitFor(async () => (await readTried().catch(() => [])).length > 0, 'a version to be tried');
+  other.write('q');
+  expect(await other.exited).toBe(0);
+  // An idle lobby would be started again.
+  await waitFor(async () => (await readTried()).length === 0, 'its servers to end');
+  first.write('q');
+  expect(await first.exited).toBe(0);
+  await rm(other_folder, { recursive: true });
 }, 90_000);
 
 test('dev: an answer about logs that it does not understand ends it, and its service', async () => {

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { identifyProcess } from '../../src/platform/processes.ts';
 import { WITHOUT_CONTAINERS } from '../support/containers.ts';
 import { commandOf, EXECUTABLE } from '../support/program.ts';
 import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
 
 const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 const busybox = Bun.which('busybox');
@@ -31,6 +34,14 @@ build: {dockerfile: server/Dockerfile, args: {SCRIPT: run.sh}}
 matchmaker:
   tier: basic-1d8
   docker: {ports: {page: {port: 80, protocol: tcp}}}
+`;
+
+/** Builds an image at once, begins to write it to a file, and never ends. */
+const SLOW_BUILDER = `#!/bin/sh
+case "$1" in
+build) while [ "$1" != --iidfile ]; do shift; done; echo sha256:0 >"$2" ;;
+save) echo image >"$3"; echo $$ >"$HOME/saving"; exec sleep 1000 ;;
+esac
 `;
 
 let home: string;
@@ -72,6 +83,26 @@ describe('deploy: a Dockerfile', () => {
     ]);
     const dry = await run(['deploy', '--dry-run'], env);
     expect([dry.exit_code, dry.words]).toEqual([0, expect.stringContaining('Dockerfile would be built')]);
+  }, 60_000);
+
+  test('that is stopped while its image is written leaves neither the program that writes it nor the file', async () => {
+    const [tools, temporary] = [join(home, 'slow-tools'), join(home, 'temporary')];
+    await mkdir(temporary);
+    await Bun.write(join(tools, 'docker'), SLOW_BUILDER);
+    await chmod(join(tools, 'docker'), 0o755);
+    const env = { PATH: `${tools}:${process.env.PATH}`, TMPDIR: temporary };
+    const child = Bun.spawn([...COMMAND, 'deploy'], {
+      cwd: home,
+      env: { HOME: home, MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token, ...env },
+      stdout: 'ignore',
+      stderr: 'ignore',
+    });
+    const readPid = () => Number(readFileSync(join(home, 'saving'), 'utf8'));
+    await waitFor(() => existsSync(join(home, 'saving')) && readPid() > 0, 'the image to be written');
+    child.kill('SIGINT');
+    expect(await child.exited).toBe(130);
+    expect(readdirSync(temporary)).toEqual([]);
+    expect(identifyProcess(readPid())).toBeUndefined();
   }, 60_000);
 });
 

@@ -85,6 +85,38 @@ test('deploy: nothing of a tried version goes on running, also none of its idle 
   expect(checked.version_id).toBe(first.version_id);
 }, 90_000);
 
+test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the version goes nowhere', async () => {
+  const { folder, run, openIn, start, liveVersion } = await makeFolder('stopped', 'idle_lobbies: {min: 1, max: 2}');
+  expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
+  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
+  const at = ['--namespace', 'deploy-check', '--json'];
+  const isTried = async () => JSON.parse((await run('servers', ...at)).data).servers.length > 0;
+  const expectNothing = async () => {
+    expect(JSON.parse((await run('lobbies', ...at)).data).lobbies).toEqual([]);
+    const status = JSON.parse((await run('status', ...at)).data);
+    expect(status.version.display_name).toBe('0.0.1');
+    await waitFor(async () => !(await isTried()), 'the server of the try to end');
+    expect(await liveVersion()).toBe('good');
+  };
+
+  const typed = openIn(['deploy']);
+  await waitFor(isTried, 'the try');
+  typed.pressCtrlC();
+  expect([await typed.exited, typed.output()]).toEqual([
+    130,
+    expect.stringContaining('Stopped. Nothing was switched.'),
+  ]);
+  await expectNothing();
+
+  const terminated = start(['deploy', '--json']);
+  await waitFor(isTried, 'the try');
+  terminated.kill('SIGTERM');
+  const [words = ''] = (await new Response(terminated.stderr).text()).trimEnd().split('\n').slice(-1);
+  expect(await terminated.exited).toBe(130);
+  expect(JSON.parse(words).error).toEqual({ exit_code: 130, message: 'Stopped. Nothing was switched.' });
+  await expectNothing();
+}, 90_000);
+
 async function findGame(name: string) {
   const token = muster.administrator_token;
   const { games } = await muster.api.ok('GET', '/cloud/games', { token });

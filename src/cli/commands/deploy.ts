@@ -8,6 +8,7 @@ import { type Project, readProject } from '../project/project-file.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, previewVersion, reserveName, switchTo } from '../project/versions.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
+import { doStoppable } from '../stop-signals.ts';
 import { readVersion } from './versions.ts';
 
 interface DeployOptions extends SharedOptions {
@@ -32,16 +33,36 @@ interface Candidate {
 
 const WAIT_DEFAULT = '1h';
 
+/** Deploys until a signal such as ctrl-C, which leaves no lobby of a version that is not live. */
+export async function deploy(namespace: string | undefined, options: DeployOptions): Promise<void> {
+  let end = 'Nothing was switched.';
+  const onLive = () => {
+    end = 'The new version is live.';
+  };
+  await doStoppable({
+    work: (stopping) => deployUntil(stopping, { namespace, options, onLive }),
+    describeStop: () => `Stopped. ${end}`,
+  });
+}
+
+interface Deploy {
+  namespace: string | undefined;
+  options: DeployOptions;
+  /** Called once the namespace is on the version. */
+  onLive: () => void;
+}
+
 /**
  * Deploys the game of this folder: uploads the server and the site if they changed, creates a version, tries it with a lobby
  * of its own, and puts the namespace on it. With `--version`, takes an existing version.
  */
-export async function deploy(namespace: string | undefined, options: DeployOptions): Promise<void> {
+async function deployUntil(stopping: AbortSignal, { namespace, options, onLive }: Deploy): Promise<void> {
   const { wait = false } = options;
   const wait_ms = wait === false ? undefined : readDuration(wait === true ? WAIT_DEFAULT : wait, '--wait');
   const project = options.version === undefined ? readProject(process.cwd()) : undefined;
   const game = options.game ?? environment.game ?? project?.game;
-  const session = await Session.open({ ...options, ...(game && { game }), ...(namespace && { namespace }) });
+  const wanted = { ...options, ...(game && { game }), ...(namespace && { namespace }) };
+  const session = await Session.open(wanted, stopping);
   const { say } = session.output;
   for (const note of project?.notes ?? []) say(note);
   if (project && options.dryRun) return await preview(session, project, options);
@@ -67,6 +88,7 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
     say(await showWhile('check    a lobby of it', () => checkVersion(session, scope, version_id)));
   }
   await switchTo(session, scope, version_id);
+  onLive();
 
   const old_lobbies = await countOldLobbies(session, scope, version_id);
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);

@@ -42,7 +42,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
   const service = await openDevService(signal);
   try {
     const here = { url: service.url, token: readLocalToken(), game: project.game, namespace: 'prod', json };
-    const session = await Session.open(here);
+    const session = await Session.open(here, signal);
     if (session.api.token === undefined) throw new Failure(foreignService(service.url));
     const { say } = session.output;
     for (const note of project.notes) say(note);
@@ -50,7 +50,9 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     const openPage = await showAddresses(session, scope, project);
     await using files = await watchFiles(await listWatched(project));
 
-    const report = (error: unknown) => say(error instanceof Error ? error.message : String(error));
+    const report = (error: unknown) => {
+      if (!signal.aborted) say(error instanceof Error ? error.message : String(error));
+    };
     const ending = new LobbyEnding(session, scope, {
       signal,
       onEnded(count) {
@@ -61,11 +63,17 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     });
     let shows_logs = true;
     let live = '';
+    let trial: Promise<unknown> = Promise.resolve();
+    const tryVersion = (version_id: string) => {
+      const tried = checkVersion(session, scope, version_id);
+      trial = tried.catch(() => {});
+      return tried;
+    };
     const publish = async (what: string) => {
       try {
         project = readProject(process.cwd());
         for (const path of await listWatched(project)) files.add(path);
-        live = await putLive(session, scope, { project, live, what, ending });
+        live = await putLive(session, scope, { project, live, what, ending, tryVersion });
       } catch (error) {
         if (signal.aborted) return;
         const failure = toFailure(error);
@@ -111,10 +119,10 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
       }
     };
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    // A version that is still being tried does not hold up the stop.
+    // Packing and uploads do not hold up the stop. A lobby that is tried does, because the service may run on without this.
     await Promise.race([publishAll(), service.ended, stopped, logs]);
     stop();
-    await Promise.all([logs, ending.waitForEnds()]);
+    await Promise.all([logs, ending.waitForEnds(), trial]);
   } finally {
     await service.stop();
   }
@@ -168,16 +176,19 @@ interface Change {
   live: string;
   what: string;
   ending: LobbyEnding;
+  /** Tries a version. Returns a sentence about it. */
+  tryVersion: (version_id: string) => Promise<string>;
 }
 
 /** Puts the folder's files live once a lobby of them gets ready. Returns the configuration that is live then. */
-async function putLive(session: Session, scope: Scope, { project, live, what, ending }: Change): Promise<string> {
+async function putLive(session: Session, scope: Scope, change: Change): Promise<string> {
+  const { project, live, what, ending, tryVersion } = change;
   const started = performance.now();
   const { config } = await prepareVersion(session, scope, project);
   const wanted = JSON.stringify(config);
   if (wanted === live) return live;
   const version_id = await createVersion(session, scope, { display_name: `dev ${new Date().toISOString()}`, config });
-  if (config.matchmaker) session.output.say(await checkVersion(session, scope, version_id));
+  if (config.matchmaker) session.output.say(await tryVersion(version_id));
   await switchTo(session, scope, version_id);
   const outdated = await ending.end(({ is_outdated }) => is_outdated);
   const { ended_count, closed_count } = outdated;

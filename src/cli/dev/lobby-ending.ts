@@ -1,13 +1,11 @@
-import { Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
+import { closeLobby, endLobby } from '../project/lobby-end.ts';
 import type { Scope, Session } from '../session.ts';
 import { counted } from '../terminal.ts';
 
 /** How long players can read that their lobby is closed before it ends. */
 const NOTICE_MS = 2_000;
-/** Errors of a lobby that has ended meanwhile. */
-const HAS_ENDED = /^MATCHMAKER_LOBBY_(NOT_FOUND|STOPPED)$/;
 
 interface LiveLobby {
   lobby_id: string;
@@ -51,7 +49,10 @@ export class LobbyEnding {
     const played = wanted.filter(({ total_player_count }) => total_player_count > 0);
     const empty = wanted.filter((lobby) => !played.includes(lobby));
     for (const { lobby_id } of played) this.#closed.add(lobby_id);
-    await Promise.all([...empty.map((lobby) => this.#remove(lobby)), ...played.map((lobby) => this.#close(lobby))]);
+    await Promise.all([
+      ...empty.map(({ lobby_id }) => endLobby(this.session, this.scope, lobby_id)),
+      ...played.map(({ lobby_id }) => closeLobby(this.session, this.scope, lobby_id)),
+    ]);
     if (played.length > 0) {
       const wait = this.#endLater(played)
         .catch(this.options.onError)
@@ -66,24 +67,11 @@ export class LobbyEnding {
     await Promise.all(this.#waits);
   }
 
-  async #close({ lobby_id }: LiveLobby): Promise<void> {
-    try {
-      const body = { is_closed: true };
-      await this.session.api.call('PUT', `${paths.lobby(this.scope, lobby_id)}/closed`, { body });
-    } catch (error) {
-      if (!(error instanceof Failure) || !HAS_ENDED.test(error.refusal?.code ?? '')) throw error;
-    }
-  }
-
-  async #remove({ lobby_id }: LiveLobby): Promise<void> {
-    await this.session.api.call('DELETE', paths.lobby(this.scope, lobby_id));
-  }
-
   async #endLater(lobbies: LiveLobby[]): Promise<void> {
     const { signal, onEnded } = this.options;
     await pause(NOTICE_MS, signal);
     if (signal.aborted) return;
-    await Promise.all(lobbies.map((lobby) => this.#remove(lobby)));
+    await Promise.all(lobbies.map(({ lobby_id }) => endLobby(this.session, this.scope, lobby_id)));
     for (const { lobby_id } of lobbies) this.#closed.delete(lobby_id);
     onEnded(lobbies.length);
   }

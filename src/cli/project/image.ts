@@ -39,7 +39,10 @@ const BUILDERS: Builder[] = [
 ];
 
 /** Builds the image of a Dockerfile. Its id tells whether the service has it, so only `open` writes it to a file. */
-export async function packImage(build: Build & { dockerfile: string }): Promise<ServerPackage> {
+export async function packImage(
+  build: Build & { dockerfile: string },
+  stopping: AbortSignal | undefined,
+): Promise<ServerPackage> {
   const { path, command, dockerfile, args = {} } = build;
   if (!existsSync(dockerfile)) {
     throw new Failure(`There is no ${dockerfile}: correct the dockerfile of the configuration.`, EXIT.not_found);
@@ -50,10 +53,10 @@ export async function packImage(build: Build & { dockerfile: string }): Promise<
   const id_file = join(directory, 'id');
   const set = Object.entries(args).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
   try {
-    await run([builder.name, ...builder.build, '--iidfile', id_file, '--file', dockerfile, ...set, path]);
+    await run([builder.name, ...builder.build, '--iidfile', id_file, '--file', dockerfile, ...set, path], stopping);
     const id = (await readFile(id_file, 'utf8')).trim();
     const digest = new Bun.CryptoHasher('sha256').update(JSON.stringify([id, command ?? []])).digest('hex');
-    const open = () => saveImage(builder, id);
+    const open = () => saveImage(builder, id, stopping);
     return { kind: 'docker_image', file_name: 'image.tar.zst', open, secrets: [], command, digest };
   } finally {
     await rm(directory, { recursive: true, force: true });
@@ -77,14 +80,14 @@ async function findBuilder(dockerfile: string): Promise<Builder> {
 }
 
 /** Writes an image to a compressed file. */
-async function saveImage(builder: Builder, image: string): Promise<PackageContent> {
+async function saveImage(builder: Builder, image: string, stopping?: AbortSignal): Promise<PackageContent> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-image-'));
   const remove = () => rm(directory, { recursive: true, force: true });
   const [saved, compressed] = [join(directory, 'image.tar'), join(directory, 'image.tar.zst')];
   try {
-    await run([builder.name, ...builder.save(image, saved)]);
+    await run([builder.name, ...builder.save(image, saved)], stopping);
     await showWhile('build    compressing the image', () =>
-      pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(compressed)),
+      pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(compressed), { signal: stopping }),
     );
     await rm(saved);
   } catch (error) {
@@ -94,9 +97,11 @@ async function saveImage(builder: Builder, image: string): Promise<PackageConten
   return { blob: Bun.file(compressed), [Symbol.asyncDispose]: remove };
 }
 
-/** Runs a program, with all its output on stderr. */
-async function run(command: string[]): Promise<void> {
-  const { exited } = Bun.spawn(command, { env: environmentWith(), stdin: 'ignore', stdout: 2, stderr: 2 });
+/** Runs a program, with all its output on stderr, until its end or a stop. */
+async function run(command: string[], stopping: AbortSignal | undefined): Promise<void> {
+  const io = { stdin: 'ignore', stdout: 2, stderr: 2 } as const;
+  const { exited } = Bun.spawn(command, { env: environmentWith(), ...io, ...(stopping && { signal: stopping }) });
   const exit_code = await exited;
+  stopping?.throwIfAborted();
   if (exit_code !== 0) throw new Failure(`"${command.slice(0, 2).join(' ')}" failed with exit code ${exit_code}.`);
 }

@@ -29,10 +29,13 @@ export interface PackageContent extends AsyncDisposable {
   blob: Blob;
 }
 
-/** Packs a server: a script with what it imports, a directory as a compressed tar, a Dockerfile as its image. */
-export async function packServer(build: Build): Promise<ServerPackage> {
+/**
+ * Packs a server: a script with what it imports, a directory as a compressed tar, a Dockerfile as its image. `stopping` ends
+ * the programs that make an image.
+ */
+export async function packServer(build: Build, stopping?: AbortSignal): Promise<ServerPackage> {
   const { path, command, dockerfile, isolation } = build;
-  if (dockerfile !== undefined) return await packImage({ ...build, dockerfile });
+  if (dockerfile !== undefined) return await packImage({ ...build, dockerfile }, stopping);
   const facts = statSync(path, { throwIfNoEntry: false });
   if (!facts) throw new Failure(`There is no ${path}: correct build.path in muster.yaml.`, EXIT.not_found);
   if (facts.isFile()) {

@@ -71,7 +71,7 @@ export function listSiteFiles(directory: string): DeployedFiles {
 /** Uploads a server unless the same files are there, or what is missing of it. Returns the id of the build. */
 export async function sendBuild(session: Session, scope: Scope, build: Build): Promise<string> {
   const { api, output } = session;
-  const server = await packServer(build);
+  const server = await packServer(build, api.stopping);
   sayParts(session, build, server);
   const listed = await listBuilds(session, scope, server);
   const known = listed.find(({ complete }) => complete);

@@ -2,7 +2,9 @@ import { ApiCaller } from '../api-caller.ts';
 import { Failure } from '../failure.ts';
 import { findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
+import { pause } from '../pause.ts';
 import type { Scope, Session } from '../session.ts';
+import { endLobby } from './lobby-end.ts';
 import { switchTo } from './versions.ts';
 
 /** The namespace in which a version is tried before it goes live in another. */
@@ -18,25 +20,48 @@ const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
 
 /**
  * Tries a version: one lobby of it must get ready. Returns a sentence about it. Throws a Failure with the last lines of the
- * server's log if it does not.
+ * server's log if it does not. Leaves nothing of the version running, also if the session is stopped.
  */
 export async function checkVersion(session: Session, scope: Scope, version_id: string): Promise<string> {
   const namespace = await ensureCheckNamespace(session, scope);
   const trial = { ...scope, namespace };
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+    const outcome = await tryVersion(session, trial, version_id);
+    if (outcome.is === 'failed') throw outcome.failure;
+    if (outcome.is !== 'disturbed') return outcome.words;
+    const pause_max_ms = Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** attempt);
+    await pause(Math.random() * pause_max_ms, session.api.stopping);
+  }
+  throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
+}
+
+/** Puts the namespace of tries on a version while a lobby of it is tried. */
+async function tryVersion(session: Session, trial: Scope, version_id: string): Promise<Outcome | { is: 'disturbed' }> {
+  try {
     await switchTo(session, trial, version_id);
     const outcome = await tryLobby(session, trial);
     // Another deploy may have put its version there meanwhile, so that the lobby was of that version.
-    if (!(await isOn(session, trial, version_id))) {
-      await Bun.sleep(Math.random() * Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** attempt));
-      continue;
-    }
-    // Otherwise the version's idle lobbies would be kept warm there forever.
-    await switchTo(session, trial, emptyVersionOf(scope.game));
-    if (outcome.is === 'failed') throw outcome.failure;
-    return outcome.words;
+    return (await endTrial(session, trial, version_id)) ? outcome : { is: 'disturbed' };
+  } catch (error) {
+    await endTrial(session.withoutStop(), trial, version_id).catch((cause: Error) =>
+      session.output.say(`The namespace ${CHECK_NAMESPACE} may still have lobbies of the version: ${cause.message}`),
+    );
+    throw error;
   }
-  throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
+}
+
+/**
+ * Takes a version out of the namespace of tries, which would keep its idle lobbies warm, and ends its lobbies. Returns whether
+ * the namespace was on the version until now.
+ */
+async function endTrial(session: Session, trial: Scope, version_id: string): Promise<boolean> {
+  const was_on = await isOn(session, trial, version_id);
+  if (was_on) await switchTo(session, trial, emptyVersionOf(trial.game));
+  const { rows } = await session.api.get<{ rows: { lobby_id: string }[] }>(paths.lobbyRows(trial), {
+    query: { version_id },
+  });
+  await Promise.all(rows.map(({ lobby_id }) => endLobby(session, trial, lobby_id)));
+  return was_on;
 }
 
 async function isOn({ api }: Session, { game, namespace }: Scope, version_id: string): Promise<boolean> {
@@ -53,11 +78,11 @@ function emptyVersionOf({ versions }: Scope['game']): string {
 
 type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; failure: Failure };
 
-/** Finds a lobby of the namespace's version, in the first game mode that takes a find, and ends it. */
+/** Finds a lobby of the namespace's version, in the first game mode that takes a find. */
 async function tryLobby(session: Session, scope: Scope): Promise<Outcome> {
   const path = `/cloud/games/${scope.game.game_id}/namespaces/${scope.namespace.namespace_id}`;
   const { token } = await session.api.call<{ token: string }>('POST', `${path}/tokens/public`);
-  const player = new ApiCaller(session.api.url, token);
+  const player = new ApiCaller(session.api.url, token, session.api.stopping);
   const { game_modes = [] } = await player.get<{ game_modes?: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
   let outcome: Outcome = { is: 'not_checked', words: 'check    not possible, because the version has no game mode' };
   for (const { game_mode_id } of game_modes) {
@@ -77,9 +102,8 @@ async function tryGameMode(session: Session, { scope, player, game_mode_id }: Tr
   const started = performance.now();
   try {
     const body = { game_modes: [game_mode_id] };
-    const { lobby } = await findSeat<{ lobby: { lobby_id: string } }>(player, { body });
+    await findSeat(player, { body, ...(player.stopping && { signal: player.stopping }) });
     const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-    await session.api.call('DELETE', paths.lobby(scope, lobby.lobby_id));
     return { is: 'ready', words: `check    a lobby of it was ready after ${seconds} s, and ended again` };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;

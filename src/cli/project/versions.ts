@@ -49,7 +49,7 @@ export async function previewVersion(
   const { build } = project;
   if (build?.dockerfile !== undefined)
     say(`build    ${basename(build.dockerfile)} would be built, and sent if it is new`);
-  const server = build && build.dockerfile === undefined ? await packServer(build) : undefined;
+  const server = build && build.dockerfile === undefined ? await packServer(build, session.api.stopping) : undefined;
   const known = server && scope && (await findBuild(session, scope, server));
   if (build && server) {
     sayParts(session, build, server);

@@ -3,9 +3,9 @@ import type { Subprocess } from 'bun';
 import { environmentWith } from '../../cli/environment.ts';
 import { EXIT } from '../../cli/failure.ts';
 import { ownCommand } from '../../cli/own-command.ts';
+import { listenForStop, type StopSignal } from '../../cli/stop-signals.ts';
 import { hasErrorCode } from '../../platform/system-errors.ts';
 import { SERVICE_COMMAND } from '../commands.ts';
-import { listenForStop, type StopSignal } from '../stop-signals.ts';
 import { createDataDirectory, removeFiles } from './directories.ts';
 import type { TestVariables } from './service.ts';
 

@@ -1,5 +1,5 @@
-/** The exit code that a shell reports for a program that ctrl-C ended. */
-export const INTERRUPTED_EXIT_CODE = 130;
+import { EXIT, Failure } from './failure.ts';
+
 /** SIGHUP comes when the terminal is closed. */
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export type StopSignal = (typeof STOP_SIGNALS)[number];
@@ -23,4 +23,22 @@ export function listenForStop(leave: () => void): Promise<StopSignal> {
     });
   }
   return promise;
+}
+
+interface Stoppable<Result> {
+  /** Cleans up and throws once its signal is aborted. */
+  work: (signal: AbortSignal) => Promise<Result>;
+  /** Returns a sentence about what was done when the work stopped. */
+  describeStop: () => string;
+}
+
+/** Does work until a signal such as ctrl-C, then throws Failure. A second press of ctrl-C ends this process at once. */
+export async function doStoppable<Result>({ work, describeStop }: Stoppable<Result>): Promise<Result> {
+  const stopping = new AbortController();
+  void listenForStop(() => process.exit(EXIT.interrupted)).then((reason) => stopping.abort(reason));
+  try {
+    return await work(stopping.signal);
+  } catch (error) {
+    throw stopping.signal.aborted ? new Failure(describeStop(), EXIT.interrupted) : error;
+  }
 }
