@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { claimPorts } from '../../src/commands/test/ports.ts';
 import { sharedFiles } from '../support/cluster.ts';
 import { IS_LONG } from '../support/length.ts';
 import { findProcessesOf } from '../support/processes.ts';
@@ -155,6 +156,24 @@ test('muster test: the command gets an empty game, the run ends with its exit co
   expect(remains()).toEqual({ files: ['game'], processes: [] });
 }, 90_000);
 
+test('muster test: what the command has started and left ends with the run', async () => {
+  const { exit_code } = await run(['--', 'sh', '-c', 'sleep 1000 >/dev/null 2>&1 & exit 3']);
+  expect([exit_code, remains()]).toEqual([3, NOTHING]);
+  const { child, output, ended } = await start(['--', 'sh', '-c', 'sh -c "echo waiting; exec sleep 1000"; true']);
+  await waitForOutput({ output }, 'waiting');
+  child.kill('SIGTERM');
+  expect([(await ended()).exit_code, remains()]).toEqual([143, NOTHING]);
+}, 90_000);
+
+test('muster test: a port that another program has at one of the loopback addresses is left out', () => {
+  const { service_port, ...first } = claimPorts();
+  first[Symbol.dispose]();
+  const other = Bun.listen({ hostname: '::1', port: service_port, socket: { data() {} } });
+  using second = claimPorts();
+  other.stop(true);
+  expect([second.service_port, second.clock_port]).not.toContain(service_port);
+});
+
 test('muster test: a command without "--" gets its own options and standard input, and the exit code of its signal', async () => {
   const code = 'cat; echo "$0 $1"; kill -KILL $$';
   const { exit_code, data } = await run(['sh', '-c', code, '--deploy', '--help'], { stdin: 'typed ' });
@@ -220,9 +239,7 @@ describe('muster test: leaves nothing, with a game server running,', () => {
   test('if it is killed', async () => {
     const { child, output } = await start(args, { cwd: DUEL });
     await waitForOutput({ output }, 'waiting');
-    const [command = 0] = childrenOf(child.pid).filter((pid) => !isService(pid));
     child.kill('SIGKILL');
-    process.kill(command, 'SIGKILL');
     await waitFor(() => remains().processes.length === 0, 'all processes to end');
     await waitFor(() => remains().files.length === 0, 'all files to be removed');
   }, 90_000);

@@ -10,6 +10,7 @@ import { openService } from '../../service.ts';
 import { stopServers } from '../stop-servers.ts';
 import { createMovableClock, openClockPort } from './clock.ts';
 import { chooseCacheDirectory, createDatabaseDirectory, removeFiles } from './directories.ts';
+import { endProcessesWith } from './leftovers.ts';
 import { claimPorts } from './ports.ts';
 
 /** The variables that tests get from their throwaway service. */
@@ -23,7 +24,8 @@ export interface TestVariables {
 
 /**
  * Serves in a directory until standard input ends, as it does when the `muster test` that started this process ends in any
- * way. Then ends its game servers and PostgreSQL, and removes the directory. Writes the variables of the tests as a line of JSON.
+ * way. Then ends what the tests have left, its game servers and PostgreSQL, and removes the directory. Writes the variables of
+ * the tests as a line of JSON.
  */
 export async function serveThrowaway([data_directory = '', game_name = 'test']: string[]): Promise<number> {
   const input_ended = Bun.stdin.text();
@@ -55,6 +57,8 @@ export async function serveThrowaway([data_directory = '', game_name = 'test']: 
   };
   console.log(JSON.stringify(variables));
   await input_ended;
+  // Of the tests, whose address of the clock no other run has.
+  await endProcessesWith(`MUSTER_TEST_CLOCK=${clock_url}`);
   await stopServers(service, events);
   await opened.disposeAsync();
   await events.flush();
