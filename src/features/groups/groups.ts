@@ -8,7 +8,7 @@ import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuse
 import { topics } from '../topics.ts';
 import { isListed, type Listed, type PeopleList, selectPeople, touchGroup } from './members-store.ts';
 import { createMembership, requireOwner } from './membership.ts';
-import { type GroupChange, groupProblems } from './rules.ts';
+import { type GroupChange, groupProblems, readAnchor, writeAnchor } from './rules.ts';
 import * as store from './store.ts';
 import type { CountedGroup, GroupRow } from './tables.ts';
 import { type GroupProfile, type PeoplePage, toGroupHandle, toGroupProfile, toPerson } from './wire.ts';
@@ -88,8 +88,10 @@ export function createGroups(dependencies: GroupsDependencies) {
       const group = await get(query.group_id);
       await requireListAccess(group, query);
       const limit = Math.min(query.count ?? PAGE_DEFAULT, PAGE_MAX);
-      const listed = await selectPeople(queries, query.list, group.group_id, { after: query.anchor, limit });
-      const anchor = listed.length === limit ? listed.at(-1)?.identity_id : undefined;
+      const after = query.anchor === undefined ? undefined : readAnchor(query.anchor);
+      const listed = await selectPeople(queries, query.list, group.group_id, { after, limit });
+      const last = listed.length === limit ? listed.at(-1) : undefined;
+      const anchor = last && writeAnchor(last);
       return { people: await describePeople(listed), anchor };
     },
   };

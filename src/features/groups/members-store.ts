@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { groupBans, groupInvites, groupJoinRequests, groupMembers, groups, type InviteRow } from './tables.ts';
@@ -16,27 +17,30 @@ export interface Listed {
   ts: Date;
 }
 
-/** Returns a page of a list, oldest entry first, after the last identity of the previous page. */
+/** The last entry of a page. `ts` is undefined in an anchor of an earlier release, which needs the entry to be there still. */
+export type LastListed = Pick<Listed, 'identity_id'> & { ts: Date | undefined };
+
+/** Returns a page of a list, oldest entry first, after the last entry of the previous page. */
 export async function selectPeople(
   queries: Queries,
   list: PeopleList,
   group_id: string,
-  { after, limit }: { after?: string | undefined; limit: number },
+  { after, limit }: { after?: LastListed | undefined; limit: number },
 ): Promise<Listed[]> {
   const { table, ts } = tableOf(list);
-  const last = queries
-    .select({ ts, identity_id: table.identity_id })
-    .from(table)
-    .where(and(eq(table.group_id, group_id), sql`${table.identity_id} = ${after ?? null}::uuid`));
+  const isAfter = (last: LastListed) => {
+    const { identity_id } = last;
+    const listed_ts = queries
+      .select({ ts })
+      .from(table)
+      .where(and(eq(table.group_id, group_id), eq(table.identity_id, identity_id)));
+    const last_ts = last.ts ? timestamptz(last.ts) : sql`(${listed_ts})`;
+    return sql`(${ts}, ${table.identity_id}) > (${last_ts}, ${identity_id}::uuid)`;
+  };
   return await queries
     .select({ identity_id: table.identity_id, ts })
     .from(table)
-    .where(
-      and(
-        eq(table.group_id, group_id),
-        after === undefined ? undefined : sql`(${ts}, ${table.identity_id}) > (${last})`,
-      ),
-    )
+    .where(and(eq(table.group_id, group_id), after && isAfter(after)))
     .orderBy(asc(ts), asc(table.identity_id))
     .limit(limit);
 }

@@ -14,3 +14,14 @@ export function groupProblems({ display_name, bio }: GroupChange): ContentProble
     ...(bio === undefined || isBio(bio) ? [] : [['bio', 'invalid']]),
   ].map((path) => ({ path }));
 }
+
+/** The anchor of a page: when its last person was added, in Unix milliseconds, and the person's id. */
+export function writeAnchor({ identity_id, ts }: { identity_id: string; ts: Date }): string {
+  return `${ts.getTime()}.${identity_id}`;
+}
+
+/** Reads an anchor. That of an earlier release has only the id. */
+export function readAnchor(anchor: string): { identity_id: string; ts: Date | undefined } {
+  const [identity_id = '', milliseconds] = anchor.split('.').toReversed();
+  return { identity_id, ts: milliseconds === undefined ? undefined : new Date(Number(milliseconds)) };
+}

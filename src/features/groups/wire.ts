@@ -74,8 +74,17 @@ export const GroupProfileBody = Type.Object({
   publicity: Type.Optional(Publicity),
 });
 
+/** Milliseconds and an id, or an id alone, as in an earlier release. */
+const ANCHOR = '^(\\d{1,14}\\.)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
+
 export const PeopleQuery = Type.Object({
-  anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The anchor of the previous page.' })),
+  anchor: Type.Optional(
+    Type.String({
+      pattern: ANCHOR,
+      description: 'The anchor of the previous page.',
+      examples: ['1893456000000.6b8d9f1e-3c5a-4b7d-9e2f-1a4c6d8e0b3f'],
+    }),
+  ),
   count: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
 });
 const PageMembers = { anchor: Type.Optional(Type.String()) };

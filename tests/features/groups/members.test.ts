@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest, type Person } from '../../support/people.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -178,4 +180,51 @@ test('members: the list has pages, and can be watched', async () => {
   const waiting = call('GET', `${group}/members?watch_index=${first.watch.index}`, owner());
   await consume(code, await guest());
   expect((await waiting).members).toHaveLength(6);
+});
+
+describe('the pages of a list', () => {
+  const idsOf = (page: { members: { identity: Person }[] }) => page.members.map(({ identity }) => identity.identity_id);
+  const pageAfter = (anchor: string) => call('GET', `${group}/members?count=2&anchor=${anchor}`, owner());
+
+  /** Lets people join one after another. Returns all members in order, of which the owner is the first. */
+  async function joinAll(count: number): Promise<string[]> {
+    const code = await invite();
+    for (const person of await Promise.all(Array.from({ length: count }, guest))) await consume(code, person);
+    return await members();
+  }
+
+  test('have each person once, also those who were added in the same millisecond', async () => {
+    await joinAll(4);
+    await using database = openDatabase(opened.database_address, 1);
+    await database.queries.execute(
+      sql`update group_members set join_ts = '2030-01-01T00:00:00.123Z' where group_id = ${game.group_id}`,
+    );
+    const first = await call('GET', `${group}/members?count=2`, owner());
+    const second = await pageAfter(first.anchor);
+    const third = await pageAfter(second.anchor);
+    expect([first, second, third].flatMap(idsOf)).toEqual(await members());
+    expect(third.anchor).toBeUndefined();
+  });
+
+  test('go on after a person who has left the list meanwhile', async () => {
+    const [, left, ...others] = await joinAll(3);
+    const first = await call('GET', `${group}/members?count=2`, owner());
+    expect(await call('POST', `${group}/kick/${left}`, owner())).toEqual({});
+    expect(idsOf(await pageAfter(first.anchor))).toEqual(others);
+  });
+
+  test('begin at an anchor of an earlier release, too', async () => {
+    const [, last = '', ...others] = await joinAll(3);
+    expect(idsOf(await pageAfter(last))).toEqual(others);
+  });
+
+  test.each([
+    'x',
+    '1.',
+    `1.2.${crypto.randomUUID()}`,
+    `.${crypto.randomUUID()}`,
+    `${'9'.repeat(15)}.${crypto.randomUUID()}`,
+  ])('do not begin at %s, which is no anchor', async (anchor) => {
+    expect(await pageAfter(anchor)).toBe('400 API_BAD_QUERY_PARAMETER');
+  });
 });
