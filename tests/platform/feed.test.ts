@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createWatchedCache } from '../../src/platform/watch/cache.ts';
 import { openFeed } from '../../src/platform/watch/feed.ts';
 import { CHANGES_CHANNEL } from '../../src/platform/watch/notifications.ts';
@@ -35,6 +36,41 @@ interface Notification {
 }
 
 const byTopic = (one: Notification, other: Notification) => one.topic.localeCompare(other.topic);
+
+test('feed: a version that was read before a notification came does not take it back', async () => {
+  await using database = openDatabase(address, 2);
+  /** The answers that are held back until they are released. */
+  let held: PromiseWithResolvers<void> | undefined;
+  let comparisons = 0;
+  const queries = new Proxy(database.queries, {
+    get(target, key, receiver) {
+      if (key !== 'execute') return Reflect.get(target, key, receiver);
+      return async (query: SQL) => {
+        const rows = await target.execute(query);
+        comparisons += 1;
+        await held?.promise;
+        return rows;
+      };
+    },
+  });
+  const events: ServiceEvent[] = [];
+  const log = { emit: (event: ServiceEvent) => void events.push(event) };
+  await using feed = await openFeed({ ...database, queries }, log, 20);
+  const topic = newTopic();
+  await touchOnce(topic);
+  const received: (number | undefined)[] = [];
+  feed.subscribe(topic, (version) => received.push(version));
+  await waitFor(() => received.length > 0, 'the version to be known');
+  held = Promise.withResolvers<void>();
+  const before = comparisons;
+  await waitFor(() => comparisons > before, 'the version to be read again');
+  await touchOnce(topic);
+  await waitFor(() => received.includes(2), 'the notification');
+  held.resolve();
+  await waitFor(() => comparisons > before + 2, 'a further comparison to end');
+  expect(received).toEqual([1, 2]);
+  expect(events).toEqual([]);
+});
 
 describe('feed: a notification', () => {
   let node: WatchingNode;

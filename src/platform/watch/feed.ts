@@ -62,9 +62,11 @@ export async function openFeed(database: Database, events: Events, recheck_every
     const names = [...subscriptions.keys()];
     for (let first = 0; first < names.length; first += TOPICS_PER_QUERY_MAX) {
       const batch = names.slice(first, first + TOPICS_PER_QUERY_MAX);
+      const known_before = new Map(batch.map((topic) => [topic, subscriptions.get(topic)?.known_version]));
       for (const [topic, version] of await readVersions(database.queries, batch)) {
         const known = subscriptions.get(topic)?.known_version;
-        if (known === version) continue;
+        // A notification that came meanwhile may be newer than the version that was read.
+        if (known === version || known !== known_before.get(topic)) continue;
         // Without a known version, the topic may have changed before it was subscribed, so no notification was lost.
         if (known !== undefined) missed += 1;
         notify(topic, version);
