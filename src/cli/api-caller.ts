@@ -3,6 +3,8 @@ import { pause } from './pause.ts';
 
 /** Attempts of a read. Its first failures may be temporary. */
 const ATTEMPTS_MAX = 4;
+/** Attempts of a read that goes on for long. They outlast a restart of the service: about two minutes. */
+export const LONG_ATTEMPTS_MAX = 20;
 const PAUSE_FIRST_MS = 250;
 const PAUSE_MAX_MS = 8_000;
 /** A read is not repeated if the service asks for a longer pause. */

@@ -72,12 +72,7 @@ export function createProgram(others: readonly string[] = []): Command {
     .command('init')
     .description('writes muster.yaml for the game in this folder, or takes a configuration of Rivet')
     .option('--from <file>', 'the configuration to read, such as rivet.toml')
-    .option(
-      '--region <theirs=here>',
-      'a region of that configuration and its name here; may be repeated',
-      collectPair,
-      {},
-    )
+    .option('--region <theirs=here>', 'a region of that configuration and its name here; may be repeated', collectPair)
     .option('--json', 'write what it found as JSON')
     .action(async (options) => (await import('./commands/init.ts')).init(options));
   program
@@ -89,7 +84,11 @@ export function createProgram(others: readonly string[] = []): Command {
   addCommand(program, 'deploy [namespace]', 'uploads the game of this folder, tries it, and puts a namespace on it')
     .option('--message <text>', 'the name of the version')
     .option('--dry-run', 'say what would be done, and change nothing')
-    .option('--region <theirs=here>', 'a region of a Rivet configuration and its name here', collectPair, {})
+    .option(
+      '--region <theirs=here>',
+      'a region of a Rivet configuration and its name here; may be repeated',
+      collectPair,
+    )
     .option('--no-check', 'do not try a lobby of the new version first')
     .addOption(
       new Option(
@@ -277,7 +276,7 @@ function refuseEmpty(command: Command): void {
 }
 
 /** Collects the values of an option like `--region lnd-fra=frankfurt`. */
-function collectPair(text: string, before: Record<string, string>): Record<string, string> {
+function collectPair(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, theirs, here] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   if (theirs === undefined || here === undefined) throw new InvalidArgumentError('Write NAME=NAME_HERE.');
   return { ...before, [theirs]: here };

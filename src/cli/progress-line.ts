@@ -1,6 +1,8 @@
 const PAUSE_MS = 100;
 const SECOND_MS = 1_000;
 const CLEAR_LINE = '\r\u001b[K';
+/** Of a terminal that does not say how many it has. */
+const COLUMNS_DEFAULT = 80;
 
 /** Whether a line that is not finished is on the terminal. */
 let is_shown = false;
@@ -18,7 +20,8 @@ export function openProgress(): Progress {
       if (!process.stderr.isTTY || now - shown_at < PAUSE_MS) return;
       shown_at = now;
       is_shown = true;
-      process.stderr.write(`${CLEAR_LINE}${text}`);
+      // The last column stays empty, because some terminals begin a new line after it.
+      process.stderr.write(CLEAR_LINE + text.slice(0, Math.max(0, (process.stderr.columns || COLUMNS_DEFAULT) - 1)));
     },
     [Symbol.dispose]: removeProgress,
   };

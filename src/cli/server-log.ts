@@ -1,12 +1,10 @@
-import type { ApiCaller } from './api-caller.ts';
+import { type ApiCaller, LONG_ATTEMPTS_MAX } from './api-caller.ts';
 
 export const STREAMS = ['std_out', 'std_err'] as const;
 export type Stream = (typeof STREAMS)[number];
 
 /** Without a moment to begin at, the service answers with this many lines of each stream at most, the last ones. */
 export const LAST_LINES_MAX = 256;
-/** Enough for a restart of the service while a log is followed: about two minutes. */
-const FOLLOW_ATTEMPTS_MAX = 20;
 /** How long a poll waits for the last lines once all have been written. */
 const LAST_LINES_WITHIN_MS = 1_000;
 
@@ -85,7 +83,7 @@ interface ReadPage {
 
 async function readPage(api: ApiCaller, { path, stream, grep, since, index, signal }: PageToRead): Promise<ReadPage> {
   const query = { stream, search_text: grep, query_start_ts: since?.toISOString(), watch_index: index };
-  const attempts_max = index === undefined ? undefined : FOLLOW_ATTEMPTS_MAX;
+  const attempts_max = index === undefined ? undefined : LONG_ATTEMPTS_MAX;
   const page = await api.get<LogPage>(`${path}/logs`, { query, signal, attempts_max });
   const lines = page.lines.map((line, at) => ({
     ts: page.timestamps[at] ?? '',
@@ -146,7 +144,7 @@ async function waitForEnd(api: ApiCaller, { path, signal }: LogToRead): Promise<
     const { end, watch } = await api.get<{ end?: ServerEnd; watch: { index: string } }>(`${path}/end`, {
       query: { watch_index: index },
       signal,
-      attempts_max: FOLLOW_ATTEMPTS_MAX,
+      attempts_max: LONG_ATTEMPTS_MAX,
     });
     if (end) return end;
     ({ index } = watch);

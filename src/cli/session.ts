@@ -131,6 +131,14 @@ export function parseServiceUrl(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
+/** Returns the options of a command whose argument may be its namespace. Throws Failure if both name one. */
+export function withNamespace<Options extends SharedOptions>(options: Options, given: string | undefined): Options {
+  const { namespace } = options;
+  if (given === undefined) return options;
+  if (namespace === undefined || namespace === given) return { ...options, namespace: given };
+  throw new Failure(`Name one namespace: ${given} or ${namespace}.`, EXIT.wrong_use);
+}
+
 /** Returns the token of `--token`, which `-` reads from standard input. Throws Failure if nothing is there. */
 export async function readTokenOption({ token }: SharedOptions): Promise<string | undefined> {
   if (token !== '-') return token;

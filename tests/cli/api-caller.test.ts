@@ -1,7 +1,13 @@
 import { expect, test } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { ApiCaller } from '../../src/cli/api-caller.ts';
 import { Failure } from '../../src/cli/failure.ts';
+import { commandOf, EXECUTABLE } from '../support/program.ts';
 import { rejectionOf } from '../support/refusal.ts';
+
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 const head = (length: number, type = 'application/json') =>
   `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`;
@@ -39,6 +45,26 @@ test('api: an answer that breaks off each time, and one to a change, end in a me
   using changing = openService([CUT]);
   const changed = await rejectionOf(Failure, changing.api.call('POST', '/cloud/games'));
   expect([changed.exit_code, changing.requests.length]).toEqual([1, 1]);
+}, 90_000);
+
+test('watch: goes on after a restart of the service', async () => {
+  const answerOf = (index: string) => {
+    const body = `{"watch":{"index":"${index}"}}`;
+    return `${head(body.length)}${body}`;
+  };
+  // The service is away for five requests, and ends the watch with a body that has no index.
+  using service = openService([answerOf('one'), CUT, CUT, CUT, CUT, CUT, answerOf('two'), WHOLE]);
+  const home = await mkdtemp(join(tmpdir(), 'muster-watching-'));
+  const child = Bun.spawn([...COMMAND, 'watch', '/any', '--url', service.api.url], {
+    env: { HOME: home },
+    cwd: home,
+    stdout: 'pipe',
+    stderr: 'ignore',
+  });
+  const lines = (await new Response(child.stdout).text()).trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).watch.index)).toEqual(['one', 'two']);
+  expect(await child.exited).toBe(2);
+  await rm(home, { recursive: true });
 }, 90_000);
 
 test('api: an answer that is no JSON is refused, but can be read as it is', async () => {

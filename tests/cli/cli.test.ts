@@ -60,6 +60,8 @@ describe('commands: fail with an exit code and a message:', () => {
       [['logs', 'abc', '--all'], 'Name one server or lobby, or write --all.'],
       [['logs', '--server', 'a', '--lobby', 'b'], 'Name one server or lobby, or write --all.'],
       [['lobbies', 'watch', '--count', '0'], '--count is "0": write 1 to 200.'],
+      [['deploy', 'prod', '--namespace', 'staging'], 'Name one namespace: prod or staging.'],
+      [['rollback', 'prod', '--namespace', 'staging'], 'Name one namespace: prod or staging.'],
     ];
     await find(muster, game);
     for (const [args, words] of WRONG) {

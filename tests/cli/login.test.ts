@@ -120,9 +120,27 @@ test('login: --url and MUSTER_URL name the service before the profile does, and 
   expect([two.exit_code, two.words]).toEqual([2, expect.stringContaining('Name one service')]);
 }, 90_000);
 
-test('login: without a terminal it needs a token', async () => {
-  const done = await run('three', ['login', muster.config.public_url]);
+test('login: without a terminal it needs a token, which MUSTER_TOKEN may be', async () => {
+  const url = muster.config.public_url;
+  const done = await run('three', ['login', url]);
   expect([done.exit_code, done.words]).toEqual([2, expect.stringContaining('--token -')]);
+  const env = { MUSTER_TOKEN: muster.administrator_token };
+  expect(await run('three', ['login', url], { env })).toMatchObject({ exit_code: 0, words: `Logged in to ${url}.\n` });
+  expect(await run('three', ['status', '--game', 'none'])).toMatchObject({ exit_code: 4 });
+}, 90_000);
+
+test('login: a refused token is named, without the advice to log in', async () => {
+  const url = muster.config.public_url;
+  const refused = await run('six', ['login', url, '--token', '-'], { stdin: 'wrong' });
+  expect([refused.exit_code, refused.words]).toEqual([3, expect.stringContaining(`${url} refused the token`)]);
+  expect(refused.words).not.toContain('muster login');
+  expect(await Bun.file(join(home, 'six/muster/credentials.json')).exists()).toBe(false);
+}, 90_000);
+
+test('use: says which service, game and namespace the next commands have', async () => {
+  const at = ['--url', 'https://play.example.com', '--game', 'tanks', '--namespace', 'staging'];
+  const { words } = await run('seven', ['use', 'play', ...at]);
+  expect(words).toBe('Using play: https://play.example.com, game tanks, namespace staging.\n');
 }, 90_000);
 
 test('use: a wrong address is refused and not stored', async () => {

@@ -3,9 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { makeGame } from '../support/game.ts';
+import { commandOf } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
+import { openTerminal, waitForOutput } from '../support/terminal.ts';
 
 /** Clears the screen, sets the title of the window, begins a sequence in one sign, deletes, and reorders. */
 const HOSTILE = 'a\u001b[2J\u001b]0;taken\u0007\u009b31m\u007f\u202eb';
@@ -78,4 +80,28 @@ test('terminal: work that takes longer than a second is named with its seconds, 
   // Without a terminal, nothing is shown that is not said.
   const quiet = await run('bots', '1', '--for', '2s');
   expect([quiet.exit_code, quiet.words]).toEqual([0, '1 bots play "default" in slow prod for 2s.\n']);
+}, 90_000);
+
+test('terminal: the line of progress is no longer than a narrow terminal, which could not empty it otherwise', async () => {
+  const file = resolve(import.meta.dir, '../../src/cli/progress-line.ts');
+  const script = `const { openProgress } = await import(${JSON.stringify(file)});
+using progress = openProgress();
+progress.show('Copying the table of the lobbies … 3.4 MB');`;
+  const { exited, output } = openTerminal([process.execPath, '-e', script], {}, { cols: 20 });
+  expect(await exited).toBe(0);
+  expect(output()).toBe(`\r${CLEAR_LINE}Copying the table o\r${CLEAR_LINE}`);
+}, 90_000);
+
+test('terminal: lobbies watch writes each lobby on one line of a narrow terminal', async () => {
+  const { folder, run } = await makeProjectFolder(muster, home, { name: 'narrow', files: { 'a.txt': '' } });
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const env = { HOME: home, MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token };
+  const command = [...commandOf('source'), 'lobbies', 'watch', '--game', game.game_id];
+  const table = openTerminal(command, env, { cwd: folder, cols: 40 });
+  await waitForOutput(table, '0 lobbies, 0 players\r\n\u001b[?7h');
+  expect(table.output()).toStartWith('\u001b[?7l\u001b[H\u001b[2J');
+  expect(table.output()).toEndWith('\r\n\u001b[?7h');
+  table.pressCtrlC();
+  await table.exited;
+  expect((await run('lobbies', '--game', game.game_id)).data).not.toContain('\u001b');
 }, 90_000);

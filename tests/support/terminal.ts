@@ -18,7 +18,7 @@ interface Terminal {
 export function openTerminal(
   command: string[],
   environment: Record<string, string>,
-  { cwd = resolve(import.meta.dir, '../..') } = {},
+  { cwd = resolve(import.meta.dir, '../..'), cols = 200 } = {},
 ): Terminal {
   const decoder = new TextDecoder();
   let output = '';
@@ -26,7 +26,7 @@ export function openTerminal(
     cwd,
     env: environment,
     terminal: {
-      cols: 200,
+      cols,
       rows: 50,
       data: (_, bytes) => {
         output += decoder.decode(bytes, { stream: true });

@@ -7,7 +7,7 @@ import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../proje
 import { type Project, readProject } from '../project/project-file.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, previewVersion, reserveName, switchTo } from '../project/versions.ts';
-import { type Scope, Session, type SharedOptions } from '../session.ts';
+import { type Scope, Session, type SharedOptions, withNamespace } from '../session.ts';
 import { doStoppable } from '../stop-signals.ts';
 import { readVersion } from './versions.ts';
 
@@ -15,7 +15,7 @@ interface DeployOptions extends SharedOptions {
   message?: string;
   dryRun?: boolean;
   check: boolean;
-  region: Record<string, string>;
+  region?: Record<string, string>;
   version?: string;
   wait?: string | true;
   detach?: boolean;
@@ -40,29 +40,21 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
     end = 'The new version is live.';
   };
   await doStoppable({
-    work: (stopping) => deployUntil(stopping, { namespace, options, onLive }),
+    work: (stopping) => deployUntil(stopping, withNamespace(options, namespace), onLive),
     describeStop: () => `Stopped. ${end}`,
   });
 }
 
-interface Deploy {
-  namespace: string | undefined;
-  options: DeployOptions;
-  /** Called once the namespace is on the version. */
-  onLive: () => void;
-}
-
 /**
  * Deploys the game of this folder: uploads the server and the site if they changed, creates a version, tries it with a lobby
- * of its own, and puts the namespace on it. With `--version`, takes an existing version.
+ * of its own, and puts the namespace on it; calls `onLive` then. With `--version`, takes an existing version.
  */
-async function deployUntil(stopping: AbortSignal, { namespace, options, onLive }: Deploy): Promise<void> {
+async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive: () => void): Promise<void> {
   const { wait = false } = options;
   const wait_ms = wait === false ? undefined : readDuration(wait === true ? WAIT_DEFAULT : wait, '--wait');
   const project = options.version === undefined ? readProject(process.cwd()) : undefined;
   const game = options.game ?? environment.game ?? project?.game;
-  const wanted = { ...options, ...(game && { game }), ...(namespace && { namespace }) };
-  const session = await Session.open(wanted, stopping);
+  const session = await Session.open({ ...options, ...(game && { game }) }, stopping);
   const { say } = session.output;
   for (const note of project?.notes ?? []) say(note);
   if (project && options.dryRun) return await preview(session, project, options);

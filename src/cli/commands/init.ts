@@ -8,12 +8,12 @@ import { terminal } from '../terminal.ts';
 
 interface InitOptions {
   from?: string;
-  region: Record<string, string>;
+  region?: Record<string, string>;
   json?: boolean;
 }
 
 /** Writes muster.yaml for this folder, from what its files tell. Never replaces an existing one. */
-export async function init({ from, region, json = false }: InitOptions): Promise<void> {
+export async function init({ from, region = {}, json = false }: InitOptions): Promise<void> {
   if (existsSync(PROJECT_FILE))
     throw new Failure(`There is a ${PROJECT_FILE} already: change that, or remove it first.`, EXIT.wrong_use);
   if (from !== undefined && !existsSync(from))

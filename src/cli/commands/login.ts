@@ -1,4 +1,4 @@
-import { ApiCaller } from '../api-caller.ts';
+import { ApiCaller, LONG_ATTEMPTS_MAX } from '../api-caller.ts';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { readLocalToken } from '../local-service.ts';
@@ -18,8 +18,8 @@ interface DeviceLink {
 const LINK_WITHIN_MS = 15 * 60_000;
 
 /**
- * Logs in to a service: with the given token, with the administrator's token of this machine's service, or by a link that
- * a person opens.
+ * Logs in to a service: with the token of the options or the environment, with the administrator's token of this machine's
+ * service, or by a link that a person opens.
  */
 export async function login(given_url: string | undefined, options: SharedOptions): Promise<void> {
   const { current, profiles } = readProfiles();
@@ -28,14 +28,25 @@ export async function login(given_url: string | undefined, options: SharedOption
     throw new Failure(`Name one service: ${given_url} or ${options.url}.`, EXIT.wrong_use);
   }
   const url = parseServiceUrl(given_url ?? options.url ?? environment.url ?? profile?.url ?? environment.local_url);
-  const given = await readTokenOption(options);
+  const given = (await readTokenOption(options)) ?? environment.token;
   const token = given ?? (url === environment.local_url ? readLocalToken() : undefined) ?? (await linkToken(url));
-  await new ApiCaller(url, token).get('/cloud/auth/inspect');
+  await checkToken(url, token);
   writeToken(url, token);
   // The profile's game and namespace are of its own service.
   writeProfiles({ current, profiles: { ...profiles, [current]: profile?.url === url ? profile : { url } } });
   terminal.say(`Logged in to ${url}.`);
   if (options.json) terminal.json({ url, profile: current });
+}
+
+/** Throws Failure if the service refuses a token. */
+async function checkToken(url: string, token: string): Promise<void> {
+  try {
+    await new ApiCaller(url, token).get('/cloud/auth/inspect');
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exit_code !== EXIT.not_logged_in) throw error;
+    const words = `${url} refused the token: it is of another service, has expired or was revoked. Use another token.`;
+    throw new Failure(words, EXIT.not_logged_in, error.refusal);
+  }
 }
 
 /** Forgets the token for a service. */
@@ -79,7 +90,10 @@ export async function use(name: string, { url, game, namespace, json = false }: 
   const profile = { ...before, url: address, ...(game && { game }), ...(namespace && { namespace }) };
   writeProfiles({ current: name, profiles: { ...profiles, [name]: profile } });
   if (json) terminal.json({ profile: name, ...profile });
-  else terminal.say(`Using ${name}: ${profile.url}${profile.game ? `, game ${profile.game}` : ''}.`);
+  else {
+    const parts = [profile.game && `game ${profile.game}`, profile.namespace && `namespace ${profile.namespace}`];
+    terminal.say(`Using ${name}: ${[profile.url, ...parts].filter(Boolean).join(', ')}.`);
+  }
 }
 
 /** Shows a link, and returns the token once a person has completed it. */
@@ -99,7 +113,8 @@ async function linkToken(url: string): Promise<string> {
   const deadline = performance.now() + LINK_WITHIN_MS;
   for (let index: string | undefined; performance.now() < deadline; ) {
     const query = { device_link_token, watch_index: index };
-    const link = await api.get<{ cloud_token?: string; watch: { index: string } }>('/cloud/devices/links', { query });
+    const call = { query, attempts_max: LONG_ATTEMPTS_MAX };
+    const link = await api.get<{ cloud_token?: string; watch: { index: string } }>('/cloud/devices/links', call);
     if (link.cloud_token) return link.cloud_token;
     index = link.watch.index;
   }

@@ -1,3 +1,4 @@
+import { LONG_ATTEMPTS_MAX } from '../api-caller.ts';
 import { readDuration } from '../durations.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
@@ -38,7 +39,8 @@ export async function machines(given: string | undefined, options: MachinesOptio
   const path = `/cloud/machines/${machine_id}`;
   if (undo) await session.api.call('DELETE', `${path}/drain`);
   else if (drain !== undefined) await session.api.call('PUT', `${path}/drain`, { body: { deadline_ms } });
-  const read = async () => (await session.api.get<{ machine: Machine }>(path)).machine;
+  const read = async (attempts_max?: number) =>
+    (await session.api.get<{ machine: Machine }>(path, { attempts_max })).machine;
   const machine = wait_ms === undefined ? await read() : await waitUntilEmpty(session, read, wait_ms);
   session.show({ machine }, ({ record, say }) => {
     record({ ...machine, drain: undefined });
@@ -78,10 +80,14 @@ function find(all: Machine[], given: string): Machine {
 }
 
 /** Waits until no server is left on a machine. Throws Failure after a time. */
-async function waitUntilEmpty(session: Session, read: () => Promise<Machine>, wait_ms: number): Promise<Machine> {
+async function waitUntilEmpty(
+  session: Session,
+  read: (attempts_max: number) => Promise<Machine>,
+  wait_ms: number,
+): Promise<Machine> {
   let before: string | undefined;
   for (const started = performance.now(); ; ) {
-    const machine = await read();
+    const machine = await read(LONG_ATTEMPTS_MAX);
     if (machine.servers === 0) return machine;
     const words = describeDrain(machine);
     if (performance.now() - started >= wait_ms) throw new Failure(`${words} It took too long.`, EXIT.timed_out);

@@ -1,4 +1,4 @@
-import type { Method } from '../api-caller.ts';
+import { LONG_ATTEMPTS_MAX, type Method } from '../api-caller.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
 
@@ -31,6 +31,7 @@ export async function watchPath(path: string, options: SharedOptions): Promise<v
   for (let index: string | undefined; ; ) {
     const answer = await session.api.get<{ watch?: { index: string } }>(rooted(path), {
       query: { watch_index: index },
+      attempts_max: index === undefined ? undefined : LONG_ATTEMPTS_MAX,
     });
     if (!answer.watch)
       throw new Failure(

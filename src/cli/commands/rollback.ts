@@ -1,10 +1,10 @@
 import { EXIT, Failure } from '../failure.ts';
 import { countOldLobbies, describeOldLobbies } from '../project/old-lobbies.ts';
-import { Session, type SharedOptions } from '../session.ts';
+import { Session, type SharedOptions, withNamespace } from '../session.ts';
 
 /** Puts a namespace back on the version that was live before. */
 export async function rollback(given: string | undefined, options: SharedOptions): Promise<void> {
-  const session = await Session.open({ ...options, ...(given && { namespace: given }) });
+  const session = await Session.open(withNamespace(options, given));
   const { game, namespace } = await session.scope();
   const { namespace_id, name_id, version_id: current } = namespace;
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace_id}`;

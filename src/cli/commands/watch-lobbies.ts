@@ -37,6 +37,8 @@ const ROWS_DEFAULT = 24;
 /** The ages of a table are written again this often. */
 const AGES_EACH_MS = 10_000;
 const CLEAR_SCREEN = '\u001b[H\u001b[2J';
+/** Whether the terminal continues a long line on the next one, where the rows of the screen were not counted for it. */
+const WRAP = { off: '\u001b[?7l', on: '\u001b[?7h' };
 
 /** Shows the newest running lobbies of a namespace now, and again after every change, which the service pushes. */
 export async function watchLobbies(options: WatchOptions): Promise<void> {
@@ -51,8 +53,9 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
   function draw(): void {
     const shown = list;
     if (!shown) return;
-    if (is_table) process.stdout.write(CLEAR_SCREEN);
+    if (is_table) process.stdout.write(WRAP.off + CLEAR_SCREEN);
     session.show(shown, () => showLobbies(output, scope, shown));
+    if (is_table) process.stdout.write(WRAP.on);
     if (is_table && !is_connected) output.say('The connection is lost; trying again.');
   }
 

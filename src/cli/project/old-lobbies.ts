@@ -1,3 +1,4 @@
+import { LONG_ATTEMPTS_MAX } from '../api-caller.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
@@ -57,7 +58,8 @@ interface SummaryToRead {
 
 async function readSummary({ api }: Session, scope: Scope, { index, signal }: SummaryToRead = {}) {
   const query = { count: '0', watch_index: index };
-  return await api.get<LobbySummary>(paths.lobbyRows(scope), { query, signal });
+  const attempts_max = index === undefined ? undefined : LONG_ATTEMPTS_MAX;
+  return await api.get<LobbySummary>(paths.lobbyRows(scope), { query, signal, attempts_max });
 }
 
 function count({ summary }: LobbySummary, version_id: string): OldLobbies {
