@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
 import { sessionOf } from '../../src/platform/processes.ts';
@@ -46,6 +46,22 @@ describe('the embedded PostgreSQL', () => {
       [postgres_directory.cluster, dirname(path), join(postgres_directory.directory, 'postgres.log')].map(modeOf),
     ).toEqual(['700', '700', '600']);
     expect(await query(server, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
+  });
+
+  test('keeps its log from growing forever: its beginning moves to another file, which only the owner can read', async () => {
+    await using server = await postgres_directory.open({ log_bytes_max: 2_000 });
+    const log = join(postgres_directory.directory, 'postgres.log');
+    const fail = () => query(server, `select '${'x'.repeat(1_000)}' from missing`).catch(() => {});
+    const hasMoved = () =>
+      existsSync(`${log}.1`) && readFileSync(`${log}.1`, 'utf8').includes('relation "missing" does not exist');
+    await waitFor(async () => {
+      await fail();
+      return hasMoved() && statSync(log).size < statSync(`${log}.1`).size;
+    }, 'the log to be emptied');
+    expect((statSync(`${log}.1`).mode & 0o777).toString(8)).toBe('600');
+    await fail();
+    // Written at the beginning of the file, which has no gap of zeros.
+    expect(readFileSync(log, 'utf8')).toMatch(/^2\d{3}-/);
   });
 
   test('runs in a session of its own, and as another user if the service is root', async () => {

@@ -1,7 +1,8 @@
 import { closeSync, existsSync, openSync, readFileSync, realpathSync } from 'node:fs';
-import { chown, mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
+import { chown, copyFile, mkdir, mkdtemp, rename, rm, rmdir, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { isShortOfSpace } from '../disk-space.ts';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Loop, startLoop } from '../loop.ts';
@@ -18,6 +19,8 @@ const PROGRESS_EVERY_MS = 10_000;
 const STOPPED_WITHIN_MS = 20_000;
 /** The end of a server that this process started is noticed at once; that of another one by the next check. */
 const CHECK_EVERY_MS = 5_000;
+/** Size from which on the log is emptied. As many bytes of what it had are kept beside it. */
+const LOG_BYTES_MAX = 32 * 1024 ** 2;
 /** The path of a unix socket has at most 108 bytes, with its final zero and the name .s.PGSQL.5432. */
 const SOCKET_DIRECTORY_BYTES_MAX = 90;
 
@@ -44,6 +47,7 @@ export interface EmbeddedOptions {
   progress_every_ms?: number;
   /** Time until the server reports that it starts or is ready. */
   starts_within_ms?: number;
+  log_bytes_max?: number;
 }
 
 /**
@@ -53,6 +57,7 @@ export interface EmbeddedOptions {
  */
 export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { is_durable, events, starts_within_ms = STARTS_WITHIN_MS, progress_every_ms = PROGRESS_EVERY_MS } = options;
+  const { log_bytes_max = LOG_BYTES_MAX } = options;
   await mkdir(options.directory, { recursive: true, mode: 0o711 });
   const directory = realpathSync(options.directory);
   const programs = await unpackPostgres(options.files_directory ?? directory);
@@ -78,6 +83,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     signal: closing.signal,
     events,
     async step() {
+      await limitLog(instance.log, log_bytes_max);
       if (findPostmaster(instance.cluster)?.pid === running.pid) return 0;
       // Once, however many attempts its restart takes.
       if (!is_lost) events.emit({ event: 'database_lost', cause: new Error(lastLines(instance.log)) });
@@ -219,6 +225,17 @@ function start({ programs, cluster, log, is_durable, onExit }: Instance, socket_
   closeSync(output);
   child.unref();
   return child.pid;
+}
+
+/** Empties the log if it is too long, and keeps what it had in a second file, in place of what was there. */
+async function limitLog(log: string, bytes_max: number): Promise<void> {
+  if (Bun.file(log).size <= bytes_max) return;
+  await copyFile(log, `${log}.1`).catch((error: unknown) => {
+    // The database needs the space more than the log.
+    if (!isShortOfSpace(error)) throw error;
+  });
+  // PostgreSQL appends, so it goes on at the beginning.
+  await truncate(log);
 }
 
 /** PGDATA marks the processes: a start that is killed may leave some without a pid file, which the next start ends. */
