@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { Observation, StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
+import { AUTHORITY, CERTIFICATE, CERTIFICATE_KEY } from '../../../support/certificates.ts';
 import { makeImage, makeScriptImage, packImage } from '../../../support/containers.ts';
 import { makeGame, uploadBuild } from '../../../support/game.ts';
 import { clusterSettings, inspectPod, kubernetesImages, letNodesPull } from '../../../support/kubernetes.ts';
@@ -8,9 +9,14 @@ import type { Lab } from '../../../support/kubernetes-lab.ts';
 import { makeHome } from '../../../support/program.ts';
 import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { serversOf } from '../../../support/servers.ts';
+import { makeDataDirectory } from '../../../support/service.ts';
+import { findFreePort } from '../../../support/test-ports.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const SLOW_MS = 240_000;
+const NO_PULL = 'its image cannot be pulled to its node';
+/** A name in the certificate of the tests. */
+const PUBLIC_NAME = 'verify.example';
 
 /** Describes servers that run from images. Nodes pull these from Muster. */
 export function describeImages(lab: () => Lab): void {
@@ -178,6 +184,43 @@ export function describeImages(lab: () => Lab): void {
       await waitFor(async () => (await servers().linesOf(id)).length > before, 'its output to go on');
       await servers().destroy(id);
       await waitFor(async () => (await servers().linesOf(id)).at(-1) === 'bye', 'its last line');
+      await waitFor(async () => (await inspectPod(lab(), id)) === undefined, 'its pod to be removed');
+    },
+    SLOW_MS,
+  );
+
+  test(
+    'nodes pull an uploaded image by https once they trust the authority of the certificate at that name',
+    async () => {
+      const directory = await makeDataDirectory();
+      const fileOf = async (name: string, content: string) => {
+        await Bun.write(join(directory, name), content);
+        return join(directory, name);
+      };
+      const [port, https_port] = [findFreePort(), findFreePort()];
+      const registry = `${PUBLIC_NAME}:${https_port}`;
+      await lab().run('name', PUBLIC_NAME, lab().host);
+      await using home = await makeHome({
+        ...clusterSettings(lab()),
+        MUSTER_PORT: String(port),
+        MUSTER_PUBLIC_URL: `http://127.0.0.1:${port}`,
+        MUSTER_HTTPS_PORT: String(https_port),
+        MUSTER_TLS_CERTIFICATE: await fileOf('tls.pem', CERTIFICATE),
+        MUSTER_TLS_KEY: await fileOf('tls.key', CERTIFICATE_KEY),
+        MUSTER_KUBERNETES_REGISTRY: registry,
+        MUSTER_DEMO: 'off',
+      });
+      const muster = await home.start();
+      const game = await makeGame(muster.api, muster.administrator_token);
+      const content = await packImage('echo hello; exec sleep 600', 'room:1');
+      const build = await uploadBuild(muster.api, game, { image_tag: 'room:1', path: 'image.tar', content });
+      const { bodyOf, create, lines, linesOf, destroy } = serversOf(muster, game);
+      const { id } = (await create(await bodyOf(build))).body.server;
+      const isRefused = async () => (await linesOf(id, 'std_err')).some((line) => line.includes(NO_PULL));
+      await waitFor(isRefused, 'a node to refuse the certificate, which it does not trust');
+      await lab().run('registry', registry, await fileOf('ca.crt', AUTHORITY));
+      expect(await lines(id, 1)).toEqual(['hello']);
+      await destroy(id);
       await waitFor(async () => (await inspectPod(lab(), id)) === undefined, 'its pod to be removed');
     },
     SLOW_MS,
