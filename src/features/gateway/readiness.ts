@@ -34,7 +34,7 @@ export function startReportingReady(
 ): Loop {
   const { events, subscribe, lobbies, servers, machines, node_id, datacenter_id } = dependencies;
   let awaited: keyof typeof EVERY_MS_WHILE = 'none';
-  const probes = new Probes({ signal, within_ms: probe_within_ms, onAnswer: () => loop.wake() });
+  const probes = new Probes({ signal, within_ms: probe_within_ms, report: (lobby_id) => lobbies.ready({ lobby_id }) });
   const loop = startLoop({
     name: 'gateway-readiness',
     every_ms: () => EVERY_MS_WHILE[awaited],
@@ -43,19 +43,22 @@ export function startReportingReady(
     async step() {
       const running = await servers.withPresence({ node_ids: machines.heldIds(), datacenter_id });
       const unready = running.length === 0 ? [] : await lobbies.unreadyOn(running.map(({ server_id }) => server_id));
-      const unready_ids = new Set(unready.map(({ server_id }) => server_id));
-      const addresses = new Map(
+      const address_by_server = new Map(
         running.flatMap(({ server_id, port, host, ...at_machine }) => {
           // Pods of a cluster are on other machines.
           const address = at_machine.node_id === node_id ? LOOPBACK : host;
           const url_host = address?.includes(':') ? `[${address}]` : address;
-          return port && url_host && unready_ids.has(server_id) ? [[server_id, `${url_host}:${port}`] as const] : [];
+          return port && url_host ? [[server_id, `${url_host}:${port}`] as const] : [];
+        }),
+      );
+      const addresses = new Map(
+        unready.flatMap(({ lobby_id, server_id }) => {
+          const address = address_by_server.get(server_id);
+          return address === undefined ? [] : [[lobby_id, address] as const];
         }),
       );
       awaited = addresses.size > 0 ? 'starting' : unready.length > 0 ? 'waiting' : 'none';
       probes.begin(addresses);
-      const answering = unready.filter(({ server_id }) => probes.hasAnswered(server_id));
-      await Promise.all(answering.map(({ lobby_id }) => lobbies.ready({ lobby_id })));
       return 0;
     },
   });
@@ -69,46 +72,48 @@ interface ProbesOptions {
   signal: AbortSignal;
   /** Time for a server to answer a probe. */
   within_ms: number;
-  onAnswer(): void;
+  /** Reports a lobby whose server has answered. */
+  report(lobby_id: string): Promise<void>;
 }
 
 interface Probe {
   /** In the time of `performance.now()`. */
   begun_at: number;
-  state: 'under_way' | 'failed' | 'answered';
+  state: 'under_way' | 'failed' | 'reported';
 }
 
-/** Probes whether servers answer http. A probe delays no other one, because a server may be silent. */
+/** Probes whether the servers of lobbies answer http. A probe delays no other one, because a server may be silent. */
 class Probes {
   readonly #options: ProbesOptions;
-  /** The last probe of each server. */
-  readonly #of_servers = new Map<string, Probe>();
+  /** The last probe of each lobby. */
+  readonly #of_lobbies = new Map<string, Probe>();
   readonly #under_way = new Set<Promise<void>>();
+  #failures: unknown[] = [];
 
   constructor(options: ProbesOptions) {
     this.#options = options;
   }
 
-  hasAnswered(server_id: string): boolean {
-    return this.#of_servers.get(server_id)?.state === 'answered';
-  }
-
-  /** Begins to probe the servers at these addresses that have not answered, and forgets all other servers. */
+  /**
+   * Begins to probe the servers at these addresses, by lobby, and forgets all other lobbies. Throws if a lobby could not be
+   * reported since the last call.
+   */
   begin(addresses: ReadonlyMap<string, string>): void {
-    for (const server_id of this.#of_servers.keys()) {
-      if (!addresses.has(server_id)) this.#of_servers.delete(server_id);
+    for (const lobby_id of this.#of_lobbies.keys()) {
+      if (!addresses.has(lobby_id)) this.#of_lobbies.delete(lobby_id);
     }
-    const begunAt = (server_id: string) => this.#of_servers.get(server_id)?.begun_at ?? 0;
+    const begunAt = (lobby_id: string) => this.#of_lobbies.get(lobby_id)?.begun_at ?? 0;
     // Those first whose last probe is the oldest, so that many silent servers leave room for the others.
     const waiting = [...addresses]
-      .filter(([server_id]) => (this.#of_servers.get(server_id)?.state ?? 'failed') === 'failed')
+      .filter(([lobby_id]) => (this.#of_lobbies.get(lobby_id)?.state ?? 'failed') === 'failed')
       .toSorted(([one], [other]) => begunAt(one) - begunAt(other));
-    for (const [server_id, address] of waiting.slice(0, PROBES_AT_ONCE_MAX - this.#under_way.size)) {
-      const probe: Probe = { begun_at: performance.now(), state: 'under_way' };
-      this.#of_servers.set(server_id, probe);
-      const ended = this.#perform(probe, address).finally(() => this.#under_way.delete(ended));
+    for (const [lobby_id, address] of waiting.slice(0, PROBES_AT_ONCE_MAX - this.#under_way.size)) {
+      const ended = this.#perform(lobby_id, address).finally(() => this.#under_way.delete(ended));
       this.#under_way.add(ended);
     }
+    const failures = this.#failures;
+    this.#failures = [];
+    if (failures.length > 0) throw new AggregateError(failures, 'lobbies could not be reported ready');
   }
 
   /** Resolves once all probes have ended. */
@@ -116,11 +121,18 @@ class Probes {
     await Promise.all(this.#under_way);
   }
 
-  async #perform(probe: Probe, address: string): Promise<void> {
-    const { signal, within_ms, onAnswer } = this.#options;
-    const has_answered = await answers(address, AbortSignal.any([signal, AbortSignal.timeout(within_ms)]));
-    probe.state = has_answered ? 'answered' : 'failed';
-    if (has_answered) onAnswer();
+  async #perform(lobby_id: string, address: string): Promise<void> {
+    const { signal, within_ms, report } = this.#options;
+    const probe: Probe = { begun_at: performance.now(), state: 'under_way' };
+    this.#of_lobbies.set(lobby_id, probe);
+    try {
+      const has_answered = await answers(address, AbortSignal.any([signal, AbortSignal.timeout(within_ms)]));
+      if (has_answered) await report(lobby_id);
+      probe.state = has_answered ? 'reported' : 'failed';
+    } catch (failure) {
+      probe.state = 'failed';
+      this.#failures.push(failure);
+    }
   }
 }
 

@@ -12,7 +12,11 @@ const NODE_ID = crypto.randomUUID();
 const lobbyAt = (port: number) => ({ lobby_id: crypto.randomUUID(), server_id: crypto.randomUUID(), port });
 
 /** Reports the lobbies ready whose servers answer, until it is disposed of. */
-function report(lobbies: ReturnType<typeof lobbyAt>[], probe_within_ms: number) {
+function report(
+  lobbies: ReturnType<typeof lobbyAt>[],
+  probe_within_ms: number,
+  beforeReady: (lobby_id: string) => Promise<void> | void = () => {},
+) {
   const ready: string[] = [];
   const stop = new AbortController();
   const { stopped } = startReportingReady(
@@ -25,7 +29,10 @@ function report(lobbies: ReturnType<typeof lobbyAt>[], probe_within_ms: number) 
       },
       lobbies: {
         unreadyOn: async () => lobbies.filter(({ lobby_id }) => !ready.includes(lobby_id)),
-        ready: async ({ lobby_id }) => void ready.push(lobby_id),
+        async ready({ lobby_id }) {
+          await beforeReady(lobby_id);
+          ready.push(lobby_id);
+        },
       },
       machines: { heldIds: () => [NODE_ID] },
       node_id: NODE_ID,
@@ -71,6 +78,26 @@ describe('readiness', () => {
     await waitFor(() => reporting.ready.length > 0, 'the other lobby to be ready');
     expect(reporting.ready).toEqual([of_other.lobby_id]);
     expect(silent.connections()).toBe(1);
+  });
+
+  test('a lobby whose report waits delays no other one, and one whose report fails is reported again', async () => {
+    await using first = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() });
+    const port = findFreePort();
+    const [slow, other] = [lobbyAt(Number(first.port)), lobbyAt(port)];
+    const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let failures = 0;
+    await using reporting = report([slow, other], LONGER_THAN_THE_TEST_MS, async (lobby_id) => {
+      asked.resolve();
+      if (lobby_id === slow.lobby_id) return await released.promise;
+      failures += 1;
+      if (failures === 1) throw new Error('refused once');
+    });
+    await asked.promise;
+    await using _second = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response() });
+    await waitFor(() => reporting.ready.length > 0, 'the other lobby to be ready');
+    expect(reporting.ready).toEqual([other.lobby_id]);
+    released.resolve();
+    await waitFor(() => reporting.ready.length > 1, 'the first lobby to be ready');
   });
 
   test('of many silent servers, those whose last probe is the oldest are probed first', async () => {
