@@ -2,6 +2,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
+import { forEachAtOnce } from '../../platform/pacing.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import type { Machines } from '../machines/machines.ts';
 import * as store from './store.ts';
@@ -54,9 +55,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
 
   async function report(): Promise<number> {
     const ended = departures;
-    for (let first = 0; first < ended.length; first += REPORTED_AT_ONCE) {
-      await Promise.all(ended.slice(first, first + REPORTED_AT_ONCE).map(reportOne));
-    }
+    await forEachAtOnce(ended, REPORTED_AT_ONCE, reportOne);
     return ended.length;
   }
 

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { createPresence } from '../../../src/features/gateway/presence.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { Api } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
@@ -49,6 +50,38 @@ async function countConnected({ lobby_id }: { lobby_id: string }, service: { api
   const found = lobbies.find((lobby: { lobby_id: string }) => lobby.lobby_id === lobby_id);
   return found?.total_player_count;
 }
+
+const makeId = (): string => crypto.randomUUID();
+
+test('gateway: departures that cannot be reported delay no others', async () => {
+  // More than are reported at one time.
+  const [stuck, others] = [Array.from({ length: 5 }, makeId), Array.from({ length: 5 }, makeId)];
+  const left = new Set<string>();
+  const presence = createPresence({
+    database: muster.database,
+    events: { emit() {} },
+    lobbies: {
+      async connectOn(_, player_id, { mayReplace }) {
+        await mayReplace(player_id);
+        return player_id;
+      },
+      async leave(player_id) {
+        if (stuck.includes(player_id)) throw new Error('it cannot be reported');
+        left.add(player_id);
+      },
+    },
+    machines: { lost: () => [] },
+    node_id: crypto.randomUUID(),
+  });
+  for (const player_id of [...stuck, ...others]) {
+    (await presence.admit(crypto.randomUUID(), player_id)).end({ was_lost: false });
+  }
+  const stop = new AbortController();
+  const reporting = presence.startReporting(stop.signal);
+  await waitFor(() => others.every((player_id) => left.has(player_id)), 'the other departures to be reported');
+  stop.abort();
+  await reporting.stopped;
+});
 
 describe('gateway: at a port with presence', () => {
   test('a lobby is ready as soon as its server answers, without a call of the server; http requests are refused', async () => {
