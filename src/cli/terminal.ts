@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { removeProgress } from './progress-line.ts';
 
 /** Where commands write: data to stdout, messages to stderr. */
@@ -10,6 +11,8 @@ export interface Output {
   line(text: string): void;
   /** Writes rows below their headings, with columns as wide as their cells. */
   table(headings: string[], rows: string[][]): void;
+  /** Writes a sequence to stdout that the terminal obeys. */
+  control(sequence: string): void;
   /** Writes a message of one or more lines. */
   say(text: string): void;
   /** Writes why a command failed as one line of JSON, where its messages go. */
@@ -26,6 +29,8 @@ export interface JsonFailure {
   metadata?: unknown;
 }
 
+const STDOUT = 1;
+const PAUSE_WHEN_FULL_MS = 1;
 const COLUMN_GAP = '  ';
 /** Control characters, which a terminal obeys instead of showing, except the tab; and those that reorder what follows. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it removes
@@ -45,7 +50,25 @@ function toJson(value: unknown, indentation = 0): string {
 /** Writes a line of data to stdout. */
 function writeData(text: string): void {
   removeProgress();
-  console.log(text);
+  writeAll(`${text}\n`);
+}
+
+/** Writes to stdout. Stops the command, as a closed terminal does, if the reader has ended: console.log would go on unnoticed. */
+function writeAll(text: string): void {
+  for (let rest = Buffer.from(text); rest.length > 0; ) {
+    try {
+      rest = rest.subarray(writeSync(STDOUT, rest));
+    } catch (error) {
+      if (hasCode(error, 'EPIPE')) return void process.kill(process.pid, 'SIGHUP');
+      // The reader is slow, and the pipe is full.
+      if (!hasCode(error, 'EAGAIN')) throw error;
+      Bun.sleepSync(PAUSE_WHEN_FULL_MS);
+    }
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 /** Writes lines to stderr. console.error would write in red. */
@@ -66,6 +89,7 @@ export const terminal: Output = {
       writeData(cells.join(COLUMN_GAP).trimEnd());
     }
   },
+  control: writeAll,
   say: (text) => writeWords(text.split('\n').map(printable).join('\n')),
   sayFailure: (error) => writeWords(toJson({ error })),
 };

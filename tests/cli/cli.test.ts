@@ -355,3 +355,15 @@ test('lobbies watch: each change is a line of JSON', async () => {
   await child.exited;
   await reading;
 }, 90_000);
+
+test('a command that goes on ends once the reader of its output has ended', async () => {
+  const command = ['sh', '-c', '"$0" "$@" | head -1', ...COMMAND, 'lobbies', 'watch', '--json'];
+  const env = { PATH: process.env.PATH ?? '', HOME: home, ...service() };
+  const child = Bun.spawn(command, { cwd: home, env, stdout: 'pipe', stderr: 'inherit' });
+  await waitFor(async () => {
+    // Each seat is a change, which is written.
+    await find(muster, game);
+    return child.exitCode !== null;
+  }, 'the command to end');
+  expect((await new Response(child.stdout).text()).trimEnd().split('\n')).toHaveLength(1);
+}, 90_000);

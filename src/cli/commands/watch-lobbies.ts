@@ -53,9 +53,9 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
   function draw(): void {
     const shown = list;
     if (!shown) return;
-    if (is_table) process.stdout.write(WRAP.off + CLEAR_SCREEN);
+    if (is_table) output.control(WRAP.off + CLEAR_SCREEN);
     session.show(shown, () => showLobbies(output, scope, shown));
-    if (is_table) process.stdout.write(WRAP.on);
+    if (is_table) output.control(WRAP.on);
     if (is_table && !is_connected) output.say('The connection is lost; trying again.');
   }
 
