@@ -49,7 +49,7 @@ export async function backup([file = '']: string[], output: CommandOutput): Prom
   forgetSecrets();
   hideFromOthers();
   const path = resolve(file);
-  return await runStoppable('The backup was not made', async (signal) => {
+  return await runStoppable({ not_done: 'The backup was not made', output }, async (signal) => {
     using progress = openProgress();
     await using source = await openSource(config);
     // Only one backup at a time, during which the service removes no uploaded files.

@@ -18,7 +18,7 @@ export function createOutput(is_json: boolean): CommandOutput {
     },
     fail(message, exit_code) {
       if (is_json) terminal.sayFailure({ exit_code, message });
-      else console.error(message);
+      else terminal.say(message);
       return exit_code;
     },
   };

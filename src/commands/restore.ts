@@ -39,7 +39,7 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
   const config = readConfig();
   forgetSecrets();
   hideFromOthers();
-  return await runStoppable('The backup was not restored', async (signal) => {
+  return await runStoppable({ not_done: 'The backup was not restored', output }, async (signal) => {
     const backup = await openBackup(resolve(file), signal);
     const { header } = backup;
     using data = openDataDirectory(config.data_directory, header.node_id);

@@ -17,7 +17,7 @@ export async function upgrade(args: string[], output: CommandOutput): Promise<nu
     return args[0] === '--help' || args[0] === '-h' ? 0 : EXIT.wrong_use;
   }
   const config = readConfig();
-  return await runStoppable('The database was not checked', async () => {
+  return await runStoppable({ not_done: 'The database was not checked', output }, async () => {
     await using opened = new AsyncDisposableStack();
     const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened));
     const database = release === undefined ? 'the database' : `the database, of Muster ${release},`;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { serversOf } from '../support/servers.ts';
@@ -62,3 +62,17 @@ test('--json: a command that fails writes one line of JSON to stderr, with the c
     expect(JSON.parse(words).error.exit_code).toBe(exit_code);
   }
 }, 90_000);
+
+test('json: a command of the machine that a signal stops says so as an object', async () => {
+  const commands = resolve(import.meta.dir, '../../src/commands');
+  const script = `const { runStoppable } = await import('${commands}/stoppable.ts');
+const { createOutput } = await import('${commands}/command-output.ts');
+const work = (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+const stopped = runStoppable({ not_done: 'The backup was not made', output: createOutput(true) }, work);
+process.kill(process.pid, 'SIGTERM');
+process.exit(await stopped);`;
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'pipe' });
+  const words = await new Response(child.stderr).text();
+  const message = 'The backup was not made, because SIGTERM stopped it.';
+  expect([await child.exited, JSON.parse(words)]).toEqual([130, { error: { exit_code: 130, message } }]);
+});
