@@ -304,7 +304,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   };
 }
 
-/** What commands that talk to a service read, and what `muster test` hands to tests. They may be in the environment of one, too. */
+/** Settings of the command line, and those that `muster test` gives to tests. A service ignores them. */
 const OF_CLIENT = new Set(['MUSTER_URL', 'MUSTER_TOKEN', 'MUSTER_GAME', 'MUSTER_NAMESPACE', 'MUSTER_TEST_CLOCK']);
 
 function parseSettings(environment: Record<string, string | undefined>): Settings {

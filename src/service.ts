@@ -124,7 +124,7 @@ async function openAll(
   let has_stopped_taking = false;
   opened.defer(async () => {
     if (!has_stopped_taking) return;
-    // Of lobbies that were created meanwhile.
+    // Ends the servers of lobbies that were created meanwhile.
     const stopped = servers.stopWaiting(node.datacenter_id);
     await stopped.catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
   });
@@ -142,7 +142,7 @@ async function openAll(
     await Promise.all([local_parts.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
   });
   opened.defer(async () => {
-    // Before the players leave, which may take long. Without another process, the pods stay with this one until they have left.
+    // Before the players leave, which may take long. Without another process, this one keeps the pods until they have left.
     await servers
       .leaveSharedCluster()
       .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'release', cause }));

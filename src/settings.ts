@@ -257,7 +257,8 @@ export const Settings = Type.Object({
     default: 600_000,
     minimum: 1_000,
     maximum: WEEK_MS,
-    description: 'The same after Muster was stopped and left game servers running, for example for an upgrade.',
+    description:
+      'Like MUSTER_MACHINE_LOST_MS, but after Muster was stopped and left game servers running, for example for an upgrade.',
   }),
   MUSTER_SERVER_DISK_MB: Type.Integer({
     default: 4_096,
@@ -383,7 +384,8 @@ export const Settings = Type.Object({
     default: 7,
     minimum: 0,
     maximum: 36_500,
-    description: 'Days that the files of a build without servers stay unpacked. 0 keeps them until the disk is full.',
+    description:
+      'Days that the files of a build without servers stay unpacked. 0 keeps them until the disk is short of space.',
   }),
   MUSTER_HISTORY_DAYS: Type.Integer({
     default: 30,

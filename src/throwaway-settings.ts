@@ -1,8 +1,8 @@
 import { Settings } from './settings.ts';
 
 /**
- * Settings of one service: where it is, and where it keeps its data. Those of the environment belong to another service, and so
- * do DATABASE_URL and all others without MUSTER_.
+ * Settings of one service: where it is, and where it keeps its data. In the environment they belong to another service, as
+ * do DATABASE_URL and all other settings without MUSTER_.
  */
 const OF_ONE_SERVICE =
   /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;
@@ -28,7 +28,7 @@ export interface ThrowawayResources {
   server_ports: string;
 }
 
-/** Returns the settings of a throwaway service: those of the environment about rules and limits, and those of its own resources. */
+/** Returns the settings of a throwaway service: rules and limits are those of the environment, resources are its own. */
 export function throwawaySettings(
   environment: Record<string, string | undefined>,
   own: ThrowawayResources,

@@ -8,6 +8,8 @@ import type { Builds } from './builds.ts';
 import { type BuildFiles, FILE_PATH } from './files.ts';
 import * as wire from './wire.ts';
 
+const BUILDS = '/games/:game_id/environments/:environment_id/builds';
+const GAME_BUILDS = '/cloud/games/:game_id/builds';
 const ENVIRONMENT_ERRORS = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 const PREPARE_ERRORS = [
   'BUILDS_BUILD_INVALID',
@@ -37,7 +39,7 @@ export function buildRoutes(builds: Builds) {
   });
   return [
     watched(
-      '/games/:game_id/environments/:environment_id/builds',
+      BUILDS,
       {
         operation: 'listBuilds',
         summary: 'Lists the builds of an environment, newest first.',
@@ -54,7 +56,7 @@ export function buildRoutes(builds: Builds) {
         })),
     ),
     watched(
-      '/games/:game_id/environments/:environment_id/builds/:build_id',
+      `${BUILDS}/:build_id`,
       {
         operation: 'getBuild',
         summary: 'Returns a build of an environment.',
@@ -76,7 +78,7 @@ export function buildRoutes(builds: Builds) {
     ),
     route(
       'POST',
-      '/games/:game_id/environments/:environment_id/builds/prepare',
+      `${BUILDS}/prepare`,
       {
         operation: 'prepareBuild',
         recorded: ['name', 'kind', 'build'],
@@ -94,7 +96,7 @@ export function buildRoutes(builds: Builds) {
     ),
     route(
       'POST',
-      '/games/:game_id/environments/:environment_id/builds/:build_id/complete',
+      `${BUILDS}/:build_id/complete`,
       {
         operation: 'completeBuild',
         summary: 'Checks a build whose file was uploaded, and completes it. A complete build can be used.',
@@ -110,7 +112,7 @@ export function buildRoutes(builds: Builds) {
     ),
     route(
       'PATCH',
-      '/games/:game_id/environments/:environment_id/builds/:build_id/tags',
+      `${BUILDS}/:build_id/tags`,
       {
         operation: 'patchBuildTags',
         summary:
@@ -135,7 +137,7 @@ export function buildRoutes(builds: Builds) {
     ),
     route(
       'POST',
-      '/cloud/games/:game_id/builds',
+      GAME_BUILDS,
       {
         operation: 'createGameBuild',
         recorded: ['display_name', 'kind'],
@@ -153,7 +155,7 @@ export function buildRoutes(builds: Builds) {
       },
     ),
     watched(
-      '/cloud/games/:game_id/builds',
+      GAME_BUILDS,
       {
         operation: 'listGameBuilds',
         summary: 'Lists all builds of a game, newest first.',
@@ -177,7 +179,7 @@ export function buildFileRoutes({ files, transfers }: FileRoutesDependencies) {
   return [
     route(
       'GET',
-      '/games/:game_id/environments/:environment_id/builds/:build_id/file',
+      `${BUILDS}/:build_id/file`,
       {
         operation: 'getBuildFile',
         summary: 'Returns a link to the file of a complete build, as it was uploaded.',

@@ -90,7 +90,7 @@ export class TarFiles {
   }
 }
 
-/** Parses the JSON of a file in the tar, and leaves out what its shape does not have. Throws BUILDS_BUILD_INVALID if it has another shape. */
+/** Parses JSON of the tar, and leaves out what its shape does not have. Throws BUILDS_BUILD_INVALID for another shape. */
 export function parseJson<Shape extends TSchema>(text: string, name: string, shape: Shape): Static<Shape> {
   let parsed: unknown;
   try {

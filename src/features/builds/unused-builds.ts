@@ -31,7 +31,7 @@ interface Content {
   last_use: number;
 }
 
-/** What was removed: a build's files, which are unpacked again when a server needs them. */
+/** A build whose files were removed from this machine. They are unpacked again when a server needs them. */
 export interface RemovedBuild {
   build_id: string;
   unused_for_ms: number;

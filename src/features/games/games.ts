@@ -45,8 +45,6 @@ export interface GamesDependencies extends GamesSettings {
   findShare: FindShare;
 }
 
-/** The id and the time of a token that is about to be issued. */
-
 interface WantedGame {
   display_name: string;
   developer_group_id: string;

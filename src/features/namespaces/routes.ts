@@ -6,6 +6,8 @@ import type { TokenStamp } from '../../platform/tokens/tokens.ts';
 import type { Namespaces } from './namespaces.ts';
 import * as wire from './wire.ts';
 
+const NAMESPACES = '/cloud/games/:game_id/namespaces';
+const NAMESPACE = '/cloud/games/:game_id/namespaces/:namespace_id';
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
 export interface NamespaceRoutesDependencies {
@@ -19,7 +21,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
   return [
     route(
       'POST',
-      '/cloud/games/:game_id/namespaces',
+      NAMESPACES,
       {
         operation: 'createNamespace',
         recorded: ['display_name', 'name_id'],
@@ -37,7 +39,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
     ),
     route(
       'POST',
-      '/cloud/games/:game_id/namespaces/validate',
+      `${NAMESPACES}/validate`,
       {
         operation: 'validateNamespace',
         summary: 'Checks the names of a namespace without creating it.',
@@ -51,7 +53,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
     ),
     route(
       'GET',
-      '/cloud/games/:game_id/namespaces/:namespace_id',
+      NAMESPACE,
       {
         operation: 'getNamespace',
         summary: 'Returns a namespace with its settings.',
@@ -67,7 +69,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
     ),
     route(
       'PUT',
-      '/cloud/games/:game_id/namespaces/:namespace_id/version',
+      `${NAMESPACE}/version`,
       {
         operation: 'setNamespaceVersion',
         summary: 'Moves a namespace to another version. New lobbies use that version.',
@@ -84,7 +86,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
     ),
     route(
       'GET',
-      '/cloud/games/:game_id/namespaces/:namespace_id/version-history',
+      `${NAMESPACE}/version-history`,
       {
         operation: 'listNamespaceVersions',
         summary: 'Lists the versions that a namespace has had, latest first.',
@@ -101,7 +103,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
     ),
     route(
       'POST',
-      '/cloud/games/:game_id/namespaces/:namespace_id/tokens/public',
+      `${NAMESPACE}/tokens/public`,
       {
         operation: 'createPublicToken',
         summary: "Creates a token for a game's clients.",
@@ -115,7 +117,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
     ),
     route(
       'POST',
-      '/cloud/games/:game_id/namespaces/:namespace_id/tokens/development',
+      `${NAMESPACE}/tokens/development`,
       {
         operation: 'createDevelopmentToken',
         recorded: ['hostname'],

@@ -4,6 +4,8 @@ import { TIERS } from './tiers.ts';
 import type { Versions } from './versions.ts';
 import * as wire from './wire.ts';
 
+const VERSIONS = '/cloud/games/:game_id/versions';
+
 export function versionRoutes(versions: Versions) {
   return [
     route(
@@ -19,7 +21,7 @@ export function versionRoutes(versions: Versions) {
     ),
     route(
       'POST',
-      '/cloud/games/:game_id/versions',
+      VERSIONS,
       {
         operation: 'createVersion',
         recorded: ['display_name'],
@@ -37,7 +39,7 @@ export function versionRoutes(versions: Versions) {
     ),
     route(
       'POST',
-      '/cloud/games/:game_id/versions/validate',
+      `${VERSIONS}/validate`,
       {
         operation: 'validateVersion',
         summary: 'Checks a version without creating it.',
@@ -51,7 +53,7 @@ export function versionRoutes(versions: Versions) {
     ),
     route(
       'POST',
-      '/cloud/games/:game_id/versions/reserve-name',
+      `${VERSIONS}/reserve-name`,
       {
         operation: 'reserveVersionName',
         recorded: ['version_display_name'],
@@ -66,7 +68,7 @@ export function versionRoutes(versions: Versions) {
     ),
     route(
       'GET',
-      '/cloud/games/:game_id/versions/:version_id',
+      `${VERSIONS}/:version_id`,
       {
         operation: 'getVersion',
         summary: 'Returns a version with its configuration.',

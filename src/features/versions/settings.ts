@@ -22,7 +22,7 @@ export interface PortSettings {
   /** The port inside a container. */
   port: number | undefined;
   port_range: { min: number; max: number } | undefined;
-  /** Who reports the players at this port; undefined for the server. */
+  /** `gateway`: the gateway reports the players at this port. Undefined: the server does. */
   presence: 'gateway' | undefined;
 }
 

@@ -20,7 +20,7 @@ export function openDedicatedConnection(
     const renew = () => {
       if (is_ended || current.client !== client) return;
       current = open();
-      // No caller waits for its statements any more.
+      // Statements that wait behind the late one fail with DATABASE_UNAVAILABLE.
       client.end({ timeout: 0 }).catch(() => {});
     };
     return { client, queries: drizzle(withDeadlines(client, deadlines, { onLate: renew, onFailure })) };

@@ -148,8 +148,8 @@ async function ensureRunning(
 }
 
 /**
- * Removes the pid file and the socket's lock file of a killed postmaster. Another process may have its pid by now, or it may be a zombie that no
- * parent waits for: PostgreSQL would take either for another server on the cluster.
+ * Removes the pid file and the socket's lock file of a killed postmaster. Another process may have its pid by now, or it
+ * may be a zombie that no parent waits for: PostgreSQL would take either for another server on the cluster.
  */
 async function removeLockFiles(cluster: string, socket_directory: string): Promise<void> {
   const lock_files = [join(cluster, 'postmaster.pid'), join(socket_directory, `${SOCKET_NAME}.lock`)];

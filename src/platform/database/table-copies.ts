@@ -51,7 +51,7 @@ export async function copyDatabase<Result>(
   });
 }
 
-/** Fills the empty tables of a database in one transaction. Throws StartError if one has rows, or other migrations were applied. */
+/** Fills an empty database in one transaction. Throws StartError if a table has rows, or other migrations were applied. */
 export async function fillDatabase(
   database: Database,
   migrations: AppliedMigration[],

@@ -40,7 +40,7 @@ export function createCounters(now: () => number): Counters {
       const moment = now();
       const reset_at = (Math.floor(moment / window_ms) + 1) * window_ms;
       let count = counts.get(key);
-      // Starts over in a new window. A count of a later window remains if the clock was set back.
+      // Starts over in another window: the next one, or an earlier one if the clock was set back.
       if (count?.reset_at !== reset_at) {
         count = { used: 0, reset_at };
         counts.set(key, count);

@@ -16,7 +16,7 @@ const REMOVED_AT_ONCE = 16;
 /** What all reads pass on before other requests get their turn. */
 const READ_BYTES_EACH_TURN = 1024 ** 2;
 
-/** Failures of a storage that is away for now. Only an operator can fix others. */
+/** Failures that pass once the storage answers again. Only an operator can fix others. */
 const AWAY = /^(Connection\w*|FailedToOpenSocket|E[A-Z_]+|TimeoutError|SlowDown|InternalError|ServiceUnavailable)$/;
 
 /** Opens the objects of a bucket. Throws OBJECTS_UNAVAILABLE while it is away, and StartError if it cannot be used. */

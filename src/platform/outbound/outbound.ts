@@ -52,10 +52,10 @@ export interface OutboundRequest {
 export type Outbound = ReturnType<typeof createOutbound>;
 
 /**
- * Creates the sender of requests to addresses that developers have chosen. A developer may want to attack services that only
- * this machine can reach, or to keep this machine busy. So each request resolves its name again, all addresses of the name must be on the
- * Internet, and the connection goes to one of them and is not reused. Redirects are not followed, and answers are not
- * decompressed. Throws RangeError for an invalid `allowed_private`.
+ * Creates the sender of requests to addresses that developers have chosen. A developer may want to attack services that
+ * only this machine can reach, or to keep this machine busy. So each request resolves its name again, all addresses of the
+ * name must be on the Internet, and the connection goes to one of them and is not reused. Redirects are not followed, and
+ * answers are not decompressed. Throws RangeError for an invalid `allowed_private`.
  */
 export function createOutbound(options: OutboundOptions) {
   const { resolve = resolveBySystem, isOwn = isOwnAddress, certificate_authorities } = options;

@@ -73,7 +73,7 @@ export interface Tokens {
   issue(caller: Caller, options?: IssueOptions): MaybePromise<string>;
   /** Returns the caller of a token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED. */
   verify(token: string): Promise<Caller>;
-  /** Returns the caller of a recently verified token, without a promise. Returns undefined for other tokens, even valid ones. */
+  /** Returns the caller of a recently verified token, without a promise; undefined for other tokens, even valid ones. */
   recall(token: string): Caller | undefined;
   /** Like `verify`, but also returns when the token expires, in Unix milliseconds. */
   read(token: string): Promise<{ caller: Caller; expires_at: number }>;
