@@ -15,6 +15,8 @@ export interface SmallS3 extends AsyncDisposable {
   holdReads(): () => void;
   /** Holds up writes of objects until the returned function is called. */
   holdWrites(): () => void;
+  /** Sends the first byte of each object alone, like a slow network. */
+  splitReads(): void;
 }
 
 export async function openSmallS3(): Promise<SmallS3> {
@@ -23,6 +25,7 @@ export async function openSmallS3(): Promise<SmallS3> {
   const objects = new Map<string, number>();
   let released = Promise.resolve();
   let writes_released = Promise.resolve();
+  let are_reads_split = false;
   const fileOf = (key: string) => Bun.file(join(directory, Bun.SHA256.hash(key, 'hex')));
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -39,6 +42,7 @@ export async function openSmallS3(): Promise<SmallS3> {
       await released;
       if (!objects.has(key)) return new Response('<Code>NoSuchKey</Code>', { status: 404 });
       const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get('range') ?? '');
+      if (!range && are_reads_split) return inTwoPieces(await fileOf(key).bytes());
       if (!range) return new Response(fileOf(key));
       return new Response(fileOf(key).slice(Number(range[1]), Number(range[2]) + 1), { status: 206 });
     },
@@ -52,6 +56,9 @@ export async function openSmallS3(): Promise<SmallS3> {
     },
     get under_way() {
       return server.pendingRequests;
+    },
+    splitReads() {
+      are_reads_split = true;
     },
     holdReads() {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -76,4 +83,19 @@ function list(objects: Map<string, number>, prefix: string): Response {
     .map(([key, size]) => `<Contents><Key>${key}</Key><Size>${size}</Size></Contents>`);
   const xml = `<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated>${contents.join('')}</ListBucketResult>`;
   return new Response(xml, { headers: { 'content-type': 'application/xml' } });
+}
+
+/** Long enough for a client to read what was sent before. */
+const PAUSE_MS = 20;
+
+function inTwoPieces(content: Uint8Array): Response {
+  const body = new ReadableStream({
+    async start(pieces) {
+      pieces.enqueue(content.subarray(0, 1));
+      await Bun.sleep(PAUSE_MS);
+      pieces.enqueue(content.subarray(1));
+      pieces.close();
+    },
+  });
+  return new Response(body, { headers: { 'content-length': String(content.length) } });
 }

@@ -3,7 +3,14 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Identities } from '../identities/identities.ts';
 import type { QuotaLimits, UploadRow, Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import { BYTES_MAX, hasSignatureOf, imageTypeOf, PICTURE_KINDS, type PictureKind } from './rules.ts';
+import {
+  BYTES_MAX,
+  hasSignatureOf,
+  imageTypeOf,
+  PICTURE_KINDS,
+  type PictureKind,
+  SIGNATURE_BYTES_MAX,
+} from './rules.ts';
 
 export type { PictureKind } from './rules.ts';
 
@@ -107,7 +114,12 @@ function isOwnedBy(upload: UploadRow, owner: PictureOwner): boolean {
   return 'game_id' in owner ? upload.game_id === owner.game_id : upload.identity_id === owner.identity_id;
 }
 
+/** Reads the first bytes of a file, as many as the longest signature has; all bytes of a shorter file. */
 async function readStart(content: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  for await (const chunk of content) return chunk;
-  return new Uint8Array();
+  let start = Buffer.alloc(0);
+  for await (const chunk of content) {
+    start = Buffer.concat([start, chunk]);
+    if (start.length >= SIGNATURE_BYTES_MAX) break;
+  }
+  return start;
 }

@@ -19,6 +19,9 @@ export function imageTypeOf(path: string): 'image/png' | 'image/jpeg' | undefine
   return /\.jpe?g$/i.test(path) ? 'image/jpeg' : undefined;
 }
 
+/** The length of the longest signature. */
+export const SIGNATURE_BYTES_MAX = 8;
+
 /** Returns whether a file starts like its type (PNG: ISO 15948 5.2, JPEG: the SOI marker and another). */
 export function hasSignatureOf(type: 'image/png' | 'image/jpeg', start: Uint8Array): boolean {
   const signature = type === 'image/png' ? [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] : [0xff, 0xd8, 0xff];

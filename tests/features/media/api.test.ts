@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
-import { type PicturePaths, PNG, uploadPicture } from '../../support/pictures.ts';
+import { gamePicture, type PicturePaths, PNG, uploadPicture } from '../../support/pictures.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
+import { openSmallS3 } from '../../support/small-s3.ts';
 
 let opened: TestService;
 let game: TestGame;
@@ -20,6 +21,15 @@ const upload = (paths: PicturePaths, token: string, name = 'me.png', content = P
 const paths = (kind: string) => ({
   prepare: `/cloud/games/${game.game_id}/${kind}-upload/prepare`,
   complete: `/cloud/games/${game.game_id}/${kind}-upload/:upload_id/complete`,
+});
+
+test('a picture is accepted, whatever the pieces in which the storage returns it', async () => {
+  await using storage = await openSmallS3();
+  storage.splitReads();
+  await using slow = await openTestService(storage.settings);
+  const { game_id, cloud_token } = await makeGame(slow.api, slow.administrator_token);
+  const { answer } = await uploadPicture(slow.api, cloud_token, gamePicture(game_id, 'logo'));
+  expect(answer).toMatchObject({ status: 200 });
 });
 
 describe('a picture is refused', () => {
