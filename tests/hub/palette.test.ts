@@ -42,6 +42,22 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     expect(troubles).toEqual([]);
   });
 
+  test('leads to a version by its name, and does not deploy it', async () => {
+    const live_id = await liveVersion();
+    const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const other = read.versions.find(({ version_id }: { version_id: string }) => version_id !== live_id);
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, troubles } = opened;
+    await page.getByRole('heading', { name: 'Production' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search' }).fill(other.display_name);
+    await page.getByRole('option', { name: `Deploy ${other.display_name}` }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: other.display_name }).waitFor();
+    expect(await liveVersion()).toBe(live_id);
+    expect(troubles).toEqual([]);
+  });
+
   test('goes to pages, lobbies and ids; arrows move, Escape closes', async () => {
     const { lobby_id } = await seatOf(find(muster, game));
     await using opened = await chromium.open(path, game.cloud_token);

@@ -5,6 +5,7 @@ import { find, makeControlledGame } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { openProvider } from '../support/provider.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
 
 const provider = openProvider();
 const muster = shareService({ MUSTER_OUTBOUND_ALLOW: provider.allow });
@@ -67,6 +68,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('The request got a seat.').waitFor();
     await page.goto(`${muster.config.public_url}${path}/settings`);
+    const verification = page.getByRole('form', { name: 'Try the verification' });
+    await waitFor(async () => (await verification.getByLabel('Game mode').inputValue()) !== '', 'a game mode');
     const form = page.getByRole('form', { name: 'Try the captcha' });
     await form.getByRole('button', { name: 'Ask the providers' }).click();
     await form.getByText('need no keys').waitFor();

@@ -26,6 +26,10 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
     await using opened = await chromium.open(`${path}/why`, game.cloud_token);
     const { page, troubles } = opened;
     await page.getByText('No request was refused in the last hour.').waitFor();
+    await page.goto(`${muster.config.public_url}${path}/why?code=MATCHMAKER_QUEUE_FULL`);
+    await page.getByText('No request was refused for MATCHMAKER_QUEUE_FULL in the last hour.').waitFor();
+    await page.getByLabel('Reason').selectOption('');
+    await page.getByText('No request was refused in the last hour.').waitFor();
     const requests: string[] = [];
     page.on('request', (request) => requests.push(request.url()));
     await seatOf(duel({ map: 'ice' }));

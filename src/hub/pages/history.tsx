@@ -61,7 +61,7 @@ function Requests({ of: { steps } }: { of: Counted }) {
   return (
     <p class="quiet end">
       {seats} {seats === 1 ? 'request' : 'requests'} got a seat, {refused} did not
-      {slowest > 0 && `; 95 % of the finds of each step took at most ${Math.round(slowest)} ms`}
+      {slowest > 0 && `; 95 % of the finds took at most ${Math.round(slowest)} ms`}
     </p>
   );
 }

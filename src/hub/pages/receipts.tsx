@@ -43,10 +43,7 @@ export function ReceiptsPage() {
         <p class="quiet end">{live.is === 'here' ? `the latest ${receipts.length}` : 'Loading …'}</p>
       </div>
       {live.is === 'here' && receipts.length === 0 && (
-        <p class="card pad">
-          {is_all ? 'No request was made in the last hour.' : 'No request was refused in the last hour.'} New ones
-          appear here.
-        </p>
+        <p class="card pad">{describeNone({ is_all, code })} New ones appear here.</p>
       )}
       {receipts.length > 0 && (
         <Rows
@@ -60,6 +57,12 @@ export function ReceiptsPage() {
       )}
     </>
   );
+}
+
+/** Says which requests there are none of. */
+function describeNone({ is_all, code }: { is_all: boolean; code: string }): string {
+  if (code !== '') return `No request was refused for ${code} in the last hour.`;
+  return is_all ? 'No request was made in the last hour.' : 'No request was refused in the last hour.';
 }
 
 /** Goes to the explanation of a request by its ray id. */

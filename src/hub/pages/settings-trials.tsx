@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { useAction } from '../data/actions.ts';
 import { type Answer, post, type RequestBody } from '../data/api.ts';
 import { useNamespace } from '../data/namespaces.ts';
@@ -38,14 +39,17 @@ function VerificationTrial() {
   const data = useSignal('');
   const verdict = useSignal<Verdict | undefined>(undefined);
   const { is_busy, act } = useAction();
-  const modes = version ? Object.keys(gameModesOf(version)) : [];
+  const modes = Object.keys(gameModesOf(version));
+  useEffect(() => {
+    if (version && !modes.includes(game_mode.value)) game_mode.value = modes[0] ?? '';
+  }, [version]);
   const ask = (event: Event) => {
     event.preventDefault();
     void act(undefined, async () => {
       verdict.value = undefined;
       const trial: Trial = {
         kind: KINDS.find((one) => one === kind.value) ?? 'find',
-        game_mode: game_mode.value || (modes[0] ?? ''),
+        game_mode: game_mode.value,
         ...(lobby_id.value !== '' && { lobby_id: lobby_id.value.trim() }),
         ...(tags.value.trim() !== '' && { tags: readJson(tags.value, 'The tags') as Record<string, string> }),
         ...(data.value.trim() !== '' && { verification_data: readJson(data.value, 'The data') }),

@@ -59,7 +59,7 @@ function Commands({ onDone }: { onDone(): void }) {
   const running = useRows(LOBBIES, scope, { count: String(LOBBIES_MAX), ...(id !== undefined && { id }) }).value;
   const deployments = useDeployments(target).value;
   const commands: Command[] = [
-    ...(target ? pageCommands(target) : []),
+    ...(target ? [...pageCommands(target), ...versionCommands(target)] : []),
     ...(target && may_act.value ? deployCommands(target, deployments) : []),
     ...(target && running.is === 'here' ? running.body.rows.flatMap((lobby) => lobbyCommands(target, lobby)) : []),
     ...(game?.namespaces ?? []).map(({ name_id }) =>
@@ -91,6 +91,12 @@ const pathOf = ({ game, namespace }: Target): HubPath => ({ game: game.name_id, 
 function pageCommands(target: Target): Command[] {
   return TABS.map(([page, text]) =>
     goCommand(text, 'page', { ...pathOf(target), ...(page !== undefined && { page }) }),
+  );
+}
+
+function versionCommands(target: Target): Command[] {
+  return target.game.versions.map(({ version_id, display_name }) =>
+    goCommand(display_name, 'version', { ...pathOf(target), page: 'versions', id: version_id }),
   );
 }
 
