@@ -27,7 +27,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
   test('a namespace without lobbies shows the command of a find, with its values; the command starts a lobby', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page, troubles } = opened;
-    await page.getByText('Waiting for the first find').waitFor();
+    await page.getByRole('heading', { name: 'No lobby is running' }).waitFor();
     await page.getByRole('button', { name: 'Make a public token for it' }).click();
     await page.getByText('The command has a new public token.').waitFor();
     await takePictures(opened, 'lobbies-none');

@@ -1,7 +1,11 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { topics } from '../../src/features/topics.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { copyLobbies } from '../support/lobby-copies.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();
@@ -54,6 +58,25 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     await owner.page.getByRole('button', { name: 'Revoke', exact: true }).click();
     await owner.page.getByText('The link shows nothing any more.').waitFor();
     await page.getByRole('alert').waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test('one of a namespace shows all of its lobbies, of which only those in sight are sent', async () => {
+    const many = await makeControlledGame(muster);
+    const { lobby_id } = await seatOf(find(muster, many));
+    const lobbies = sql`lobbies as lobby, generate_series(1, 499) where lobby.lobby_id = ${lobby_id}`;
+    await muster.database.transact(async (tx) => {
+      await touch(tx, [topics.lobbiesOf(many.namespace_id)]);
+      await tx.execute(copyLobbies(lobbies, sql`jsonb_build_object('lobby_id', gen_random_uuid(), 'code', null)`));
+    });
+    const shares = `/cloud/games/${many.game_id}/namespaces/${many.namespace_id}/shares`;
+    const { url } = await muster.api.ok('POST', shares, { token: many.cloud_token, body: {} });
+    await using opened = await chromium.openPage();
+    const { page, troubles } = opened;
+    await page.goto(url);
+    await page.locator(ROW).first().waitFor();
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    await page.locator(`${ROW}[aria-posinset="500"]`).waitFor();
     expect(troubles).toEqual([]);
   });
 

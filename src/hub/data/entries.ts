@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Refusal, Watched } from '../../client/wire.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
-import { perFrame } from './frames.ts';
+import { paced } from './frames.ts';
 import { watcher } from './session.ts';
 
 /** Entries of a log that follow each other, each with its number. */
@@ -39,7 +39,7 @@ export function useEntries<Path extends Watchable, Entry>(
   const known = useMemo(() => signal<Entries<Entry>>(NONE), [address]);
   useEffect(() => {
     if (address === undefined) return undefined;
-    const frames = perFrame(known);
+    const frames = paced(known);
     let latest = known.value;
     const show = (next: Entries<Entry>) => {
       latest = next;

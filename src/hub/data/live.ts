@@ -2,7 +2,7 @@ import { type Signal, signal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Refusal, Watched } from '../../client/wire.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
-import { perFrame } from './frames.ts';
+import { paced } from './frames.ts';
 import { watcher } from './session.ts';
 
 /** What is known of something that is watched. */
@@ -18,7 +18,7 @@ export function useLive<Path extends Watchable>(
   const known = useMemo(() => signal<Live<Answer<Path, 'get'>>>({ is: 'waiting' }), [address]);
   useEffect(() => {
     if (address === undefined) return undefined;
-    const frames = perFrame(known);
+    const frames = paced(known);
     const stop = watcher().watch<Answer<Path, 'get'> & Watched>(address, (body) => frames.show({ is: 'here', body }), {
       onError: (error) => frames.show({ is: 'refused', error }),
     });

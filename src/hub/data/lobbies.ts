@@ -1,4 +1,7 @@
-import type { Answer, Query } from './api.ts';
+import { type Signal, useSignal } from '@preact/signals';
+import type { Answer, Parameters, Query } from './api.ts';
+import type { Live } from './live.ts';
+import { type Rows, useRows } from './rows.ts';
 
 /** The running lobbies of a namespace: a list of which pages watch a window. */
 export const LOBBIES = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies';
@@ -8,6 +11,27 @@ export type LobbySummary = Answer<typeof LOBBIES, 'get'>['summary'];
 
 /** What the service says of lobbies without sending any. */
 export const SUMMARY_ONLY: Query = { count: '0' };
+
+/** Rows that a page watches, from some before those in sight; it watches others after a scroll by a step. */
+const WATCHED = { count: 150, before: 25, step: 50 };
+
+interface LobbyWindow {
+  live: Signal<Live<Rows<typeof LOBBIES>>>;
+  /** Moves the window to where the page is scrolled to: the index of the first row that is needed. */
+  look(first: number): void;
+}
+
+/** Watches those of a namespace's lobbies that are in sight. */
+export function useLobbyWindow(scope: Parameters<typeof LOBBIES>, filters: Query = {}): LobbyWindow {
+  const first = useSignal(0);
+  const { count, before, step } = WATCHED;
+  const from = Math.max(0, Math.floor((first.value - before) / step) * step);
+  const live = useRows(LOBBIES, scope, { ...filters, from: String(from), count: String(count) });
+  const look = (row: number) => {
+    first.value = row;
+  };
+  return { live, look };
+}
 
 /** What may be said of a lobby, and how to ask for such lobbies. Several may be true. */
 const STATUSES = {

@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { RowsBody } from '../../client/rows.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
-import { perFrame } from './frames.ts';
+import { paced } from './frames.ts';
 import type { Live } from './live.ts';
 import { watcher } from './session.ts';
 
@@ -31,7 +31,7 @@ export function useRows<Path extends Listed>(
   useEffect(() => {
     if (address === undefined) return undefined;
     const from = Number(query.from ?? 0);
-    const frames = perFrame(known);
+    const frames = paced(known);
     const end = watcher().watchRows<RowsBody<object>>(
       address,
       // The path says what its rows are.

@@ -1,13 +1,22 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useAction } from '../data/actions.ts';
 import { put, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useTitle } from '../data/live.ts';
-import { badgesOf, LOBBIES, type LobbyRow, type LobbySummary, queryOf, STATUS_NAMES } from '../data/lobbies.ts';
+import {
+  badgesOf,
+  type LOBBIES,
+  type LobbyRow,
+  type LobbySummary,
+  queryOf,
+  STATUS_NAMES,
+  useLobbyWindow,
+} from '../data/lobbies.ts';
 import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf, search } from '../data/router.ts';
-import { type Rows as RowsOf, useRows } from '../data/rows.ts';
+import type { Rows as RowsOf } from '../data/rows.ts';
 import { gameModesOf, useVersion } from '../data/versions.ts';
 import { Command } from '../parts/command.tsx';
 import { Confirm } from '../parts/confirm.tsx';
@@ -24,44 +33,40 @@ import { Share } from './share.tsx';
 
 const ROW_HEIGHT = 54;
 const NARROW_ROW_HEIGHT = 108;
-/** Rows that the page watches, from some before those in sight; it watches others after a scroll by a step. */
-const WATCHED = { count: 150, before: 25, step: 50 };
 
 /** The running lobbies of a namespace, with their seats. */
 export function LobbiesPage() {
-  const { game, namespace, scope } = useNamespace();
-  const first = useSignal(0);
-  const of = (name: string) => search.value.get(name) ?? '';
-  const filters = { text: of('find'), mode: of('mode'), region: of('region'), status: of('status') };
-  const live = useRows(LOBBIES, scope, {
-    ...queryOf(filters, namespace.version_id),
-    ...windowAt(first.value),
-  }).value;
+  const { game, namespace } = useNamespace();
   useTitle(() => `${namespace.name_id} · ${game.display_name} · Muster`);
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  const { summary } = live.body;
-  const look = (row: number) => {
-    first.value = row;
-  };
+  // As children they are not drawn again with every change of a lobby.
   return (
-    <>
-      <Summary of={summary} />
+    <Lobbies>
       <div class="row">
         <NewLobby />
         <Share />
       </div>
       <History />
-      {summary.lobbies === 0 ? <NoLobbies /> : <LobbyList of={live.body} onLook={look} />}
-    </>
+    </Lobbies>
   );
 }
 
-/** Returns the rows to watch when the list is shown from a row on. */
-function windowAt(first: number) {
-  const { count, before, step } = WATCHED;
-  const from = Math.max(0, Math.floor((first - before) / step) * step);
-  return { from: String(from), count: String(count) };
+/** The lobbies that match the filters, below a summary of all and what else is on the page. */
+function Lobbies({ children }: { children: ComponentChildren }) {
+  const { namespace, scope } = useNamespace();
+  const of = (name: string) => search.value.get(name) ?? '';
+  const filters = { text: of('find'), mode: of('mode'), region: of('region'), status: of('status') };
+  const { live, look } = useLobbyWindow(scope, queryOf(filters, namespace.version_id));
+  const known = live.value;
+  if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (known.is === 'refused') return <Notice error={known.error} />;
+  const { summary } = known.body;
+  return (
+    <>
+      <Summary of={summary} />
+      {children}
+      {summary.lobbies === 0 ? <NoLobbies /> : <LobbyList of={known.body} onLook={look} />}
+    </>
+  );
 }
 
 function Summary({ of: { lobbies, players, seats, empty } }: { of: LobbySummary }) {
@@ -219,8 +224,8 @@ function NoLobbies() {
   const find = JSON.stringify({ game_modes: [mode] });
   return (
     <div class="card pad stack">
-      <h2>Waiting for the first find …</h2>
-      <p>No lobby is running. A player's find starts one, and it appears here:</p>
+      <h2>No lobby is running</h2>
+      <p>A player's find starts one, and it appears here:</p>
       <Command
         text={`curl ${location.origin}/matchmaker/lobbies/find -H 'Authorization: Bearer ${token.value}' -d '${find}'`}
       />

@@ -1,8 +1,7 @@
 import { useLive, useTitle } from '../data/live.ts';
-import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
+import { type LobbyRow, useLobbyWindow } from '../data/lobbies.ts';
 import { shortId } from '../data/namespaces.ts';
 import { followLink, hrefOf, hub_path } from '../data/router.ts';
-import { useRows } from '../data/rows.ts';
 import icon from '../icon.svg';
 import { Facts } from '../parts/facts.tsx';
 import { Figures } from '../parts/figures.tsx';
@@ -17,8 +16,6 @@ import { useIsWide } from '../parts/width.ts';
 import { type LobbyDetails, LobbyPlayers, LobbySeats } from './lobby-players.tsx';
 
 const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
-/** Lobbies that a shared page shows at most. */
-const COUNT_MAX = 200;
 const ROW_HEIGHT = 54;
 const NARROW_ROW_HEIGHT = 80;
 
@@ -53,11 +50,12 @@ export function SharedPage() {
 
 function SharedLobbies({ scope }: { scope: Scope }) {
   const is_wide = useIsWide();
-  const live = useRows(LOBBIES, scope, { count: String(COUNT_MAX) }).value;
+  const { live, look } = useLobbyWindow(scope);
+  const known = live.value;
   useTitle(() => 'Lobbies · Muster');
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  const { rows, summary } = live.body;
+  if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (known.is === 'refused') return <Notice error={known.error} />;
+  const { rows, from, matching, summary } = known.body;
   const figures: [string, number][] = [
     ['lobbies', summary.lobbies],
     ['players', summary.players],
@@ -69,11 +67,14 @@ function SharedLobbies({ scope }: { scope: Scope }) {
         <h1>Lobbies</h1>
         <Figures of={figures} />
       </div>
-      {rows.length === 0 ? (
+      {matching === 0 ? (
         <p class="card pad">No lobby is running. New ones appear here.</p>
       ) : (
         <Rows
           items={rows}
+          from={from}
+          total={matching}
+          onLook={look}
           keyOf={({ lobby_id }) => lobby_id}
           height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
           label="Lobbies"
