@@ -97,10 +97,23 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     await other.goto(`${muster.config.public_url}/`);
     await other.getByRole('heading', { name: 'Games' }).waitFor();
     await page.getByRole('button', { name: 'Log out' }).click();
-    await page.getByText('Or paste a token of yours').waitFor();
+    for (const tab of [page, other]) await tab.getByText('Or paste a token of yours').waitFor();
     expect(await context.cookies()).toEqual([]);
     await other.reload();
     await other.getByText('Or paste a token of yours').waitFor();
+    // Logging in again in one of them begins the session in all.
+    await page.goto(await chromium.linkTo('/'));
+    for (const tab of [page, other]) await tab.getByRole('heading', { name: 'Games' }).waitFor();
+  });
+
+  test('a session that ends under an open page leads to the form, which says so', async () => {
+    const { game_id, cloud_token } = await makeGame(muster.api, muster.administrator_token);
+    await using opened = await chromium.open('/', cloud_token);
+    await opened.page.getByRole('link', { name: 'Test game' }).waitFor();
+    const token = muster.administrator_token;
+    await muster.api.ok('POST', `/cloud/games/${game_id}/tokens/revoke`, { token, body: {} });
+    await opened.page.getByRole('alert').getByText('Your session has ended.').waitFor();
+    await opened.page.getByText('Or paste a token of yours').waitFor();
   });
 
   test('home lists the games live, and shows names as text', async () => {

@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Refusal, Watched } from '../../client/wire.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
 import { paced } from './frames.ts';
-import { watcher } from './session.ts';
+import { reviewSession, watcher } from './session.ts';
 
 /** Entries of a log that follow each other, each with its number. */
 export interface Entries<Entry> {
@@ -58,7 +58,10 @@ export function useEntries<Path extends Watchable, Entry>(
       show({ entries: kept, dropped: dropped + all.length - kept.length, has_begun: true, is_full: false });
     };
     const stop = watcher().watch<Answer<Path, 'get'> & Watched>(address, add, {
-      onError: (error) => show({ ...latest, error }),
+      onError: (error) => {
+        reviewSession(error);
+        show({ ...latest, error });
+      },
     });
     return () => {
       frames.stop();

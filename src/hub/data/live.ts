@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Refusal, Watched } from '../../client/wire.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
 import { paced } from './frames.ts';
-import { watcher } from './session.ts';
+import { reviewSession, watcher } from './session.ts';
 
 /** What is known of something that is watched. */
 export type Live<Body> = { is: 'waiting' } | { is: 'here'; body: Body } | { is: 'refused'; error: Refusal };
@@ -20,7 +20,10 @@ export function useLive<Path extends Watchable>(
     if (address === undefined) return undefined;
     const frames = paced(known);
     const stop = watcher().watch<Answer<Path, 'get'> & Watched>(address, (body) => frames.show({ is: 'here', body }), {
-      onError: (error) => frames.show({ is: 'refused', error }),
+      onError: (error) => {
+        reviewSession(error);
+        frames.show({ is: 'refused', error });
+      },
     });
     return () => {
       frames.stop();

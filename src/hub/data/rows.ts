@@ -4,7 +4,7 @@ import type { RowsBody } from '../../client/rows.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
 import { paced } from './frames.ts';
 import type { Live } from './live.ts';
-import { watcher } from './session.ts';
+import { reviewSession, watcher } from './session.ts';
 
 /** Paths of large lists, of which a page watches a window. */
 type Listed = { [Path in Watchable]: Answer<Path, 'get'> extends { row_id: string } ? Path : never }[Watchable];
@@ -36,7 +36,12 @@ export function useRows<Path extends Listed>(
       address,
       // The path says what its rows are.
       (body) => frames.show({ is: 'here', body: { ...body, from } as unknown as Rows<Path> }),
-      { onError: (error) => frames.show({ is: 'refused', error }) },
+      {
+        onError: (error) => {
+          reviewSession(error);
+          frames.show({ is: 'refused', error });
+        },
+      },
     );
     return () => {
       frames.stop();

@@ -57,10 +57,15 @@ interface Token {
   expires_at: number;
 }
 
+/** Tells the other tabs of the browser that its session has begun or ended. */
+const tabs = new BroadcastChannel('muster-session');
+const ENDED = 'Your session has ended. Log in again to go on.';
+
 let token: Promise<Token> | undefined;
 /** The token of the share link that led here. */
 let shared: string | undefined;
 let client: Client | undefined;
+let is_reviewing = false;
 
 /** Logs in by the link that led here, if one did, and otherwise continues the browser's session. */
 export async function startSession(): Promise<void> {
@@ -94,16 +99,21 @@ addEventListener('hashchange', () => {
   if (has_link || shared !== undefined) void startSession();
 });
 
+tabs.addEventListener('message', ({ data }: MessageEvent<'in' | 'out'>) => {
+  if (data === 'in' ? state.value.is === 'out' : state.value.is === 'in') void startSession();
+});
+
 /** Logs in with a token, as with a link. */
 export async function logInWith(bearer: string): Promise<void> {
   const { url } = await request<{ url: string }>('POST', '/hub/links', { bearer, body: {} });
-  await request('POST', '/hub/session', { body: { code: new URL(url).hash.slice(LOG_IN.length) } });
+  await logInBy(new URL(url).hash.slice(LOG_IN.length));
   await startSession();
 }
 
 export async function logOut(): Promise<void> {
   await request('DELETE', '/hub/session');
   forget({ is: 'out' });
+  tabs.postMessage('out');
 }
 
 /** Returns the client that watches everything for this page, over one socket. */
@@ -122,7 +132,12 @@ export function watcher(): Client {
 /** Sends a request of the API as the bearer of the session. Throws Refused or Unreachable. */
 export async function callApi<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
   const { token: bearer } = await currentToken();
-  return await request<Answer>(method, path, { bearer, body });
+  try {
+    return await request<Answer>(method, path, { bearer, body });
+  } catch (error) {
+    if (error instanceof Refused) reviewSession(error);
+    throw error;
+  }
 }
 
 /** Sends a request of the API as the bearer of another token, for example as a player. Throws Refused or Unreachable. */
@@ -130,12 +145,30 @@ export async function callApiAs<Answer>(bearer: string, method: string, path: st
   return await request<Answer>(method, path, { bearer, body });
 }
 
+/** Ends the session of the page if a refusal says that its token was revoked, and there is no new one. */
+export function reviewSession({ code }: { code: string }): void {
+  // What is refused at the same time asks once.
+  if (is_reviewing || code !== 'TOKEN_REVOKED' || state.value.is !== 'in') return;
+  is_reviewing = true;
+  newToken()
+    .catch(() => undefined)
+    .finally(() => {
+      is_reviewing = false;
+    });
+}
+
 async function useLink(): Promise<void> {
   if (!location.hash.startsWith(LOG_IN)) return;
   const code = location.hash.slice(LOG_IN.length);
   // The code stays neither in the address nor in the history.
   history.replaceState(null, '', location.pathname + location.search);
+  await logInBy(code);
+}
+
+/** Begins the session of the browser with the code of a link. */
+async function logInBy(code: string): Promise<void> {
   await request('POST', '/hub/session', { body: { code } });
+  tabs.postMessage('in');
 }
 
 async function currentToken(): Promise<Token> {
@@ -160,7 +193,9 @@ async function getToken(): Promise<Token> {
     if (token === undefined) throw new Refused(401, { code: 'HUB_NOT_LOGGED_IN' });
     return { token, expires_at: Date.parse(expire_ts) };
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) forget({ is: 'out' });
+    const is_over = error instanceof Refused && error.status === 401;
+    // Of several requests that find this out, the first one says so.
+    if (is_over && state.value.is === 'in') forget({ is: 'out', reason: ENDED });
     throw error;
   }
 }
