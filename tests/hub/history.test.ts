@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { insertMinutes } from '../../src/features/counters/store.ts';
 import { linesOf, refusalsOf, WINDOWS } from '../../src/hub/data/counters.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
+import { deploy } from '../support/game.ts';
 import { makeControlledGame } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { shareService } from '../support/suite.ts';
@@ -49,10 +50,10 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     path = `/hub/${its.name_id}/prod`;
   });
-  const count = (minutes_ago: number, players: number) =>
+  const count = (minutes_ago: number, players: number, { namespace_id } = game) =>
     insertMinutes(muster.database, [
       {
-        namespace_id: game.namespace_id,
+        namespace_id,
         counted_by: crypto.randomUUID(),
         players,
         lobbies: 2,
@@ -101,6 +102,18 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     await history.getByRole('link', { name: 'MATCHMAKER_TOO_MANY_LOBBIES' }).click();
     await page.waitForURL(/\/why\?code=MATCHMAKER_TOO_MANY_LOBBIES$/);
     expect(troubles).toEqual([]);
+  });
+
+  test('names the latest of many deploys that follow each other quickly, so that no name is over another', async () => {
+    const busy = await makeControlledGame(muster);
+    for (let deploys = 0; deploys < 7; deploys += 1) await deploy(muster.api, busy, busy.matchmaker);
+    await count(5, 3, busy);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${busy.game_id}`, { token: busy.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod`, busy.cloud_token);
+    const marks = opened.page.locator('.chart-mark');
+    await marks.nth(7).waitFor({ state: 'attached' });
+    expect(await marks.locator('text').count()).toBe(4);
+    expect(opened.troubles).toEqual([]);
   });
 
   test('without any says so', async () => {

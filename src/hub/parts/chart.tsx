@@ -5,8 +5,8 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 const MARGIN_PX = { left: 50, right: 16, top: 10, bottom: 22 };
 /** The least distance of two values, and of two times, at their axes. */
 const APART_PX = { values: 34, times: 64 };
-/** Texts of marks that are near each other stand in different rows. */
-const MARK = { rows: 4, row_px: 13, letters_max: 20 };
+/** Texts of marks that are near each other stand in different rows; where a row is taken, a mark has no text. */
+const MARK = { rows: 4, row_px: 13, letters_max: 20, width_px: 130 };
 /** Times at the axis are this far apart: the first of these for which there is room. */
 const TIMES_APART_MIN = [1, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1_440, 2_880];
 const MINUTE_MS = 60_000;
@@ -33,6 +33,7 @@ interface ChartProps {
   /** In Unix milliseconds, rising. */
   times: number[];
   lines: ChartLine[];
+  /** Those whose texts matter most come first. */
   marks?: Mark[];
   /** Writes a value at the axis. */
   write?(value: number): string;
@@ -101,16 +102,20 @@ function Drawing(props: ChartProps & { width: number }) {
         const x = xOf(at);
         // In the right half, the text is on the left of its line.
         const is_late = x > width / 2;
+        const before = marks[index - MARK.rows];
+        const has_room = before === undefined || Math.abs(x - xOf(before.at)) > MARK.width_px;
         return (
           <g key={`${at} ${text}`} class="chart-mark">
             <line x1={x} x2={x} y1={MARGIN_PX.top} y2={bottom} />
-            <text
-              x={x + (is_late ? -4 : 4)}
-              y={MARGIN_PX.top + MARK.row_px * (1 + (index % MARK.rows))}
-              text-anchor={is_late ? 'end' : 'start'}
-            >
-              {text.slice(0, MARK.letters_max)}
-            </text>
+            {has_room && (
+              <text
+                x={x + (is_late ? -4 : 4)}
+                y={MARGIN_PX.top + MARK.row_px * (1 + (index % MARK.rows))}
+                text-anchor={is_late ? 'end' : 'start'}
+              >
+                {text.slice(0, MARK.letters_max)}
+              </text>
+            )}
           </g>
         );
       })}
