@@ -131,6 +131,12 @@ export function parseServiceUrl(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
+/** Returns the port in the address of a service, which names none if it is the usual one of its protocol. */
+export function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return Number(port) || (protocol === 'https:' ? 443 : 80);
+}
+
 /** Returns the options of a command whose argument may be its namespace. Throws Failure if both name one. */
 export function withNamespace<Options extends SharedOptions>(options: Options, given: string | undefined): Options {
   const { namespace } = options;

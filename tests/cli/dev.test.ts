@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { portOf } from '../../src/cli/session.ts';
 import { createApi } from '../support/api.ts';
 import { openForwardProxy } from '../support/forward-proxy.ts';
 import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
@@ -290,3 +291,11 @@ test('dev: a verification server of this machine is asked', async () => {
   expect(await terminal.exited).toBe(0);
   await verifier.stop(true);
 }, 90_000);
+
+test.each([
+  ['http://play.example.com', 80],
+  ['https://play.example.com', 443],
+  ['http://[::1]:8080', 8080],
+])('dev: a service at %s has port %d', (url, port) => {
+  expect(portOf(url)).toBe(port);
+});

@@ -15,7 +15,7 @@ import { type Project, readProject } from '../project/project-file.ts';
 import { listSources } from '../project/script.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, switchTo } from '../project/versions.ts';
-import { type Scope, Session } from '../session.ts';
+import { portOf, type Scope, Session } from '../session.ts';
 import { bots } from './bots.ts';
 import { describeLine, shortServerId } from './logs.ts';
 import { makeHubLink } from './open.ts';
@@ -140,20 +140,22 @@ async function showAddresses(
   const { url } = session.api;
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
   const { token: public_token } = await session.api.call<{ token: string }>('POST', path);
-  const page = site === undefined ? undefined : `http://${game.name_id}.sites.localhost:${new URL(url).port}`;
+  const service_port = portOf(url);
+  const page =
+    site === undefined ? undefined : new URL(`http://${game.name_id}.sites.localhost:${service_port}`).origin;
   if (session.is_json) session.output.json({ event: 'ready', url, page, public_token });
   const { say } = session.output;
   say(`service       ${url}`);
   say(page === undefined ? `hub           ${url}/hub` : `players       ${page}, in two tabs`);
   say(`public token  ${public_token}`);
   const { preview, preview_server_ports: server_ports } = environment;
-  if (preview) describePreview(preview, { service_port: Number(new URL(url).port), server_ports }).forEach(say);
+  if (preview) describePreview(preview, { service_port, server_ports }).forEach(say);
   return async () => void openBrowser(page ?? (await makeHubLink(session)).url);
 }
 
 /** Returns what to do about a service that was started elsewhere, because its token is not here. */
 function foreignService(url: string): string {
-  const port = Number(new URL(url).port) + 1;
+  const port = portOf(url) + 1;
   const ways = `give this one a port of its own (MUSTER_PORT=${port} muster dev), or log in to that one (muster login ${url})`;
   return `Another service runs at ${url}, and its token is not in ${environment.data_directory}: ${ways}.`;
 }
