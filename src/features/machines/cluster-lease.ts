@@ -28,7 +28,10 @@ export interface HeldCluster {
    * suspended, so until the next beat such a process may act beside its successor.
    */
   mayAct(): boolean;
-  /** Returns for how many milliseconds no other process takes the lease over, by the same clock; 0 once it is lost. */
+  /**
+   * Returns for how many milliseconds no other process takes the lease over, by the same clock; 0 once it is lost, or while it
+   * is offered or about to be.
+   */
   timeLeft(): number;
   /** Locks the machine's row until the transaction ends. Returns undefined if this process is no longer its holder. */
   lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined>;
@@ -36,10 +39,16 @@ export interface HeldCluster {
    * Sets whether another process that reaches the cluster may take the lease over. Until one does, this process stays the
    * holder, so that the machine is not given up while no process reaches the cluster.
    */
-  setOffered(is_offered: boolean): Promise<void>;
+  setOffer(offer: Offer): Promise<void>;
   /** Lets another process have the lease. */
   release(state: { has_servers: boolean }): Promise<void>;
 }
+
+/**
+ * Whether the holder offers the lease. It is `prepared` before it is `made`: from then on the holder begins no change of the
+ * cluster, so that those under way have ended when another process takes over.
+ */
+export type Offer = 'none' | 'prepared' | 'made';
 
 interface ClusterLeaseOptions {
   database: Database;
@@ -62,6 +71,7 @@ interface Held {
   valid_until: number;
   /** From when another process may take the lease over. */
   taken_over_at: number;
+  offer: Offer;
   losing: AbortController;
   timer: Timer | undefined;
 }
@@ -203,7 +213,7 @@ export class ClusterLease {
     });
     if (!is_registered) return undefined;
     const losing = new AbortController();
-    this.#held = { holder, valid_until: 0, taken_over_at: 0, losing, timer: undefined };
+    this.#held = { holder, valid_until: 0, taken_over_at: 0, offer: 'none', losing, timer: undefined };
     this.#extend(asked_ms);
     events.emit({ event: 'cluster_taken', node_id, cluster: name });
     wakeBeat();
@@ -212,12 +222,21 @@ export class ClusterLease {
       node_id,
       lost: losing.signal,
       mayAct: () => isHolder() && performance.now() < (this.#held?.valid_until ?? 0),
-      timeLeft: () => (isHolder() ? Math.max((this.#held?.taken_over_at ?? 0) - performance.now(), 0) : 0),
+      timeLeft: () => {
+        const held = isHolder() ? this.#held : undefined;
+        return held?.offer === 'none' ? Math.max(held.taken_over_at - performance.now(), 0) : 0;
+      },
       async lockHeld(tx) {
         const held = await store.lockHeld(tx, { node_id, holder });
         return held && { takes_servers: takesServers() && !held.is_draining };
       },
-      setOffered: (is_offered) => database.transact((tx) => store.setOffered(tx, { node_id, holder }, is_offered)),
+      setOffer: async (offer) => {
+        const held = isHolder() ? this.#held : undefined;
+        if (!held) return;
+        if (offer !== 'none') held.offer = offer;
+        await database.transact((tx) => store.setOffered(tx, { node_id, holder }, offer === 'made'));
+        held.offer = offer;
+      },
       release: async (state) => {
         if (!isHolder()) return;
         this.#lose(undefined);

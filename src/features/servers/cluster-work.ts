@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JWK } from 'jose';
 import type { Database } from '../../platform/database/database.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
-import type { ClusterLease, ClusterMachine, HeldCluster, Machines } from '../machines/machines.ts';
+import type { ClusterLease, ClusterMachine, HeldCluster, Machines, Offer } from '../machines/machines.ts';
 import { machineIdOf } from './cluster-id.ts';
 import type { Logs } from './logs.ts';
 import { startMetering } from './metering.ts';
@@ -16,10 +16,12 @@ const TAKE_AGAIN_AFTER_MS = 2_000;
 const JOIN_AGAIN_MAX_MS = 5_000;
 /** Time for steps that are under way to end before the lease is released. Some wait for a large build to be unpacked. */
 const STEPS_END_WITHIN_MS = 3_000;
-/** How often the holder checks that it reaches the cluster. */
+/** How often the holder checks that it reaches the cluster, and how long it waits for the answer. */
 const REACH_EVERY_MS = 5_000;
-/** The holder offers the lease once it has not reached the cluster for this time, so not for a restart of the API server. */
-const OFFERED_AFTER_MS = 20_000;
+/** The holder prepares to offer the lease once it has not reached the cluster for this time. */
+const OFFER_PREPARED_AFTER_MS = 7_500;
+/** Then all calls have ended (`CALL_TIMEOUT_MS`), and it offers the lease; not for a short restart of the API server. */
+const OFFERED_AFTER_MS = 25_000;
 /** Pods have no relays. */
 const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
 
@@ -166,15 +168,20 @@ function startOffering(held: HeldCluster, { cluster, events }: ClusterDependenci
     events,
     async step() {
       try {
-        await cluster.readId(signal);
+        await cluster.readId(AbortSignal.any([signal, AbortSignal.timeout(REACH_EVERY_MS)]));
         reached_at = performance.now();
       } catch {
         // Its watch of the pods reports it.
       }
-      if (!signal.aborted) await held.setOffered(performance.now() - reached_at > OFFERED_AFTER_MS);
+      if (!signal.aborted) await held.setOffer(offerAfter(performance.now() - reached_at));
       return 0;
     },
   });
+}
+
+function offerAfter(unreached_ms: number): Offer {
+  if (unreached_ms > OFFERED_AFTER_MS) return 'made';
+  return unreached_ms > OFFER_PREPARED_AFTER_MS ? 'prepared' : 'none';
 }
 
 /** Waits for a time after a signal was aborted. */

@@ -163,7 +163,9 @@ describe('the lease of a cluster', () => {
     });
     const held = await one.take();
     void cut_off.acquire();
-    await held.setOffered(true);
+    await held.setOffer('prepared');
+    expect([held.mayAct(), held.timeLeft(), await readRow(cluster)]).toMatchObject([true, 0, { is_offered: false }]);
+    await held.setOffer('made');
     await one.beat();
     await cut_off.beat();
     await asked.promise;
@@ -182,8 +184,9 @@ describe('the lease of a cluster', () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, LONG_MS)];
     const held = await one.take();
-    await held.setOffered(true);
-    await held.setOffered(false);
+    await held.setOffer('made');
+    await held.setOffer('none');
+    expect(held.timeLeft()).toBeGreaterThan(0);
     void other.acquire();
     await other.beat();
     await one.beat();
