@@ -16,6 +16,7 @@ export interface Shape {
   const?: string;
   format?: string;
   pattern?: string;
+  examples?: string[];
   minLength?: number;
   maxLength?: number;
   minimum?: number;
@@ -186,14 +187,15 @@ function trialsOfType(shape: Shape, value: unknown): Trial {
   }
 }
 
-function trialsOfLength({ format, pattern, minLength: min = 0, maxLength: max = 0 }: Shape): Trial {
-  if (format === 'uuid') {
-    const id = crypto.randomUUID();
-    return { good: [id, id.toUpperCase()], bad: ['', 'x', id.slice(1), `${id}0`, ` ${id}`, id.replaceAll('-', '')] };
+function trialsOfLength({ format, pattern, examples, minLength: min = 0, maxLength: max = 0 }: Shape): Trial {
+  const accepts = (text: string) => pattern === undefined || new RegExp(pattern).test(text);
+  const example = accepts('x'.repeat(min)) ? undefined : examples?.[0];
+  const id = format === 'uuid' ? crypto.randomUUID() : example;
+  if (id !== undefined) {
+    return { good: [id, id.toUpperCase()], bad: ['', 'x', id.slice(-35), `${id}0`, ` ${id}`, id.replaceAll('-', '')] };
   }
   const good = [min, max].map((length) => 'x'.repeat(length));
-  if (pattern !== undefined && !good.every((text) => new RegExp(pattern).test(text)))
-    throw new Error(`${pattern} refuses its own lengths`);
+  if (!good.every(accepts)) throw new Error(`${pattern} refuses its own lengths`);
   return { good, bad: ['x'.repeat(max + 1), ...(min > 0 ? ['x'.repeat(min - 1)] : [])] };
 }
 

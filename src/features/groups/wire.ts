@@ -80,6 +80,8 @@ const ANCHOR = '^(\\d{1,14}\\.)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{1
 export const PeopleQuery = Type.Object({
   anchor: Type.Optional(
     Type.String({
+      minLength: 36,
+      maxLength: 51,
       pattern: ANCHOR,
       description: 'The anchor of the previous page.',
       examples: ['1893456000000.6b8d9f1e-3c5a-4b7d-9e2f-1a4c6d8e0b3f'],
