@@ -150,13 +150,21 @@ export function createEnding(dependencies: EndingDependencies) {
     end,
     /** Returns the output of a server, by log. */
     outputsOf,
-    /** Ends servers that the database does not know, and removes their files. */
+    /**
+     * Ends servers that the database does not know, and removes their files. At the end, throws the first failure to end one.
+     */
     async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
-      await doTogether(leftovers, failToRemove, async (some) => {
+      const failures: unknown[] = [];
+      const fail: Fail = (server, cause) => {
+        failToRemove(server, cause);
+        failures.push(cause);
+      };
+      await doTogether(leftovers, fail, async (some) => {
         for (const server_id of await runtime.kill(some)) {
           if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });
         }
       });
+      if (failures.length > 0) throw failures[0];
     },
   };
 }
