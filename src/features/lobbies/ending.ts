@@ -8,6 +8,8 @@ import type { LobbyRow, StopReason } from './tables.ts';
 
 /** How long the end of a lobby waits for a lock: longer than a busy service holds one. Other ends wait meanwhile. */
 const LOCK_WAIT_MAX_MS = 3_000;
+/** After this number of locked lobbies of a namespace, the rest of it waits for the next call. */
+const LOCKED_MAX = 3;
 
 export interface EndingDependencies {
   database: Database;
@@ -37,16 +39,21 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
   return {
     stop,
     /**
-     * Ends lobbies and returns how many ended. A lobby that cannot be ended is reported and does not stop the others.
-     * Throws while the database cannot be used, because then no lobby can be ended.
+     * Ends lobbies and returns how many ended. A lobby that cannot be ended is reported and does not stop the others; the
+     * next call tries it again, and the rest of a namespace of which several lobbies are locked. Throws while the database cannot be used, because then no lobby can be ended.
      */
     async stopAll(lobbies: LobbyRow[], reason: StopReason, { only_if_empty = false } = {}): Promise<number> {
       let stopped = 0;
+      const locked = new Map<string, number>();
       for (const lobby of lobbies) {
+        const { namespace_id } = lobby;
+        const locked_there = locked.get(namespace_id) ?? 0;
+        if (locked_there === LOCKED_MAX) continue;
         try {
           stopped += Number(await stop(lobby, reason, { only_if_empty }));
         } catch (cause) {
-          if (!isLocked(cause) && describeAbsence(cause) !== undefined) throw cause;
+          if (isLocked(cause)) locked.set(namespace_id, locked_there + 1);
+          else if (describeAbsence(cause) !== undefined) throw cause;
           events.emit({ event: 'lobby_not_stopped', lobby_id: lobby.lobby_id, reason, cause });
         }
       }

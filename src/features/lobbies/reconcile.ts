@@ -115,10 +115,13 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       has_adopted_timeout = true;
       // Seats exist only in running lobbies, so without one nothing is due.
       has_lobbies = await store.hasRunning(database.queries);
-      const ended = has_lobbies ? await endDue() : 0;
-      await avoided.refresh();
-      await keepWarm({ ...dependencies, createLobbies });
-      return ended;
+      try {
+        return has_lobbies ? await endDue() : 0;
+      } finally {
+        // Also if something could not be ended: finds need them.
+        await avoided.refresh();
+        await keepWarm({ ...dependencies, createLobbies });
+      }
     },
   });
   const unsubscribe = subscribeAll(feed, [topics.serversEnding(), topics.machines()], loop.wake);
