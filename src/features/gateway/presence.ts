@@ -45,12 +45,19 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
 
   /** Reports an ended connection, unless another connection of the player has replaced it. Repeating it is harmless. */
   async function reportOne(departure: Departure): Promise<void> {
-    if (await store.endConnection(queries, departure)) {
-      await lobbies.leave(departure.player_id, departure.reconnect_within_ms);
-      await store.deleteConnection(queries, departure);
+    let is_reported = false;
+    try {
+      if (await store.endConnection(queries, departure)) {
+        await lobbies.leave(departure.player_id, departure.reconnect_within_ms);
+        await store.deleteConnection(queries, departure);
+      }
+      is_reported = true;
+      own.delete(departure.connection_id);
+    } finally {
+      const others = departures.filter((one) => one !== departure);
+      // One that failed comes after the others, which it would delay.
+      departures = is_reported ? others : [...others, departure];
     }
-    departures = departures.filter((one) => one !== departure);
-    own.delete(departure.connection_id);
   }
 
   async function report(): Promise<number> {

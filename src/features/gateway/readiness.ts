@@ -1,3 +1,4 @@
+import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
@@ -131,9 +132,14 @@ class Probes {
       probe.state = has_answered ? 'reported' : 'failed';
     } catch (failure) {
       probe.state = 'failed';
-      this.#failures.push(failure);
+      if (!hasStopped(failure)) this.#failures.push(failure);
     }
   }
+}
+
+/** Returns whether a lobby could not be reported because it has ended meanwhile. */
+function hasStopped(failure: unknown): boolean {
+  return failure instanceof ServiceError && failure.code === 'MATCHMAKER_LOBBY_STOPPED';
 }
 
 /** Returns whether a server answers http at an address. The proxy of a container accepts any connection. */
