@@ -1,16 +1,23 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
-const TABLE_IPV4 = '/proc/net/tcp';
-/** A machine without IPv6 has no such table. */
-const TABLE_IPV6 = '/proc/net/tcp6';
+const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 
-/** The address that stands for all addresses of this machine, of both families. */
-export const ALL_ADDRESSES = existsSync(TABLE_IPV6) ? '::' : '0.0.0.0';
+let all_addresses: string | undefined;
+
+/** Returns the address that stands for all addresses of this machine, of both families if this process may use both. */
+export function allAddresses(): string {
+  all_addresses ??= canListen('::', 0) ? '::' : '0.0.0.0';
+  return all_addresses;
+}
 
 /** Returns whether a TCP port is free at all addresses of this machine. */
 export function isFreePort(port: number): boolean {
+  return canListen(allAddresses(), port);
+}
+
+function canListen(hostname: string, port: number): boolean {
   try {
-    Bun.listen({ hostname: ALL_ADDRESSES, port, exclusive: true, socket: { data() {} } }).stop(true);
+    Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } }).stop(true);
     return true;
   } catch {
     return false;
@@ -21,7 +28,7 @@ export function isFreePort(port: number): boolean {
 export function findSocketsAt(port: number): Set<string> {
   const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const sockets = new Set<string>();
-  for (const table of [TABLE_IPV4, TABLE_IPV6]) {
+  for (const table of TABLES) {
     for (const line of readLines(table).slice(1)) {
       const fields = line.trim().split(/\s+/);
       const [local = '', inode = '0'] = [fields[1], fields[9]];
@@ -35,6 +42,7 @@ function readLines(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').split('\n');
   } catch {
+    // A machine without IPv6 lacks one of the tables.
     return [];
   }
 }

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import { ALL_ADDRESSES, isFreePort } from '../../platform/tcp-ports.ts';
+import { allAddresses, isFreePort } from '../../platform/tcp-ports.ts';
 
 /**
  * Returns free ports of a range, from a random one on. Skips those in `taken`, and those that another program uses at
@@ -23,7 +23,7 @@ export async function findFreePorts(
 
 async function isFreeUdpPort(port: number): Promise<boolean> {
   try {
-    (await Bun.udpSocket({ hostname: ALL_ADDRESSES, port })).close();
+    (await Bun.udpSocket({ hostname: allAddresses(), port })).close();
     return true;
   } catch {
     return false;
