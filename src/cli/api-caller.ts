@@ -27,7 +27,7 @@ export interface Call {
 interface Request {
   method: Method;
   headers?: Record<string, string>;
-  body?: string | Blob;
+  body?: string | Uint8Array<ArrayBuffer>;
   signal?: AbortSignal | undefined;
   timeout_ms: number;
   /** How often it is sent if it fails in a way that may pass. */
@@ -86,7 +86,7 @@ export class ApiCaller {
   }
 
   /** Sends a part of a file to its signed address. A part that arrives twice counts once. */
-  async sendPart(address: string, body: Blob): Promise<void> {
+  async sendPart(address: string, body: Uint8Array<ArrayBuffer>): Promise<void> {
     await this.#request(new URL(address), { method: 'PUT', body, signal: this.stopping, ...UPLOAD });
   }
 

@@ -46,7 +46,7 @@ export async function sendParts({ api }: Session, { label, parts, total_bytes, c
         .slice(byte_offset, byte_offset + content_length)
         .bytes();
       if (body.length !== content_length) throw new Failure(`${path} changed while it was sent.`);
-      await api.sendPart(url, new Blob([body]));
+      await api.sendPart(url, body);
       bar.add(content_length);
     }
   };

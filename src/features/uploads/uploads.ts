@@ -35,8 +35,8 @@ export type { UploadKind, UploadRow } from './tables.ts';
 /** Time after which another request may complete an upload whose process has ended. */
 const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
-/** Ends of a lease to remember while it is unknown whether it was extended. */
-const LEASE_ENDS_MAX = 4;
+/** Ends of a lease to remember while it is unknown whether it was extended: more than the attempts before it is over. */
+const LEASE_ENDS_MAX = 16;
 const DAY_MS = 24 * 3_600_000;
 
 /** Callbacks of the feature that uses a kind of upload, for when one is completed or removed. */

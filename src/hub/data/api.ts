@@ -45,17 +45,21 @@ export function toPath<Path extends string>(path: Path, parameters: Parameters<P
   return given.length === 0 ? filled : `${filled}?${new URLSearchParams(given)}`;
 }
 
-/** Reads a path. While the service does not answer, it waits: a page has nothing else to show. */
+/**
+ * Reads a path. While the service does not answer, it waits: a page has nothing else to show. Once `shown` is aborted, it tries
+ * no longer.
+ */
 export async function get<Path extends Readable>(
   path: Path,
   parameters: Parameters<Path>,
   query?: Query,
+  shown?: AbortSignal,
 ): Promise<Answer<Path, 'get'>> {
   for (;;) {
     try {
       return await callApi('GET', toPath(path, parameters, query));
     } catch (error) {
-      if (!(error instanceof Unreachable)) throw error;
+      if (!(error instanceof Unreachable) || shown?.aborted) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   }

@@ -23,26 +23,27 @@ export function useReading<Path extends Readable>(
 ): Reading<Answer<Path, 'get'>> {
   const key = JSON.stringify([parameters, query]);
   const read = useMemo(() => signal<Answer<Path, 'get'> | Error | undefined>(undefined), [path, key]);
-  const again = async () => {
-    read.value = await get(path, parameters, query).catch((error: Error) => error);
+  const readNow = async (shown?: AbortSignal) => {
+    read.value = await get(path, parameters, query, shown).catch((error: Error) => error);
   };
   useEffect(() => {
-    let is_shown = true;
+    const leaving = new AbortController();
+    const { signal: shown } = leaving;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const readOn = async () => {
-      await again();
-      while (every_ms !== undefined && is_shown) {
+      await readNow(shown);
+      while (every_ms !== undefined && !shown.aborted) {
         await new Promise((resolve) => {
           timer = setTimeout(resolve, every_ms);
         });
-        if (document.visibilityState === 'visible') await again();
+        if (document.visibilityState === 'visible') await readNow(shown);
       }
     };
     void readOn();
     return () => {
-      is_shown = false;
+      leaving.abort();
       clearTimeout(timer);
     };
   }, [path, key]);
-  return { read, again };
+  return { read, again: () => readNow() };
 }

@@ -83,8 +83,10 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     signal: closing.signal,
     events,
     async step() {
-      await limitLog(instance.log, log_bytes_max);
-      if (findPostmaster(instance.cluster)?.pid === running.pid) return 0;
+      if (findPostmaster(instance.cluster)?.pid === running.pid) {
+        await limitLog(instance.log, log_bytes_max);
+        return 0;
+      }
       // Once, however many attempts its restart takes.
       if (!is_lost) events.emit({ event: 'database_lost', cause: new Error(lastLines(instance.log)) });
       is_lost = true;
