@@ -39,7 +39,7 @@ export type Acme = ReturnType<typeof createAcme>;
  */
 export function createAcme({ database, clock, events, hosts, directory, email, ca_file }: Dependencies) {
   const { queries } = database;
-  trust(ca_file);
+  configureLibrary(ca_file);
 
   /** Returns a client that uses the account with the authority, which it creates if there is none. */
   async function openAccount(): Promise<acme.Client> {
@@ -131,8 +131,11 @@ function hasAccountUrl(client: acme.Client): boolean {
   }
 }
 
-/** Sets how all requests of the library are made. Throws StartError if the file cannot be read. */
-function trust(ca_file: string | undefined): void {
+/**
+ * Sets the deadline and the trusted authority of all requests of the library. Throws StartError if the file cannot be
+ * read.
+ */
+function configureLibrary(ca_file: string | undefined): void {
   acme.axios.defaults.timeout = REQUEST_MS;
   if (ca_file === undefined) return;
   try {

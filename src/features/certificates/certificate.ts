@@ -12,7 +12,9 @@ export interface Certificate {
   expires_at: Date;
 }
 
-/** Why a certificate cannot be used, as the rest of a sentence that begins with where it is. */
+/**
+ * Why a certificate cannot be used. `parseCertificate` gives the rest of a sentence that begins with the certificate.
+ */
 export class CertificateError extends Error {}
 
 /** Reads a certificate and its key in PEM. Throws CertificateError if they cannot be used together. */

@@ -40,7 +40,10 @@ export interface CertificatesDependencies extends CertificatesOptions {
 
 export interface Certificates extends ServedCertificates {
   current(): ReadonlyMap<string, Certificate>;
-  /** Answers the request by which an authority proves that a host is ours; undefined for all other requests. */
+  /**
+   * Answers the request by which an authority proves that a host leads to this service; undefined for all other
+   * requests.
+   */
   answerChallenge(request: Request): Promise<Response> | undefined;
   /** The file with the certificate of the local authority, if there is one. */
   local_authority_file: string | undefined;
@@ -78,7 +81,7 @@ export async function createCertificates(dependencies: CertificatesDependencies)
       if (text === undefined) return new Response('There is no such challenge.\n', { status: 404 });
       return new Response(text, { headers: { 'content-type': 'application/octet-stream' } });
     } catch {
-      // The database is away. Authorities ask several times.
+      // The database is unavailable. Authorities ask several times.
       return askAgain();
     } finally {
       lookups -= 1;

@@ -29,7 +29,7 @@ import { renewalOf } from './rules.ts';
 const DAY_MS = 24 * 3_600_000;
 const AUTHORITY_DAYS = 3_650;
 const CERTIFICATE_DAYS = 90;
-/** How long before its creation a certificate is valid, because clocks of browsers may be slow. */
+/** How far before its creation the validity of a certificate begins, because clocks of browsers may be slow. */
 const BACKDATED_MS = 3_600_000;
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const CERTIFICATE_FILE = 'local-ca.pem';
@@ -47,7 +47,7 @@ interface Authority {
  * the authority's own, which the data directory keeps. It can sign only the names it was created for.
  */
 export class LocalAuthority {
-  /** Signed for the names. */
+  /** The certificate to serve, signed for all names. */
   certificate: Certificate;
   /** The authority's own certificate, to be imported. */
   readonly file: string;

@@ -35,7 +35,7 @@ export const certificates = pgTable(
     key: text(),
     /** When to order the next one. */
     due_ts: moment().notNull(),
-    /** Until when a process may take for its order. Identifies the attempt too. */
+    /** Until when the process that claimed the host may order its certificate. Also identifies that attempt. */
     claimed_until_ts: moment(),
     /** Failed attempts in a row. */
     failures: integer().notNull().default(0),

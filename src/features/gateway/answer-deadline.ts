@@ -60,7 +60,7 @@ export class AnswerDeadline implements Disposable {
     this.#ends_at = performance.now() + ANSWER_WITHIN_MS;
   }
 
-  /** Ends nothing any more: the answer has begun, or the request has failed. */
+  /** Stops the clock, because the answer has begun or the request has failed. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#client.removeEventListener('abort', this.#end);

@@ -1,7 +1,7 @@
 /** Unsent bytes above which the source is paused. What Bun has read by then, half a megabyte at most, comes too. */
 const UNSENT_BYTES_MAX = 64 * 1024;
-/** Intervals between looks at a target that was full: short while it accepts something. */
-const LOOK_AFTER_MS = { min: 2, max: 256 };
+/** Intervals at which a full target is checked: short while it accepts something. */
+const CHECK_AFTER_MS = { min: 2, max: 256 };
 
 interface BackPressureOptions {
   /** The WebSocket that is read. */
@@ -15,13 +15,13 @@ interface BackPressureOptions {
 }
 
 /**
- * Pauses a WebSocket while the one that gets its frames does not accept them, so that a slow reader slows its writer down.
- * Looks at the target by itself, because Bun does not say when its own WebSockets accept more.
+ * Pauses a WebSocket while the one that gets its frames does not accept them, so that a slow reader slows its writer
+ * down. Checks the target at intervals, because Bun does not say when its own WebSockets accept more.
  */
 export class BackPressure {
   readonly #options: BackPressureOptions;
   #timer: Timer | undefined;
-  #look_after_ms = LOOK_AFTER_MS.min;
+  #check_after_ms = CHECK_AFTER_MS.min;
   #unsent_bytes = 0;
   #accepted_at = 0;
 
@@ -29,19 +29,19 @@ export class BackPressure {
     this.#options = options;
   }
 
-  /** Pauses the source if too many bytes are unsent. To be called after each frame. */
-  check(): void {
+  /** Pauses the source if too many bytes are unsent. Call it after each frame. */
+  pauseIfFull(): void {
     if (this.#timer) return;
     const unsent_bytes = this.#options.unsentBytes();
     if (unsent_bytes <= UNSENT_BYTES_MAX) return;
     this.#options.source.pause();
     this.#unsent_bytes = unsent_bytes;
     this.#accepted_at = performance.now();
-    this.#lookSoon(LOOK_AFTER_MS.min);
+    this.#checkAgain(CHECK_AFTER_MS.min);
   }
 
-  /** Resumes the source if the target has accepted enough. */
-  look(): void {
+  /** Resumes the source if the target has accepted enough. Calls `onStuck` if it has accepted nothing for too long. */
+  resumeIfAccepted(): void {
     if (!this.#timer) return;
     clearTimeout(this.#timer);
     const { source, unsentBytes, stuck_max_ms, onStuck } = this.#options;
@@ -60,7 +60,7 @@ export class BackPressure {
       onStuck();
       return;
     }
-    this.#lookSoon(has_accepted ? LOOK_AFTER_MS.min : Math.min(this.#look_after_ms * 2, LOOK_AFTER_MS.max));
+    this.#checkAgain(has_accepted ? CHECK_AFTER_MS.min : Math.min(this.#check_after_ms * 2, CHECK_AFTER_MS.max));
   }
 
   /** Lets the source be read to its end. */
@@ -71,8 +71,8 @@ export class BackPressure {
     this.#options.source.resume();
   }
 
-  #lookSoon(after_ms: number): void {
-    this.#look_after_ms = after_ms;
-    this.#timer = setTimeout(() => this.look(), after_ms);
+  #checkAgain(after_ms: number): void {
+    this.#check_after_ms = after_ms;
+    this.#timer = setTimeout(() => this.resumeIfAccepted(), after_ms);
   }
 }

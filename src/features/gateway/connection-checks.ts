@@ -19,7 +19,10 @@ export interface ConnectionCheckDependencies {
   node_id: string;
 }
 
-/** Starts the loop that closes the connections of players who were kicked, or who have connected by another machine. */
+/**
+ * Starts the loop that closes the connections of players who were kicked, or who have connected again, through another
+ * machine.
+ */
 export function startCheckingConnections(
   { events, subscribe, lobbies, presence, node_id }: ConnectionCheckDependencies,
   sockets: Pick<SocketRelays, 'connections' | 'stop'>,

@@ -70,8 +70,8 @@ export function toServerHeaders(received: Headers, client: Client, { is_by_path 
   return headers;
 }
 
-/** Changes the headers of a server's answer to those for the client. */
-export function limitToClient(headers: Headers, { is_by_path }: { is_by_path: boolean }): void {
+/** Changes the headers of a server's answer so that they act on nothing beyond the server. */
+export function limitAnswerHeaders(headers: Headers, { is_by_path }: { is_by_path: boolean }): void {
   removeNamedByConnection(headers);
   for (const name of NOT_FOR_CLIENTS) headers.delete(name);
   if (is_by_path) {

@@ -87,7 +87,7 @@ export function createGateway(dependencies: GatewayDependencies) {
         throw new ServiceError('GATEWAY_BODY_NOT_ALLOWED', { method });
       }
       const traffic = traffics.of(server_id).of(web_request.address);
-      if (traffic.is_over) throw tooManyBytes();
+      if (traffic.is_over_limit) throw tooManyBytes();
       const { address, has_presence } = httpPortOf(server, label);
       const is_socket = web_request.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
       await web_request.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
@@ -147,7 +147,7 @@ export function createGateway(dependencies: GatewayDependencies) {
   };
 }
 
-/** Returns whether a browser shows the answer. */
+/** Returns whether the client accepts HTML, as a browser does that shows the answer to its user. */
 function wantsPage({ headers }: Request): boolean {
   return headers.get('accept')?.includes('text/html') ?? false;
 }

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { observeBody } from '../../platform/http/observed-body.ts';
 import { AnswerDeadline } from './answer-deadline.ts';
-import { limitToClient, toServerHeaders } from './forwarded-headers.ts';
+import { limitAnswerHeaders, toServerHeaders } from './forwarded-headers.ts';
 import type { PassedRequest } from './named-requests.ts';
 import { tooManyBytes } from './traffic.ts';
 
@@ -27,7 +27,7 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
   const { method, signal } = request;
   const started = performance.now();
   const received = request.body;
-  /** Why the body was not sent to its end, if the client may not send so much. */
+  /** Why the body was cut off, if it exceeded the limit of bytes. */
   let excess: ServiceError | undefined;
   using deadline = new AnswerDeadline({ client: signal, server_id, has_body: received !== null, body_pause_max_ms });
   const body =
@@ -35,7 +35,7 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
     observeBody(received, {
       onBytes(bytes) {
         deadline.noteBody(bytes);
-        if (traffic.receive(bytes)) return;
+        if (traffic.countReceived(bytes)) return;
         excess = tooManyBytes();
         throw excess;
       },
@@ -57,8 +57,8 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
   try {
     // A server may close a connection that was kept open just when it is used again.
     const answer = await send().catch((cause: unknown) => (mayRepeat(request, cause) ? send() : Promise.reject(cause)));
-    traffic.answer(performance.now() - started);
-    limitToClient(answer.headers, { is_by_path });
+    traffic.countAnswer(performance.now() - started);
+    limitAnswerHeaders(answer.headers, { is_by_path });
     return isShort(answer.headers) ? await readWhole(answer, passed) : passOn(answer, passed);
   } catch (cause) {
     const failure = excess ?? deadline.failure;
@@ -76,7 +76,7 @@ function isShort(headers: Headers): boolean {
 
 async function readWhole(answer: Response, { traffic, onEnd }: PassedRequest): Promise<Response> {
   const content = await answer.bytes();
-  traffic.send(content.length);
+  traffic.countSent(content.length);
   onEnd();
   return new Response(content, answer);
 }
@@ -90,7 +90,7 @@ function passOn(answer: Response, { traffic, onEnd }: PassedRequest): Response {
   }
   const onBytes = (bytes: number) => {
     // The answer has begun, so its client can only be cut off.
-    if (!traffic.send(bytes)) throw tooManyBytes();
+    if (!traffic.countSent(bytes)) throw tooManyBytes();
   };
   return new Response(observeBody(body, { onBytes, onEnd }), answer);
 }

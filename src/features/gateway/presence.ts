@@ -10,7 +10,7 @@ import * as store from './store.ts';
 /** How long a player who lost the connection may come back with the same token. */
 const RECONNECT_WITHIN_MS = 30_000;
 const EVERY_MS = 5_000;
-/** Fewer than the connections to the database. */
+/** Departures to report at a time: fewer than the connections to the database, which others need too. */
 const REPORTED_AT_ONCE = 4;
 
 export interface PresenceDependencies {
@@ -23,12 +23,12 @@ export interface PresenceDependencies {
 }
 
 /** The connection of a player who was admitted to a server. */
-export interface AdmittedPlayer extends store.Connection {
+export interface AdmittedPlayer extends store.PlayerConnection {
   /** Reports that the connection is over. Keeps the seat for a while if it was lost, or the service stops. */
   end(how: { was_lost: boolean }): void;
 }
 
-interface Departure extends store.Connection {
+interface Departure extends store.PlayerConnection {
   reconnect_within_ms: number;
 }
 
@@ -66,27 +66,27 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
     return ended.length;
   }
 
-  /** Returns the connections that earlier processes of these machines left. */
-  async function findLeft(node_ids: string[]): Promise<store.Connection[]> {
-    const left: store.Connection[] = [];
+  /** Returns the connections of earlier processes of these machines whose end was not reported. */
+  async function findUnreported(node_ids: string[]): Promise<store.PlayerConnection[]> {
+    const unreported: store.PlayerConnection[] = [];
     for (let last: string | undefined; ; ) {
       const read = await store.selectConnectionsOf(queries, node_ids, last);
       // Players may have come back to this process already.
-      left.push(...read.filter(({ connection_id }) => !own.has(connection_id)));
-      if (read.length < store.CONNECTIONS_READ_MAX) return left;
+      unreported.push(...read.filter(({ connection_id }) => !own.has(connection_id)));
+      if (read.length < store.CONNECTIONS_READ_MAX) return unreported;
       last = read.at(-1)?.player_id;
     }
   }
 
   return {
     /**
-     * Admits the player with a token to the lobby on a server: records that the player has connected. A player whose
-     * connection through the gateway still counts may come again, and the new connection replaces the old one.
+     * Admits the player with a token to the lobby on a server: records that the player has connected. A player who is
+     * connected through the gateway may connect again, and the new connection replaces the old one.
      */
     async admit(server_id: string, token: string): Promise<AdmittedPlayer> {
       const connection_id = crypto.randomUUID();
       own.add(connection_id);
-      let taken: store.Connection | undefined;
+      let taken: store.PlayerConnection | undefined;
       try {
         const player_id = await lobbies.connectOn(server_id, token, {
           // Before the player counts as connected, so that a crash leaves no player connected forever.
@@ -116,14 +116,14 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
         throw error;
       }
     },
-    /** Returns those of these connections that count no more, because the players have connected again. */
-    async replacedAmong<One extends store.Connection>(connections: readonly One[]): Promise<ReadonlySet<One>> {
-      const counting = await store.selectCounting(queries, connections);
-      return new Set(connections.filter(({ connection_id }) => !counting.has(connection_id)));
+    /** Returns those of these connections that are no longer current, because their players have connected again. */
+    async replacedAmong<One extends store.PlayerConnection>(connections: readonly One[]): Promise<ReadonlySet<One>> {
+      const current = await store.selectCurrent(queries, connections);
+      return new Set(connections.filter(({ connection_id }) => !current.has(connection_id)));
     },
     /**
-     * Starts the loop that reports ended connections; first those that an earlier process of this machine left. Each machine
-     * also reports those that lost machines left.
+     * Starts the loop that reports ended connections: first those of an earlier process of this machine, then those of
+     * this process and of lost machines.
      */
     startReporting(signal: AbortSignal): Loop {
       let has_recovered = false;
@@ -133,10 +133,10 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
         signal,
         events,
         async step() {
-          const unreported = has_recovered ? machines.lost() : [node_id, ...machines.lost()];
-          const left = unreported.length > 0 ? await findLeft(unreported) : [];
+          const ended_machines = has_recovered ? machines.lost() : [node_id, ...machines.lost()];
+          const unreported = ended_machines.length > 0 ? await findUnreported(ended_machines) : [];
           const known = new Set(departures.map(({ connection_id }) => connection_id));
-          const added = left.filter(({ connection_id }) => !known.has(connection_id));
+          const added = unreported.filter(({ connection_id }) => !known.has(connection_id));
           departures.unshift(...added.map((one) => ({ ...one, reconnect_within_ms: RECONNECT_WITHIN_MS })));
           has_recovered = true;
           return await report();

@@ -85,7 +85,9 @@ export class Quota {
     this.#game_id = game_id;
   }
 
-  /** Takes a slot for an address. Returns the function that frees it, once or more often; undefined at a limit. */
+  /**
+   * Takes a slot for an address. Returns the function that frees it, which may be called again; undefined at a limit.
+   */
   take(address: string): (() => void) | undefined {
     const { open_max, open_of_address_max, opened_per_second_max } = this.#limits;
     const network = networkOf(address);

@@ -104,7 +104,7 @@ class Probes {
       if (!addresses.has(lobby_id)) this.#of_lobbies.delete(lobby_id);
     }
     const begunAt = (lobby_id: string) => this.#of_lobbies.get(lobby_id)?.begun_at ?? 0;
-    // Those first whose last probe is the oldest, so that many silent servers leave room for the others.
+    // Lobbies whose last probe is the oldest come first, so that many silent servers leave room for the others.
     const waiting = [...addresses]
       .filter(([lobby_id]) => (this.#of_lobbies.get(lobby_id)?.state ?? 'failed') === 'failed')
       .toSorted(([one], [other]) => begunAt(one) - begunAt(other));
@@ -132,17 +132,19 @@ class Probes {
       probe.state = has_answered ? 'reported' : 'failed';
     } catch (failure) {
       probe.state = 'failed';
-      if (!hasStopped(failure)) this.#failures.push(failure);
+      if (!hasLobbyEnded(failure)) this.#failures.push(failure);
     }
   }
 }
 
 /** Returns whether a lobby could not be reported because it has ended meanwhile. */
-function hasStopped(failure: unknown): boolean {
+function hasLobbyEnded(failure: unknown): boolean {
   return failure instanceof ServiceError && failure.code === 'MATCHMAKER_LOBBY_STOPPED';
 }
 
-/** Returns whether a server answers http at an address. The proxy of a container accepts any connection. */
+/**
+ * Returns whether a server answers http at an address. A connection proves nothing: a container's proxy accepts any.
+ */
 async function answers(address: string, signal: AbortSignal): Promise<boolean> {
   try {
     const probe = { method: 'HEAD', redirect: 'manual', signal } as const;

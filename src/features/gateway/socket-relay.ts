@@ -99,21 +99,21 @@ export class SocketRelay implements SocketHandler {
     this.#early = [];
     if (this.#closed) return void client.close(this.#closed.code, this.#closed.reason);
     server.resume();
-    this.#to_client.check();
+    this.#to_client.pauseIfFull();
   }
 
   message(data: string | Uint8Array): void {
     if (this.#server.readyState !== WebSocket.OPEN) return;
-    if (!this.#options.traffic.receive(lengthOf(data))) {
+    if (!this.#options.traffic.countReceived(lengthOf(data))) {
       this.#refuseMore();
       return;
     }
     this.#server.send(data);
-    this.#to_server?.check();
+    this.#to_server?.pauseIfFull();
   }
 
   drain(): void {
-    this.#to_client?.look();
+    this.#to_client?.resumeIfAccepted();
   }
 
   close(code: number, reason: string): void {
@@ -123,7 +123,7 @@ export class SocketRelay implements SocketHandler {
     this.#early = [];
     this.#to_client?.stop();
     this.#to_server?.stop();
-    // Its answer to the close must be read.
+    // The server's answer to the close must be read.
     this.#server.resume();
     if (isSendable(code)) this.#server.close(code, reason);
     else this.#server.close(CODES.going_away, 'the client has gone');
@@ -149,18 +149,18 @@ export class SocketRelay implements SocketHandler {
 
   #passToClient(frame: string | ArrayBuffer): void {
     if (this.#is_over) return;
-    if (!this.#options.traffic.send(lengthOf(frame))) {
+    if (!this.#options.traffic.countSent(lengthOf(frame))) {
       this.#refuseMore();
     } else if (this.#client) {
       this.#client.send(frame);
-      this.#to_client?.check();
+      this.#to_client?.pauseIfFull();
     } else {
       this.#early.push(frame);
     }
   }
 }
 
-/** Returns the bytes of a frame. Those of a text are not counted one by one: it has at least as many as characters. */
+/** Returns the bytes of a frame; for a text the number of its characters, a lower bound that needs no encoding. */
 function lengthOf(frame: string | ArrayBuffer | Uint8Array): number {
   return typeof frame === 'string' ? frame.length : frame.byteLength;
 }

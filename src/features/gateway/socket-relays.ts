@@ -26,7 +26,7 @@ type StopReason = keyof typeof STOP;
 const PLAYER_HEADER = 'muster-player-id';
 
 /** The connection of a player whom the gateway reports, from the admission to its end. */
-interface PlayerConnection extends AdmittedPlayer {
+interface ReportedConnection extends AdmittedPlayer {
   /** Undefined until the server has accepted the WebSocket. */
   relay: SocketRelay | undefined;
   /** Why the connection is to be closed. */
@@ -36,7 +36,7 @@ interface PlayerConnection extends AdmittedPlayer {
 /** The player and the traffic of a WebSocket. */
 interface Opened extends Pick<PassedRequest, 'traffic' | 'onEnd'> {
   /** Undefined if the gateway does not report players. */
-  player: PlayerConnection | undefined;
+  player: ReportedConnection | undefined;
 }
 
 export type SocketRelays = ReturnType<typeof createSocketRelays>;
@@ -45,7 +45,7 @@ export type SocketRelays = ReturnType<typeof createSocketRelays>;
 export function createSocketRelays({ presence }: { presence: Pick<Presence, 'admit' | 'replacedAmong'> }) {
   const relays = new Set<SocketRelay>();
   /** The connections of players whom the gateway reports, by player. A player has several only until all but one are closed. */
-  const of_players = new Map<string, PlayerConnection[]>();
+  const of_players = new Map<string, ReportedConnection[]>();
   let is_stopping = false;
 
   /** Opens a WebSocket: admits its player if the gateway reports players, opens the server's side, then the client's. */
@@ -63,10 +63,10 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     const { target, protocols } = handshake;
     const url = `ws://${address}${target}`;
     const socket = await openServerSocket({ server_id, url, headers, protocols }).catch((error: unknown) => {
-      if (player) forget(player, { was_lost: true });
+      if (player) endConnection(player, { was_lost: true });
       throw error;
     });
-    const relay = add(socket, { ...passed, player });
+    const relay = addRelay(socket, { ...passed, player });
     noteSocket(relay, request, listener);
     const protocol = socket.protocol || handshake.token_protocol;
     const accepted = {
@@ -81,50 +81,50 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     return new Response();
   }
 
-  async function admit(server_id: string, { token }: Handshake): Promise<PlayerConnection> {
+  async function admit(server_id: string, { token }: Handshake): Promise<ReportedConnection> {
     if (token === undefined) throw new ServiceError('GATEWAY_TOKEN_REQUIRED', {});
     const admitted = await presence.admit(server_id, token);
-    const player: PlayerConnection = { ...admitted, relay: undefined, stopped: undefined };
+    const player: ReportedConnection = { ...admitted, relay: undefined, stopped: undefined };
     of_players.set(player.player_id, [...(of_players.get(player.player_id) ?? []), player]);
     return player;
   }
 
   /**
-   * Stops all connections of a player to this process but the one that counts, which the database decides. A connection
-   * is in the list before the database is read, so one that replaces it later finds it there, or wakes the checks.
+   * Stops all connections of a player to this process but the current one, which the database decides. A connection is
+   * in the list before the database is read, so one that replaces it later finds it there, or wakes the checks.
    */
-  async function stopReplaced(player: PlayerConnection): Promise<void> {
+  async function stopReplaced(player: ReportedConnection): Promise<void> {
     try {
       const connections = of_players.get(player.player_id) ?? [];
       for (const replaced of await presence.replacedAmong(connections)) stop(replaced, 'replaced');
     } catch (error) {
-      forget(player, { was_lost: true });
+      endConnection(player, { was_lost: true });
       throw error;
     }
   }
 
-  function stop(connection: PlayerConnection, reason: StopReason): void {
+  function stop(connection: ReportedConnection, reason: StopReason): void {
     connection.stopped ??= reason;
     const { code, reason: text } = STOP[connection.stopped];
     connection.relay?.stop(code, text);
   }
 
-  /** Reports the end of a player's connection. */
-  function forget(player: PlayerConnection, how: { was_lost: boolean }): void {
+  /** Removes a player's connection from the list, and reports its end. */
+  function endConnection(player: ReportedConnection, how: { was_lost: boolean }): void {
     const others = of_players.get(player.player_id)?.filter((one) => one !== player) ?? [];
     if (others.length > 0) of_players.set(player.player_id, others);
     else of_players.delete(player.player_id);
     player.end(how);
   }
 
-  function add(socket: Bun.WebSocket, { traffic, player, onEnd: free }: Opened): SocketRelay {
-    const noteClosed = traffic.open('sockets');
+  function addRelay(socket: Bun.WebSocket, { traffic, player, onEnd: free }: Opened): SocketRelay {
+    const noteClosed = traffic.countOpened('sockets');
     const onEnd = ({ was_lost }: { was_lost: boolean }) => {
       noteEnd(relay);
       noteClosed();
       free();
       relays.delete(relay);
-      if (player) forget(player, { was_lost: was_lost || is_stopping });
+      if (player) endConnection(player, { was_lost: was_lost || is_stopping });
     };
     const relay = new SocketRelay(socket, { traffic, onEnd });
     relays.add(relay);
@@ -138,7 +138,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   return {
     open,
     /** Returns the connections of players whom the gateway reports. */
-    connections: (): PlayerConnection[] => [...of_players.values()].flat(),
+    connections: (): ReportedConnection[] => [...of_players.values()].flat(),
     /** Closes the connection of a player, also one that is being opened. */
     stop,
     /** Returns how many are open. */

@@ -5,7 +5,7 @@ import { topics } from '../topics.ts';
 import { gatewayConnections } from './tables.ts';
 
 /** A connection of a player through the gateway. */
-export interface Connection {
+export interface PlayerConnection {
   player_id: string;
   connection_id: string;
 }
@@ -14,13 +14,14 @@ export interface Connection {
 export const CONNECTIONS_READ_MAX = 1_000;
 
 /**
- * Records the connection of a player, before the player counts as connected. It replaces an earlier one, which then counts
- * no more, unless that one is being reported as over. Notifies the machine whose connection is replaced, if it is another.
+ * Records the connection of a player, before the player counts as connected. It replaces an earlier one, which is then
+ * no longer current, unless that one is being reported as over. Notifies the machine whose connection is replaced, if
+ * it is another.
  */
 export async function takeConnection(
   database: Pick<Database, 'queries' | 'transact'>,
   node_id: string,
-  connection: Connection,
+  connection: PlayerConnection,
 ): Promise<'first' | 'replacing' | 'refused'> {
   const row = { ...connection, node_id };
   const [first] = await database.queries
@@ -55,8 +56,10 @@ async function replaceConnection(
   return taken.has_replaced ? 'replacing' : 'first';
 }
 
-/** Returns the ids of those connections that count. The others are over, or another connection has replaced them. */
-export async function selectCounting(queries: Queries, connections: readonly Connection[]): Promise<Set<string>> {
+/**
+ * Returns the ids of those connections that are current. The others are over, or were replaced by other connections.
+ */
+export async function selectCurrent(queries: Queries, connections: readonly PlayerConnection[]): Promise<Set<string>> {
   const player_ids = [...new Set(connections.map(({ player_id }) => player_id))];
   const rows = await queries
     .select({ connection_id: gatewayConnections.connection_id })
@@ -65,8 +68,8 @@ export async function selectCounting(queries: Queries, connections: readonly Con
   return new Set(rows.map(({ connection_id }) => connection_id));
 }
 
-/** Marks a connection as over. Returns false if it counts no more, because another has replaced it. */
-export async function endConnection(queries: Queries, connection: Connection): Promise<boolean> {
+/** Marks a connection as over. Returns false if it is not current, because another has replaced it. */
+export async function endConnection(queries: Queries, connection: PlayerConnection): Promise<boolean> {
   const ended = await queries
     .update(gatewayConnections)
     .set({ is_ended: true })
@@ -76,7 +79,7 @@ export async function endConnection(queries: Queries, connection: Connection): P
 }
 
 /** Deletes a connection, unless another has replaced it. */
-export async function deleteConnection(queries: Queries, connection: Connection): Promise<void> {
+export async function deleteConnection(queries: Queries, connection: PlayerConnection): Promise<void> {
   await queries.delete(gatewayConnections).where(isConnection(connection));
 }
 
@@ -85,7 +88,7 @@ export async function selectConnectionsOf(
   queries: Queries,
   node_ids: string[],
   after_player_id: string | undefined,
-): Promise<Connection[]> {
+): Promise<PlayerConnection[]> {
   const is_after = after_player_id === undefined ? undefined : gt(gatewayConnections.player_id, after_player_id);
   return await queries
     .select({ player_id: gatewayConnections.player_id, connection_id: gatewayConnections.connection_id })
@@ -95,6 +98,6 @@ export async function selectConnectionsOf(
     .limit(CONNECTIONS_READ_MAX);
 }
 
-function isConnection({ player_id, connection_id }: Connection) {
+function isConnection({ player_id, connection_id }: PlayerConnection) {
   return and(eq(gatewayConnections.player_id, player_id), eq(gatewayConnections.connection_id, connection_id));
 }

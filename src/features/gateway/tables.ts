@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { bigint, boolean, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
 import { servers } from '../servers/tables.ts';
 
-/** The players whose connection the gateway has reported, and the connection that counts. */
+/** The current connection of each player whose connections the gateway reports. */
 export const gatewayConnections = pgTable(
   'gateway_connections',
   {
@@ -50,9 +50,9 @@ export interface TrafficCounts {
   connections: number;
   /** WebSockets, connections and clients that are open. */
   open: number;
-  /** Of players, for the server. */
+  /** Bytes that players sent to the server. */
   received_bytes: number;
-  /** Of the server, for players. */
+  /** Bytes that the server sent to players. */
   sent_bytes: number;
   /** Answers by the time they took, in the classes of `traffic-counts.ts`. */
   answers: number[];

@@ -1,6 +1,6 @@
 import type { TrafficCounts } from './tables.ts';
 
-/** Answers are counted in classes. Each has the times up to its own, above that of the class before. */
+/** The longest time of each class in which answers are counted. A class begins where the one before it ends. */
 const ANSWER_CLASSES_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 120_000] as const;
 const SLOWEST = ANSWER_CLASSES_MS.length - 1;
 

@@ -57,8 +57,8 @@ export function createTrafficStoring({ database, events, traffic, machines, node
         signal,
         events,
         async step() {
-          const without = has_cleared ? machines.lost() : [node_id, ...machines.lost()];
-          if (without.length > 0) await clearOpen(queries, without);
+          const ended_machines = has_cleared ? machines.lost() : [node_id, ...machines.lost()];
+          if (ended_machines.length > 0) await clearOpen(queries, ended_machines);
           has_cleared = true;
           await store();
           return 0;

@@ -91,24 +91,24 @@ export class ClientTraffic {
   }
 
   /** Whether the server or the address has had too many bytes in this minute. */
-  get is_over(): boolean {
-    return this.#windows.some((window) => window.is_over);
+  get is_over_limit(): boolean {
+    return this.#windows.some((window) => window.is_over_limit);
   }
 
   /** Counts bytes from the client. Returns false if they are too many. */
-  receive(bytes: number): boolean {
+  countReceived(bytes: number): boolean {
     this.#server.counts.received_bytes += bytes;
     return this.#add(bytes);
   }
 
   /** Counts bytes to the client. Returns false if they are too many. */
-  send(bytes: number): boolean {
+  countSent(bytes: number): boolean {
     this.#server.counts.sent_bytes += bytes;
     return this.#add(bytes);
   }
 
   /** Counts a request, and how long its answer took to begin. */
-  answer(after_ms: number): void {
+  countAnswer(after_ms: number): void {
     const { counts } = this.#server;
     counts.requests += 1;
     const of_class = answerClassOf(after_ms);
@@ -116,7 +116,7 @@ export class ClientTraffic {
   }
 
   /** Counts a connection that stays open, until the returned function is called once. */
-  open(kind: 'sockets' | 'connections'): () => void {
+  countOpened(kind: 'sockets' | 'connections'): () => void {
     this.#server.counts[kind] += 1;
     this.#server.counts.open += 1;
     return () => {
@@ -146,7 +146,7 @@ class ByteWindow {
     this.#max = max;
   }
 
-  get is_over(): boolean {
+  get is_over_limit(): boolean {
     return performance.now() < this.#ends_at && this.#bytes > this.#max;
   }
 

@@ -79,7 +79,10 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const draining = machines.draining();
     if (draining.length === 0) return 0;
     const idsOf = (some: typeof draining) => some.map(({ node_id }) => node_id);
-    const overdue = await store.selectOnMachines(database.queries, idsOf(draining.filter(({ is_over }) => is_over)));
+    const overdue = await store.selectOnMachines(
+      database.queries,
+      idsOf(draining.filter(({ is_deadline_over }) => is_deadline_over)),
+    );
     const ended = await stopAll(overdue, 'machine_drained');
     const left = await store.selectOnMachines(database.queries, idsOf(draining));
     const empty = left.filter(({ player_count }) => player_count === 0);

@@ -45,8 +45,8 @@ export interface HeldCluster {
 }
 
 /**
- * Whether the holder offers the lease. It is `prepared` before it is `made`: from then on the holder begins no change of the
- * cluster, so that those under way have ended when another process takes over.
+ * Whether the holder offers the lease. From `prepared` on, the holder begins no change of the cluster, so that those
+ * under way have ended once the offer is `made` and another process takes over.
  */
 export type Offer = 'none' | 'prepared' | 'made';
 
@@ -76,10 +76,10 @@ interface Held {
   timer: Timer | undefined;
 }
 
-/** What a beat saw. */
+/** What a beat has read. */
 interface Beat extends ReadTimes {
   machines: readonly MachineSnapshot[];
-  /** Ids of machines. This process has raised their beats. */
+  /** Ids of the machines whose beats this process has raised. */
   raised: ReadonlySet<string>;
 }
 
@@ -99,11 +99,11 @@ interface AcquireOptions {
 }
 
 /**
- * The lease of a cluster's machine, of which one process at a time is the holder. The beat of the process raises that of the
- * cluster too. Another process takes the lease over once the beat has stayed the same for a while, or once the holder offers
- * it. By its own clock the holder
- * stops before that, so that a process that was paused or cut off does no work beside its successor. After its host was
- * suspended, when that clock stood still, only its next beat tells it; until then transactions fail by `lockHeld`.
+ * The lease of a cluster's machine, of which one process at a time is the holder. The beat of the process raises that
+ * of the cluster too. Another process takes the lease over once the beat has stayed the same for a while, or once the
+ * holder offers it. By its own clock the holder stops before that, so that a process that was paused or cut off does no
+ * work beside its successor. That clock stands still while the host is suspended: then the holder notices only at its
+ * next beat that it has lost the lease, and until then its transactions fail by `lockHeld`.
  */
 export class ClusterLease {
   #cluster: ClusterMachine | undefined;
@@ -131,14 +131,15 @@ export class ClusterLease {
   }
 
   /**
-   * Applies what a beat saw. `asked_as`: the holding that the beat was sent for. Returns the time until the next beat is due.
+   * Applies what a beat has read. `asked_as`: the holding that the beat was sent for. Returns the time until the next
+   * beat is due.
    */
   onBeat(asked_as: store.Holding | undefined, { machines, raised, ...times }: Beat): number {
     const { own, take_over_after_ms } = this.options;
     const cluster = this.#cluster;
     if (!cluster) return Number.POSITIVE_INFINITY;
     if (this.#held) {
-      // A beat that began before this process became the holder says nothing of it.
+      // A beat that began before this process became the holder does not show whether it still is.
       if (asked_as?.holder !== this.#held.holder) return 0;
       if (raised.has(cluster.node_id)) this.#extend(times.asked_ms);
       else this.#lose('taken_over');

@@ -54,7 +54,7 @@ interface View {
 
 /** Work that the last beat found. */
 interface BeatWork {
-  /** The holder that this process was. */
+  /** The id of this process as the holder, when the beat began. */
   holder: string;
   /** Whether this machine was given up. */
   is_given_up: boolean;
@@ -179,9 +179,9 @@ export function createLease(dependencies: LeaseDependencies) {
     /** Starts to raise the beat and to judge the others. */
     startWork(signal: AbortSignal): Loop[] {
       judgement.startAnew();
-      const every = { signal, events };
-      acting = startLoop({ ...every, name: 'lost-machines', every_ms: lost_after_ms, step: act });
-      beating = startLoop({ ...every, name: 'machines', every_ms: () => next_in_ms, step: beat });
+      const shared = { signal, events };
+      acting = startLoop({ ...shared, name: 'lost-machines', every_ms: lost_after_ms, step: act });
+      beating = startLoop({ ...shared, name: 'machines', every_ms: () => next_in_ms, step: beat });
       const unsubscribe = feed.subscribe(topics.machines(), beating.wake);
       const old = startDeletingOld({
         name: 'old-machines',
@@ -211,7 +211,7 @@ export function createLease(dependencies: LeaseDependencies) {
       takes_servers = false;
       for (const machine_id of heldIds()) await database.transact((tx) => store.awaitServersTaken(tx, machine_id));
     },
-    /** Records which cluster runs the servers of this process. Returns its machine's lease. */
+    /** Records which cluster runs the servers of this process. Returns the lease of the cluster's machine. */
     async joinCluster(joined: ClusterMachine): Promise<ClusterLease> {
       cluster_id = joined.node_id;
       await database.transact((tx) => store.setCluster(tx, { node_id, holder }, joined.node_id));

@@ -21,12 +21,13 @@ export interface MachinesDependencies extends LeaseDependencies {
 /** A machine that is being drained. */
 interface Draining {
   node_id: string;
-  is_over: boolean;
+  /** Whether the deadline at which its last lobbies end has passed. */
+  is_deadline_over: boolean;
 }
 
 export type Machines = ReturnType<typeof createMachines>;
 
-/** Creates the use cases of machines: list them, tell which take work, and drain one. */
+/** Creates the use cases of machines: list them, say which take work, and drain one. */
 export function createMachines(dependencies: MachinesDependencies) {
   const { database, own, loads, requireAdministrator } = dependencies;
   const { queries } = database;
@@ -89,7 +90,10 @@ export function createMachines(dependencies: MachinesDependencies) {
       view()
         .machines.filter(({ state }) => state === 'lost')
         .map(({ node_id }) => node_id),
-    /** Returns the machines that did not come back, and those that use a cluster. Other machines remove their pods. */
+    /**
+     * Returns the machines whose pods others remove: those that did not come back, and the processes that use a
+     * cluster, whose pods belong to the cluster's machine.
+     */
     abandoned: (): string[] =>
       view()
         .machines.filter(({ is_abandoned, cluster_id }) => is_abandoned || cluster_id !== null)
@@ -98,7 +102,7 @@ export function createMachines(dependencies: MachinesDependencies) {
     draining: (): Draining[] =>
       view()
         .machines.filter(isDraining)
-        .map(({ node_id, is_drain_over }) => ({ node_id, is_over: is_drain_over })),
+        .map(({ node_id, is_drain_deadline_over }) => ({ node_id, is_deadline_over: is_drain_deadline_over })),
     /** Returns whether all machines of this datacenter that could take servers are being drained. */
     areAllDraining(): boolean {
       const here = view().machines.filter(

@@ -52,7 +52,7 @@ const COLUMNS = sql`node_id, datacenter_id, name, place, holder, beat::float8 as
   (extract(epoch from beat_ts) * 1000)::float8 as beat_ts, (extract(epoch from state_ts) * 1000)::float8 as state_ts,
   (extract(epoch from drain_ts) * 1000)::float8 as drain_ts,
   (extract(epoch from drain_deadline_ts) * 1000)::float8 as drain_deadline_ts,
-  coalesce(drain_deadline_ts <= now(), false) as is_drain_over,
+  coalesce(drain_deadline_ts <= now(), false) as is_drain_deadline_over,
   state = 'lost' and state_ts <= now() - interval '10 minutes' as is_abandoned`;
 
 type RawMachine = Record<string, unknown> &

@@ -9,9 +9,9 @@ const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' 
 export const MACHINE_STATES = ['up', 'resting', 'stopped', 'lost'] as const;
 export type MachineState = (typeof MACHINE_STATES)[number];
 
-/** The holder of a cluster's machine that a process has released. */
+/** The `holder` of a cluster's machine that its last holder has released. */
 export const NO_HOLDER = '00000000-0000-0000-0000-000000000000';
-/** The cluster of a process that does not know yet which one it is, or that leaves it. */
+/** The `cluster_id` of a process that does not know its cluster yet, or that leaves it. */
 export const UNKNOWN_CLUSTER = NO_HOLDER;
 
 /**
@@ -25,7 +25,9 @@ export const machines = pgTable('machines', {
   name: text().notNull(),
   /** Identifies the data directory of its holder, and the boot of its host. A copy of the directory has another place. */
   place: text().notNull(),
-  /** The process that may take work for it. Changes at each start, and at each return after it was given up. */
+  /**
+   * The id of the process that may take work for it: a new one at each start, and at each return after it was given up.
+   */
   holder: uuid().notNull(),
   /** The machine of the cluster that runs servers for this process; null for a machine that runs servers itself. */
   cluster_id: uuid(),
@@ -50,7 +52,7 @@ export type MachineRow = typeof machines.$inferSelect;
 /** A machine's row when it was read, and what depended on the clock of the database. */
 export type MachineSnapshot = MachineRow & {
   /** Whether the deadline of its drain is over. */
-  is_drain_over: boolean;
+  is_drain_deadline_over: boolean;
   /** Whether it was given up long ago, so that others remove what it left in a cluster. */
   is_abandoned: boolean;
 };

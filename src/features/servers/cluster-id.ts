@@ -16,7 +16,7 @@ interface ClusterPlace {
 export function machineIdOf({ namespace_id, datacenter_id }: ClusterPlace, key: JWK): string {
   const hmac = createHmac('sha256', key.k ?? '').update(`machine of ${namespace_id} in ${datacenter_id}`);
   const bytes = hmac.digest().subarray(0, ID_BYTES);
-  // Version 8 and the variant of RFC 9562: an id of our own making.
+  // Version 8 and the variant of RFC 9562: an id that Muster computes.
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   const hex = bytes.toString('hex');

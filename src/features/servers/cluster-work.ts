@@ -12,7 +12,10 @@ import * as store from './store.ts';
 
 /** Pause after the lease was lost. */
 const TAKE_AGAIN_AFTER_MS = 2_000;
-/** The longest pause while the API server does not answer. Starts wait for it, and perhaps no other process is there. */
+/**
+ * The longest pause while the API server does not answer. Short, because servers wait to start, perhaps for this
+ * process.
+ */
 const JOIN_AGAIN_MAX_MS = 5_000;
 /** Time for steps that are under way to end before the lease is released. Some wait for a large build to be unpacked. */
 const STEPS_END_WITHIN_MS = 3_000;
@@ -20,7 +23,10 @@ const STEPS_END_WITHIN_MS = 3_000;
 const REACH_EVERY_MS = 5_000;
 /** The holder prepares to offer the lease once it has not reached the cluster for this time. */
 const OFFER_PREPARED_AFTER_MS = 7_500;
-/** Then all calls have ended (`CALL_TIMEOUT_MS`), and it offers the lease; not for a short restart of the API server. */
+/**
+ * The holder offers the lease after this time: all calls have ended (`CALL_TIMEOUT_MS`), and the API server does not
+ * merely restart.
+ */
 const OFFERED_AFTER_MS = 25_000;
 /** Pods have no relays. */
 const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
@@ -118,7 +124,7 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
   const { node_id, lost, mayAct } = held;
   const signal = AbortSignal.any([stopping, lost]);
   try {
-    // Another process may have added to them since this one was the holder.
+    // Another process may have added to the logs since this one was last the holder.
     logs.forgetCursors();
     await using runtime = await cluster_port.openRuntime({ machine_id: node_id, lease: held, signal });
     const fenced = fence(database, held);
@@ -146,7 +152,7 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
     const stopped = Promise.all([reconciling, offering, ...metering].map((work) => work.stopped));
     await Promise.race([stopped, pauseAfter(signal, STEPS_END_WITHIN_MS)]);
     try {
-      if (!lost.aborted) await held.release({ has_servers: await store.hasServers(database.queries, node_id) });
+      if (!lost.aborted) await held.release({ has_servers: await store.isAnyOnMachine(database.queries, node_id) });
       if (stopping.aborted) onReleased();
     } finally {
       // What is still under way begins no change of the cluster, and its transactions fail.
@@ -171,7 +177,7 @@ function startOffering(held: HeldCluster, { cluster, events }: ClusterDependenci
         await cluster.readId(AbortSignal.any([signal, AbortSignal.timeout(REACH_EVERY_MS)]));
         reached_at = performance.now();
       } catch {
-        // Its watch of the pods reports it.
+        // The watch of the pods reports it.
       }
       if (!signal.aborted) await held.setOffer(offerAfter(performance.now() - reached_at));
       return 0;
@@ -193,7 +199,7 @@ async function pauseAfter(signal: AbortSignal, milliseconds: number): Promise<vo
   await sleep(milliseconds, undefined, { ref: false });
 }
 
-/** Lets transactions fail as soon as another process is the holder. */
+/** Makes transactions fail as soon as another process is the holder. */
 function fence(database: Database, { lockHeld }: HeldCluster): Database {
   return {
     ...database,

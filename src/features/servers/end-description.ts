@@ -28,7 +28,7 @@ export type ServerEnding = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failur
 /** Why a server ended whose machine was given up. */
 export const MACHINE_LOST = 'its machine was lost';
 
-/** Returns whether a server ended although its end was not requested, and not well. */
+/** Returns whether a server failed, or ended with an error code or by a signal although its end was not requested. */
 export function hasCrashed({ exit_code, exit_signal, failure, kill_at, has_lost_machine }: ServerEnding): boolean {
   if (has_lost_machine) return false;
   if (failure !== null) return true;

@@ -6,7 +6,7 @@ import { topics } from '../topics.ts';
 import { type Named, topicsOf } from './store.ts';
 import { type ServerRow, serverPorts, servers } from './tables.ts';
 
-/** The server that restarts one that has ended. It has everything else from that one. */
+/** The server that restarts one that has ended. It copies everything else from that one. */
 export type Restart = Pick<ServerRow, 'server_id' | 'ports' | 'restart_count'> & { start_after: Date };
 
 /** A server and how it ended. */

@@ -14,17 +14,17 @@ interface EvictionDependencies {
 
 /** Ends the game servers of this machine that occupy a port of the service. Returns how many ended. */
 export async function evictFromPort({ events, runtime, records }: EvictionDependencies, port: number): Promise<number> {
-  if (!runtime.findHolders) return 0;
+  if (!runtime.findServersOnPort) return 0;
   const known = records ? await store.selectOfNode(records.database.queries, records.node.node_id) : [];
   const known_ids = new Set(known.map(({ server_id }) => server_id));
   const unknown = (await runtime.list()).filter(({ server_id }) => !known_ids.has(server_id));
   const handles = [...known.map(handleOf), ...unknown];
-  const holders = await runtime.findHolders(handles, port);
+  const on_port = await runtime.findServersOnPort(handles, port);
   const failure = `the server took port ${port}, which belongs to the service: listen on the port in PORT_<label> instead`;
-  for (const server of known.filter(({ server_id }) => holders.has(server_id))) {
+  for (const server of known.filter(({ server_id }) => on_port.has(server_id))) {
     await records?.database.transact((tx) => store.setFailed(tx, server, failure, records.clock.now()));
   }
-  const gone = await runtime.kill(handles.filter(({ server_id }) => holders.has(server_id)));
+  const gone = await runtime.kill(handles.filter(({ server_id }) => on_port.has(server_id)));
   for (const server_id of gone) events.emit({ event: 'server_took_port', server_id, port });
   return gone.size;
 }

@@ -76,7 +76,7 @@ function openPort({ database, builds }: Dependencies, cluster: Cluster, key: JWK
     key: key.k ?? '',
     async findBuild(server_id) {
       const server = await store.selectServerById(database.queries, server_id);
-      // A program could ask for its own build all the time.
+      // The program of a running server has the token too, and could request its build all the time.
       if (!server || server.started_at !== null || server.ended_at !== null) return undefined;
       return await builds.unpacked({ game_id: server.game_id }, server.build_id);
     },

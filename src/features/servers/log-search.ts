@@ -5,7 +5,7 @@ import type { LogName } from './log-store.ts';
 import * as store from './log-store.ts';
 import { timesOf } from './log-times.ts';
 import { LINES_PER_ANSWER_MAX, type LogLines } from './logs.ts';
-import type { LogChunkRow } from './tables.ts';
+import type { LogPieceRow } from './tables.ts';
 
 /** What a search reads at a time, and at most how often: all that a log keeps, unless its pieces are very small. */
 const PAGE: store.PageLimits = { pieces_max: 256, bytes_max: 2 * 1024 ** 2 };
@@ -105,7 +105,7 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
 
 /** Returns the matching lines of a piece, by their index in it. */
 function findMatches(
-  piece: LogChunkRow,
+  piece: LogPieceRow,
   { text, is_case_sensitive }: LogSearch,
 ): Map<number, LogLines['lines'][number]> {
   const found = findLines(piece.content, text, is_case_sensitive);

@@ -3,7 +3,7 @@ import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz, toMoment } from '../../platform/database/moments.ts';
 import { bump } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type LogChunkRow, type LogStream, serverLogChunks, servers } from './tables.ts';
+import { type LogPieceRow, type LogStream, serverLogChunks, servers } from './tables.ts';
 
 /** One stream of one server. */
 export interface LogName {
@@ -11,27 +11,27 @@ export interface LogName {
   stream: LogStream;
 }
 
-const CHUNKS_MAX = 256;
+const PIECES_MAX = 256;
 
 const LATEST = toMoment(Number.POSITIVE_INFINITY);
 
 /** A piece of a log to insert. */
-export type NewChunk = Omit<LogChunkRow, 'end_offset'>;
+export type NewPiece = Omit<LogPieceRow, 'end_offset'>;
 
 /** The number of lines that a piece still holds. An emptied piece has its line numbers, but not its content. */
 const kept_count = sql`case when octet_length(${serverLogChunks.content}) = 0 then 0 else ${serverLogChunks.line_count} end`;
 
 /** Inserts a piece and wakes watchers. Keeps a piece that exists, which another process inserted, and then returns false. */
-export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<boolean> {
+export async function insertPiece(queries: Queries, piece: NewPiece): Promise<boolean> {
   const rows = await queries.execute<{ is_added: boolean }>(sql`
-    with ${bump([topics.log(chunk.server_id, chunk.stream)])},
+    with ${bump([topics.log(piece.server_id, piece.stream)])},
     added as (
       insert into ${serverLogChunks} (
         server_id, stream, first_line, line_count, ts, earlier_lines, resume_point, total_bytes, content
       )
       values (
-        ${chunk.server_id}::uuid, ${chunk.stream}, ${chunk.first_line}, ${chunk.line_count},
-        ${timestamptz(chunk.ts)}, ${sql.param(chunk.earlier_lines)}::integer[], ${chunk.resume_point}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
+        ${piece.server_id}::uuid, ${piece.stream}, ${piece.first_line}, ${piece.line_count},
+        ${timestamptz(piece.ts)}, ${sql.param(piece.earlier_lines)}::integer[], ${piece.resume_point}, ${piece.total_bytes}, ${Buffer.from(piece.content)}::bytea
       )
       on conflict do nothing
       returning first_line
@@ -41,7 +41,7 @@ export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<bo
 }
 
 /** Returns the last piece of a log. */
-export async function selectLastChunk(queries: Queries, name: LogName): Promise<NewChunk | undefined> {
+export async function selectLastPiece(queries: Queries, name: LogName): Promise<NewPiece | undefined> {
   const [row] = await queries
     .select()
     .from(serverLogChunks)
@@ -49,25 +49,25 @@ export async function selectLastChunk(queries: Queries, name: LogName): Promise<
     .orderBy(desc(serverLogChunks.first_line))
     .limit(1);
   if (!row) return undefined;
-  const { end_offset, ...chunk } = row;
-  return end_offset > 0 ? { ...chunk, resume_point: chunk.resume_point ?? String(end_offset) } : chunk;
+  const { end_offset, ...piece } = row;
+  return end_offset > 0 ? { ...piece, resume_point: piece.resume_point ?? String(end_offset) } : piece;
 }
 
 /**
  * Returns the pieces that hold the lines from a number on, in order, with emptied pieces between them; as many pieces as
  * are needed for `lines_wanted`.
  */
-export async function selectChunksFrom(
+export async function selectPiecesFrom(
   queries: Queries,
   name: LogName,
   { line, lines_wanted }: { line: number; lines_wanted: number },
-): Promise<LogChunkRow[]> {
+): Promise<LogPieceRow[]> {
   const { first_line, line_count } = serverLogChunks;
   const follows = and(isOf(name), gt(sql`${first_line} + ${line_count}`, line));
   const last = sql`(
     select max(first_line) from (
       select first_line, sum(${kept_count}) over (order by first_line) - ${kept_count} as lines_before
-      from ${serverLogChunks} where ${follows} order by first_line limit ${CHUNKS_MAX}
+      from ${serverLogChunks} where ${follows} order by first_line limit ${PIECES_MAX}
     ) as following where lines_before < ${lines_wanted}
   )`;
   return await queries
@@ -89,7 +89,7 @@ export async function selectPageFrom(
   name: LogName,
   line: number,
   { pieces_max, bytes_max }: PageLimits,
-): Promise<LogChunkRow[]> {
+): Promise<LogPieceRow[]> {
   const { first_line, content } = serverLogChunks;
   const start = sql`coalesce((select max(first_line) from ${serverLogChunks} where ${isOf(name)} and first_line <= ${line}), 0)`;
   const last = sql`(
@@ -111,7 +111,7 @@ export async function selectPageBefore(
   name: LogName,
   line: number,
   { pieces_max, bytes_max }: PageLimits,
-): Promise<LogChunkRow[]> {
+): Promise<LogPieceRow[]> {
   const { first_line, content } = serverLogChunks;
   const first = sql`(
     select min(first_line) from (
@@ -140,12 +140,12 @@ export async function selectEnd(queries: Queries, name: LogName, moment?: Date):
 }
 
 /** Returns the last pieces of a log, in order; as many as are needed for `lines_wanted`. */
-export async function selectLastChunks(queries: Queries, name: LogName, lines_wanted: number): Promise<LogChunkRow[]> {
+export async function selectLastPieces(queries: Queries, name: LogName, lines_wanted: number): Promise<LogPieceRow[]> {
   const { first_line } = serverLogChunks;
   const first = sql`(
     select min(first_line) from (
       select first_line, sum(${kept_count}) over (order by first_line desc) - ${kept_count} as lines_after
-      from ${serverLogChunks} where ${isOf(name)} order by first_line desc limit ${CHUNKS_MAX}
+      from ${serverLogChunks} where ${isOf(name)} order by first_line desc limit ${PIECES_MAX}
     ) as last where lines_after < ${lines_wanted}
   )`;
   return await queries
@@ -158,7 +158,7 @@ export async function selectLastChunks(queries: Queries, name: LogName, lines_wa
 /**
  * Deletes the oldest pieces of a log that end within its first `total_bytes`, at most `limit` of them. Returns how many.
  */
-export async function deleteChunksUpTo(
+export async function deletePiecesUpTo(
   queries: Queries,
   name: LogName,
   { total_bytes, limit }: { total_bytes: number; limit: number },
@@ -184,7 +184,7 @@ export async function deleteChunksUpTo(
  * log is emptied but stays: it has the next line number and, for a server that may still write, the position in its
  * output. Concurrent processes delete different pieces, without waiting for each other.
  */
-export async function deleteChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
+export async function deletePiecesBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
   const is_last = sql`not exists (
     select from ${serverLogChunks} as later
     where later.server_id = piece.server_id and later.stream = piece.stream and later.first_line > piece.first_line
@@ -193,7 +193,7 @@ export async function deleteChunksBefore(queries: Queries, moment: Date, limit: 
     select from ${servers} as writer where writer.server_id = piece.server_id and writer.ended_at is not null
   )`;
   // The emptied piece of a server that has ended gets the latest possible time, so that no later call selects it.
-  const [row] = await queries.execute<{ forgotten: string }>(sql`
+  const [row] = await queries.execute<{ removed: string }>(sql`
     with old as (
       select piece.ctid as row_id, ${is_last} as is_last, ${has_ended} as has_ended from ${serverLogChunks} as piece
       where ts < ${timestamptz(moment)} and (octet_length(content) > 0 or ${has_ended} or not ${is_last})
@@ -207,8 +207,8 @@ export async function deleteChunksBefore(queries: Queries, moment: Date, limit: 
     deleted as (
       delete from ${serverLogChunks} where ctid = any(array(select row_id from old where not is_last)) returning 1
     )
-    select (select count(*) from emptied) + (select count(*) from deleted) as forgotten`);
-  return Number(row?.forgotten ?? 0);
+    select (select count(*) from emptied) + (select count(*) from deleted) as removed`);
+  return Number(row?.removed ?? 0);
 }
 
 function isOf({ server_id, stream }: LogName) {

@@ -1,5 +1,5 @@
 import type { WrittenPart } from './runtimes/runtime.ts';
-import type { LogChunkRow } from './tables.ts';
+import type { LogPieceRow } from './tables.ts';
 
 const MS_BEFORE_MAX = 2 ** 31 - 1;
 
@@ -34,7 +34,7 @@ export function timeLines(
 }
 
 /** Returns the columns for the times of a piece: the time of its last lines, and the distances of earlier ones to it. */
-export function packTimes(timed: TimedLines[]): Pick<LogChunkRow, 'ts' | 'earlier_lines'> {
+export function packTimes(timed: TimedLines[]): Pick<LogPieceRow, 'ts' | 'earlier_lines'> {
   const last = timed.at(-1);
   if (!last) throw new Error('a piece has lines');
   const earlier_lines = timed
@@ -48,7 +48,7 @@ export function unpackTimes({
   line_count,
   ts,
   earlier_lines,
-}: Pick<LogChunkRow, 'line_count' | 'ts' | 'earlier_lines'>): TimedLines[] {
+}: Pick<LogPieceRow, 'line_count' | 'ts' | 'earlier_lines'>): TimedLines[] {
   const timed: TimedLines[] = [];
   let left = line_count;
   for (let index = 0; index < (earlier_lines?.length ?? 0); index += 2) {
@@ -61,12 +61,12 @@ export function unpackTimes({
 
 /** Returns the times of `count` lines of a stored piece, after the first `skipped`. */
 export function timesOf(
-  chunk: Parameters<typeof unpackTimes>[0],
+  piece: Parameters<typeof unpackTimes>[0],
   { skipped, count }: { skipped: number; count: number },
 ): Date[] {
   const times: Date[] = [];
   let before = 0;
-  for (const { line_count, ts } of unpackTimes(chunk)) {
+  for (const { line_count, ts } of unpackTimes(piece)) {
     const until = before + line_count;
     for (let line = Math.max(before, skipped); line < until && times.length < count; line += 1) times.push(ts);
     before = until;
@@ -75,8 +75,8 @@ export function timesOf(
 }
 
 /** Returns how many lines of a stored piece were written before a moment. */
-export function countLinesBefore(chunk: Parameters<typeof unpackTimes>[0], moment: Date): number {
-  return unpackTimes(chunk)
+export function countLinesBefore(piece: Parameters<typeof unpackTimes>[0], moment: Date): number {
+  return unpackTimes(piece)
     .filter(({ ts }) => ts < moment)
     .reduce((count, { line_count }) => count + line_count, 0);
 }

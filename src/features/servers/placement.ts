@@ -84,14 +84,14 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / node.servers_max, usedShare(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
-    const { taken, held } = await share(waiting, running, room);
+    const { taken, wait_reasons } = await share(waiting, running, room);
     const placed =
       taken.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ taken, ending, running, now });
     for (const { namespace_id, server_id } of waiting) {
-      const reason = placed.held.get(server_id);
-      if (reason) held.set(namespace_id, reason);
+      const reason = placed.wait_reasons.get(server_id);
+      if (reason) wait_reasons.set(namespace_id, reason);
     }
-    await recordWaitReasons(waiting, placed.takes_servers ? held : reasonsOfDrain(waiting));
+    await recordWaitReasons(waiting, placed.takes_servers ? wait_reasons : reasonsOfDrain(waiting));
     return placed.count;
   }
 
@@ -126,7 +126,10 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     return due;
   }
 
-  /** Ports that other programs use, at least, and until when that is known, in the time of `performance.now()`. */
+  /**
+   * The least number of ports that other programs use, and until when that is assumed, in the time of
+   * `performance.now()`.
+   */
   let foreign = { ports: 0, until: 0 };
 
   const needsOf = ({ ports, cpu, memory }: Pick<ServerRow, 'ports' | 'cpu' | 'memory'>): Room => ({
@@ -166,20 +169,23 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     });
     const namespaces = waiting.map((one) => ({ ...withGroup(one), needs: needsOf(one.next ?? one.first) }));
     const machine = { ...node, running: running.map(withGroup), room, taken_at_once_max: TAKEN_AT_ONCE_MAX };
-    const { taken, held } = shareRoom(namespaces, machine);
+    const { taken, wait_reasons } = shareRoom(namespaces, machine);
     for (const { namespace_id, first } of waiting) {
       // Smaller servers of its namespace do not wait for it.
       const lack = findLack(room, needsOf(first));
-      if (lack && !held.has(namespace_id)) held.set(namespace_id, lack);
+      if (lack && !wait_reasons.has(namespace_id)) wait_reasons.set(namespace_id, lack);
     }
-    return { taken, held };
+    return { taken, wait_reasons };
   }
 
   /** Records why servers wait, and from time to time reports it to operators and developers. */
-  async function recordWaitReasons(waiting: waitingStore.WaitingRow[], held: Map<string, WaitReason>): Promise<void> {
+  async function recordWaitReasons(
+    waiting: waitingStore.WaitingRow[],
+    wait_reasons: Map<string, WaitReason>,
+  ): Promise<void> {
     const changed = new Map<string, WaitReason>();
     for (const { namespace_id, server_id, wait_reason } of waiting) {
-      const reason = held.get(namespace_id);
+      const reason = wait_reasons.get(namespace_id);
       if (!reason) continue;
       if (reason !== wait_reason) changed.set(server_id, reason);
       if (reported.get(namespace_id) === reason) continue;
@@ -190,7 +196,10 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     if (changed.size > 0) await waitingStore.setWaitReasons(database.queries, changed);
   }
 
-  /** A draining machine knows no reason why others take no servers, unless all of them are drained. */
+  /**
+   * Returns why servers wait while this machine is drained. It does not know why others take none, unless all are
+   * drained.
+   */
   function reasonsOfDrain(waiting: waitingStore.WaitingRow[]): Map<string, WaitReason> {
     if (!machines.areAllDraining()) return new Map();
     return new Map(waiting.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
@@ -210,7 +219,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
-      const placed: Placed = { count: 0, takes_servers, held: new Map() };
+      const placed: Placed = { count: 0, takes_servers, wait_reasons: new Map() };
       for (const server of waiting) {
         const needs = server.destroyed_at ? NOTHING : needsOf(server);
         const lack = findLack(room, needs);
@@ -218,7 +227,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
           ? undefined
           : await reservePorts(tx, node, server, { released_before, taken: taken_ports });
         if (!reserved) {
-          placed.held.set(server.server_id, lack ?? 'no_ports');
+          placed.wait_reasons.set(server.server_id, lack ?? 'no_ports');
           if (!lack) noteForeignPorts(room.ports - needs.ports + 1);
           continue;
         }
@@ -257,11 +266,11 @@ interface Placed {
   /** How many servers the machine took. */
   count: number;
   takes_servers: boolean;
-  /** Why it did not take servers after all. */
-  held: Map<string, WaitReason>;
+  /** Why it did not take servers that it had chosen, by server. */
+  wait_reasons: Map<string, WaitReason>;
 }
 
-const NOTHING_PLACED: Placed = { count: 0, takes_servers: true, held: new Map() };
+const NOTHING_PLACED: Placed = { count: 0, takes_servers: true, wait_reasons: new Map() };
 /** What servers need that end before they start. */
 const NOTHING: Room = { ports: 0, cpu: 0, memory: 0 };
 const NO_LIMITS: ServerResources = { cpu: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
@@ -276,7 +285,7 @@ async function reservePorts(
   const { server_id, ports, destroyed_at } = server;
   // A server that ends before it starts needs no ports.
   if (destroyed_at) return ports;
-  const free = await findFreePorts(server_ports, taken, countPorts(ports, relayed)).catch(unlessNone);
+  const free = await findFreePorts(server_ports, taken, countPorts(ports, relayed)).catch(ignoreNoPorts);
   if (!free) return undefined;
   for (const port of free) taken.add(port);
   const are_taken = await store.takePorts(tx, { node_id, server_id }, free, released_before);
@@ -284,6 +293,6 @@ async function reservePorts(
   return assignPorts(ports, free, relayed);
 }
 
-function unlessNone(error: unknown): undefined {
+function ignoreNoPorts(error: unknown): undefined {
   if (!(error instanceof ServiceError && error.code === 'SERVERS_NO_PORTS')) throw error;
 }

@@ -16,7 +16,8 @@ import type { ServerRow } from './tables.ts';
 import { shareStarts } from './turns.ts';
 
 /**
- * Longest delay until a change without a notification is noticed, such as the end of a process that is not our child.
+ * Longest delay until a change without a notification is noticed, such as the end of a process that an earlier start of
+ * the service started.
  */
 const EVERY_MS = 500;
 /** Interval while this machine has no server. A new server wakes the loop, unless the notification is lost. */
@@ -73,8 +74,10 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   let ends_round: Promise<void> | undefined;
   /** When to try again to end the servers that could not be ended, in the time of `performance.now()`. */
   const end_again_at = new Map<string, number>();
-  /** The requests and reports that this process has made for servers. After a restart they are made once more. */
-  const memories = new Map<string, Remembered>();
+  /**
+   * What this process has requested and reported for each server. After a restart of the service it does so once more.
+   */
+  const remembered_by_server = new Map<string, Remembered>();
   let known: ServerRow[] = [];
   const collectRound = createLogCollector(logs);
   const { takeWaiting } = createPlacement(dependencies, (ms) => void setTimeout(() => loop.wake(), ms).unref());
@@ -101,7 +104,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** Requests the end of this machine's servers without a lobby once the deadline of its drain is over. */
   async function endDrained(): Promise<void> {
     const drain = machines.draining().find(({ node_id }) => node_id === node.node_id);
-    if (!drain?.is_over || !known.some((one) => !one.token_caller && !one.destroyed_at)) return;
+    if (!drain?.is_deadline_over || !known.some((one) => !one.token_caller && !one.destroyed_at)) return;
     await database.transact((tx) => store.destroyWithoutLobby(tx, node.node_id, clock.now()));
   }
 
@@ -114,21 +117,21 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const { server_id } = server;
       const seen = observed.get(server_id);
       if (!seen) continue;
-      const memory = memories.get(server_id) ?? NOTHING;
-      const next = nextStep(server, seen, { now: clock.now(), ...memory });
+      const remembered = remembered_by_server.get(server_id) ?? NOTHING;
+      const next = nextStep(server, seen, { now: clock.now(), ...remembered });
       switch (next.do) {
         case 'wait':
           continue;
         case 'report':
           begin(server, next.do, async () => {
             await starting.report(server, next.reason);
-            memories.set(server_id, { ...memory, reported: next.reason });
+            remembered_by_server.set(server_id, { ...remembered, reported: next.reason });
           });
           break;
         case 'stop':
           begin(server, next.do, async () => {
             const was_asked = await runtime.stop(handleOf(server));
-            memories.set(server_id, { ...memory, was_asked });
+            remembered_by_server.set(server_id, { ...remembered, was_asked });
           });
           break;
         case 'start':
@@ -197,7 +200,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   async function endAll(round: ServerRow[]): Promise<void> {
     const again = await ending.end(round);
     for (const { server_id } of round) {
-      memories.delete(server_id);
+      remembered_by_server.delete(server_id);
       end_again_at.delete(server_id);
     }
     for (const { server_id } of again) end_again_at.set(server_id, performance.now() + END_AGAIN_AFTER_MS);
@@ -224,21 +227,21 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return 0;
   }
 
-  const every = { signal, events };
+  const shared = { signal, events };
   const withServers = (every_ms: number) => () => (known.length > 0 ? every_ms : EVERY_WITHOUT_SERVERS_MS);
-  const loop = startLoop({ ...every, name: 'servers', every_ms: withServers(EVERY_MS), step });
+  const loop = startLoop({ ...shared, name: 'servers', every_ms: withServers(EVERY_MS), step });
   const collecting = startLoop({
-    ...every,
+    ...shared,
     name: 'server-logs',
     every_ms: withServers(COLLECT_EVERY_MS),
     step: collectLogs,
   });
-  const cleaning = startLoop({ ...every, name: 'leftovers', every_ms: CLEAN_EVERY_MS, step: clean });
+  const cleaning = startLoop({ ...shared, name: 'leftovers', every_ms: CLEAN_EVERY_MS, step: clean });
   const loops = [
     loop,
     collecting,
     cleaning,
-    startDeletingOld({ ...every, name: 'old-logs', deleteOld: logs.forgetOld }),
+    startDeletingOld({ ...shared, name: 'old-logs', deleteOld: logs.deleteOld }),
   ];
   runtime.onChange(loop.wake);
   machines.onGivenUp(async () => {

@@ -15,7 +15,7 @@ import {
   serverUsage,
 } from './tables.ts';
 
-/** Returns a condition: rows of another feature refer to the server in this column. */
+/** Returns the condition that rows of another feature refer to the server in this column. */
 export type InUse = (server_id: Column) => SQL;
 
 const PORTS_AT_ONCE = 1_000;
@@ -66,9 +66,10 @@ export async function foldUsageBefore(tx: Tx, before: Date): Promise<number> {
 }
 
 /**
- * Deletes a batch of servers that ended before a moment and that no row refers to, except the marks of their logs and
- * their meters, which it deletes too. The first server of a chain stays while another of it has not ended, because its id
- * is the one that developers know. Returns the namespaces of the servers; none if no such server remains.
+ * Deletes a batch of servers that ended before a moment and that no row refers to, except the emptied pieces of their
+ * logs, their samples and their meters, which it deletes too. The first server of a chain stays while another of it has
+ * not ended, because its id is the one that developers know. Returns the namespaces of the servers; none if no such
+ * server remains.
  */
 export async function deleteServersBefore(tx: Tx, before: Date, isInUse: InUse): Promise<string[]> {
   const deleted = await tx.execute<{ server_id: string; namespace_id: string }>(sql`

@@ -7,11 +7,11 @@ import { deletePortsBefore, deleteServersBefore, foldUsageBefore, type InUse } f
  * servers it removed. Their usage is kept as sums for each game. Ends early if another process removes servers already.
  */
 export async function* removeEnded(database: Database, before: Date, isInUse: InUse): AsyncGenerator<string[]> {
-  const take = <Result>(step: (tx: Tx) => Promise<Result>) => transactInTurn(database, LOCKS.retention, step);
-  while (await take((tx) => deletePortsBefore(tx, before))) yield [];
-  while (await take((tx) => foldUsageBefore(tx, before))) yield [];
+  const inTurn = <Result>(step: (tx: Tx) => Promise<Result>) => transactInTurn(database, LOCKS.retention, step);
+  while (await inTurn((tx) => deletePortsBefore(tx, before))) yield [];
+  while (await inTurn((tx) => foldUsageBefore(tx, before))) yield [];
   for (;;) {
-    const namespace_ids = await take((tx) => deleteServersBefore(tx, before, isInUse));
+    const namespace_ids = await inTurn((tx) => deleteServersBefore(tx, before, isInUse));
     if (!namespace_ids?.length) return;
     yield namespace_ids;
   }

@@ -16,7 +16,10 @@ const UNREACHABLE_MAX_MS = 60_000;
 export type Step =
   | { do: 'start' }
   | { do: 'wait' }
-  /** The server is pending or runs, but has no record: it was pending, or the service was killed after starting it. */
+  /**
+   * The server is pending or runs, which is not recorded yet: it was pending, or the service was killed after starting
+   * it.
+   */
   | { do: 'adopt'; started: Started }
   /** The server is pending for a reason that is not yet in its log. */
   | { do: 'report'; reason: string }
@@ -69,7 +72,7 @@ export function nextStep(
       if (!identity && !is_known && !destroyed_at) return { do: 'start' };
       // Killing the process group also kills the shim, which would report the exit.
       const was_killed = !is_known && kill_at !== null && kill_at <= now;
-      // Muster ends a pod without a connection by deleting it, as others do.
+      // Muster ends a pod without a connection by deleting it, which looks as if others had disrupted it.
       const is_own_end = was_killed || (is_disruption && is_known && destroyed_at !== null);
       const reason = is_own_end ? null : (observed.reason ?? (is_known || is_ended_before_it_ran ? null : LOST));
       return {
@@ -184,8 +187,8 @@ export function countPorts(ports: Record<string, ServerPort>, relayed: RelayedPr
 }
 
 /**
- * Returns the variables with a server's ports, all those of the reference API: PORT_<label> with underscores for dashes, also
- * in capitals as for its servers without a lobby, and both its spellings for ranges.
+ * Returns the variables with a server's ports, all those that the reference API has: PORT_<label> with underscores for
+ * dashes, the label in capitals too, as it is there for servers without a lobby, and both spellings for ranges.
  */
 export function portVariables(ports: Record<string, ServerPort>): Record<string, string> {
   const variables: Record<string, string> = {};

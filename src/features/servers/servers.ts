@@ -46,7 +46,7 @@ const STOP_ALL_WITHIN_MS = 5_000;
 const START_RECORDED_WITHIN_MS = 20_000;
 
 /** Repeats a step while the database cannot be used, for about 5 s. */
-const whileAway = retry(
+const retryWhileUnavailable = retry(
   handleWhen((error) => describeAbsence(error) !== undefined),
   { maxAttempts: 8, backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 1_000 }) },
 );
@@ -157,7 +157,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
 
   /** Ends the servers that wait for a machine of a datacenter, unless another machine takes them. */
   async function stopWaiting(datacenter_id: string): Promise<void> {
-    await whileAway.execute(() =>
+    await retryWhileUnavailable.execute(() =>
       database.transact(async (tx) => {
         if (await machines.isOtherTakingServers(tx)) return;
         await store.destroyWaiting(tx, datacenter_id, clock.now());
@@ -224,7 +224,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     async stopAllOf({ node_id, datacenter_id }: MachineIds): Promise<void> {
       const now = clock.now();
       const deadline = after(now, STOP_ALL_WITHIN_MS);
-      await whileAway.execute(() => database.transact((tx) => store.destroyAllOf(tx, node_id, now, deadline)));
+      await retryWhileUnavailable.execute(() =>
+        database.transact((tx) => store.destroyAllOf(tx, node_id, now, deadline)),
+      );
       await stopWaiting(datacenter_id);
       const haveEnded = async () => {
         const of_node = await store.selectOfNode(database.queries, node_id);
@@ -252,8 +254,11 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Returns the ids of the builds of machines' servers that have not ended. */
     buildsOn: (node_ids: string[]): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_ids),
     /** Returns whether a machine has servers that have not ended. */
-    isAnyOn: (node_id: string): Promise<boolean> => store.hasServers(database.queries, node_id),
-    /** Returns the ports of a server, with the host where players reach them. It may call before its start is recorded. */
+    isAnyOn: (node_id: string): Promise<boolean> => store.isAnyOnMachine(database.queries, node_id),
+    /**
+     * Returns the ports of a server, with the host where players reach them. A server may call the service before its
+     * start is recorded; then waits for that.
+     */
     async reachablePortsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
       const read = async () => {
         const { ports, started_at } = await get(scope, server_id);

@@ -18,6 +18,7 @@ export interface ServerFilter {
   cursor: string | undefined;
 }
 
+/** The ids that name the topics of a server. */
 export type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
 
 /** Returns the topics that a change of a server bumps. */
@@ -52,7 +53,10 @@ export async function selectServerById(queries: Queries, server_id: string): Pro
   return row;
 }
 
-/** Returns the game of a build that a server has which was taken and has not ended; undefined if none has. */
+/**
+ * Returns the game of a build that is in use: by a server that a machine has taken and that has not ended. Returns
+ * undefined if it is not.
+ */
 export async function selectGameOfBuildInUse(queries: Queries, build_id: string): Promise<string | undefined> {
   const is_in_use = and(eq(servers.build_id, build_id), isNotNull(servers.node_id), isNull(servers.ended_at));
   const [row] = await queries.select({ game_id: servers.game_id }).from(servers).where(is_in_use).limit(1);
@@ -294,7 +298,7 @@ export async function selectRunningHere(
 }
 
 /** Returns whether a machine has servers that have not ended. */
-export async function hasServers(queries: Queries, node_id: string): Promise<boolean> {
+export async function isAnyOnMachine(queries: Queries, node_id: string): Promise<boolean> {
   const of_node = and(eq(servers.node_id, node_id), isNull(servers.ended_at));
   return (await queries.select({ server_id: servers.server_id }).from(servers).where(of_node).limit(1)).length > 0;
 }
@@ -383,7 +387,7 @@ export type ServerWithPresence = {
   host: string | null;
 };
 
-interface Placed {
+interface PresenceQuery {
   node_ids: string[];
   datacenter_id: string;
 }
@@ -394,7 +398,7 @@ interface Placed {
  */
 export async function selectWithPresence(
   queries: Queries,
-  { node_ids, datacenter_id }: Placed,
+  { node_ids, datacenter_id }: PresenceQuery,
 ): Promise<ServerWithPresence[]> {
   return await queries.execute<ServerWithPresence>(sql`
     select server_id, node_id, min((port ->> 'public_port')::int) as port, min(port ->> 'public_hostname') as host

@@ -34,7 +34,7 @@ export interface ServerPort {
   public_port?: number;
   /** The public port of the relay that leads to it, if it has one. */
   relay_port?: number;
-  /** Who reports the players of a WebSocket: the server, by default, or the gateway. */
+  /** What reports the players of a WebSocket: the server, by default, or the gateway. */
   presence?: 'gateway';
   /** Its name behind the gateway, if it has one, once a machine has started the server. */
   gateway_name?: string;
@@ -59,7 +59,7 @@ export type Identity = Readonly<Record<string, unknown>>;
 export const WAIT_REASONS = ['group_quota', 'machine_full', 'no_ports', 'no_resources', 'machines_draining'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
-/** A server that ended although its end was not requested, and not well: as `hasCrashed` in end-description.ts. */
+/** Matches the servers that have crashed, by the rule of `hasCrashed` in end-description.ts. */
 export const HAS_CRASHED = sql`ended_at is not null and not has_lost_machine and (
   failure is not null or kill_at is null and (exit_signal is not null or exit_code <> 0)
 )`;
@@ -106,7 +106,7 @@ export const servers = pgTable(
     ended_at: moment(),
     exit_code: integer(),
     exit_signal: text(),
-    /** A sentence for its developer, if it never ran or was lost. */
+    /** Why it could not run, was lost, or was ended by Muster or its machine, in words for its developer. */
     failure: text(),
     /** Whether it ended because its machine was given up, or was lost or drained in a cluster. It is no crash. */
     has_lost_machine: boolean().notNull().default(false),
@@ -161,7 +161,10 @@ export const serverPorts = pgTable(
 export const LOG_STREAMS = ['std_out', 'std_err'] as const;
 export type LogStream = (typeof LOG_STREAMS)[number];
 
-/** The output of servers, in pieces of whole lines. `ts`: when the last line was written, as near as it is known. */
+/**
+ * The logs of servers: each row is a piece of whole lines. `ts`: when the last line was written, as near as it is
+ * known.
+ */
 export const serverLogChunks = pgTable(
   'server_log_chunks',
   {
@@ -283,4 +286,4 @@ export const minuteOf = (moment: Date): number => Math.floor(moment.getTime() / 
 export const startOf = (minute: number): Date => new Date(minute * MINUTE_MS);
 
 export type ServerRow = typeof servers.$inferSelect;
-export type LogChunkRow = typeof serverLogChunks.$inferSelect;
+export type LogPieceRow = typeof serverLogChunks.$inferSelect;

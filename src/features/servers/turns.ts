@@ -27,7 +27,7 @@ interface Turns {
   /** The number of servers to take, by namespace. */
   taken: Map<string, number>;
   /** Why the machine takes no server of a waiting namespace. */
-  held: Map<string, WaitReason>;
+  wait_reasons: Map<string, WaitReason>;
 }
 
 /** Returns what of a server's needs a machine does not have; undefined if it has room for the server. */
@@ -94,13 +94,13 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
   }
 
   const is_full = free <= taken.sum;
-  const held = waiting.flatMap((one): [string, WaitReason][] => {
+  const wait_reasons = waiting.flatMap((one): [string, WaitReason][] => {
     if (taken.get(one.namespace_id) > 0) return [];
     if (!has_quota_left(one)) return [[one.namespace_id, 'group_quota']];
     const reason = is_full ? 'machine_full' : findLack(left, one.needs);
     return reason === undefined ? [] : [[one.namespace_id, reason]];
   });
-  return { taken: taken.all, held: new Map(held) };
+  return { taken: taken.all, wait_reasons: new Map(wait_reasons) };
 }
 
 /**

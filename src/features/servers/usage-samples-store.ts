@@ -9,11 +9,12 @@ import { minuteOf, serverSamples, servers, startOf, type UsageSample } from './t
 const MINUTES_PER_HOUR = 60;
 const HOUR_MS = 3_600_000;
 const KIB = 1_024;
-const FORGOTTEN_AT_ONCE_MAX = 1_000;
+const DELETED_AT_ONCE_MAX = 1_000;
 
 /** Adds samples to the hours of their servers, and wakes watchers. A repeated sample adds nothing. */
 export async function insertSamples(queries: Queries, samples: UsageSample[]): Promise<void> {
-  // A statement changes each row once at most. Several minutes of a server come together after the database was away.
+  // A statement changes each row once at most. Several minutes of a server come together after the database was
+  // unavailable.
   const of_minutes = Map.groupBy(samples, ({ minute }) => minute);
   for (const of_minute of of_minutes.values()) await insertMinute(queries, of_minute);
 }
@@ -76,7 +77,7 @@ export async function selectSamples(queries: Queries, server_id: string, from_mi
 /** Deletes a batch of the hours that ended before a moment. Returns how many; more may remain. */
 export async function deleteSamplesBefore(queries: Queries, moment: Date): Promise<number> {
   const oldest_kept = new Date(moment.getTime() - HOUR_MS);
-  return await deleteOldRows(queries, serverSamples.hour_start, { before: oldest_kept, limit: FORGOTTEN_AT_ONCE_MAX });
+  return await deleteOldRows(queries, serverSamples.hour_start, { before: oldest_kept, limit: DELETED_AT_ONCE_MAX });
 }
 
 function timesKib(kib: number | null | undefined): number | null {

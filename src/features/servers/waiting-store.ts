@@ -143,8 +143,8 @@ export async function isAnyEndingUnplaced(queries: Queries, datacenter_id: strin
 }
 
 /**
- * Locks the given number of servers of each namespace, those that have waited longest of which the machine has room for each.
- * Skips those locked by others.
+ * Locks the given number of servers of each namespace: of those that would fit into the room of the machine alone, the
+ * ones that have waited longest. Skips those locked by others.
  */
 export async function lockWaiting(
   tx: Tx,

@@ -77,7 +77,7 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
     let last: string | undefined;
     for (;;) {
       const discarded = await store.selectDiscarded(database.queries, { after: last, limit: UPLOADS_AT_ONCE });
-      // Asked after they were read: a backup that begins now does not name them.
+      // Checked after the read: a backup that begins later does not include these uploads.
       if (await isBackupRunning(database.queries)) return failures;
       failures.push(...(await removeEach(discarded, remove)));
       last = discarded.at(-1)?.upload_id;

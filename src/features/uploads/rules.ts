@@ -8,7 +8,7 @@ export const PARTS_MAX = 10_000;
 /** Bytes in UTF-8, as object storages count. */
 export const PATH_BYTES_MAX = 1_024;
 
-/** Accepts texts that an HTTP header can carry: printable ASCII. */
+/** Returns whether an HTTP header can carry a content type: printable ASCII. */
 export function isSendable(content_type: string): boolean {
   return /^[\x20-\x7e]*$/.test(content_type);
 }
@@ -41,9 +41,10 @@ export function partKey({ upload_id, file_number, part_number }: UploadPart, obj
   return `${upload_id}/${file_number}.${part_number}.${object_id}`;
 }
 
-/** The object of a part; undefined until the part has arrived. */
+/** A part of a file, and its object. */
 export interface HeldPart {
   part: UploadPart;
+  /** The key of the object; undefined until the part has arrived. */
   key: string | undefined;
 }
 
@@ -52,7 +53,7 @@ export function isShared({ shared_upload_id }: Pick<UploadFileRow, 'shared_uploa
   return shared_upload_id !== null;
 }
 
-/** Returns the objects of a file, in order. */
+/** Returns the parts of a file with their objects, in order. */
 export function heldPartsOf(file: UploadFileRow, splitting: Splitting): HeldPart[] {
   const holder = {
     upload_id: file.shared_upload_id ?? file.upload_id,

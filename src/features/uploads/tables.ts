@@ -66,7 +66,7 @@ export const uploadFiles = pgTable(
       .notNull()
       .references(() => uploads.upload_id, { onDelete: 'cascade' }),
     file_number: integer().notNull(),
-    /** The path that the user chose. It never becomes a path on our disk. */
+    /** The path that the user chose. It never becomes a path on the disk of the service. */
     path: text().notNull(),
     content_type: text(),
     content_length: bigint({ mode: 'number' }).notNull(),

@@ -237,11 +237,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     },
     get,
     /**
-     * Completes an upload: checks that all parts have their announced lengths and that its purpose accepts it. `show`
-     * runs in the completing transaction. Returns false if the upload was complete before, so repeating it is harmless.
-     * Throws UPLOAD_INCOMPLETE, or an error of the purpose or of `show`.
+     * Completes an upload: checks that all parts have their announced lengths and that its purpose accepts it.
+     * `inTransaction` runs in the completing transaction. Returns false if the upload was complete before, so repeating
+     * it is harmless. Throws UPLOAD_INCOMPLETE, or an error of the purpose or of `inTransaction`.
      */
-    async complete(upload_id: string, show?: (tx: Tx) => Promise<void>): Promise<boolean> {
+    async complete(upload_id: string, inTransaction?: (tx: Tx) => Promise<void>): Promise<boolean> {
       const upload = await get(upload_id);
       if (upload.complete_ts) return false;
       const purpose = purposes.get(upload.kind);
@@ -253,7 +253,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         await purpose.inspect(upload_id);
         await database.transact(async (tx) => {
           await purpose.complete(tx, upload_id, clock.now());
-          await show?.(tx);
+          await inTransaction?.(tx);
           // After long work the lease may be over. Then another request may have it, and perhaps removes the files.
           if (!(await store.markComplete(tx, lease, clock.now()))) throw new ServiceError('UPLOAD_BUSY', {});
           // Or parts may have been sent again, which were not inspected.

@@ -82,13 +82,13 @@ describe('gateway: limits of bytes', () => {
   test('of an address and of a server, in both directions', () => {
     const server = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL }).of('a server');
     const client = server.of('192.0.2.1');
-    expect([client.receive(KIB), client.send(KIB), client.is_over]).toEqual([true, true, false]);
-    expect([client.receive(1), client.is_over]).toEqual([false, true]);
+    expect([client.countReceived(KIB), client.countSent(KIB), client.is_over_limit]).toEqual([true, true, false]);
+    expect([client.countReceived(1), client.is_over_limit]).toEqual([false, true]);
     // One address has many clients.
-    expect(server.of('192.0.2.1').is_over).toBe(true);
-    expect(server.of('192.0.2.2').is_over).toBe(false);
-    for (let number = 3; number < 10; number += 1) server.of(`192.0.2.${number}`).send(2 * KIB);
-    expect(server.of('192.0.2.99').is_over).toBe(true);
+    expect(server.of('192.0.2.1').is_over_limit).toBe(true);
+    expect(server.of('192.0.2.2').is_over_limit).toBe(false);
+    for (let number = 3; number < 10; number += 1) server.of(`192.0.2.${number}`).countSent(2 * KIB);
+    expect(server.of('192.0.2.99').is_over_limit).toBe(true);
   });
 
   test('end a WebSocket, and refuse requests until a minute is over', async () => {

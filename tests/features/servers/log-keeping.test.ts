@@ -186,10 +186,10 @@ describe('server logs: what a server writes is kept', () => {
     muster.clock.advance(3 * 24 * 3_600_000 - 60_000);
     write(file, ['young']);
     await logs.collect(name, read, false);
-    await logs.forgetOld();
+    await logs.deleteOld();
     expect(await linesOf(logs, name)).toEqual(['old', 'young']);
     muster.clock.advance(120_000);
-    await logs.forgetOld();
+    await logs.deleteOld();
     expect((await logs.lastLines(name)).lines.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['young']);
     // A reader from the beginning gets what is left, with the original numbers.
     expect((await logs.linesFrom(name, 0)).next_line).toBe(2);
@@ -204,8 +204,8 @@ describe('server logs: what a server writes is kept', () => {
     write(file, ['old', 'older']);
     await logs.collect(name, read, false);
     muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
-    expect(await logs.forgetOld()).toBeGreaterThan(0);
-    expect(await logs.forgetOld()).toBe(0);
+    expect(await logs.deleteOld()).toBeGreaterThan(0);
+    expect(await logs.deleteOld()).toBe(0);
     expect(await logs.lastLines(name)).toEqual({ lines: [], next_line: 2 });
     const restarted = openLogs();
     expect(await restarted.collect(name, read, false)).toEqual({ bytes: 0, has_more: false });
@@ -217,8 +217,8 @@ describe('server logs: what a server writes is kept', () => {
     await servers.destroy(server_id);
     await endOf(muster, server_id);
     muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
-    expect(await restarted.forgetOld()).toBeGreaterThan(0);
-    expect(await restarted.forgetOld()).toBe(0);
+    expect(await restarted.deleteOld()).toBeGreaterThan(0);
+    expect(await restarted.deleteOld()).toBe(0);
     expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 3 });
   });
 
@@ -228,7 +228,7 @@ describe('server logs: what a server writes is kept', () => {
     write(file, numbered(0, 1_000));
     await logs.collect(name, read, false);
     muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
-    await logs.forgetOld();
+    await logs.deleteOld();
     for (const line of [0, 400, 999, 1_000]) {
       expect(await logs.linesFrom(name, line)).toEqual({ lines: [], next_line: 1_000 });
     }
@@ -242,7 +242,7 @@ describe('server logs: what a server writes is kept', () => {
       expect([lines.map(({ bytes }) => Buffer.from(bytes).toString()), next_line]).toEqual([kept.slice(0, 256), 1_256]);
     }
     expect(await linesOf(logs, name)).toEqual(kept);
-    await logs.forgetOld();
+    await logs.deleteOld();
     expect(await linesOf(logs, name)).toEqual(kept);
     await servers.destroy(server_id);
   });

@@ -66,7 +66,7 @@ describe('log retention:', () => {
     const forget = async () => {
       const logs = createLogs({ database: muster.database, clock: muster.clock });
       let sum = 0;
-      for (let count = -1; count !== 0; sum += count) count = await logs.forgetOld();
+      for (let count = -1; count !== 0; sum += count) count = await logs.deleteOld();
       return sum;
     };
     const counts = await Promise.all([forget(), forget(), forget()]);
@@ -80,7 +80,7 @@ describe('log retention:', () => {
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
       values (${id}, 'std_err', 5, 1, ${threeDaysAgo().toISOString()}, 5, 5, 'line')`);
     const logs = createLogs({ database: muster.database, clock: muster.clock });
-    while ((await logs.forgetOld()) > 0);
+    while ((await logs.deleteOld()) > 0);
     const marks = await muster.database.queries.execute<{ stream: string; first_line: number }>(sql`
       select stream, first_line::int from server_log_chunks where server_id = ${id} order by stream`);
     expect([...marks]).toEqual([
@@ -94,11 +94,11 @@ describe('log retention:', () => {
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     await muster.database.transact(async (tx) => {
       await tx.execute(sql`select from server_log_chunks where server_id = ${held} and first_line = 0 for update`);
-      while ((await logs.forgetOld()) > 0);
+      while ((await logs.deleteOld()) > 0);
       expect(await countPieces(others)).toBe(0);
       expect(await countPieces([held])).toBe(1);
     });
-    await logs.forgetOld();
+    await logs.deleteOld();
     expect(await countPieces([held])).toBe(0);
   }, 90_000);
 

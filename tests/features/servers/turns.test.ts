@@ -54,10 +54,10 @@ describe('turns: room goes', () => {
       { a: 'machine_full', b: 'machine_full' },
     ],
   ] as const;
-  test.each(CASES)('%s', (_, waiting, running, taken, held) => {
+  test.each(CASES)('%s', (_, waiting, running, taken, wait_reasons) => {
     const turns = shareRoom([...waiting], { ...machine, running: [...running] });
     expect(Object.fromEntries(turns.taken)).toEqual({ ...taken });
-    expect(Object.fromEntries(turns.held)).toEqual({ ...held });
+    expect(Object.fromEntries(turns.wait_reasons)).toEqual({ ...wait_reasons });
   });
 
   test('to a group up to its quota, whichever of its namespaces has the servers', () => {
@@ -66,7 +66,7 @@ describe('turns: room goes', () => {
     const turns = shareRoom([...waiting, wait('c', 1, 9)], { ...machine, servers_per_group_max: 4, running });
     expect(Object.fromEntries(turns.taken)).toEqual({ a: 1, b: 2, c: 1 });
     const full = { ...machine, servers_per_group_max: 1, running };
-    expect(Object.fromEntries(shareRoom(waiting, full).held)).toEqual({ a: 'group_quota', b: 'group_quota' });
+    expect(Object.fromEntries(shareRoom(waiting, full).wait_reasons)).toEqual({ a: 'group_quota', b: 'group_quota' });
   });
 
   const LACKS: [string, Partial<Room>, object, object][] = [
@@ -75,21 +75,21 @@ describe('turns: room goes', () => {
     ['of memory', { memory: 511 }, {}, { a: 'no_resources', b: 'no_resources' }],
     ['of ports, and none is left', { ports: 0 }, {}, { a: 'no_ports', b: 'no_ports' }],
   ];
-  test.each(LACKS)('no further than there is enough %s', (_, room, taken, held) => {
+  test.each(LACKS)('no further than there is enough %s', (_, room, taken, wait_reasons) => {
     const turns = shareRoom([wait('a', 5), wait('b', 5, 5)], {
       ...machine,
       room: { ...NO_LIMITS, ...room },
       running: [],
     });
     expect(Object.fromEntries(turns.taken)).toEqual(taken as never);
-    expect(Object.fromEntries(turns.held)).toEqual(held as never);
+    expect(Object.fromEntries(turns.wait_reasons)).toEqual(wait_reasons as never);
   });
 
   test('to a namespace with smaller servers beside one whose next server needs more than is left', () => {
     const large = { ...wait('a', 5), needs: { ...NEEDS, ports: 4 } };
     const turns = shareRoom([large, wait('b', 5, 5)], { ...machine, room: { ...NO_LIMITS, ports: 3 }, running: [] });
     expect(Object.fromEntries(turns.taken)).toEqual({ b: 3 });
-    expect(Object.fromEntries(turns.held)).toEqual({ a: 'no_ports' });
+    expect(Object.fromEntries(turns.wait_reasons)).toEqual({ a: 'no_ports' });
   });
 
   test('never beyond the room, the quota and the waiting servers; and usable room is used', () => {

@@ -79,7 +79,7 @@ export class Connection {
   }
 
   receive(bytes: Buffer): void {
-    if (this.#options.traffic.receive(bytes.length)) this.#pass(this.#to_server, bytes);
+    if (this.#options.traffic.countReceived(bytes.length)) this.#pass(this.#to_server, bytes);
     else this.cut();
   }
 
@@ -144,7 +144,7 @@ export class Connection {
 
   #answer(bytes: Buffer): void {
     if (!this.#to_client) return;
-    if (this.#options.traffic.send(bytes.length)) this.#pass(this.#to_client, bytes);
+    if (this.#options.traffic.countSent(bytes.length)) this.#pass(this.#to_client, bytes);
     else this.cut();
   }
 

@@ -5,9 +5,9 @@ import type { Endpoint } from './connection.ts';
 /** Packets that are kept until the socket to the server is open. */
 const EARLY_PACKETS_MAX = 8;
 /**
- * How many times the bytes of its own packets a client may get. The sender of a packet may be forged, and the relay must not
- * turn few bytes of an attacker into many for the client that is named. A client is proven by packets that follow answers;
- * what an attacker sends without seeing them can pass for that too, so a proven client has a limit as well.
+ * How many times the bytes of its own packets a client may get. The sender of a packet may be forged, and the relay
+ * must not turn few bytes of an attacker into many for the forged address. A client is proven by packets that follow
+ * answers; an attacker who does not see the answers can imitate that, so a proven client has a limit as well.
  */
 const RATIO = { unproven: 3, proven: 64 };
 /** Packets that must each follow an answer to prove a client. */
@@ -52,7 +52,7 @@ export class Flow {
     this.#received_bytes += wireBytesOf(bytes);
     this.received_at = performance.now();
     this.received_packets += 1;
-    if (!this.#options.traffic.receive(bytes.length)) return;
+    if (!this.#options.traffic.countReceived(bytes.length)) return;
     if (this.#socket) send(this.#socket, bytes);
     // Bun reuses its buffer.
     else if (this.#early.length < EARLY_PACKETS_MAX) this.#early.push(Buffer.from(bytes));
@@ -86,7 +86,7 @@ export class Flow {
   #pass(bytes: Buffer): void {
     const ratio = this.#packets_after_answers >= PROOF_PACKETS ? RATIO.proven : RATIO.unproven;
     const answered_bytes = this.#answered_bytes + wireBytesOf(bytes);
-    if (answered_bytes > ratio * this.#received_bytes || !this.#options.traffic.send(bytes.length)) return;
+    if (answered_bytes > ratio * this.#received_bytes || !this.#options.traffic.countSent(bytes.length)) return;
     this.#answered_bytes = answered_bytes;
     this.#has_answered = true;
     this.#options.answer(bytes);

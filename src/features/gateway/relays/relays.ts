@@ -34,8 +34,8 @@ export interface RelayedServer extends CountedServer {
   ports: Record<string, ServerPort>;
 }
 
-/** What counts the clients of a server. */
-interface Counted {
+/** The quotas of the clients of one server. */
+interface ServerQuotas {
   server_id: string;
   connections: Quota;
   flows: Quota;
@@ -61,7 +61,7 @@ export function createRelays(options: RelaysOptions) {
     const of_server = relayed.flatMap(({ relay_port }) => relay_port ?? []);
     try {
       const relays = await openAll(server, relayed).catch(async (cause: unknown) => {
-        // Once, because it reads all processes.
+        // Once for each server, because the eviction reads all processes.
         if (failed.has(server_id) || !(await evictFrom(of_server))) throw cause;
         return await openAll(server, relayed);
       });
@@ -75,10 +75,10 @@ export function createRelays(options: RelaysOptions) {
 
   async function openAll({ server_id, game_id }: CountedServer, ports: ServerPort[]): Promise<Relay[]> {
     const quota = () => new Quota(quota_limits, slots, game_id);
-    const counted = { connections: quota(), flows: quota(), server_id };
+    const quotas = { connections: quota(), flows: quota(), server_id };
     const relays: Relay[] = [];
     try {
-      for (const port of ports) relays.push(await openRelay(port, counted));
+      for (const port of ports) relays.push(await openRelay(port, quotas));
       return relays;
     } catch (error) {
       for (const relay of relays) relay.close();
@@ -93,7 +93,7 @@ export function createRelays(options: RelaysOptions) {
     return count > 0;
   }
 
-  async function openRelay(port: ServerPort, { connections, flows, server_id }: Counted): Promise<Relay> {
+  async function openRelay(port: ServerPort, { connections, flows, server_id }: ServerQuotas): Promise<Relay> {
     const { protocol, public_port = 0, relay_port = 0 } = port;
     const listen = { hostname, port: relay_port };
     const target = { hostname: LOOPBACK, port: public_port };

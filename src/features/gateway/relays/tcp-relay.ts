@@ -43,7 +43,7 @@ export function openTcpRelay(options: TcpRelayOptions): Relay {
     const free = readCertificate && !key_pair ? undefined : quota.take(client.remoteAddress);
     if (!free) return void client.terminate();
     const traffic = of_server.of(client.remoteAddress);
-    const noteClosed = traffic.open('connections');
+    const noteClosed = traffic.countOpened('connections');
     const onEnd = () => {
       connections.delete(connection);
       noteClosed();

@@ -37,7 +37,7 @@ export async function openUdpRelay(options: UdpRelayOptions): Promise<Relay> {
     const free = quota.take(address);
     if (!free) return undefined;
     const traffic = of_server.of(address);
-    const noteClosed = traffic.open('connections');
+    const noteClosed = traffic.countOpened('connections');
     const answer = (bytes: Buffer) => send(bytes, port, address);
     const onEnd = () => {
       flows.delete(key);

@@ -1,7 +1,7 @@
 import type { Events } from '../../../platform/events.ts';
 import type { Isolation, MissingRuntime, Observation, Runtime, ServerHandle } from './runtime.ts';
 
-/** Lets a runtime start nothing more. Servers that it has continue until they end. */
+/** Returns a runtime that starts no more servers. Those that it has continue until they end. */
 export function withoutStarts(runtime: Runtime | MissingRuntime): Runtime[] {
   return 'kinds' in runtime ? [{ ...runtime, kinds: [] }] : [];
 }
@@ -18,7 +18,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
   if (!first) throw new Error('there is a runtime to combine');
   const { host } = first;
   const others = runtimes.find((runtime) => runtime.others)?.others;
-  /** What runtimes failed to tell at the last time. */
+  /** The steps that failed for each runtime the last time, which were reported. */
   const failing = new Map<Runtime, Set<string>>(runtimes.map((runtime) => [runtime, new Set()]));
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
@@ -117,11 +117,11 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     },
     readUsage: (servers) => askAll('usage', servers, (runtime, some) => runtime.readUsage?.(some)),
     measureDisk: (servers, limit) => askAll('disk', servers, (runtime, some) => runtime.measureDisk?.(some, limit)),
-    async findHolders(servers, port) {
-      const holders = await Promise.all(
-        share(servers).map(async ([runtime, some]) => [...((await runtime.findHolders?.(some, port)) ?? [])]),
+    async findServersOnPort(servers, port) {
+      const on_port = await Promise.all(
+        share(servers).map(async ([runtime, some]) => [...((await runtime.findServersOnPort?.(some, port)) ?? [])]),
       );
-      return new Set(holders.flat());
+      return new Set(on_port.flat());
     },
   };
 }

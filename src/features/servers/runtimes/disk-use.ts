@@ -16,7 +16,8 @@ const FOLDER = constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** The rights of an owner to list a folder and to reach what is in it. */
 const LISTABLE = 0o500;
 
-interface Measured {
+/** What to measure. */
+interface MeasureOptions {
   folder: string;
   /** Processes that may have deleted files open. */
   pids: readonly number[];
@@ -29,7 +30,7 @@ interface Measured {
  * mapped. Follows no links. Stops early above the limit, so that a server with millions of files takes no longer than one
  * at its limit. Files that disappear meanwhile are left out.
  */
-export async function measureDisk({ folder, pids, isInside }: Measured, limit: DiskUse): Promise<DiskUse> {
+export async function measureDisk({ folder, pids, isInside }: MeasureOptions, limit: DiskUse): Promise<DiskUse> {
   const used: DiskUse = { bytes: 0, files: 0 };
   const pace = createPacer();
 
@@ -102,7 +103,7 @@ function openFolder(path: Buffer | string): number {
   }
 }
 
-type IsInside = Measured['isInside'];
+type IsInside = MeasureOptions['isInside'];
 
 /** Lists the deleted files that a process has open, as the kernel still names them. */
 async function listDeletedOpen(pid: number, isInside: IsInside): Promise<string[]> {
@@ -125,7 +126,10 @@ async function listDeletedMapped(pid: number, isInside: IsInside): Promise<strin
   });
 }
 
-/** Returns whether a path is that of a deleted file of the server. The kernel cannot tell one that is too long: undefined. */
+/**
+ * Returns whether a path is that of a deleted file of the server. One that is too long for the kernel to return,
+ * `undefined`, counts as one.
+ */
 function isDeletedInside(path: string | undefined, isInside: IsInside): boolean {
   return path === undefined || (path.endsWith(DELETED) && isInside(path.slice(0, -DELETED.length)));
 }

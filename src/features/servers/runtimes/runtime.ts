@@ -159,5 +159,5 @@ export interface Runtime {
   /** Returns what each server has on the disk. May stop counting above the limit. */
   measureDisk?(servers: readonly ServerHandle[], limit: DiskUse): Promise<Map<string, DiskUse>>;
   /** Returns the ids of those servers that use a TCP port of this machine, on any address. */
-  findHolders?(servers: readonly ServerHandle[], port: number): Promise<Set<string>>;
+  findServersOnPort?(servers: readonly ServerHandle[], port: number): Promise<Set<string>>;
 }

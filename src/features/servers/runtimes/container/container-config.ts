@@ -26,7 +26,7 @@ export interface ContainerPlan {
   cgroup: string;
   has_read_only_root: boolean;
   has_swap_limit: boolean;
-  /** The hard limit of this process, which only a machine's administrator may exceed. */
+  /** The hard limit of open files of this process, which only a privileged process may exceed. */
   open_files_max: number;
 }
 
@@ -127,7 +127,7 @@ function mountsOf({ order, init, folder }: ContainerPlan) {
   ];
 }
 
-/** Files of the kernel that tell about the machine, or change it. */
+/** Files of the kernel that reveal facts about the machine, or change it. */
 const MASKED_PATHS = [
   '/proc/acpi',
   '/proc/asound',

@@ -133,7 +133,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     }
     if (readInit(server_id) !== undefined || isRunning(shim)) return statusOf(server_id, shim);
     const reason = readFileSync(folders.setupLog(server_id), 'utf8') + (await Bun.file(stdErrOf(server_id)).text());
-    // It names files of the machine, so it must not be in the log of the server's developer.
+    // The reason names files of the machine, so it must not be in the log that the server's developer reads.
     await truncate(stdErrOf(server_id), 0);
     throw new Error(`the container could not be set up: ${reason.trim()}`);
   }
@@ -184,7 +184,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       const child = Bun.spawn(containerCommand({ programs, server_id, root, pasta_arguments }), {
         cwd: folder,
         env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', [MARK]: server_id },
-        // A session of its own, so that a ctrl-C at our terminal does not reach it.
+        // A session of its own, so that a ctrl-C for the service does not reach it.
         detached: true,
         stdio: ['ignore', ...files],
         onExit: () => notify(),

@@ -7,7 +7,7 @@ import type { UnpackedBuild } from '../../../builds/builds.ts';
 const USER_ID_MAX = 2 ** 31 - 1;
 const UserId = Type.Integer({ minimum: 0, maximum: USER_ID_MAX });
 
-/** The parts of an image's configuration that decide how its program runs. Everything else is decided by us. */
+/** The parts of an image's configuration that decide how its program runs. Muster decides everything else. */
 const ImageProcess = Type.Object({
   args: Type.Optional(Type.Array(Type.String())),
   env: Type.Optional(Type.Array(Type.String())),

@@ -48,7 +48,7 @@ const FORBIDDEN = `
   umount umount2 unshare uselib userfaultfd ustat vhangup vm86 vm86old vmsplice
 `;
 
-/** What `personality` may be asked for: nothing, to tell its value, and the ones that 32-bit programs need. */
+/** The arguments that `personality` may have: those of usual and of 32-bit programs, and the one that only reads it. */
 const PERSONALITIES = [0, 0x8, 0x20000, 0x20008, 0xffffffff];
 
 /** Local, IPv4, IPv6 and netlink, by which programs list addresses. */

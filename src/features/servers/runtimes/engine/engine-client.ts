@@ -4,7 +4,7 @@ import { Value } from '@sinclair/typebox/value';
 
 /** Time for an engine to answer a call that moves no files. */
 const CALL_TIMEOUT_MS = 20_000;
-/** Maximum length of an engine's message in ours. */
+/** Maximum length of an engine's message in an error of Muster. */
 const MESSAGE_CHARACTERS_MAX = 500;
 
 /** Podman fails to describe containers while one of them ends. */
@@ -77,8 +77,8 @@ export class EngineClient {
       try {
         return parseAnswer(await this.call(request), request.path);
       } catch (error) {
-        const is_passing = request.method === 'GET' && error instanceof EngineRefusal && error.status === 500;
-        if (!is_passing || read === READS_MAX) throw error;
+        const is_temporary = request.method === 'GET' && error instanceof EngineRefusal && error.status === 500;
+        if (!is_temporary || read === READS_MAX) throw error;
         await Bun.sleep(READ_PAUSE_MS);
       }
     }

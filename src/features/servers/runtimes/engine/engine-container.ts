@@ -20,7 +20,7 @@ const PODMAN_LOG = { Type: 'json-file', Config: { 'max-size': '96m' } };
 const PORTS_OF_RANGE_MAX = 100;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The labels by which a Muster finds its own containers, images and networks. */
+/** The labels by which the Muster of a machine finds its own containers, images and networks. */
 export const LABELS = {
   machine: 'muster.machine',
   server: 'muster.server',
@@ -48,14 +48,14 @@ export interface EngineContainerPlan {
 /** The name of a server's container. */
 export const nameOf = (server_id: string): string => `muster-${server_id}`;
 
-/** Returns the order for the engine to create a container. Of the image's own configuration only the program counts. */
+/** Returns the body of the call that creates a container. Of the image's own configuration it uses only the program. */
 export function makeEngineContainer(plan: EngineContainerPlan) {
   const { order, image, machine_id } = plan;
   const { build } = order;
   const command = build.command.length > 0 ? build.command : (image.args ?? []);
   const environment = new Map([['PATH', PATH], ...(image.env ?? []).map(splitVariable)]);
   for (const [name, value] of Object.entries(order.environment)) environment.set(name, value);
-  const ports = Object.values(order.ports).flatMap(publish);
+  const ports = Object.values(order.ports).flatMap(publishedPortsOf);
   return {
     Image: plan.image_id,
     Entrypoint: [...command, ...order.arguments],
@@ -79,7 +79,7 @@ function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
   return {
     NetworkMode: plan.network,
     PortBindings: Object.fromEntries(ports.map(({ inside, outside }) => [inside, [{ HostPort: outside }]])),
-    // Without an init a program that handles no signals ignores SIGTERM, and a status cannot tell a signal.
+    // Without an init a program that handles no signals ignores SIGTERM, and its exit status does not show a signal.
     Init: true,
     Privileged: false,
     CapDrop: ['ALL'],
@@ -118,7 +118,7 @@ interface PublishedPort {
   outside: string;
 }
 
-function publish({ protocol, internal_port, public_port, port_range }: ServerPort): PublishedPort[] {
+function publishedPortsOf({ protocol, internal_port, public_port, port_range }: ServerPort): PublishedPort[] {
   const transport = protocol === 'udp' ? 'udp' : 'tcp';
   if (port_range) {
     const { min, max } = port_range;

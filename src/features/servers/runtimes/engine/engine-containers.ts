@@ -95,7 +95,7 @@ export class EngineContainers {
     const query = { name: nameOf(server_id) };
     const request = { method: 'POST', path: '/containers/create', timeout_ms: START_TIMEOUT_MS } as const;
     for (let creation = 1; ; creation += 1) {
-      // It throws if the name is another Muster's.
+      // Throws if a container of another Muster has the name.
       await this.remove(server_id);
       try {
         await this.client.call({ ...request, query, body, signal });

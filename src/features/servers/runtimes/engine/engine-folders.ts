@@ -20,8 +20,8 @@ export interface EngineFolders {
 }
 
 /**
- * created: the engine accepted its container. waiting: the engine was away when it should start. failed: it could not be
- * started, with the reason. killed: we killed it.
+ * created: the engine accepted its container. waiting: the engine did not answer when it should start. failed: it could
+ * not be started, with the reason. killed: Muster killed it.
  */
 type Mark = 'created' | 'waiting' | 'failed' | 'killed';
 

@@ -67,13 +67,15 @@ export class EngineNetworks {
     await this.#afterOthers(async () => {
       if (isNeeded()) return;
       for (const { Id } of await this.#list()) {
-        // A container that is not ours may use it.
+        // A container that is not Muster's may use it.
         await this.options.client.call({ method: 'DELETE', path: `/networks/${Id}`, expected: [403, 404, 409] });
       }
     });
   }
 
-  /** Lists our networks, the oldest first. There are two if the engine still performed a call of a killed service. */
+  /**
+   * Lists Muster's networks, the oldest first. There are two if the engine still performed a call of a killed service.
+   */
   async #list() {
     const { client, machine_id } = this.options;
     const filters = JSON.stringify({ label: [`${LABELS.machine}=${machine_id}`] });

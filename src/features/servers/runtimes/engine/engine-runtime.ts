@@ -39,7 +39,7 @@ export interface EngineRuntimeOptions {
   host: string;
   /** The address at which servers reach the service. */
   api_url: string;
-  /** Tells the containers of this Muster from those of others. */
+  /** Distinguishes the containers of this Muster from those of others. */
   machine_id: string;
   has_read_only_root: boolean;
   /** Whether servers start only if nothing of their isolation is missing. */
@@ -112,7 +112,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       throw cause;
     });
     if (!is_late) return running(server_id);
-    // Its end is observed later.
+    // The outcome of the start is observed later.
     launched.catch((cause: unknown) => recordFailure(server_id, cause)).finally(() => notify());
     return pending(server_id);
   }

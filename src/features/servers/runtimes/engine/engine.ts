@@ -31,7 +31,7 @@ export interface EngineOptions {
 export async function openEngine(options: EngineOptions): Promise<Runtime | MissingRuntime | undefined> {
   const { is_on, is_root, engine_url, events, isolation, ...rest } = options;
   if (!is_on || engine_url === undefined) return undefined;
-  // The engine's socket is root on the machine. Without root, processes of game servers have Muster's own user.
+  // Access to the socket amounts to root, and a service without root shares its user with the game servers' processes.
   if (!is_root) return { missing: 'a container engine needs a service that runs as root' };
   if (findTar() === undefined)
     return { missing: 'its machine lacks the program "tar", which gives builds to the container engine' };

@@ -15,7 +15,7 @@ export function makeGameServer({ metadata, spec }: PodManifest) {
     metadata: { name, labels },
     spec: {
       container: CONTAINERS.server,
-      // The server does not report to Agones: Muster's first process sees how it is.
+      // The server does not report its health to Agones: the first process of the pod reports to Muster.
       health: { disabled: true },
       ports: ports.map((port, index) => ({ name: `port-${index}`, portPolicy: 'Static', ...port })),
       template: {

@@ -59,7 +59,7 @@ export class Agones {
     const game_server = await this.#read(name).catch(ignoreRefusal);
     if (!game_server) return undefined;
     const { state } = game_server.status ?? {};
-    if (!HAS_FAILED.has(state)) return { is: 'pending', reason: 'Agones makes its pod', needs_operator: false };
+    if (!FAILED_STATES.has(state)) return { is: 'pending', reason: 'Agones makes its pod', needs_operator: false };
     const reason = `Agones makes no pod for it (${state}): tell the operator to look at the events of ${name}`;
     return { is: 'ended', exit_code: null, exit_signal: null, reason };
   }
@@ -93,7 +93,7 @@ export class Agones {
 }
 
 /** The states of a GameServer that gets no pod. */
-const HAS_FAILED: ReadonlySet<string | undefined> = new Set(['Error', 'Unhealthy', 'Shutdown']);
+const FAILED_STATES: ReadonlySet<string | undefined> = new Set(['Error', 'Unhealthy', 'Shutdown']);
 
 function ignoreRefusal(error: unknown): undefined {
   if (!(error instanceof ApiRefusal)) throw error;

@@ -9,7 +9,7 @@ const WATCH_SECONDS = 45;
 const WATCH_GRACE_MS = 15_000;
 /** Maximum length of an event of a watch. The API server accepts no object of more than 1.5 MiB. */
 const EVENT_CHARACTERS_MAX = 4 * 1_024 ** 2;
-/** Maximum length of the API server's message in ours. */
+/** Maximum length of the API server's message in an error of Muster. */
 const MESSAGE_CHARACTERS_MAX = 500;
 
 const Refused = Type.Object({ message: Type.String(), reason: Type.Optional(Type.String()) });
@@ -128,7 +128,7 @@ function unreachable(cause: unknown): ApiUnreachable {
   return new ApiUnreachable(`the API server of the cluster does not answer: ${reason}`, { cause });
 }
 
-/** Returns the refusal of a call. Overload and faults of the API server pass, so they count as absence. */
+/** Returns the refusal of a call. Overload and faults of the API server are temporary, so they count as unreachable. */
 function refusalOf({ status, text }: { status: number; text: string }): ApiRefusal | ApiUnreachable {
   let message = text;
   try {

@@ -7,7 +7,7 @@ const OPEN_WITHIN_MS = 45_000;
 export type BuildOpening<Build> =
   | { is: 'open'; build: Build }
   | { is: 'absent' }
-  /** It goes on, and a later request gets the build. */
+  /** The build is still being opened, and a later request gets it. */
   | { is: 'late' }
   | { is: 'failed' };
 

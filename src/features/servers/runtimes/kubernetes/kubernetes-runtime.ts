@@ -60,7 +60,10 @@ export interface KubernetesRuntimeOptions extends PodOptions {
   onLost(cause: unknown): void;
 }
 
-/** The right of this process to the pods, which others may have later. */
+/**
+ * The right of this process to the pods of a machine. Only the process that has it changes the pods and accepts their
+ * connections. Others may have it later.
+ */
 export interface PodLease extends CallLimits {
   /** Aborted when it is lost. */
   lost: AbortSignal;

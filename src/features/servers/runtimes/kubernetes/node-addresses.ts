@@ -33,7 +33,7 @@ export function createNodeAddresses(client: ApiClient): ReadNodeAddress {
       return address;
     } catch (cause) {
       if (!before) throw cause;
-      // Until the API server is back.
+      // Keeps the last address until the API server answers again.
       known.set(node, { ...before, read_at: now });
       return before.address;
     }

@@ -19,7 +19,7 @@ interface BuildFacts {
 export interface PackedBuilds {
   /** Reads a build once. Fails if the directory cannot be read. */
   facts(directory: string): Promise<BuildFacts>;
-  /** Returns what packs the tar. The same files make the same bytes. */
+  /** Returns the function that packs the tar. The same files make the same bytes. */
   packOf(directory: string): Pack;
 }
 

@@ -27,7 +27,7 @@ export interface ImageBlob {
   digest: string;
   type: string;
   bytes: number;
-  /** Its text, or what packs it. */
+  /** Its text, or the function that packs it. */
   content: string | Pack;
 }
 
@@ -150,7 +150,7 @@ async function describeFile(file: string, stats: Stats): Promise<EntryHeader> {
 
 /**
  * Returns a mode in which the group has the rights of others. Nodes add rights of the group to the files of a volume
- * (fsGroup), and all Musters must make the same image.
+ * (fsGroup), and all processes that share a cluster must make the same image.
  */
 function modeInImage({ mode }: Stats): number {
   const of_others = mode & 0o007;

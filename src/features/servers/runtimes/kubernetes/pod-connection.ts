@@ -69,7 +69,10 @@ export class PodConnection {
     return !had_ended && this.end !== undefined;
   }
 
-  /** Throws an error for more messages than a pod of ours sends. A hostile server can speak for its own pod. */
+  /**
+   * Throws an error for more messages than Muster's first process sends. A hostile server can send in the name of its
+   * pod.
+   */
   #count({ length }: string): void {
     const second = Math.floor(performance.now() / 1_000);
     this.#received = second === this.#second ? this.#received + 1 : 1;

@@ -49,7 +49,7 @@ interface PodContents {
   server: ServerOrder;
 }
 
-/** Returns the pod of a server. Throws an error for a server that no pod can run. */
+/** Returns the manifest of a server's pod. Throws an error for a server that no pod can run. */
 export function makePod({ order, files, server }: PodContents, { machine_id, image, disk_max }: PodOptions) {
   const { server_id, resources, ports } = order;
   if (Object.values(ports).some(({ port_range }) => port_range !== undefined)) {

@@ -2,11 +2,11 @@ import { exitStatusOf } from '../process/exit-status.ts';
 import { CONTAINERS, IMAGE_ANNOTATION } from './pod-manifest.ts';
 import type { Pod } from './pod-shapes.ts';
 
-/** What the cluster says of a server. */
+/** The state of a server, as the cluster reports it. */
 export type PodObservation =
   /**
-   * It does not run yet. `needs_operator`: it will not run without a change by its operator. `is_pull`: unless Muster, from
-   * which its node pulls the image, was only busy with it or restarted.
+   * It does not run yet. `needs_operator`: it probably will not run until its operator changes something. `is_pull`:
+   * its node cannot pull its image from Muster, which may also be because Muster was busy with the image or restarted.
    */
   | { is: 'pending'; reason: string; needs_operator: boolean; is_pull?: true }
   | { is: 'running' }
@@ -48,12 +48,12 @@ const WAITING_FOR_IMAGE: Record<string, string> = {
 };
 /** The name of an image in a message. It has the token by which nodes pull it. */
 const IMAGE_NAME = /[^\s"]*\/[0-9a-f-]{36}\/[0-9a-f]{64}[^\s"]*?(?=:?["\s]|:?$)/g;
-/** Reasons that do not pass by themselves. */
+/** Reasons that usually last until the operator changes something. */
 const NEEDS_OPERATOR = new Set(
   Object.keys(WAITING_FOR_IMAGE).filter((reason) => /^(Err|ImagePull|Invalid|Registry|Create|Run)/.test(reason)),
 );
 
-/** Reasons that may pass if the image comes from Muster. */
+/** Reasons that may be temporary if the image comes from Muster, which may be busy or restart. */
 const PULLS = new Set(['ErrImagePull', 'ImagePullBackOff', 'RegistryUnavailable']);
 
 /** Messages of evictions of pods that exceeded a limit of their own. */
@@ -81,7 +81,7 @@ export function hideImageNames(message: string): string {
   return message.replaceAll(IMAGE_NAME, 'its image');
 }
 
-/** Returns what a pod says of its server. */
+/** Returns the state of a server by that of its pod. */
 export function observePod(pod: Pod): PodObservation {
   const { status } = pod;
   const state = stateOf(status?.containerStatuses, CONTAINERS.server);
@@ -101,7 +101,7 @@ export function observePod(pod: Pod): PodObservation {
   return observePending(pod, state);
 }
 
-/** Returns why a pod was ended from outside; nothing if it was not. */
+/** Returns why a pod was ended from outside; an empty cause if it was not. */
 export function findOutsideCause(pod: Pod): EndCause {
   const { reason, message = '' } = pod.status ?? {};
   if (reason === 'Evicted' && DISK_EXCEEDED.test(message)) {
@@ -131,7 +131,7 @@ function observePending(pod: Pod, state: ContainerState | undefined): PodObserva
   if (unplaced) return { is: 'pending', reason: describeUnplaced(unplaced.message), needs_operator: false };
   if (spec?.nodeName === undefined) return { is: 'pending', reason: 'it waits for a node', needs_operator: false };
   const waiting = fetching?.waiting ?? state?.waiting;
-  // The server's container waits for the one that fetches the build, which may have its own trouble.
+  // The server's container waits for the one that fetches the build, which may wait for a reason of its own.
   const { reason = 'ContainerCreating', message } = waiting ?? {};
   const needs_operator = NEEDS_OPERATOR.has(reason);
   const has_image = pod.metadata.annotations?.[IMAGE_ANNOTATION] !== undefined;

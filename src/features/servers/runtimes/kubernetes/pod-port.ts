@@ -63,7 +63,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
   const { host, port, hostname, key, registry, openBuild, onFailed, open_within_ms } = options;
   const { reads = new BuildReads() } = options;
   const connections = new Map<string, PodConnection>();
-  /** Ids of servers. Their builds are being opened or read. */
+  /** The ids of the servers whose builds are being opened or read. */
   const downloads = new Set<string>();
   let owner: PodOwner | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
@@ -113,7 +113,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
         const { server_id } = socket.data;
         if (!owner?.mayAct()) return socket.close();
         const connection = new PodConnection(socket);
-        // A pod that connects again has not yet noticed the end of its earlier connection, or we have not.
+        // This process may not have noticed yet that the earlier connection has ended.
         connections.get(server_id)?.close();
         socket.data.connection = connection;
         connections.set(server_id, connection);

@@ -22,10 +22,10 @@ interface PodsOptions {
 /** The pods of this machine in a cluster: a copy that a watch keeps current, and the calls that change them. */
 export class Pods {
   readonly #by_name = new Map<string, Pod>();
-  /** Pods that were removed, until the watch says so as well. */
+  /** The uids of pods that were removed, until the watch reports it too. */
   readonly #removed = new Set<string>();
   readonly #path: string;
-  /** The last version that a list or a watch had. A list of an earlier one is of a cluster that was restored. */
+  /** The latest version of a list or a watch. A list with an earlier one shows that the cluster was restored. */
   #version = 0;
   /** Whether the pods have been listed at least once. */
   is_loaded = false;

@@ -8,9 +8,11 @@ import type { PodPort } from './pod-port.ts';
 import type { Pod } from './pod-shapes.ts';
 import type { Pods } from './pods.ts';
 
-/** Time for a pod to start once its node or its image is in trouble. */
+/** Time for a pod to start once it waits for something that its operator must change. */
 const NEEDS_OPERATOR_MAX_MS = 60_000;
-/** The same for an image that its node pulls from Muster, which may restart or have to unpack it first. */
+/**
+ * Time for a pod to start once its node fails to pull its image from Muster, which may restart or have to unpack it.
+ */
 const PULL_MAX_MS = 5 * 60_000;
 /** Time for a pod to start. The cluster may have to add a node first. */
 const START_MAX_MS = 15 * 60_000;
@@ -34,7 +36,7 @@ export class ServerStates {
   readonly #ends = new Map<string, Observation>();
   /** Since when servers are pending, in the time of `performance.now()`. */
   readonly #pending_since = new Map<string, number>();
-  /** Since when their node or their image is in trouble. */
+  /** Since when servers are pending for a reason that their operator must change. */
   readonly #needs_operator_since = new Map<string, number>();
 
   constructor(private readonly options: StatesOptions) {}
@@ -60,7 +62,7 @@ export class ServerStates {
 
   async observe(server: ServerHandle): Promise<Observation> {
     const seen = await this.#observe(server);
-    // Its program starts, and connects, before its node says so.
+    // Its program starts, and connects, before its node reports that it runs.
     const is_connected = this.options.pod_port.connectionOf(server.server_id) !== undefined;
     return seen.is === 'pending' && is_connected ? { ...seen, can_stop: true } : seen;
   }
@@ -77,7 +79,7 @@ export class ServerStates {
     const seen = observePod(pod);
     if (seen.is === 'pending') return this.#describePending(server_id, seen);
     this.#forgetPending(server_id);
-    // A pod that is connected is there, whatever the cluster says of its node.
+    // A pod that is connected is there, whatever the cluster reports about its node.
     const is_running = seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined);
     return is_running ? await this.#describeRunning(server_id, pod) : (seen as Observation);
   }
@@ -109,8 +111,8 @@ export class ServerStates {
     if (needs_operator) this.#needs_operator_since.set(server_id, needs_operator_since);
     else this.#needs_operator_since.delete(server_id);
     const needs_operator_max_ms = is_pull ? PULL_MAX_MS : NEEDS_OPERATOR_MAX_MS;
-    const is_over = now - since >= START_MAX_MS || now - needs_operator_since >= needs_operator_max_ms;
-    if (is_over) return { ...UNKNOWN_END, reason };
+    const has_waited_too_long = now - since >= START_MAX_MS || now - needs_operator_since >= needs_operator_max_ms;
+    if (has_waited_too_long) return { ...UNKNOWN_END, reason };
     return { is: 'pending', identity: identityOf(server_id), reason };
   }
 

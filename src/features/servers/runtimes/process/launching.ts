@@ -17,7 +17,7 @@ interface LaunchingOptions {
   folders: ServerFolders;
   groups: ServerGroups;
   isolation: Isolation;
-  /** Our own executable, as servers may run it. */
+  /** Muster's own executable, as servers may run it. */
   own_program: string;
   /** The script that becomes a server. */
   launcher: string;
@@ -28,7 +28,7 @@ interface LaunchingOptions {
 interface Launch {
   order: StartOrder;
   environment: Record<string, string>;
-  /** Undefined for our own user. */
+  /** Undefined for the user of the service. */
   user_id: number | undefined;
   onExit: () => void;
 }
@@ -46,10 +46,10 @@ export function createLaunching(options: LaunchingOptions) {
       openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
       openSync(folders.exit(server_id), 'w', 0o600),
     ] as const;
-    // A session of its own, so that its group can be signalled as a whole and a ctrl-C at our terminal does not reach it.
+    // A session of its own: its group can be signalled as a whole, and a ctrl-C for the service does not reach it.
     const common = { detached: true, onExit };
     try {
-      // The launcher could only tell the server's log that it is missing.
+      // Throws if the directory is missing, which the launcher could report only in the server's log.
       statSync(build.directory);
       if (isolation.level === 'off') {
         const user = user_id === undefined ? {} : { uid: user_id, gid: user_id };
@@ -57,7 +57,8 @@ export function createLaunching(options: LaunchingOptions) {
         return Bun.spawn(command, { ...common, ...user, cwd: build.directory, env, stdio: ['ignore', ...output] });
       }
       using input = openOrder(folders.order(server_id), makeOrder({ order, environment, user_id }, command));
-      // It runs as our user, so it gets neither variables nor the directory of the server, which could change what it does.
+      // The launcher runs as the user of the service, so it gets neither variables nor the directory of the server,
+      // which could change what it does.
       const env = { BUN_BE_BUN: '1', [MARK]: server_id };
       return Bun.spawn([own_program, 'run', '--no-install', '--no-env-file', launcher], {
         ...common,
@@ -94,7 +95,9 @@ export function createLaunching(options: LaunchingOptions) {
   return spawn;
 }
 
-/** Filters of system calls in base64, for servers that share our user and for those that have their own. */
+/**
+ * Filters of system calls in base64, for servers that share the user of the service and for those that have their own.
+ */
 const CALL_FILTERS = { shared: writeCallFilter({ shares_user: true }), own: writeCallFilter({ shares_user: false }) };
 
 const callFilterOf = (user_id: number | undefined): string => CALL_FILTERS[user_id === undefined ? 'shared' : 'own'];

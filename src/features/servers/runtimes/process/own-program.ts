@@ -5,8 +5,8 @@ import { findAsset } from '../../../../platform/assets.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 
 /**
- * Returns the path of our own executable for servers to run. Servers with other users get a hard link in a directory that
- * they can enter, because the executable may be in a private one: npx, for example, installs into /root.
+ * Returns the path of Muster's executable for servers to run. Servers with other users get a hard link in a directory
+ * that they can enter, because the executable may be in a private one: npx, for example, installs into /root.
  */
 export async function findOwnProgram(directory: string, { is_separate }: { is_separate: boolean }): Promise<string> {
   if (!is_separate) return process.execPath;
@@ -30,7 +30,7 @@ export async function findLauncher(directory: string): Promise<string> {
   if (!Bun.isStandaloneExecutable) return LAUNCHER_SOURCE;
   const script = await readFile(findAsset('dist/launch.js'));
   const file = join(directory, `launch-${Bun.hash(script).toString(16)}.js`);
-  // As root, servers cannot write to the directory, but a start may have been killed while it wrote.
+  // Servers of a service that is root cannot write to the directory, but a start may have been killed while it wrote.
   await writeFile(`${file}.unfinished`, script);
   await rename(`${file}.unfinished`, file);
   return file;

@@ -36,7 +36,7 @@ export interface ProcessRuntimeOptions {
   directory: string;
   /** The directory of all data of the service, which servers must not read. */
   data_directory: string;
-  /** The directory for a copy of our own executable. */
+  /** The directory for a copy of Muster's executable. */
   programs_directory: string;
   /** The name or address at which players reach this machine. */
   host: string;
@@ -46,8 +46,8 @@ export interface ProcessRuntimeOptions {
 }
 
 /**
- * Opens the runtime that runs servers as processes of this machine: a script with our own executable, an archive with its
- * command. Each process has its own session and writes to files, so it continues when the service stops.
+ * Opens the runtime that runs servers as processes of this machine: a script with Muster's executable, an archive with
+ * its command. Each process has its own session and writes to files, so it continues when the service stops.
  */
 export async function openProcessRuntime(options: ProcessRuntimeOptions): Promise<Runtime> {
   const { host, data_directory } = options;
@@ -177,14 +177,14 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       }
       return measured;
     },
-    async findHolders(servers, port) {
+    async findServersOnPort(servers, port) {
       const sockets = findSocketsAt(port);
-      const holders = new Set<string>();
+      const on_port = new Set<string>();
       for (const [server_id, tree] of await readTrees(servers.map(locate))) {
         const files = tree.flatMap(({ pid }) => readOpenFiles(pid));
-        if (files.some((file) => sockets.has(file))) holders.add(server_id);
+        if (files.some((file) => sockets.has(file))) on_port.add(server_id);
       }
-      return holders;
+      return on_port;
     },
     async remove(server_id) {
       await groups.remove(server_id);

@@ -22,7 +22,7 @@ export function openServerUsers(folders: ServerFolders, { is_separate }: { is_se
     return known === own_id ? undefined : known;
   }
 
-  // A free user is one that no server has.
+  // Reads the users of all servers first, so that no user is assigned twice.
   for (const server_id of folders.list()) of(server_id);
 
   return {

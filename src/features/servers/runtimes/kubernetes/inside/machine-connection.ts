@@ -3,7 +3,7 @@ import { type Call, readToPod, type ServerOrder } from '../pod-messages.ts';
 const RECONNECT_FIRST_MS = 100;
 /** Short, because several processes may share a cluster, and only the one that has the pods accepts. */
 const RECONNECT_MAX_MS = 2_000;
-/** A process that cannot be reached may drop everything without a word. */
+/** Packets to a process that cannot be reached may be dropped without an error. */
 const CONNECT_TIMEOUT_MS = 5_000;
 /** How often the other end is pinged, and how long it may stay silent. A paused process does not answer. */
 const PING_EVERY_MS = 5_000;
@@ -20,7 +20,9 @@ interface ConnectionOptions {
 /** The calls of Bun's WebSocket that the standard does not have. */
 type PingingSocket = WebSocket & Record<'ping' | 'terminate', () => void>;
 
-/** The connection of a pod to the process that has it, also over restarts of that process and when another one takes over. */
+/**
+ * The connection of a pod to the process that has it. Reconnects after that process restarts, or another takes over.
+ */
 export class MachineConnection {
   #socket: WebSocket | undefined;
   #sent = '';
@@ -52,24 +54,24 @@ export class MachineConnection {
     const socket = new WebSocket(url, options as unknown as string[]) as PingingSocket;
     const timer = setTimeout(() => socket.close(), CONNECT_TIMEOUT_MS);
     let has_opened = false;
-    let heard_at = 0;
+    let alive_at = 0;
     let pinging: Timer | undefined;
-    const noteSign = () => {
-      heard_at = performance.now();
+    const noteAlive = () => {
+      alive_at = performance.now();
     };
     this.#sent = '';
     this.#socket = socket;
     socket.onopen = () => {
       clearTimeout(timer);
       has_opened = true;
-      noteSign();
+      noteAlive();
       pinging = setInterval(() => {
-        if (performance.now() - heard_at >= SILENT_MAX_MS) socket.terminate();
+        if (performance.now() - alive_at >= SILENT_MAX_MS) socket.terminate();
         else socket.ping();
       }, PING_EVERY_MS);
       this.sendState();
     };
-    socket.addEventListener('pong', noteSign);
+    socket.addEventListener('pong', noteAlive);
     socket.onmessage = ({ data }) => void this.#answer(socket, String(data));
     socket.onerror = () => {};
     socket.onclose = () => resolve(has_opened);

@@ -14,6 +14,7 @@ const KILL_TIMEOUT_MS = 10_000;
 const ALL_OTHERS = -1;
 const SCORE_FILE = '/proc/self/oom_score_adj';
 const PROGRAM_SCORE = '1000';
+/** Sets the OOM score of the shell, which then becomes the program. */
 const ENTER = '{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; exec "$@"';
 /** Where a container sees its own control group, in each version. */
 export const OWN_GROUPS = ['/sys/fs/cgroup', '/sys/fs/cgroup/memory', '/sys/fs/cgroup/cpuacct'];
@@ -94,7 +95,9 @@ interface Unstarted {
   signalCode: null;
 }
 
-/** Starts the program of a server. The kernel kills it before the first process, which reports the end. */
+/**
+ * Starts the program of a server. Short of memory, the kernel kills it before the first process, which reports the end.
+ */
 function start(order: ServerOrder): Bun.Subprocess | Unstarted {
   const streams = [openSync(outputOf('std_out'), 'a', 0o600), openSync(outputOf('std_err'), 'a', 0o600)] as const;
   try {
@@ -116,8 +119,8 @@ function startOfBuild({ kind, command, ...order }: ServerOrder, streams: Streams
 }
 
 /**
- * Starts a program of another image, which may have nothing else. A missing program is reported in the log, in the words of
- * shells.
+ * Starts the program of another image, which may have no shell. A missing program is reported in the log, in the words
+ * of shells.
  */
 function startOfImage(order: ServerOrder, streams: Streams): Bun.Subprocess | Unstarted {
   const { command, directory } = order;
