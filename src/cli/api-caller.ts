@@ -1,7 +1,7 @@
 import { EXIT, Failure } from './failure.ts';
 import { pause } from './pause.ts';
 
-/** Attempts of a read. Its first failures may be temporary. */
+/** Attempts of a read, whose first failures may be temporary. */
 const ATTEMPTS_MAX = 4;
 /** Attempts of a read that goes on for long. They outlast a restart of the service: about two minutes. */
 export const LONG_ATTEMPTS_MAX = 20;
@@ -40,15 +40,15 @@ interface Answer {
   text: string;
 }
 
-/** Refusals of a busy service, and what a proxy says if the service, or a store of uploads, does not answer it. */
+/** Refusals of a busy service, and what a proxy answers when the service or the object storage is away. */
 const MAY_PASS = new Set([429, 502, 503, 504]);
 
 /**
- * Calls the API of a service. Repeats a GET and a part of an upload that gets no whole answer, or a refusal that may pass.
- * Throws Failure.
+ * Calls the API of a service. Sends a GET or a part of an upload again if it got no complete answer, or a refusal that may
+ * pass. Throws Failure.
  */
 export class ApiCaller {
-  /** `stopping` ends a read and an upload; a change that was sent is waited for, and no other request is sent. */
+  /** `stopping` ends reads and uploads. A change that was sent gets its answer; after that, no request is sent. */
   constructor(
     readonly url: string,
     readonly token: string | undefined,
@@ -70,7 +70,7 @@ export class ApiCaller {
     }
   }
 
-  /** Returns the body of an answer as it is. */
+  /** Returns the body of an answer as text, whatever its format. */
   async callForText(method: Method, path: string, call: Call = {}): Promise<string> {
     const { query = {}, body, signal, attempts_max = ATTEMPTS_MAX } = call;
     const url = new URL(this.url + path);

@@ -7,7 +7,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, string[]>> = {
 };
 const OPENER_DEFAULT = ['xdg-open'];
 
-/** Opens a page in the browser of the desktop. Returns false if there is none. */
+/** Opens a page in the browser of the desktop. Returns false if this machine has no program for that. */
 export function openBrowser(url: string): boolean {
   const [program = '', ...args] = OPENERS[process.platform] ?? OPENER_DEFAULT;
   if (!Bun.which(program)) return false;

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { paths } from './paths.ts';
 import { Session, type SharedOptions } from './session.ts';
 
-/** The shell waits this long at a press of the tab key. */
+/** How long the shell may wait for the service after a press of the tab key. */
 const VALUES_WITHIN_MS = 300;
 const VALUES_MAX = 100;
 

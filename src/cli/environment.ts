@@ -4,7 +4,7 @@ import { detectPreview, PREVIEW_SERVER_PORTS } from './dev/preview.ts';
 
 const PORT_DEFAULT = '8080';
 
-/** The environment of commands that talk to a service; only this file of theirs reads it. */
+/** What commands that talk to a service take from the environment. None of their other files reads it. */
 export const environment = {
   url: read('MUSTER_URL'),
   token: read('MUSTER_TOKEN'),
@@ -14,9 +14,9 @@ export const environment = {
   local_url: `http://127.0.0.1:${read('MUSTER_PORT') ?? PORT_DEFAULT}`,
   /** The preview whose machine this is, if it is one. */
   preview: detectPreview(read),
-  /** The ports of the game servers of a service that a command starts in a preview. */
+  /** The ports of game servers if a command starts a service in a preview. */
   preview_server_ports: read('MUSTER_SERVER_PORTS') ?? PREVIEW_SERVER_PORTS,
-  /** The data directory of that service. */
+  /** The data directory of a service that a command starts. */
   data_directory: read('MUSTER_DATA') ?? join(process.cwd(), 'muster-data'),
   /** Returns the environment of a service that a command starts: this one, with defaults for missing and empty variables. */
   forService: (defaults: Record<string, string>): NodeJS.ProcessEnv => ({

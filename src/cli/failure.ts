@@ -35,8 +35,8 @@ const FILE_PROBLEMS: Record<string, string> = {
 };
 
 /**
- * Returns the failure that an error ends a command with: a Failure itself, or the error of a file that the system refused,
- * which may happen at any time. Returns undefined for any other error.
+ * Returns the failure with which a command ends because of an error: the error itself if it is a Failure, or one about a
+ * file that the system refused, which may happen at any time. Returns undefined for any other error.
  */
 export function toFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;

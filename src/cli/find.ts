@@ -25,7 +25,7 @@ export async function findSeat<Seat>(player: ApiCaller, { body, ...more }: FindO
   }
 }
 
-/** Returns the address of the proof of work that a find lacked; undefined if it was refused for another reason. */
+/** Returns the address of the proof of work that a refused find needs; undefined if it was refused for another reason. */
 function readChallengeUrl(error: unknown): string | undefined {
   if (!(error instanceof Failure) || error.refusal?.code !== 'CAPTCHA_CAPTCHA_REQUIRED') return undefined;
   const metadata = error.refusal.metadata as { pow?: { challenge_url: string } } | undefined;

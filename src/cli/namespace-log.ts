@@ -28,11 +28,11 @@ interface LogsToFollow extends LogsToRead {
   signal: AbortSignal;
   onLine: (line: NamespaceLine) => void;
   onEnd: (end: ServerEnd & { server_id: string }) => void;
-  /** A server is not followed, with the reason. */
+  /** Called with the reason when a server is not followed. */
   onSkipped: (server_id: string, reason: string) => void;
 }
 
-/** Reads the lines of the servers of a namespace that run, then of the newest that have ended, in the order of time. */
+/** Returns the lines of a namespace's servers in the order of time: of those that run, and of the newest that have ended. */
 export async function readServerLogs({ session, scope, ...wanted }: LogsToRead): Promise<NamespaceLine[]> {
   const servers = await readNewestServers(session, scope);
   const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;

@@ -6,11 +6,11 @@ import { terminal } from './terminal.ts';
 export const GROUPS = { daily: 'Daily:', looking: 'Looking:', access: 'Access:', raw: 'Everything else:' };
 
 /**
- * Runs a command that talks to a service. Returns the exit code. `others` are the other commands of the executable, which
- * are suggested for a misspelt one too.
+ * Runs a command that talks to a service. Returns the exit code. `machine_commands` are those for the machine of a service,
+ * such as `serve`: they are suggested for a misspelt command too.
  */
-export async function runClient(args: string[], others: readonly string[]): Promise<number> {
-  const program = createProgram(others);
+export async function runClient(args: string[], machine_commands: readonly string[]): Promise<number> {
+  const program = createProgram(machine_commands);
   const is_json = args.includes('--json');
   if (is_json) reportAsJson(program);
   try {
@@ -57,12 +57,12 @@ function report({ message, exit_code, refusal }: Failure, is_json: boolean): voi
 }
 
 /** The tree of commands. The code of each is loaded when it runs. */
-export function createProgram(others: readonly string[] = []): Command {
+export function createProgram(machine_commands: readonly string[] = []): Command {
   const program = new Command('muster')
     .exitOverride()
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true });
-  for (const name of others) program.command(name);
+  for (const name of machine_commands) program.command(name);
   program.hook('preAction', (_, command) => refuseEmpty(command));
   const addCommand = (parent: Command, usage: string, text: string) =>
     withOptions(parent.command(usage).description(text));

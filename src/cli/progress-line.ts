@@ -1,7 +1,7 @@
 const PAUSE_MS = 100;
 const SECOND_MS = 1_000;
 const CLEAR_LINE = '\r\u001b[K';
-/** Of a terminal that does not say how many it has. */
+/** Columns of a terminal that does not say how many it has. */
 const COLUMNS_DEFAULT = 80;
 
 /** Whether a line that is not finished is on the terminal. */
@@ -33,7 +33,7 @@ export function removeProgress(): void {
   is_shown = false;
 }
 
-/** Does work, and shows on stderr what it is or how far, with its seconds, if it takes longer than one. */
+/** Does work. If it takes longer than a second, shows on stderr what it is, or how far, and for how many seconds it runs. */
 export async function showWhile<Result>(what: string | (() => string), work: () => Promise<Result>): Promise<Result> {
   using progress = openProgress();
   const started = performance.now();

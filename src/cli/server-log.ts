@@ -38,7 +38,7 @@ export interface ServerEnd {
   has_crashed: boolean;
 }
 
-/** Reads the lines that a server has written, in the order of time. */
+/** Returns the lines that a server has written, in the order of time. */
 export async function readLog(api: ApiCaller, log: Omit<LogToRead, 'onLine'>): Promise<LogLine[]> {
   const pages = await readFirstPages(api, log);
   const lines = pages.flatMap((page) => page.lines);
@@ -51,7 +51,7 @@ export async function readLog(api: ApiCaller, log: Omit<LogToRead, 'onLine'>): P
   return lines.toSorted(byTime);
 }
 
-/** Reads the log of a server, first what is there, until the server has ended. Returns how it has ended. */
+/** Passes on the log of a server: what is there, then new lines until the server has ended. Returns how it has ended. */
 export async function followLog(api: ApiCaller, log: LogToRead): Promise<ServerEnd> {
   const pages = await readFirstPages(api, log);
   for (const line of pages.flatMap(({ lines }) => lines).toSorted(byTime)) log.onLine(line);
@@ -71,7 +71,7 @@ const readFirstPages = (api: ApiCaller, log: Omit<LogToRead, 'onLine'>): Promise
 
 interface PageToRead extends Omit<LogToRead, 'onLine'> {
   stream: Stream;
-  /** Waits for lines after it. */
+  /** Makes the read wait for lines after this index. */
   index?: string;
 }
 

@@ -33,7 +33,7 @@ export interface Scope {
 
 const NAMESPACE_DEFAULT = 'prod';
 
-/** Returns the game with an id or name id, else the games with a display name, which is not unique. */
+/** Returns the game with an id or name id; without one, all games with a display name, which is not unique. */
 function matching<Listed extends Pick<Game, 'game_id' | 'name_id' | 'display_name'>>(
   games: Listed[],
   wanted: string,
@@ -76,7 +76,7 @@ export class Session {
     });
   }
 
-  /** Returns this session for cleaning up, which goes on after a stop. */
+  /** Returns a session whose requests a stop does not end, for cleaning up after it. */
   withoutStop(): Session {
     const { url, token } = this.api;
     const given = { ...(this.#game && { game: this.#game }), ...(this.#namespace && { namespace: this.#namespace }) };
@@ -131,7 +131,7 @@ export function parseServiceUrl(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Returns the port in the address of a service, which names none if it is the usual one of its protocol. */
+/** Returns the port of a service's address. An address that names none has the usual port of its protocol. */
 export function portOf(url: string): number {
   const { port, protocol } = new URL(url);
   return Number(port) || (protocol === 'https:' ? 443 : 80);

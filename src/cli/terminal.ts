@@ -15,7 +15,7 @@ export interface Output {
   control(sequence: string): void;
   /** Writes a message of one or more lines. */
   say(text: string): void;
-  /** Writes why a command failed as one line of JSON, where its messages go. */
+  /** Writes why a command failed: one line of JSON to stderr. */
   sayFailure(failure: JsonFailure): void;
 }
 
@@ -53,7 +53,7 @@ function writeData(text: string): void {
   writeAll(`${text}\n`);
 }
 
-/** Writes to stdout. Stops the command, as a closed terminal does, if the reader has ended: console.log would go on unnoticed. */
+/** Writes to stdout. If its reader has ended, stops the command as a closed terminal does; console.log would go on. */
 function writeAll(text: string): void {
   for (let rest = Buffer.from(text); rest.length > 0; ) {
     try {
@@ -94,7 +94,7 @@ export const terminal: Output = {
   sayFailure: (error) => writeWords(toJson({ error })),
 };
 
-/** Returns a text of the service that is part of a sentence as a whole one. */
+/** Returns a message of the service, which is written to stand inside a sentence, as a sentence of its own. */
 export function toSentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

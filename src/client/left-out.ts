@@ -1,6 +1,6 @@
 // Which files of a folder are not uploaded, by the command line and by the hub.
 
-/** Lists files that are not deployed, in the form of .gitignore. */
+/** The name of the file in which a folder lists what is not deployed, in the form of .gitignore. */
 export const IGNORE_FILE = '.musterignore';
 export const NEVER = ['.git', IGNORE_FILE, '.DS_Store', 'muster-data'];
 /** Files that usually hold secrets. A line such as `!.env` in the ignore file deploys one. */

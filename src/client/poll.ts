@@ -38,7 +38,7 @@ export async function poll(
   return { kind: 'temporary_failure', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
 }
 
-/** Parses JSON; undefined for other text, such as the page of a proxy. */
+/** Returns the value of a JSON text; undefined for other text, such as the page of a proxy. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

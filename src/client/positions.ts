@@ -7,13 +7,13 @@ const INDEX_LENGTH_MAX = 64;
 /** A path to watch, and the latest index seen of it. */
 export interface Position {
   path: string;
-  /** The index of the last body; undefined if none was seen. */
+  /** The index of the latest body; undefined before the first one. */
   index: string | undefined;
 }
 
 /**
- * Reads a path, and removes a fragment and a `watch_index` from it. The parameter `watch_index` overrides that index. An
- * index that is too long is ignored. Throws TypeError for an invalid path.
+ * Reads a path, and removes a fragment and a `watch_index` from it. The argument `watch_index` wins over the one in the
+ * path. An index that is too long is ignored. Throws TypeError for an invalid path.
  */
 export function readPosition(asked: string, watch_index: string | undefined): Position {
   const [, start = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(asked) ?? [];

@@ -13,7 +13,7 @@ export type WholeBody<Body extends RowsBody<object>> = Omit<Body, 'rows' | 'chan
   rows: NonNullable<Body['rows']>;
 };
 
-/** Returns the rows after a body, from those before it. Rows that did not change are the same objects. */
+/** Returns the rows of a list as a body leaves them, from the rows before it. Rows that did not change are the same objects. */
 export function applyRows<Row extends object>(before: readonly Row[], body: RowsBody<Row>): Row[] {
   const { row_id, changes } = body;
   if (!changes) return body.rows ?? [];

@@ -10,7 +10,7 @@ export interface Timing {
   poll_within_ms: number;
   /** The longest pause after a first failure; it doubles with each further one: 1,000. */
   retry_ms: number;
-  /** The longest of all pauses: 60,000. */
+  /** The limit of that doubling: 60,000. A pause that the service asks for comes on top. */
   retry_max_ms: number;
 }
 
@@ -35,7 +35,7 @@ export function choosePause(failures: number, { retry_ms, retry_max_ms }: Timing
   return Math.random() * Math.min(retry_max_ms, retry_ms * 2 ** failures);
 }
 
-/** Calls `tryAgain` after `min_ms`, for which the service asked, and a random pause. */
+/** Calls `tryAgain` after the time that the service asked for (`min_ms`), and a random pause on top. */
 export function startPause(
   { min_ms, failures }: { min_ms: number; failures: number },
   timing: Timing,

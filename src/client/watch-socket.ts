@@ -15,7 +15,7 @@ export interface SocketEvents {
 export interface SocketEnd {
   code: number;
   was_open: boolean;
-  /** Whether it has received a frame other than an error. */
+  /** Whether the client has received a frame other than an error. */
   was_useful: boolean;
   /** How long the service asked the client to wait before another attempt. */
   retry_after_ms: number;

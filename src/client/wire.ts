@@ -14,7 +14,7 @@ export interface Refusal {
   metadata?: unknown;
 }
 
-/** The refusal of a frame that is too long, for which the service would close the socket. */
+/** The refusal of a path that makes a frame too long. It is not sent, because the service would close the socket. */
 export const FRAME_TOO_LONG: Refusal = {
   code: 'WATCH_BAD_FRAME',
   message: 'The frame is invalid: with this path it is larger than 16 KiB.',

@@ -22,9 +22,9 @@ import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
 import { runStoppable } from './stoppable.ts';
 
-/** Rows are collected into pieces of this size, because an entry of a tar begins with its length. */
+/** Rows are collected into entries of about this size, because an entry of a tar begins with its length. */
 const PIECE_BYTES = 4 * 1024 ** 2;
-/** The next start creates a new epoch, so that watchers do not compare versions from before and after a restore. */
+/** The start after a restore creates a new epoch, so that watchers do not compare versions from before and after it. */
 const NOT_BACKED_UP = new Set(['epochs']);
 
 /** What a backup is made from. */
@@ -90,7 +90,7 @@ async function writeBackup(
   });
 }
 
-/** Adds the tables. Returns the uploads of that moment. */
+/** Adds the tables. Returns the uploads that they name. */
 async function addDatabase(
   { archive, say }: Target,
   { data_directory }: Source,

@@ -6,7 +6,7 @@ import { type CommandOutput, createOutput } from './command-output.ts';
 /** Runs the throwaway service of `muster test`, and is used by it only. */
 export const SERVICE_COMMAND = 'test-service';
 
-/** Runs with the arguments but `--json`. Returns the exit code. */
+/** Takes the arguments without `--json`. Returns the exit code. */
 type Command = (args: string[], output: CommandOutput) => Promise<number>;
 
 /** The commands of this machine, by name. Each is loaded when it runs. */
@@ -26,7 +26,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
 ]);
 /** Commands that only other commands start. */
 const HIDDEN = new Set([SERVICE_COMMAND, ...Object.values(POD_COMMANDS)]);
-/** The names that are suggested. */
+/** The names that the help knows, and that are suggested for a misspelt command. */
 const NAMES = [...COMMANDS.keys()].filter((name) => !HIDDEN.has(name));
 /** Commands that read arguments themselves. */
 const WITH_ARGUMENTS = new Set(['help', 'test', 'upgrade', SERVICE_COMMAND]);

@@ -32,13 +32,16 @@ const WIDTH = 96;
 const INDENT = ' '.repeat(Math.max(...Object.keys(Settings.properties).map(({ length }) => length)) + 4);
 
 /**
- * Prints the commands and all settings; of a command that talks to a service, its own help. `own` are the other commands.
- * Returns the exit code.
+ * Prints the commands and all settings; for a command that talks to a service, the help of that command. `machine_commands`
+ * are all others. Returns the exit code.
  */
-export async function help([name = '', ...rest]: string[] = [], own: readonly string[] = []): Promise<number> {
-  if (name !== '' && !name.startsWith('-') && !own.includes(name)) {
+export async function help(
+  [name = '', ...rest]: string[] = [],
+  machine_commands: readonly string[] = [],
+): Promise<number> {
+  if (name !== '' && !name.startsWith('-') && !machine_commands.includes(name)) {
     const is_known = createProgram().commands.some((command) => command.name() === name);
-    return await runClient(is_known ? [name, ...rest, '--help'] : [name], own);
+    return await runClient(is_known ? [name, ...rest, '--help'] : [name], machine_commands);
   }
   console.log(`${HEADING}\n\n${USAGE}`);
   const lists = [...listClientCommands(), ...LISTS];
@@ -57,7 +60,7 @@ export async function help([name = '', ...rest]: string[] = [], own: readonly st
   return 0;
 }
 
-/** Returns the commands for a service in their groups. */
+/** Returns the commands that talk to a service, in their groups. */
 function listClientCommands(): typeof LISTS {
   const { commands } = createProgram();
   return Object.values(GROUPS).map((heading) => [

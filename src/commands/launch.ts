@@ -7,7 +7,7 @@ const EXIT_FILE = 3;
 /** The exit code that a shell reports for a program that it found but could not execute. */
 const NOT_EXECUTED = 126;
 
-/** Becomes the program of the order on standard input. Returns the exit code if that is impossible. */
+/** Replaces this process by the program that the order on standard input names. Returns an exit code only if that fails. */
 export function launchOrdered(): number {
   try {
     const order: LaunchOrder = JSON.parse(readOpenFile(STDIN));

@@ -7,14 +7,14 @@ import type { BuildOrder } from '../features/servers/runtimes/kubernetes/pod-mes
 interface FetchLimits {
   /** Time to fetch a build, in which Muster may have to unpack it first. */
   fetch_max_ms: number;
-  /** Time for a Muster to send nothing. A paused one takes requests, and another one may answer. */
+  /** How long Muster may send nothing: a paused process accepts a request and is silent, but another one may answer. */
   silent_max_ms: number;
   /** Time for Muster to answer, in which it may restart. */
   answer_max_ms: number;
   again_after_ms: number;
 }
 
-/** The part of an answer's text that a reason has. */
+/** Characters of a refusal's text that a reason repeats. */
 const TEXT_CHARACTERS_MAX = 100;
 /** Muster answers within 45 s, also if it has to unpack the build. */
 const LIMITS: FetchLimits = {
@@ -66,22 +66,22 @@ class SilenceLimit implements Disposable {
   #timer: Timer | undefined;
 
   constructor(private readonly silent_max_ms: number) {
-    this.#noteSign();
+    this.#restartTimer();
   }
 
-  /** Returns the body of the answer. Each piece of it starts the time anew. */
+  /** Returns a body with the same bytes. Each piece of it that arrives starts the time anew. */
   watch(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     return body.pipeThrough(
       new TransformStream({
         transform: (bytes, controller) => {
-          this.#noteSign();
+          this.#restartTimer();
           controller.enqueue(bytes);
         },
       }),
     );
   }
 
-  #noteSign(): void {
+  #restartTimer(): void {
     clearTimeout(this.#timer);
     const reason = new Error(`Muster sent nothing for ${this.silent_max_ms / 1_000} s`);
     this.#timer = setTimeout(() => this.#controller.abort(reason), this.silent_max_ms);

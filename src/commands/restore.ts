@@ -99,7 +99,7 @@ async function openObjects({ s3, disk_reserve_bytes }: Config, data: DataDirecto
   return createDiskObjects(data.folder('objects'), space);
 }
 
-/** Restores uploaded files and files of the data directory. Keeps equal ones that are there already. */
+/** Restores uploaded files and files of the data directory. Files that are there already stay if they are equal. */
 async function restoreFiles(backup: Backup, { data, objects }: { data: DataDirectory; objects: Objects }) {
   let folder: { name: string; stored: Map<string, number> } | undefined;
   const storedIn = async (name: string) => {

@@ -19,12 +19,14 @@ test('bots: seats in an open lobby of the wanted mode are right, up to its last 
   const checks = new LobbyChecks();
   expect(checks.addSeat(seatAt(1))).toEqual([]);
   expect(checks.addSeat(seatAt(2))).toEqual([]);
-  expect(checks.look([LOBBY], 3)).toEqual([]);
-  expect(checks.look([], 4)).toEqual([]);
+  expect(checks.addLobbies([LOBBY], 3)).toEqual([]);
+  expect(checks.addLobbies([], 4)).toEqual([]);
 });
 
 test('bots: a lobby with more players than any request may seat is a fault', () => {
-  expect(new LobbyChecks().look([{ ...LOBBY, total_player_count: 3 }], 1)).toEqual(['an over-filled lobby (one)']);
+  expect(new LobbyChecks().addLobbies([{ ...LOBBY, total_player_count: 3 }], 1)).toEqual([
+    'an over-filled lobby (one)',
+  ]);
 });
 
 test('bots: one seat for two bots is a fault', () => {
@@ -37,7 +39,7 @@ test('bots: one seat for two bots is a fault', () => {
 test('bots: a seat in another game mode is a fault', () => {
   const checks = new LobbyChecks();
   checks.addSeat(seatAt(1, { mode: 'race' }));
-  expect(checks.look([LOBBY], 2)).toEqual(['a seat in another game mode (in the lobby one)']);
+  expect(checks.addLobbies([LOBBY], 2)).toEqual(['a seat in another game mode (in the lobby one)']);
 });
 
 test.each([
@@ -48,19 +50,19 @@ test.each([
   const lobby = { ...LOBBY, ...shut };
   // A find that was under way when the lobby was shut may have been first.
   checks.addSeat(seatAt(9));
-  expect(checks.look([lobby], 10)).toEqual([]);
+  expect(checks.addLobbies([lobby], 10)).toEqual([]);
   checks.addSeat(seatAt(9.5));
-  expect(checks.look([lobby], 11)).toEqual([]);
+  expect(checks.addLobbies([lobby], 11)).toEqual([]);
   checks.addSeat(seatAt(11.5));
-  expect(checks.look([lobby], 12)).toEqual([fault]);
-  expect(checks.look([lobby], 13)).toEqual([]);
+  expect(checks.addLobbies([lobby], 12)).toEqual([fault]);
+  expect(checks.addLobbies([lobby], 13)).toEqual([]);
 });
 
 test('bots: a seat in a lobby that was opened again is right', () => {
   const checks = new LobbyChecks();
-  checks.look([{ ...LOBBY, is_closed: true }], 1);
+  checks.addLobbies([{ ...LOBBY, is_closed: true }], 1);
   checks.addSeat(seatAt(2));
-  expect(checks.look([LOBBY], 3)).toEqual([]);
+  expect(checks.addLobbies([LOBBY], 3)).toEqual([]);
   checks.addSeat(seatAt(4));
-  expect(checks.look([{ ...LOBBY, is_closed: true }], 5)).toEqual([]);
+  expect(checks.addLobbies([{ ...LOBBY, is_closed: true }], 5)).toEqual([]);
 });

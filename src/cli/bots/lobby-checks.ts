@@ -1,4 +1,4 @@
-/** A running lobby, as far as bots look at it. */
+/** A running lobby, with what is checked of it. */
 export interface SeenLobby {
   lobby_id: string;
   /** The name of its game mode. */
@@ -25,12 +25,12 @@ interface ShutLobby {
   why: string;
 }
 
-/** What the bots know about the lobbies of a namespace, and what must not happen there. Moments are of one clock. */
+/** Finds what must not happen in the lobbies of a namespace, from seats and lists of lobbies. All moments are of one clock. */
 export class LobbyChecks {
   readonly #tokens = new Set<string>();
-  /** Lobbies in which no find gives a seat, and when the bots knew it. */
+  /** Lobbies in which no find gives a seat, and since when the bots know it. */
   readonly #shut = new Map<string, ShutLobby>();
-  /** Seats since the lobbies were looked at last. */
+  /** Seats since the last list of lobbies. */
   #new_seats: GivenSeat[] = [];
 
   /** Takes a seat into account. Returns what is wrong with it. */
@@ -41,8 +41,8 @@ export class LobbyChecks {
     return is_taken ? [`a seat that another bot has (in the lobby ${seat.lobby_id})`] : [];
   }
 
-  /** Takes a list of the running lobbies into account, which was answered at a moment. Returns what is wrong with them. */
-  look(lobbies: readonly SeenLobby[], answered_at: number): string[] {
+  /** Takes a list of the running lobbies into account, and checks the seats since the one before. Returns what is wrong. */
+  addLobbies(lobbies: readonly SeenLobby[], answered_at: number): string[] {
     const known = new Map(lobbies.map((lobby) => [lobby.lobby_id, lobby]));
     const seats = this.#new_seats;
     this.#new_seats = [];

@@ -27,7 +27,7 @@ export function countFault({ faults }: Tally, what: string): void {
   faults.set(what, (faults.get(what) ?? 0) + 1);
 }
 
-/** Returns the value below which a share of the values is; undefined for no values. */
+/** Returns the value that a share of the values do not exceed: 0.95 for the 95th percentile. Undefined for no values. */
 export function percentile(values: number[], share: number): number | undefined {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];

@@ -19,8 +19,8 @@ interface BotsOptions extends SharedOptions {
 const BOTS_MAX = 1_000;
 const STAY_MS = { min: 1_000, max: 8_000 };
 const PAUSE_AFTER_REFUSAL_MS = 1_000;
-const CHECK_EACH_MS = 1_000;
-/** Limits of one address, by the errors of finds that they refuse, and how to raise them. */
+const CHECK_EVERY_MS = 1_000;
+/** How to raise a limit of one address, by the error of a find over that limit. */
 const LIMITS: Record<string, string> = {
   API_RATE_LIMIT: 'start the service with MUSTER_LIMITS_SCALE=100, as "muster dev" does',
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE:
@@ -140,15 +140,15 @@ async function find({ player, mode, tally, checks, ending }: Omit<Play, 'protoco
   }
 }
 
-/** Looks at the lobbies from time to time, and counts what is wrong with them. */
+/** Checks the lobbies again and again until the end, and counts what is wrong with them. */
 async function checkLobbies(
   session: Session,
   { scope, tally, checks, ending }: { scope: Scope } & Pick<Play, 'tally' | 'checks' | 'ending'>,
 ): Promise<void> {
   while (!ending.aborted) {
     const { lobbies } = await session.api.get<{ lobbies: SeenLobby[] }>(paths.live(scope));
-    for (const fault of checks.look(lobbies, performance.now())) countFault(tally, fault);
-    await pause(CHECK_EACH_MS, ending);
+    for (const fault of checks.addLobbies(lobbies, performance.now())) countFault(tally, fault);
+    await pause(CHECK_EVERY_MS, ending);
   }
 }
 

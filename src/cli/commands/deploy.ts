@@ -6,7 +6,7 @@ import { ensureGame, findScope } from '../project/games.ts';
 import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
 import { type Project, readProject } from '../project/project-file.ts';
 import { checkVersion } from '../project/version-check.ts';
-import { createVersion, prepareVersion, previewVersion, reserveName, switchTo } from '../project/versions.ts';
+import { createVersion, dryRunVersion, prepareVersion, reserveName, switchTo } from '../project/versions.ts';
 import { type Scope, Session, type SharedOptions, withNamespace } from '../session.ts';
 import { doStoppable } from '../stop-signals.ts';
 import { readVersion } from './versions.ts';
@@ -33,7 +33,7 @@ interface Candidate {
 
 const WAIT_DEFAULT = '1h';
 
-/** Deploys until a signal such as ctrl-C, which leaves no lobby of a version that is not live. */
+/** Deploys. A signal such as ctrl-C stops it, and no lobby of a version that is not live is left. */
 export async function deploy(namespace: string | undefined, options: DeployOptions): Promise<void> {
   let end = 'Nothing was switched.';
   const onLive = () => {
@@ -57,7 +57,7 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
   const session = await Session.open({ ...options, ...(game && { game }) }, stopping);
   const { say } = session.output;
   for (const note of project?.notes ?? []) say(note);
-  if (project && options.dryRun) return await preview(session, project, options);
+  if (project && options.dryRun) return await dryRun(session, project, options);
 
   const started = performance.now();
   const scope = project ? await ensureGame(session) : await session.scope();
@@ -114,11 +114,11 @@ function liveBefore({ game, namespace }: Scope): string {
   return game.versions.find(({ version_id }) => version_id === namespace.version_id)?.display_name ?? '-';
 }
 
-/** Says what the deploy would do. Changes nothing, neither here nor on the service. */
-async function preview(session: Session, project: Project, options: DeployOptions): Promise<void> {
+/** Says what the deploy would do (`--dry-run`). Changes nothing, neither here nor on the service. */
+async function dryRun(session: Session, project: Project, options: DeployOptions): Promise<void> {
   const scope = await findScope(session);
   if (!scope) session.output.say(`game     ${session.game_name} would be new`);
-  await previewVersion(session, scope, project, options.region);
+  await dryRunVersion(session, scope, project, options.region);
   const answer = { dry_run: true, game: session.game_name, namespace: scope?.namespace.name_id };
   session.show(answer, ({ say }) => say('Nothing was changed (--dry-run).'));
 }

@@ -119,7 +119,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
       }
     };
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    // Packing and uploads do not hold up the stop. A lobby that is tried does, because the service may run on without this.
+    // Packing and uploads do not hold up the stop. A lobby that is being tried does, because the service may run on.
     await Promise.race([publishAll(), service.ended, stopped, logs]);
     stop();
     await Promise.all([logs, ending.waitForEnds(), trial]);

@@ -12,7 +12,7 @@ interface InitOptions {
   json?: boolean;
 }
 
-/** Writes muster.yaml for this folder, from what its files tell. Never replaces an existing one. */
+/** Writes muster.yaml for this folder, from what it finds in the files. Never replaces an existing one. */
 export async function init({ from, region = {}, json = false }: InitOptions): Promise<void> {
   if (existsSync(PROJECT_FILE))
     throw new Failure(`There is a ${PROJECT_FILE} already: change that, or remove it first.`, EXIT.wrong_use);
@@ -37,7 +37,7 @@ export async function init({ from, region = {}, json = false }: InitOptions): Pr
   if (json) terminal.json({ file: PROJECT_FILE, read: file, content, notes });
 }
 
-/** Names the schema of the file, from which editors know its keys. */
+/** Returns the comment that names the file's schema, from which editors know its keys. */
 function schemaComment(service_url: string): string {
   return `# yaml-language-server: $schema=${service_url}/muster.schema.json`;
 }

@@ -98,7 +98,7 @@ async function findServer(
   return is_lobby ? pick(ofLobbies, text, lobbyOf, 'lobby') : pick(servers, text, ({ id }) => id, 'server or lobby');
 }
 
-/** Shows a line, and of several servers which one wrote it. */
+/** Shows a line; with the server that wrote it, if lines of several servers are shown. */
 function show(session: Session, { ts, stream, text }: LogLine, server_id?: string): void {
   if (session.is_json) session.output.json({ ts, stream, line: text, ...(server_id && { server_id }) });
   else session.output.line(describeLine({ ts, stream, text }, server_id));
@@ -110,7 +110,7 @@ export function describeLine({ ts, stream, text }: LogLine, server_id?: string):
   return `${ts.slice(11, 23)} ${name}${stream === 'std_err' ? '! ' : '  '}${text}`;
 }
 
-/** Returns the end of a server's id, which is enough beside a line. */
+/** Returns the end of a server's id, which tells the servers of a log apart. */
 export function shortServerId(server_id: string): string {
   return server_id.slice(-4);
 }

@@ -22,7 +22,7 @@ interface MachinesOptions extends SharedOptions {
 }
 
 const WAIT_DEFAULT = '1h';
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
 /** Lists the machines of a service, or shows one, drains it, or ends its drain. For administrators. */
 export async function machines(given: string | undefined, options: MachinesOptions): Promise<void> {
@@ -93,7 +93,7 @@ async function waitUntilEmpty(
     if (performance.now() - started >= wait_ms) throw new Failure(`${words} It took too long.`, EXIT.timed_out);
     if (words !== before) session.output.say(words);
     before = words;
-    await Bun.sleep(LOOK_EVERY_MS);
+    await Bun.sleep(CHECK_EVERY_MS);
   }
 }
 

@@ -18,7 +18,7 @@ interface ServersOptions extends SharedOptions {
   all?: boolean;
 }
 
-/** How many pages of servers are read, also of those that have ended. */
+/** Pages that are read of a list with ended servers. */
 const PAGES_MAX = 32;
 
 /** Returns the servers of a namespace that run or start, newest first. */

@@ -32,12 +32,12 @@ type WholeList = Omit<LobbyList, 'rows' | 'changes'> & { rows: LobbyRow[] };
 const COUNT = { default: 50, max: 200 };
 /** Lines of the terminal that are not lobbies: the summary, the headings, and the cursor's. */
 const OTHER_LINES = 3;
-/** Of a terminal that does not say how many it has. */
+/** Rows of a terminal that does not say how many it has. */
 const ROWS_DEFAULT = 24;
 /** The ages of a table are written again this often. */
-const AGES_EACH_MS = 10_000;
+const AGES_EVERY_MS = 10_000;
 const CLEAR_SCREEN = '\u001b[H\u001b[2J';
-/** Whether the terminal continues a long line on the next one, where the rows of the screen were not counted for it. */
+/** Whether the terminal wraps long lines. A wrapped line would take a row that was counted for another lobby. */
 const WRAP = { off: '\u001b[?7l', on: '\u001b[?7h' };
 
 /** Shows the newest running lobbies of a namespace now, and again after every change, which the service pushes. */
@@ -70,7 +70,7 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
       if (has_changed && is_table) draw();
     },
   });
-  const ages = is_table ? setInterval(draw, AGES_EACH_MS) : undefined;
+  const ages = is_table ? setInterval(draw, AGES_EVERY_MS) : undefined;
   client.watchRows<LobbyList>(
     `${paths.lobbyRows(scope)}?count=${count}`,
     (body) => {

@@ -7,17 +7,17 @@ import { ownCommand } from '../own-command.ts';
 /** The service that `muster dev` uses. */
 export interface DevService {
   url: string;
-  /** Rejects when the service has ended without a call of `stop`; never settles if it was running before. */
+  /** Rejects when the service ends by itself, and resolves after `stop`; never settles for a service that ran before. */
   ended: Promise<void>;
-  /** Ends the service and its game servers, unless it was running before. */
+  /** Ends the service and its game servers. Does nothing to a service that ran before. */
   stop(): Promise<void>;
 }
 
 /** Enough for a first start with the embedded PostgreSQL on a slow disk. */
 const READY_WITHIN_MS = 120_000;
-const POLL_EACH_MS = 50;
+const POLL_EVERY_MS = 50;
 const LOG_LINES = 20;
-/** Settings of a service that a developer tries alone. The environment may say otherwise. */
+/** Settings of a service that only its developer uses. Variables of the environment win over them. */
 const DEFAULTS = {
   // Bots and reloads send many requests from one address.
   MUSTER_LIMITS_SCALE: '100',
@@ -26,8 +26,8 @@ const DEFAULTS = {
 };
 
 /**
- * Returns the service that runs on this machine, or starts one with the data of this folder; its log goes to
- * `service.log` there. The signal ends a start.
+ * Returns the service that runs on this machine, or starts one with the data directory of this folder, in which its log is
+ * `service.log`. The signal ends a start.
  */
 export async function openDevService(signal: AbortSignal): Promise<DevService> {
   const url = environment.local_url;
@@ -47,7 +47,7 @@ export async function openDevService(signal: AbortSignal): Promise<DevService> {
     await child.exited;
   };
   const lastLines = () => readFileSync(log_file, 'utf8').trimEnd().split('\n').slice(-LOG_LINES).join('\n');
-  for (const started = performance.now(); !(await isReady(url)); await Bun.sleep(POLL_EACH_MS)) {
+  for (const started = performance.now(); !(await isReady(url)); await Bun.sleep(POLL_EVERY_MS)) {
     if (signal.aborted) {
       await end();
       throw new Failure('Stopped.', EXIT.interrupted);

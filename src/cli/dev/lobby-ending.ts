@@ -17,14 +17,14 @@ interface LiveLobby {
 export interface EndingLobbies {
   /** How many ended at once, because they had no players. */
   ended_count: number;
-  /** How many were closed, and end once their players could read it. */
+  /** How many were closed, and end when their players have had time to read it. */
   closed_count: number;
 }
 
 interface LobbyEndingOptions {
-  /** Ends the wait for players, and leaves their lobbies to the end of the service. */
+  /** Ends the notice at once; lobbies that were closed then end with the service. */
   signal: AbortSignal;
-  /** This many lobbies that were closed have ended. */
+  /** Called when lobbies that were closed have ended, with their number. */
   onEnded: (count: number) => void;
   onError: (error: unknown) => void;
 }

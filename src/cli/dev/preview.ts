@@ -1,7 +1,7 @@
 /** Reads a variable of the environment. */
 type Read = (name: string) => string | undefined;
 
-/** A machine whose ports are shown at https addresses, with a host for each port. */
+/** A development machine of a host such as Codespaces, whose ports people reach at https addresses, each at its own. */
 export interface Preview {
   name: string;
   addressOf(port: number | string): string;
@@ -9,7 +9,7 @@ export interface Preview {
   publishing: ((ports: number[]) => string) | undefined;
 }
 
-/** The ports of game servers in a preview: few, so that all of them can be made public beforehand. */
+/** The ports of game servers on such a machine: few, so that all of them can be made public beforehand. */
 const SERVER_PORTS = { min: 25_900, max: 25_919 };
 export const PREVIEW_SERVER_PORTS = `${SERVER_PORTS.min}-${SERVER_PORTS.max}`;
 

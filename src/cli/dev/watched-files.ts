@@ -15,7 +15,7 @@ export interface WatchedFiles extends AsyncDisposable {
   next(signal: AbortSignal): Promise<string[] | undefined>;
 }
 
-/** Watches files and directories. Resolves once every change is noticed. */
+/** Watches files and directories. From when it resolves on, every change is noticed. */
 export async function watchFiles(paths: string[]): Promise<WatchedFiles> {
   const changed = new Set<string>();
   let wake = Promise.withResolvers<void>();

@@ -17,7 +17,7 @@ interface Bootstrap {
 const PORTS = { http: 80, https: 443 };
 /** Protocols whose ports take a connection. */
 const WITH_CONNECTIONS = ['http', 'https', 'tcp', 'tcp_tls'];
-/** A game server listens this long after its start. */
+/** How long after its start a game server may not listen yet. */
 const LISTENS_AFTER_MS = 10_000;
 /** A name that no game has. */
 const ANY_SITE = 'muster-doctor';
@@ -54,7 +54,7 @@ async function checkPorts({ url }: ApiCaller, announced: URL): Promise<Finding[]
   }
   const is_https = announced.protocol === 'https:';
   const port = Number(announced.port) || (is_https ? PORTS.https : PORTS.http);
-  // This command has reached its own address.
+  // This command uses the announced address itself, and has reached it.
   const is_own = new URL(url).origin === announced.origin;
   if (!is_own && !(await answers(host, port))) {
     const advice = 'Let the service listen there (MUSTER_HTTPS_PORT, or a proxy), and open the port in the firewall.';

@@ -18,7 +18,7 @@ export interface Draft {
   understood: string;
   /** What the developer should know, a sentence for each. */
   notes: string[];
-  /** The key of a configuration that names the server and no ports. */
+  /** The key that names the server in a configuration without ports; undefined if there are ports. */
   lacks_ports: string | undefined;
 }
 
@@ -83,7 +83,7 @@ function draftFromRivet(directory: string, old: RivetConfig): Draft {
   return { content, file, understood: describe(content), notes, lacks_ports };
 }
 
-/** Returns a draft with only the regions that a service has, and a note about the others. */
+/** Returns a draft without the regions that a service does not have, with a note about those. */
 export function fitDraft(draft: Draft, regions: Parameters<typeof fitRegions>[1]): Draft {
   const { matchmaker, ...others } = draft.content;
   if (!matchmaker) return draft;

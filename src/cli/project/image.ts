@@ -38,7 +38,7 @@ const BUILDERS: Builder[] = [
   },
 ];
 
-/** Builds the image of a Dockerfile. Its id tells whether the service has it, so only `open` writes it to a file. */
+/** Builds the image of a Dockerfile. Its id is enough to know whether the service has it, so only `open` writes a file. */
 export async function packImage(
   build: Build & { dockerfile: string },
   stopping: AbortSignal | undefined,
@@ -97,7 +97,7 @@ async function saveImage(builder: Builder, image: string, stopping?: AbortSignal
   return { blob: Bun.file(compressed), [Symbol.asyncDispose]: remove };
 }
 
-/** Runs a program, with all its output on stderr, until its end or a stop. */
+/** Runs a program to its end, with all its output on stderr. A stop ends it. */
 async function run(command: string[], stopping: AbortSignal | undefined): Promise<void> {
   const io = { stdin: 'ignore', stdout: 2, stderr: 2 } as const;
   const { exited } = Bun.spawn(command, { env: environmentWith(), ...io, ...(stopping && { signal: stopping }) });

@@ -2,7 +2,7 @@ import { Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
 
-/** Errors of a lobby that has ended meanwhile. */
+/** Errors of a request for a lobby that has ended. */
 const HAS_ENDED = /^MATCHMAKER_LOBBY_(NOT_FOUND|STOPPED)$/;
 
 /** Ends a lobby and its server. Does nothing if it has ended. */

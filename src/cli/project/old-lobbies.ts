@@ -4,7 +4,7 @@ import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
 import { counted } from '../terminal.ts';
 
-/** The running lobbies of a namespace that are not of its live version. */
+/** How many lobbies of other versions than the live one run in a namespace, and with how many players. */
 interface OldLobbies {
   lobbies: number;
   players: number;
@@ -27,7 +27,7 @@ export function describeOldLobbies({ lobbies, players }: OldLobbies): string {
   return `On other versions until they end: ${what}.`;
 }
 
-/** Waits until no lobby of a namespace is of another version than this one. Throws Failure after a time. */
+/** Waits until a namespace has only lobbies of one version. Throws Failure if that takes longer than `within_ms`. */
 export async function waitForOldLobbies(
   session: Session,
   scope: Scope,
@@ -51,7 +51,7 @@ export async function waitForOldLobbies(
 }
 
 interface SummaryToRead {
-  /** Waits for a change after it. */
+  /** Makes the read wait for a change after this index. */
   index?: string | undefined;
   signal?: AbortSignal;
 }

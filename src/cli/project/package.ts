@@ -13,7 +13,7 @@ import { readScript } from './script.ts';
 export interface ServerPackage {
   kind: 'javascript' | 'archive' | 'docker_image';
   file_name: string;
-  /** Returns what is uploaded. An image is written to a file, which is deleted on disposal. */
+  /** Returns the bytes to upload. Those of an image are written to a file first, which is deleted on disposal. */
   open(): Promise<PackageContent>;
   /** Files that were left out because they usually hold secrets. */
   secrets: string[];
@@ -90,7 +90,7 @@ function inMemory(content: Uint8Array): PackageContent {
   return { blob: new Blob([new Uint8Array(content)]), [Symbol.asyncDispose]: async () => {} };
 }
 
-/** `how`: how the content is run. */
+/** Returns a digest of a content and of how it is run. */
 function digestOf(content: Uint8Array, how: object): string {
   return new Bun.CryptoHasher('sha256').update(JSON.stringify(how)).update(content).digest('hex');
 }

@@ -11,7 +11,7 @@ export interface Script {
   sources: string[];
 }
 
-/** Reads a script: one that imports other files or packages as a bundle of them, and any other as it is. */
+/** Reads a script. One that imports other files or packages becomes a bundle with them; any other stays as it is. */
 export async function readScript(path: string): Promise<Script> {
   const content = readFileSync(path);
   if (!hasImports(path, content.toString())) return { file_name: basename(path), content, sources: [path] };

@@ -10,14 +10,14 @@ import { completeUpload, findMissing, sendParts, type UploadPart } from './trans
 
 /** The tag with the digest of a build's files. */
 const DIGEST_TAG = 'muster-digest';
-/** The tag with the digest of the bytes that are sent: an interrupted upload goes on only with equal ones. */
+/** The tag with the digest of the bytes that are sent: an interrupted upload goes on only with the same bytes. */
 const CONTENT_TAG = 'muster-content';
 const SITE_DIGEST_LENGTH = 32;
 /** An interrupted upload sends whole parts again. */
 const PART_BYTES = 8 * 1024 ** 2;
 const SECRETS_SAID_MAX = 5;
 
-/** A build that the service has, or that was not sent to the end. */
+/** A build that the service has, completely or in part. */
 interface KnownBuild {
   build_id: string;
   upload_id: string;
@@ -68,11 +68,11 @@ export function listSiteFiles(directory: string): DeployedFiles {
   return listed;
 }
 
-/** Uploads a server unless the same files are there, or what is missing of it. Returns the id of the build. */
+/** Uploads a server, or the parts of it that the service does not have. Returns the id of the build. */
 export async function sendBuild(session: Session, scope: Scope, build: Build): Promise<string> {
   const { api, output } = session;
   const server = await packServer(build, api.stopping);
-  sayParts(session, build, server);
+  sayContent(session, build, server);
   const listed = await listBuilds(session, scope, server);
   const known = listed.find(({ complete }) => complete);
   if (known) {
@@ -101,7 +101,7 @@ interface PackedBuild {
   content_digest: string;
 }
 
-/** Prepares a build, with the tags by which an interrupted upload is found. */
+/** Prepares a build, with the tags by which its upload is found again after an interruption. */
 async function prepareBuild({ api }: Session, scope: Scope, { server, blob, content_digest }: PackedBuild) {
   const { kind, command, isolation, file_name, digest } = server;
   const path = buildsOf(scope);
@@ -119,7 +119,7 @@ async function prepareBuild({ api }: Session, scope: Scope, { server, blob, cont
   return { build_id: prepared.build, parts: prepared.image_presigned_requests };
 }
 
-/** Uploads a site unless the same files are there, or what is missing of it. Returns its id. */
+/** Uploads a site, or the parts of it that the service does not have. Returns its id. */
 export async function sendSite(session: Session, scope: Scope, directory: string): Promise<string> {
   const { api, output } = session;
   const { files: listed_files, secrets } = listSiteFiles(directory);
@@ -167,7 +167,7 @@ async function prepareSite(
   return { site_id, upload_id, parts: presigned_requests };
 }
 
-/** Says how much an upload has, and how much of it was sent if some was there. */
+/** Returns the size of an upload in words, with how much of it was sent now if the rest was there already. */
 function sizeOf(total_bytes: number, sent: UploadPart[]): string {
   const sent_bytes = sent.reduce((sum, { content_length }) => sum + content_length, 0);
   const rest = sent_bytes < total_bytes ? ` (${showBytes(sent_bytes)} of it sent now, the rest was there)` : '';
@@ -199,7 +199,7 @@ function digestSite(files: SiteFile[]): string {
 }
 
 /** Says what a script imports, and which files of a directory were left out. */
-export function sayParts(session: Session, { path }: Build, { secrets, sources = [] }: ServerPackage): void {
+export function sayContent(session: Session, { path }: Build, { secrets, sources = [] }: ServerPackage): void {
   const [, ...imported] = sources;
   const what = imported.length === 1 ? 'a file' : `${imported.length} files`;
   if (imported.length > 0) session.output.say(`bundle   ${basename(path)} and ${what} that it imports`);

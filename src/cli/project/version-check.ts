@@ -11,9 +11,9 @@ import { switchTo } from './versions.ts';
 const CHECK_NAMESPACE = 'deploy-check';
 const LOG_LINES = 40;
 const ATTEMPTS_MAX = 10;
-/** Limit of the random pause after another deploy disturbed an attempt. It doubles with each attempt. */
+/** The longest random pause after another deploy disturbed an attempt. It doubles with each attempt. */
 const PAUSE_MAX_MS = { first: 1_000, last: 16_000 };
-/** Errors of a game mode that wants more than a find with a token, so that they tell nothing about the server. */
+/** Errors of a find in a game mode that needs more than a token, or takes no finds. They say nothing about the server. */
 const NOT_CHECKED = /^(CAPTCHA_|VERIFICATION_|MATCHMAKER_(VERIFICATION_|FIND_DISABLED|IDENTITY_REQUIRED))/;
 /** Errors of a lobby whose server did not get ready. */
 const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
@@ -35,7 +35,7 @@ export async function checkVersion(session: Session, scope: Scope, version_id: s
   throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
 }
 
-/** Puts the namespace of tries on a version while a lobby of it is tried. */
+/** Puts the check namespace on a version while a lobby of it is tried. */
 async function tryVersion(session: Session, trial: Scope, version_id: string): Promise<Outcome | { is: 'disturbed' }> {
   try {
     await switchTo(session, trial, version_id);
@@ -51,8 +51,8 @@ async function tryVersion(session: Session, trial: Scope, version_id: string): P
 }
 
 /**
- * Takes a version out of the namespace of tries, which would keep its idle lobbies warm, and ends its lobbies. Returns whether
- * the namespace was on the version until now.
+ * Takes a version out of the check namespace, which would otherwise keep idle lobbies of it warm, and ends its lobbies.
+ * Returns whether the namespace was on the version until now.
  */
 async function endTrial(session: Session, trial: Scope, version_id: string): Promise<boolean> {
   const was_on = await isOn(session, trial, version_id);
@@ -78,7 +78,7 @@ function emptyVersionOf({ versions }: Scope['game']): string {
 
 type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; failure: Failure };
 
-/** Finds a lobby of the namespace's version, in the first game mode that takes a find. */
+/** Finds a seat in a lobby of the namespace's version, in the first game mode that needs no more than a token. */
 async function tryLobby(session: Session, scope: Scope): Promise<Outcome> {
   const path = `/cloud/games/${scope.game.game_id}/namespaces/${scope.namespace.namespace_id}`;
   const { token } = await session.api.call<{ token: string }>('POST', `${path}/tokens/public`);

@@ -6,7 +6,7 @@ import { packServer } from './package.ts';
 import type { Project } from './project-file.ts';
 import { PROJECT_FILE } from './project-shape.ts';
 import { fitRegions } from './regions.ts';
-import { findBuild, findSite, listSiteFiles, sayParts, saySecrets, sendBuild, sendSite } from './uploads.ts';
+import { findBuild, findSite, listSiteFiles, sayContent, saySecrets, sendBuild, sendSite } from './uploads.ts';
 
 /** The ids of what was uploaded. */
 interface Uploaded {
@@ -37,8 +37,8 @@ export async function prepareVersion(
   return { image_id, site_id, config };
 }
 
-/** Says what a deploy would do, and has the service check the configuration. Changes nothing. */
-export async function previewVersion(
+/** Says what would be uploaded, and has the service check the configuration. Changes nothing. */
+export async function dryRunVersion(
   session: Session,
   scope: Scope | undefined,
   given: Project,
@@ -52,7 +52,7 @@ export async function previewVersion(
   const server = build && build.dockerfile === undefined ? await packServer(build, session.api.stopping) : undefined;
   const known = server && scope && (await findBuild(session, scope, server));
   if (build && server) {
-    sayParts(session, build, server);
+    sayContent(session, build, server);
     await using content = await server.open();
     const size = showBytes(content.blob.size);
     say(known ? `build    the same as ${known.display_name}` : `build    ${server.file_name}, ${size}: would be sent`);
@@ -69,7 +69,7 @@ export async function previewVersion(
   refuse(problems.filter((problem) => !FILLED_IN.test(problem)));
 }
 
-/** Problems of a configuration that has no ids of uploads yet. */
+/** Problems that a configuration has only until the ids of its uploads are filled in. */
 const FILLED_IN = /\.(no-build|no-site-id)$/;
 
 /** Returns what the service finds wrong with a configuration. */
@@ -117,7 +117,7 @@ export async function switchTo(session: Session, { game, namespace }: Scope, ver
   await session.api.call('PUT', path, { body: { version_id } });
 }
 
-/** Returns the version's configuration, with the ids of what was uploaded. A game mode may name another build. */
+/** Returns the version's configuration, with the ids of what was uploaded. A build that a game mode names itself stays. */
 function configOf({ config, build, site }: Project, { image_id, site_id }: Uploaded) {
   const { matchmaker, cdn, ...others } = config;
   const withBuild = (docker: unknown) => ({ ...(image_id !== undefined && { image_id }), ...(docker as object) });

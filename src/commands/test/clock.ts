@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 
 const ADVANCE_MS_MAX = 10 * 365 * 24 * 3_600_000;
 
-/** The machine's clock, with an advance. */
+/** The machine's clock, which tests can move forward. */
 export interface MovableClock extends Clock {
   advance(milliseconds: number): void;
 }
@@ -18,8 +18,8 @@ export function createMovableClock(): MovableClock {
 }
 
 /**
- * Serves a clock: POST with `{"advance_ms": 60000}` moves it and answers `{"now": "…"}`. Only the tests get the address, and it
- * is not that of the service, so that no request to a service changes its time.
+ * Serves a clock: POST with `{"advance_ms": 60000}` moves it and answers `{"now": "…"}`. It has an address
+ * of its own, which only the tests get, so that no request to the service changes the time.
  */
 export function openClockPort(clock: MovableClock, port: number): { url: string } & AsyncDisposable {
   const path = `/${crypto.randomUUID()}`;

@@ -2,9 +2,9 @@ import { findProcessesByEnvironment, signalProcess } from '../../platform/proces
 
 /** How long processes may take to end after SIGTERM, and then after SIGKILL. */
 const ENDS_WITHIN_MS = { asked: 5_000, killed: 5_000 };
-const LOOK_EACH_MS = 50;
+const CHECK_EVERY_MS = 50;
 
-/** Ends the processes with a variable (as NAME=value) in their environment, which they have from the process that started them. */
+/** Ends the processes that have a variable (as NAME=value) in their environment, which processes inherit. */
 export async function endProcessesWith(entry: string): Promise<void> {
   const asked = new Set<number>();
   const started = performance.now();
@@ -15,6 +15,6 @@ export async function endProcessesWith(entry: string): Promise<void> {
     const is_late = elapsed_ms() > ENDS_WITHIN_MS.asked;
     for (const pid of left) if (is_late || !asked.has(pid)) signalProcess(pid, is_late ? 'SIGKILL' : 'SIGTERM');
     for (const pid of left) asked.add(pid);
-    await Bun.sleep(LOOK_EACH_MS);
+    await Bun.sleep(CHECK_EVERY_MS);
   }
 }

@@ -1,7 +1,7 @@
 import { StartError } from '../../platform/errors.ts';
 import { isFreePort } from '../../platform/tcp-ports.ts';
 
-/** Throwaway services use ports below those of servers by default, and below those of outgoing connections. */
+/** Ports below those that other services give to game servers by default, and below those of outgoing connections. */
 const FIRST_PORT = 10_000;
 const BLOCK_SIZE = 500;
 const BLOCKS = 32;

@@ -33,7 +33,7 @@ const GAME_NAME_DEFAULT = 'test';
 /** Longer than a service takes to end servers that do not end when asked. */
 const ENDS_WITHIN_MS = 60_000;
 
-/** Runs a command with a throwaway service. Returns the exit code of the command; 128 and its number for a signal. */
+/** Runs a command with a throwaway service. Returns the command's exit code, or 128 plus the number of a signal. */
 export async function test(args: string[]): Promise<number> {
   const order = readArguments(args);
   if (order === 'help') {
@@ -78,7 +78,7 @@ interface Command {
   stdio: ['inherit' | 'ignore', 'inherit' | 2, 'inherit'];
 }
 
-/** Returns the commands of an order: the deploy, whose output goes to stderr, then the order's own. */
+/** Returns the commands to run: the deploy if it is wanted, whose output goes to stderr, then that of the order. */
 function commandsOf({ command, is_deployed }: Order, { MUSTER_GAME }: TestVariables): Command[] {
   const deploying = [...ownCommand(), 'deploy', '--no-check', '--game', MUSTER_GAME];
   return [

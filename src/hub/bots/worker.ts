@@ -1,5 +1,5 @@
-// Runs beside the page. Lets bots play: game servers have addresses of their own, which the page's policy does not let it
-// reach. Or solves a proof of work, and ends.
+// A worker, which its page starts and ends. It lets bots play, because game servers have addresses of their own, which the
+// policy of the page does not let the page reach. Or it solves one proof of work.
 import { solveWork } from './proof-of-work.ts';
 import type { BotsOrder, WorkerOrder } from './protocol.ts';
 import { Tally } from './tally.ts';
@@ -8,15 +8,15 @@ const REPORT_EVERY_MS = 250;
 const STAY_MS = { min: 1_000, max: 8_000 };
 const PAUSE_AFTER_REFUSAL_MS = 1_000;
 const OPEN_WITHIN_MS = 10_000;
-/** A browser sends no more requests to one host at once, and lets those that wait fail if they are many. */
+/** A browser sends no more requests to one host at once, and fails waiting ones if there are many. */
 const FINDS_AT_ONCE = 6;
-/** A browser slows sockets down of which more open at once, and has 255 in all. */
+/** A browser slows down sockets if more of them open at once, and allows 255 in all. */
 const SOCKETS_OPENING_MAX = 8;
 const SOCKETS_MAX = 200;
 /** How long a seat is kept for a player that has not connected. */
 const RESERVED_FOR_MS = 120_000;
-/** The time between the begins of two bots. */
-const BEGIN_EVERY_MS = 5;
+/** The time between the starts of two bots. */
+const START_EVERY_MS = 5;
 
 /** The part of an answer to a find that bots use. */
 interface Seat {
@@ -36,13 +36,13 @@ addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
 });
 
 function startBots(order: BotsOrder): void {
-  for (let bot = 0; bot < order.count; bot += 1) void play(order, bot * BEGIN_EVERY_MS);
+  for (let bot = 0; bot < order.count; bot += 1) void play(order, bot * START_EVERY_MS);
   setInterval(() => postMessage(tally.report()), REPORT_EVERY_MS);
 }
 
 /** Plays as one bot, again and again, until the page ends the worker. */
-async function play(order: BotsOrder, begin_ms: number): Promise<void> {
-  await pause(begin_ms);
+async function play(order: BotsOrder, delay_ms: number): Promise<void> {
+  await pause(delay_ms);
   for (;;) {
     tally.waiting += 1;
     const seat = await takeFindTurn(() => find(order));
@@ -140,7 +140,7 @@ async function send(method: string, path: string, token: string, body?: object) 
   return { status: response.status, body: await response.json(), retry_after_ms };
 }
 
-/** Returns a function that does some work at once; further work waits for its turn. */
+/** Returns a function that does the work it is given, at most `at_once_max` at a time; further work waits for its turn. */
 function createTurns(at_once_max: number) {
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -9,7 +9,7 @@ export const outcome = signal<Outcome | undefined>(undefined);
 const SHOWN_FOR_MS = { without_undo: 6_000, with_undo: 30_000 };
 let hiding: ReturnType<typeof setTimeout> | undefined;
 
-/** Runs an action and shows its outcome: what it did, in words, with a way to undo it; or why it failed. */
+/** Runs an action and shows its outcome: `done`, what it did in words, with a way to undo it; or why it failed. */
 export async function run(
   done: string | undefined,
   work: () => Promise<unknown>,
@@ -22,7 +22,7 @@ export async function run(
     return;
   }
   if (done !== undefined) show({ done, ...(undo && { undo }) });
-  // What an earlier action did can still be undone, but why one failed is over.
+  // The undo of an earlier action stays; why an earlier one failed is shown no longer.
   else if (outcome.value && 'error' in outcome.value) outcome.value = undefined;
 }
 

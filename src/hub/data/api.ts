@@ -1,7 +1,7 @@
 import type { paths } from './api-types.d.ts';
 import { callApi, Unreachable } from './session.ts';
 
-/** The time after which a read without an answer is sent again. */
+/** The pause after a read without an answer. */
 const AGAIN_MS = 2_000;
 
 /** The answer of a path of the API, by method. */
@@ -46,8 +46,8 @@ export function toPath<Path extends string>(path: Path, parameters: Parameters<P
 }
 
 /**
- * Reads a path. While the service does not answer, it waits: a page has nothing else to show. Once `shown` is aborted, it tries
- * no longer.
+ * Reads a path, again and again while the service does not answer, because a page has nothing else to show. Gives up once
+ * `shown` is aborted.
  */
 export async function get<Path extends Readable>(
   path: Path,

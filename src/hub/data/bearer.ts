@@ -19,7 +19,7 @@ export const bearer = signal<Bearer | undefined>(undefined);
 export const may_act = computed(() => bearer.value !== undefined && bearer.value.is !== 'viewer');
 export const is_administrator = computed(() => bearer.value?.is === 'person' && bearer.value.is_administrator);
 
-/** Reads for whom the page acts, and watches a person, also on pages that watch nothing else. */
+/** Reads for whom the page acts, and watches that person's profile, also on pages that watch nothing else. */
 export async function readBearer(): Promise<void> {
   try {
     const { agent } = await get('/cloud/auth/inspect', {});

@@ -1,6 +1,6 @@
 /** Something that the palette offers. */
 export interface Command {
-  /** What it is found by, and shown as. */
+  /** The text that is shown, and by which it is found. */
   text: string;
   /** What kind of thing it is. */
   kind: string;

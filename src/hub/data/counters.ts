@@ -1,24 +1,24 @@
 import type { Answer } from './api.ts';
 
-/** What a namespace counted, in steps of time. */
+/** What was counted in a namespace, in steps of time. */
 export const COUNTERS = '/cloud/games/{game_id}/namespaces/{namespace_id}/counters';
 
 export type Counted = Answer<typeof COUNTERS, 'get'>;
 type Step = Counted['steps'][number];
 
 const HOUR_MS = 3_600_000;
-/** The times that can be shown, and their lengths. */
+/** The windows that can be shown, with their lengths. */
 export const WINDOWS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
 export type Window = keyof typeof WINDOWS;
 
-/** Lines over time: the begin of each step in Unix milliseconds, and the values there. */
+/** Lines over time: the start of each step in Unix milliseconds, and the values there. */
 export interface Lines {
   times: number[];
   players: number[];
   lobbies: number[];
 }
 
-/** Returns the lines of a window that ends now. The service leaves steps out in which nothing happened. */
+/** Returns the lines of a window that ends now. The service leaves out steps in which nothing happened. */
 export function linesOf({ step_ms, steps }: Counted, window: Window, now: number): Lines {
   const by_time = new Map(steps.map((step) => [Date.parse(step.start_ts), step]));
   const last = Math.floor(now / step_ms) * step_ms;

@@ -1,12 +1,12 @@
 /** A member in which two configurations differ. A side without it is undefined. */
-export interface Change {
+export interface Difference {
   path: string;
   before: unknown;
   after: unknown;
 }
 
 /** Returns where two values of JSON differ, in the order of their paths. Lists are compared as a whole. */
-export function differencesOf(before: unknown, after: unknown, path = ''): Change[] {
+export function differencesOf(before: unknown, after: unknown, path = ''): Difference[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
     return names.flatMap((name) => differencesOf(before[name], after[name], path === '' ? name : `${path}.${name}`));

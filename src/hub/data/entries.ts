@@ -21,9 +21,9 @@ interface EntriesOptions<Path extends Watchable, Entry> {
   /** Nothing is watched while they are not known. */
   parameters: Parameters<Path> | undefined;
   query?: Query;
-  /** The page keeps no more entries than these, so that it needs no more memory over time. */
+  /** How many entries the page keeps, so that its memory does not grow over time. */
   entries_max: number;
-  /** Which ones it keeps: the latest, while it drops those before; or the first, after which it reads no more. */
+  /** `latest` drops the earliest entries when there are more; `first` reads no further. */
   keeps?: 'latest' | 'first';
   read(body: Answer<Path, 'get'>): Entry[];
 }

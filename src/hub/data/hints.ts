@@ -6,7 +6,7 @@ export const BOT_HINTS: Record<string, string> = {
   NO_ANSWER: 'The service did not answer.',
 };
 
-/** Refusals of requests for seats that someone should look at, by the code of their error: what is wrong. */
+/** What is wrong if a request for a seat was refused, by the code of its error. Only errors that people can mend. */
 export const TROUBLES: Record<string, string> = {
   MATCHMAKER_VERIFICATION_REQUEST_FAILED: 'the verification server did not answer as it should',
   CAPTCHA_CAPTCHA_UNAVAILABLE: 'the captcha provider did not answer',

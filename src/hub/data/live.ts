@@ -5,7 +5,7 @@ import { type Answer, type Parameters, type Query, toPath, type Watchable } from
 import { paced } from './frames.ts';
 import { reviewSession, watcher } from './session.ts';
 
-/** What is known of something that is watched. */
+/** The latest answer of a path that is watched. */
 export type Live<Body> = { is: 'waiting' } | { is: 'here'; body: Body } | { is: 'refused'; error: Refusal };
 
 /** Watches a path while the component is shown; nothing while its parameters are not known. */

@@ -12,28 +12,28 @@ export type LobbySummary = Answer<typeof LOBBIES, 'get'>['summary'];
 /** What the service says of lobbies without sending any. */
 export const SUMMARY_ONLY: Query = { count: '0' };
 
-/** Rows that a page watches, from some before those in sight; it watches others after a scroll by a step. */
+/** How many rows a page watches, and how many of them are above the window. The range moves in steps, not with each row. */
 const WATCHED = { count: 150, before: 25, step: 50 };
 
 interface LobbyWindow {
   live: Signal<Live<Rows<typeof LOBBIES>>>;
   /** Moves the window to where the page is scrolled to: the index of the first row that is needed. */
-  look(first: number): void;
+  moveTo(first: number): void;
 }
 
-/** Watches those of a namespace's lobbies that are in sight. */
+/** Watches the lobbies of a namespace that are in sight. */
 export function useLobbyWindow(scope: Parameters<typeof LOBBIES>, filters: Query = {}): LobbyWindow {
   const first = useSignal(0);
   const { count, before, step } = WATCHED;
   const from = Math.max(0, Math.floor((first.value - before) / step) * step);
   const live = useRows(LOBBIES, scope, { ...filters, from: String(from), count: String(count) });
-  const look = (row: number) => {
+  const moveTo = (row: number) => {
     first.value = row;
   };
-  return { live, look };
+  return { live, moveTo };
 }
 
-/** What may be said of a lobby, and how to ask for such lobbies. Several may be true. */
+/** The statuses by which lobbies are filtered, with the query for each. A lobby may have several. */
 const STATUSES = {
   starting: { status: 'starting' },
   open: { status: 'open', is_full: 'false' },

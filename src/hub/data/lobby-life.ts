@@ -1,4 +1,4 @@
-import type { Step } from '../parts/life.tsx';
+import type { LifeEvent } from '../parts/life.tsx';
 import type { Answer } from './api.ts';
 import type { Deployment } from './deployments.ts';
 import { type Game, shortId, versionName } from './namespaces.ts';
@@ -7,7 +7,7 @@ export const VISITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmak
 
 type Visit = Answer<typeof VISITS, 'get'>['visits'][number];
 
-/** How a player lost a seat, in words. At the end of a lobby, its players have no event of their own. */
+/** How a player lost a seat, in words. The end of a lobby is one event, not one for each of its players. */
 const DEPARTURES: Record<NonNullable<Visit['remove_reason']>, string | undefined> = {
   disconnected: 'left',
   seat_expired: 'did not connect in time',
@@ -18,8 +18,8 @@ const DEPARTURES: Record<NonNullable<Visit['remove_reason']>, string | undefined
 };
 
 /** Returns how players came to a lobby and left it. */
-export function stepsOfVisits(visits: Visit[]): Step[] {
-  return visits.flatMap(({ player_id, create_ts, connect_ts, remove_ts, remove_reason }): Step[] => {
+export function eventsOfVisits(visits: Visit[]): LifeEvent[] {
+  return visits.flatMap(({ player_id, create_ts, connect_ts, remove_ts, remove_reason }): LifeEvent[] => {
     const player = `player ${shortId(player_id)}`;
     const departure = remove_reason && DEPARTURES[remove_reason];
     return [
@@ -31,11 +31,11 @@ export function stepsOfVisits(visits: Visit[]): Step[] {
 }
 
 /** Returns when other versions went live while a lobby ran. */
-export function stepsOfDeployments(
+export function eventsOfDeployments(
   game: Game,
   deployments: Deployment[],
   { create_ts, stop_ts }: { create_ts: string; stop_ts: string | undefined },
-): Step[] {
+): LifeEvent[] {
   return deployments
     .filter(({ deploy_ts }) => deploy_ts > create_ts && (stop_ts === undefined || deploy_ts < stop_ts))
     .map(({ deploy_ts, version_id }) => ({

@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { type Answer, get, type Parameters } from './api.ts';
 
 const SEARCH = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-search';
-/** The time from the last key to the begin of a search. */
+/** The time from the last key to the start of a search. */
 const TYPING_MS = 200;
 
 export type LogStream = 'std_out' | 'std_err';
@@ -13,7 +13,7 @@ type Line = Answer<typeof SEARCH, 'get'>['lines'][number];
 export interface Search {
   /** What was found so far, oldest first. */
   lines: Line[];
-  /** The first line that was searched. */
+  /** The number of the earliest line that was searched so far. */
   from_line: number;
   /** The end of the stream when the search began; undefined until the service has answered. */
   end_line: number | undefined;

@@ -2,8 +2,9 @@ import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type Answer, get, type Parameters, type Query, type Readable } from './api.ts';
 
-/** What was read; undefined until then. */
+/** A path that is read, not watched. */
 export interface Reading<Body> {
+  /** The latest answer, or why there is none; undefined before the first one. */
   read: Signal<Body | Error | undefined>;
   /** Reads it again, for example after a change. */
   again(): Promise<void>;

@@ -18,8 +18,8 @@ export type Rows<Path extends Listed> = Omit<Answer<Path, 'get'>, 'rows' | 'chan
 };
 
 /**
- * Watches a window of a list, of which only changed rows are sent; nothing while the parameters are not known. While
- * another window or filter is loaded, the one before stays, so that a list does not blink.
+ * Watches a window of a list; the service sends only rows that changed. Nothing is watched while the parameters are not
+ * known. While another window or filter is loaded, the rows before it stay, so that a list does not blink.
  */
 export function useRows<Path extends Listed>(
   path: Path,

@@ -1,11 +1,11 @@
 import { signal } from '@preact/signals';
 import { type Client, connect } from '../../client/client.ts';
 
-/** Before a token expires, by more than clocks differ and a request takes. */
+/** A token is renewed this long before it expires: longer than clocks differ and a request takes. */
 const RENEW_BEFORE_MS = 60_000;
-/** Fewer pages than players are open, so they may soon try again after the service was away. */
+/** Shorter than for players' clients: few pages of the hub are open, so they do not overload a service that is back. */
 const RETRY_MAX_MS = 4_000;
-/** With these, a proxy says that the service is away. */
+/** Statuses by which a proxy says that the service is away. */
 const AWAY = [502, 503, 504];
 const LOG_IN = '#login=';
 const SHARE = '#share=';
@@ -77,7 +77,7 @@ export async function startSession(): Promise<void> {
   }
   shared = undefined;
   forget({ is: 'unknown' });
-  const refused = await useLink().then(
+  const refused = await logInByLink().then(
     () => undefined,
     (error: unknown) => error,
   );
@@ -145,9 +145,9 @@ export async function callApiAs<Answer>(bearer: string, method: string, path: st
   return await request<Answer>(method, path, { bearer, body });
 }
 
-/** Ends the session of the page if a refusal says that its token was revoked, and there is no new one. */
+/** After a refusal because the token was revoked, gets a new one. Ends the session of the page if there is none. */
 export function reviewSession({ code }: { code: string }): void {
-  // What is refused at the same time asks once.
+  // If several requests are refused at once, the session is checked once.
   if (is_reviewing || code !== 'TOKEN_REVOKED' || state.value.is !== 'in') return;
   is_reviewing = true;
   newToken()
@@ -157,7 +157,7 @@ export function reviewSession({ code }: { code: string }): void {
     });
 }
 
-async function useLink(): Promise<void> {
+async function logInByLink(): Promise<void> {
   if (!location.hash.startsWith(LOG_IN)) return;
   const code = location.hash.slice(LOG_IN.length);
   // The code stays neither in the address nor in the history.
@@ -176,7 +176,7 @@ async function currentToken(): Promise<Token> {
   return current && current.expires_at - Date.now() > RENEW_BEFORE_MS ? current : await newToken();
 }
 
-/** Gets a token for the session. Concurrent callers share one request. */
+/** Gets a new token for the session. Later calls of `currentToken` use it while it is valid. */
 function newToken(): Promise<Token> {
   const requested = getToken();
   token = requested;
@@ -194,7 +194,7 @@ async function getToken(): Promise<Token> {
     return { token, expires_at: Date.parse(expire_ts) };
   } catch (error) {
     const is_over = error instanceof Refused && error.status === 401;
-    // Of several requests that find this out, the first one says so.
+    // If several requests find this out, only the first one ends the session.
     if (is_over && state.value.is === 'in') forget({ is: 'out', reason: ENDED });
     throw error;
   }

@@ -1,4 +1,4 @@
-/** What a token is, by its label: the text before its first dot. */
+/** What a token is for, by its label: the text before its first dot. */
 const KINDS: Record<string, string> = {
   usr: 'An identity: a member of groups, or a guest of a game.',
   pub: 'Public: for the clients of a namespace. It is not secret.',

@@ -6,7 +6,7 @@ export type Version = Answer<'/cloud/games/{game_id}/versions/{version_id}', 'ge
 type GameModes = NonNullable<NonNullable<Version['config']['matchmaker']>['game_modes']>;
 export type GameMode = GameModes[string];
 
-/** Versions that were read. They never change. */
+/** Versions that were read or are being read. A version never changes. */
 const known = new Map<string, Promise<Version>>();
 
 export function readVersion(game_id: string, version_id: string): Promise<Version> {

@@ -1,7 +1,7 @@
 import type { Challenge } from 'altcha-lib';
 import type { SolvedWork, WorkerOrder } from '../bots/protocol.ts';
 
-/** The address of the worker's script: the build puts it here. */
+/** The address of the worker's script, which the build of the hub fills in. */
 declare const BOTS_WORKER: string;
 
 /** Trusted Types, which the compiler does not know yet. */
@@ -16,7 +16,7 @@ export function startWorker(order: WorkerOrder): Worker {
   return worker;
 }
 
-/** Solves a proof of work beside the page, which has no copy of the code for that. */
+/** Solves a proof of work in a worker, because the page itself does not contain the code for that. */
 export function solveWork(challenge: Challenge): Promise<SolvedWork> {
   const worker = startWorker({ challenge });
   return new Promise<SolvedWork>((resolve, reject) => {
@@ -27,7 +27,7 @@ export function solveWork(challenge: Challenge): Promise<SolvedWork> {
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined;
 
-/** Returns the one address from which this page may run a script besides its own. */
+/** Returns the address of the worker: the only script besides its own that the page may run. */
 function workerAddress(): string {
   const { trustedTypes } = globalThis as unknown as { trustedTypes?: TrustedTypes };
   if (!trustedTypes) return BOTS_WORKER;

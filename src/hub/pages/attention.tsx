@@ -17,17 +17,17 @@ const HOUR_MS = 3_600_000;
 type Finding = Pick<NonNullable<Answer<'/health/ready', 'get'>['warnings']>[number], 'message' | 'advice'>;
 type Machine = Answer<'/cloud/machines', 'get'>['machines'][number];
 
-/** The games with the most players are looked at, and their first namespaces: each is watched. */
-const LOOKED_AT_MAX = { games: 6, namespaces: 4 };
+/** How many games, and namespaces of each, are watched for troubles: those with the most players, and their first ones. */
+const WATCHED_MAX = { games: 6, namespaces: 4 };
 
-/** What someone should look at: in the service, for administrators, and in games. It is not shown without any. */
+/** What someone should look at: in the service, for administrators, and in games. Its styles hide it while it is empty. */
 export function Attention({ games }: { games: { game_id: string }[] }) {
   return (
     <section class="stack attention" aria-label="Attention">
       <h2>Needs attention</h2>
       <ul class="card pad stack">
         {is_administrator.value && <ServiceFindings />}
-        {games.slice(0, LOOKED_AT_MAX.games).map(({ game_id }) => (
+        {games.slice(0, WATCHED_MAX.games).map(({ game_id }) => (
           <GameTroubles key={game_id} game_id={game_id} />
         ))}
       </ul>
@@ -53,7 +53,7 @@ function ServiceFindings() {
   );
 }
 
-/** Returns why the service is not ready; if it refused to say, why. */
+/** Returns why the service is not ready; if its answer has no reasons, the error itself. */
 function reasonsOf(error: Error): Finding[] {
   const { reasons } = ((error instanceof Refused && error.metadata) || {}) as { reasons?: Finding[] };
   return reasons ?? [{ message: error.message.replace(/\.$/, ''), advice: '' }];
@@ -65,7 +65,7 @@ function GameTroubles({ game_id }: { game_id: string }) {
   const { game } = live.body;
   return (
     <>
-      {game.namespaces.slice(0, LOOKED_AT_MAX.namespaces).map((namespace) => (
+      {game.namespaces.slice(0, WATCHED_MAX.namespaces).map((namespace) => (
         <Fragment key={namespace.namespace_id}>
           <Crashes game={game} namespace={namespace} />
           <Troubles game={game} namespace={namespace} />

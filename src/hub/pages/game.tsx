@@ -3,7 +3,7 @@ import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
 import { type Game, type Namespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
-import { Command } from '../parts/command.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { WithGame } from './with-namespace.tsx';
 
@@ -35,7 +35,7 @@ function Namespaces({ game }: { game: Game }) {
         <div class="card pad stack">
           <h2>Nothing is deployed yet</h2>
           <p>In the folder of the game, this uploads it, tries it and puts it online:</p>
-          <Command text={`muster deploy prod --game ${game.name_id} --url ${location.origin}`} />
+          <Copyable text={`muster deploy prod --game ${game.name_id} --url ${location.origin}`} />
         </div>
       )}
     </>

@@ -1,7 +1,7 @@
 import type { Answer } from '../data/api.ts';
 import { useLive, useTitle } from '../data/live.ts';
 import { hrefOf } from '../data/router.ts';
-import { Command } from '../parts/command.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Attention } from './attention.tsx';
@@ -54,8 +54,8 @@ function NoGames() {
     <div class="card pad stack">
       <h2>You have no game yet</h2>
       <p>In the folder of a game, this writes muster.yaml and puts the game online:</p>
-      <Command text={`muster login ${location.origin}`} />
-      <Command text="muster init && muster deploy" />
+      <Copyable text={`muster login ${location.origin}`} />
+      <Copyable text="muster init && muster deploy" />
     </div>
   );
 }

@@ -18,8 +18,8 @@ import { tokenFor } from '../data/players.ts';
 import { hrefOf, search } from '../data/router.ts';
 import type { Rows as RowsOf } from '../data/rows.ts';
 import { gameModesOf, useVersion } from '../data/versions.ts';
-import { Command } from '../parts/command.tsx';
 import { Confirm } from '../parts/confirm.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Choice, TextFilter } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -38,7 +38,7 @@ const NARROW_ROW_HEIGHT = 108;
 export function LobbiesPage() {
   const { game, namespace } = useNamespace();
   useTitle(() => `${namespace.name_id} · ${game.display_name} · Muster`);
-  // As children they are not drawn again with every change of a lobby.
+  // Passed as children, these are not drawn again with every change of a lobby.
   return (
     <Lobbies>
       <div class="row">
@@ -50,12 +50,12 @@ export function LobbiesPage() {
   );
 }
 
-/** The lobbies that match the filters, below a summary of all and what else is on the page. */
+/** The lobbies that match the filters, below a summary of all lobbies and the children. */
 function Lobbies({ children }: { children: ComponentChildren }) {
   const { namespace, scope } = useNamespace();
   const of = (name: string) => search.value.get(name) ?? '';
   const filters = { text: of('find'), mode: of('mode'), region: of('region'), status: of('status') };
-  const { live, look } = useLobbyWindow(scope, queryOf(filters, namespace.version_id));
+  const { live, moveTo } = useLobbyWindow(scope, queryOf(filters, namespace.version_id));
   const known = live.value;
   if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (known.is === 'refused') return <Notice error={known.error} />;
@@ -64,7 +64,7 @@ function Lobbies({ children }: { children: ComponentChildren }) {
     <>
       <Summary of={summary} />
       {children}
-      {summary.lobbies === 0 ? <NoLobbies /> : <LobbyList of={known.body} onLook={look} />}
+      {summary.lobbies === 0 ? <NoLobbies /> : <LobbyList of={known.body} onScrolledTo={moveTo} />}
     </>
   );
 }
@@ -87,10 +87,10 @@ function Summary({ of: { lobbies, players, seats, empty } }: { of: LobbySummary 
 
 interface LobbyListProps {
   of: RowsOf<typeof LOBBIES>;
-  onLook(first: number): void;
+  onScrolledTo(first: number): void;
 }
 
-function LobbyList({ of: { rows, from, matching, summary }, onLook }: LobbyListProps) {
+function LobbyList({ of: { rows, from, matching, summary }, onScrolledTo }: LobbyListProps) {
   const { game } = useNamespace();
   const is_wide = useIsWide();
   const modes = Object.keys(summary.game_modes).sort();
@@ -113,7 +113,7 @@ function LobbyList({ of: { rows, from, matching, summary }, onLook }: LobbyListP
           items={rows}
           from={from}
           total={matching}
-          onLook={onLook}
+          onScrolledTo={onScrolledTo}
           keyOf={({ lobby_id }) => lobby_id}
           height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
           label="Lobbies"
@@ -213,7 +213,7 @@ function NoLobbies() {
       <div class="card pad stack">
         <h2>This namespace has no game modes yet</h2>
         <p>In the folder of the game, this puts it online here:</p>
-        <Command text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
+        <Copyable text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
       </div>
     );
   }
@@ -226,7 +226,7 @@ function NoLobbies() {
     <div class="card pad stack">
       <h2>No lobby is running</h2>
       <p>A player's find starts one, and it appears here:</p>
-      <Command
+      <Copyable
         text={`curl ${location.origin}/matchmaker/lobbies/find -H 'Authorization: Bearer ${token.value}' -d '${find}'`}
       />
       {may_act.value && token.value === 'PUBLIC_TOKEN' && (

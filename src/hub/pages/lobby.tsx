@@ -1,6 +1,6 @@
 import { useDeployments } from '../data/deployments.ts';
 import { useLive, useTitle } from '../data/live.ts';
-import { stepsOfDeployments, stepsOfVisits, VISITS } from '../data/lobby-life.ts';
+import { eventsOfDeployments, eventsOfVisits, VISITS } from '../data/lobby-life.ts';
 import { regionName, shortId, useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { Facts } from '../parts/facts.tsx';
@@ -65,12 +65,12 @@ export function LobbyPage({ id }: { id: string }) {
       {detailed?.stop_reason !== undefined && <p>The lobby ended because {STOP_REASONS[detailed.stop_reason]}.</p>}
       {server && <Ending id={server.id} />}
       <Life
-        steps={[
+        events={[
           { name: 'created', at: lobby.create_ts },
           { name: 'started', at: lobby.start_ts },
           { name: 'ready', at: lobby.ready_ts },
-          ...(visits.is === 'here' ? stepsOfVisits(visits.body.visits) : []),
-          ...stepsOfDeployments(game, deployments, { create_ts: lobby.create_ts, stop_ts: stopped?.stop_ts }),
+          ...(visits.is === 'here' ? eventsOfVisits(visits.body.visits) : []),
+          ...eventsOfDeployments(game, deployments, { create_ts: lobby.create_ts, stop_ts: stopped?.stop_ts }),
           { name: 'closed', at: detailed?.closed_ts, kind: 'change' },
           { name: 'ended', at: stopped?.stop_ts },
         ]}

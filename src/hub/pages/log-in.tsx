@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { logInWith } from '../data/session.ts';
 import icon from '../icon.svg';
-import { Command } from '../parts/command.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Notice } from '../parts/notice.tsx';
 
 /** Says how to log in, to a browser without a session. */
@@ -23,7 +23,7 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
       {reason !== undefined && <Notice error={{ message: reason }} />}
       <div class="card pad stack">
         <p>Get a link that opens this page logged in. It works once.</p>
-        <Command text={`muster open --url ${location.origin}`} />
+        <Copyable text={`muster open --url ${location.origin}`} />
         <p class="quiet">On the machine of the service, "muster serve" prints such a link, too.</p>
       </div>
       <form class="card pad stack" onSubmit={(event) => void submit(event)}>

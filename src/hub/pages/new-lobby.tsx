@@ -5,7 +5,7 @@ import { shortId, useNamespace } from '../data/namespaces.ts';
 import { addressOf, requestSeat, type Seat } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
 import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';
-import { Command } from '../parts/command.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { Field, TextField } from '../parts/fields.tsx';
 
@@ -93,9 +93,9 @@ function NewSeat({ seat }: { seat: Seat }) {
           Lobby <span class="mono">{shortId(lobby_id)}</span>
         </a>
       </p>
-      {address !== undefined && <Command text={address} />}
+      {address !== undefined && <Copyable text={address} />}
       <p class="quiet">The token of your seat:</p>
-      <Command text={seat.player.token} />
+      <Copyable text={seat.player.token} />
     </>
   );
 }
@@ -107,7 +107,7 @@ function NotEnabled() {
         No game mode of the live version lets players create lobbies. Allow it in one, and deploy it; or let a find
         start one.
       </p>
-      <Command text="actions: { create: { enabled: true } }" />
+      <Copyable text="actions: { create: { enabled: true } }" />
     </>
   );
 }

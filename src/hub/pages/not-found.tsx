@@ -1,6 +1,6 @@
 import { useTitle } from '../data/live.ts';
 
-/** Shown for an address that means nothing. */
+/** Shown for an address that leads to nothing. */
 export function NotFoundPage({ what = 'page' }: { what?: string }) {
   useTitle(() => 'Not found · Muster');
   return (

@@ -8,12 +8,12 @@ import { Age } from '../parts/time.tsx';
 
 const DATABASE = '/cloud/service/database';
 const AGAIN_MS = 15_000;
-/** More connections than this part of them are too many. */
+/** From this share of all connections on, their number is marked. */
 const NEARLY = 0.9;
 
 type State = Answer<typeof DATABASE, 'get'>['database'];
 
-/** The database of all processes: what it has open, what fills it, and what follows it. */
+/** The database of all processes: its connections, its largest tables and its standbys. */
 export function Database() {
   return (
     <Polled path={DATABASE} every_ms={AGAIN_MS}>

@@ -10,7 +10,7 @@ import { Age, Until } from '../parts/time.tsx';
 const SERVICE = '/cloud/service';
 const QUEUE = '/cloud/service/queue';
 const AGAIN_MS = 5_000;
-/** From this part of a limit on, it is marked. */
+/** From this share of a limit on, its use is marked. */
 const NEARLY = 0.9;
 
 type Service = Answer<typeof SERVICE, 'get'>;

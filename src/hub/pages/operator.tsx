@@ -1,5 +1,5 @@
 import { useTitle } from '../data/live.ts';
-import { Command } from '../parts/command.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Section } from '../parts/section.tsx';
 import { Attention } from './attention.tsx';
 import { AuditLog } from './audit-log.tsx';
@@ -49,7 +49,7 @@ function Overview() {
     <>
       <Attention games={[]} />
       <div class="row quiet">
-        What only shows from outside, such as domains and ports: <Command text="muster doctor" />
+        What only shows from outside, such as domains and ports: <Copyable text="muster doctor" />
       </div>
       <Machines />
       <Metrics />

@@ -59,7 +59,7 @@ export function ReceiptsPage() {
   );
 }
 
-/** Says which requests there are none of. */
+/** Returns a sentence that no request matches the filters. */
 function describeNone({ is_all, code }: { is_all: boolean; code: string }): string {
   if (code !== '') return `No request was refused for ${code} in the last hour.`;
   return is_all ? 'No request was made in the last hour.' : 'No request was refused in the last hour.';

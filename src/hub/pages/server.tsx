@@ -41,7 +41,7 @@ export function ServerPage({ id }: { id: string }) {
       </div>
       <Ending id={id} />
       <Life
-        steps={[
+        events={[
           { name: 'created', at: server.created_at },
           { name: 'started', at: server.started_at },
           { name: 'ended', at: server.destroyed_at },

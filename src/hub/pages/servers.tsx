@@ -3,7 +3,7 @@ import { useLive, useTitle } from '../data/live.ts';
 import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { hrefOf, search, setFilter } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
-import { Command } from '../parts/command.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Choice, TextFilter } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
@@ -12,7 +12,7 @@ import { useIsWide } from '../parts/width.ts';
 
 const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
 const ENDED = '/cloud/games/{game_id}/namespaces/{namespace_id}/servers';
-/** Ended servers of a page. */
+/** Ended servers on a page. */
 const ENDED_COUNT = 100;
 const ENDED_STATUS: Status = { text: 'ended', tone: 'quiet' };
 const ROW_HEIGHT = 48;
@@ -174,7 +174,7 @@ function Tags({ of }: { of: Record<string, string> }) {
   return <>{text || <span class="quiet">no tags</span>}</>;
 }
 
-/** Returns what a server does, as far as its row says. */
+/** Returns whether a server starts, runs or has ended, as its row says. */
 export function statusOf({ started_at, destroyed_at }: Pick<Server, 'started_at' | 'destroyed_at'>): Status {
   if (destroyed_at !== undefined) return ENDED_STATUS;
   return started_at === undefined ? { text: 'starting', tone: 'warn' } : { text: 'running', tone: 'good' };
@@ -187,7 +187,7 @@ function NoServers() {
     <div class="card pad stack">
       <h2>No server is running</h2>
       <p>A find starts one for its lobby. This shows what the latest one wrote before it ended:</p>
-      <Command text={`muster logs ${options}`} />
+      <Copyable text={`muster logs ${options}`} />
     </div>
   );
 }

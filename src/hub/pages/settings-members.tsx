@@ -3,8 +3,8 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, post } from '../data/api.ts';
 import { bearer } from '../data/bearer.ts';
 import { hrefOf } from '../data/router.ts';
-import { Command } from '../parts/command.tsx';
 import { Confirm } from '../parts/confirm.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 
 const INVITES = '/group/groups/{group_id}/invites';
 const RESOLVE = '/group/groups/{group_id}/join-request/{identity_id}';
@@ -66,7 +66,7 @@ export function Members({ group }: { group: Group }) {
       {code.value !== '' && (
         <div class="stack">
           <p>This link makes one person a member, who is logged in here:</p>
-          <Command text={`${location.origin}${hrefOf({}, { invite: code.value })}`} />
+          <Copyable text={`${location.origin}${hrefOf({}, { invite: code.value })}`} />
         </div>
       )}
     </section>

@@ -5,8 +5,8 @@ import { bearer, may_act } from '../data/bearer.ts';
 import { useNamespace } from '../data/namespaces.ts';
 import { callApiAs, Refused } from '../data/session.ts';
 import { readToken } from '../data/tokens.ts';
-import { Command } from '../parts/command.tsx';
 import { Confirm } from '../parts/confirm.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { TextField } from '../parts/fields.tsx';
@@ -71,7 +71,7 @@ function NewToken({ label, text, make }: NewTokenProps) {
       </button>
       <Dialog of={dialog} title={`New: ${label.toLowerCase()}`} onClose={forget}>
         <p>{text} It is not shown again.</p>
-        <Command text={token.value} />
+        <Copyable text={token.value} />
         <form method="dialog">
           <button type="submit">Done</button>
         </form>

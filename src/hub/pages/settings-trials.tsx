@@ -141,7 +141,7 @@ function readJson(text: string, what: string): unknown {
   }
 }
 
-/** Returns a number that the address has, as a member. */
+/** Returns an object with a number of the address; an empty one if the address has none. */
 function numberOf(name: 'players' | 'max_players', given: URLSearchParams): Partial<Record<typeof name, number>> {
   const value = Number(given.get(name) ?? Number.NaN);
   return Number.isInteger(value) ? { [name]: value } : {};

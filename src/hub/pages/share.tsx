@@ -3,7 +3,7 @@ import { useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useNamespace } from '../data/namespaces.ts';
-import { Command } from '../parts/command.tsx';
+import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 
 const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';
@@ -35,7 +35,7 @@ export function Share({ lobby_id }: { lobby_id?: string }) {
           Who has it sees {lobby_id === undefined ? 'the lobbies of this namespace' : 'this lobby'} for seven days, and
           changes nothing. The settings list and revoke such links.
         </p>
-        <Command text={url.value} />
+        <Copyable text={url.value} />
         <form method="dialog">
           <button type="submit">Done</button>
         </form>

@@ -50,7 +50,7 @@ export function SharedPage() {
 
 function SharedLobbies({ scope }: { scope: Scope }) {
   const is_wide = useIsWide();
-  const { live, look } = useLobbyWindow(scope);
+  const { live, moveTo } = useLobbyWindow(scope);
   const known = live.value;
   useTitle(() => 'Lobbies · Muster');
   if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
@@ -74,7 +74,7 @@ function SharedLobbies({ scope }: { scope: Scope }) {
           items={rows}
           from={from}
           total={matching}
-          onLook={look}
+          onScrolledTo={moveTo}
           keyOf={({ lobby_id }) => lobby_id}
           height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
           label="Lobbies"
@@ -132,7 +132,7 @@ function Shown({ lobby }: { lobby: LobbyDetails }) {
         {stop_ts !== undefined && <span class="badge quiet">ended</span>}
       </div>
       <Life
-        steps={[
+        events={[
           { name: 'created', at: create_ts },
           { name: 'ready', at: ready_ts },
           { name: 'ended', at: stop_ts },

@@ -28,7 +28,7 @@ export function Upload() {
   const file_input = useRef<HTMLInputElement>(null);
   const upload = latest.value;
   if (!may_act.value) return null;
-  // One upload at a time, of whichever game.
+  // The page does one upload at a time, also across games.
   const is_own = upload?.order.environment.game_id === scope.game_id;
   if (upload && (is_own || isRunning(upload.progress))) return <UploadProgress {...upload} />;
   const choose = (read: () => Chosen | Promise<Chosen>) =>
@@ -134,7 +134,7 @@ function describe(plan: Plan): string {
   return `${files.length} ${files.length === 1 ? 'file' : 'files'} of ${plan.folder.name}, ${sizeOf(bytes)}`;
 }
 
-/** Returns a command for a folder with one program. */
+/** Returns the command for a folder with one program; an empty text if it has none or several. */
 function guessCommand(programs: string[]): string {
   const own = programs.filter((path) => !path.includes('/'));
   const [only, ...others] = own.length > 0 ? own : programs;
@@ -224,7 +224,7 @@ function NewVersion({ build_id }: { build_id: string }) {
   );
 }
 
-/** Returns a configuration with another build where it has its general one; undefined if it has none. */
+/** Returns a configuration with another build for all game modes; undefined if it names no build for all of them. */
 function withBuild(config: Version['config'], build_id: string): Version['config'] | undefined {
   const { matchmaker } = config;
   const docker = matchmaker?.docker;

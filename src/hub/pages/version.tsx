@@ -2,7 +2,7 @@ import { useTitle } from '../data/live.ts';
 import { useNamespace, versionName } from '../data/namespaces.ts';
 import { search } from '../data/router.ts';
 import { useVersion } from '../data/versions.ts';
-import { Changes } from '../parts/changes.tsx';
+import { Differences } from '../parts/differences.tsx';
 import { Choice } from '../parts/filters.tsx';
 import { Json } from '../parts/json.tsx';
 import { Age } from '../parts/time.tsx';
@@ -42,7 +42,7 @@ export function VersionPage({ id }: { id: string }) {
           {other === id ? (
             <p class="quiet">This is the live one.</p>
           ) : (
-            <Changes game_id={game.game_id} before={other} after={id} />
+            <Differences game_id={game.game_id} before={other} after={id} />
           )}
         </div>
       </section>

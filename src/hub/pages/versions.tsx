@@ -5,9 +5,9 @@ import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
 import { type Game, useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
-import { Changes } from '../parts/changes.tsx';
-import { Command } from '../parts/command.tsx';
 import { Confirm } from '../parts/confirm.tsx';
+import { Copyable } from '../parts/copyable.tsx';
+import { Differences } from '../parts/differences.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Age } from '../parts/time.tsx';
 import { useIsWide } from '../parts/width.ts';
@@ -43,14 +43,14 @@ export function VersionsPage() {
       >
         {(version) => <VersionRow version={version} />}
       </Rows>
-      <History of={deployments} />
+      <Deployments of={deployments} />
       <section class="stack" aria-label="Builds">
         <h2>Builds</h2>
         <Upload />
         <Builds />
       </section>
       <p class="quiet">In the folder of the game, this makes a version and deploys it here:</p>
-      <Command text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
+      <Copyable text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
     </>
   );
 }
@@ -113,7 +113,7 @@ function Consequences({ version_id }: { version_id: string }) {
   return (
     <>
       <p>New lobbies get this version. Running lobbies go on with the one they have, until they are empty.</p>
-      <Changes game_id={game.game_id} before={namespace.version_id} after={version_id} />
+      <Differences game_id={game.game_id} before={namespace.version_id} after={version_id} />
     </>
   );
 }
@@ -137,7 +137,7 @@ function OldLobbies() {
   );
 }
 
-function History({ of }: { of: Deployment[] }) {
+function Deployments({ of }: { of: Deployment[] }) {
   const { game } = useNamespace();
   if (of.length === 0) return null;
   return (

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** What is left around the lines for the texts of the axes. */
+/** The room around the lines for the texts of the axes. */
 const MARGIN_PX = { left: 50, right: 16, top: 10, bottom: 22 };
 /** The least distance of two values, and of two times, at their axes. */
 const APART_PX = { values: 34, times: 64 };
@@ -33,7 +33,7 @@ interface ChartProps {
   /** In Unix milliseconds, rising. */
   times: number[];
   lines: ChartLine[];
-  /** Those whose texts matter most come first. */
+  /** The marks whose texts matter most come first, because a later one may have no room for its text. */
   marks?: Mark[];
   /** Writes a value at the axis. */
   write?(value: number): string;

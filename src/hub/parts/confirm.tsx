@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact';
 import { Dialog, useDialog } from './dialog.tsx';
 
 interface ConfirmProps {
-  /** What the button says that opens the question. */
+  /** The text of the button that opens the question, and of the one that confirms it. */
   label: string;
   question: string;
-  /** What happens then. */
+  /** What the action does, for the user. */
   children?: ComponentChildren;
   is_disabled?: boolean;
   class?: string;

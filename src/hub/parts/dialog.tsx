@@ -48,7 +48,7 @@ export function Dialog({ of: { box, is_open }, title, children, onClose }: Dialo
     if (is_open.value) box.current?.showModal();
   }, [is_open.value]);
   const close = () => {
-    // The browser announces a close later, and it may be open again.
+    // The browser reports a close later, when the dialog may be open again.
     if (box.current?.open || !is_open.value) return;
     is_open.value = false;
     is_covered.value = false;

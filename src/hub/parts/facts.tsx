@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 
 type Fact = [name: string, value: ComponentChildren];
 
-/** Names and values, below each other. Leaves out what is not there. */
+/** Names and values, below each other. Leaves out entries that are false or undefined. */
 export function Facts({ of }: { of: (Fact | false | undefined)[] }) {
   const facts = of.filter((fact): fact is Fact => Array.isArray(fact));
   return (

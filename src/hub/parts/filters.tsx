@@ -5,7 +5,7 @@ interface ChoiceProps {
   label: string;
   /** Values, and what they are called. */
   options: [value: string, text: string][];
-  /** What no value is called. */
+  /** The text of the choice without a value. */
   none?: string;
 }
 

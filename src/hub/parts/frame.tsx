@@ -9,7 +9,7 @@ import { Outcome } from './outcome.tsx';
 import { Palette } from './palette.tsx';
 import { Tabs } from './tabs.tsx';
 
-/** The bar above every page: where you are, whether the page is live, and the way out. */
+/** A page below the bar, which says where you are and whether the page is live, and lets you log out. */
 export function Frame({ children }: { children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: links bubble up to here, and they take the keyboard

@@ -1,27 +1,27 @@
 import { log_times } from './log.tsx';
 import { clockOf, durationOf, now } from './time.tsx';
 
-/** Parts of the strip in which lines of the log are one mark. */
+/** The strip has this many places for lines of the log. All lines of one place share a mark. */
 const LOG_MARKS_MAX = 200;
 
 /** A moment in the life of a lobby or a server. */
-export interface Step {
+export interface LifeEvent {
   name: string;
   at: string | number | undefined;
-  /** What its mark looks like: a player who comes or goes, or a change. By default it is a stage of the life. */
+  /** What its mark looks like: a player comes (`in`) or goes (`out`), or a change. By default it is a stage of the life. */
   kind?: 'in' | 'out' | 'change';
 }
 
 interface LifeProps {
-  steps: Step[];
+  events: LifeEvent[];
   /** Whether nothing more happens. */
   is_over: boolean;
 }
 
-/** What has happened to a thing: as marks along its time, with those of the log below, and as a list, the latest first. */
-export function Life({ steps, is_over }: LifeProps) {
-  const known = steps
-    .flatMap(({ at, ...step }) => (at === undefined ? [] : [{ ...step, at: new Date(at).getTime() }]))
+/** What has happened to a lobby or a server: a strip of marks along its time, also for log lines; and a list, latest first. */
+export function Life({ events, is_over }: LifeProps) {
+  const known = events
+    .flatMap(({ at, ...event }) => (at === undefined ? [] : [{ ...event, at: new Date(at).getTime() }]))
     .sort((one, other) => one.at - other.at);
   const begin = known[0]?.at ?? 0;
   const last = known.at(-1)?.at ?? 0;

@@ -32,7 +32,7 @@ interface LogProps {
   since: number;
 }
 
-/** The log of a server, which follows it while it is scrolled to the end. Filters are in the address. */
+/** The log of a server. It follows new lines while it is scrolled to its end. Filters are in the address. */
 export function Log({ parameters, since }: LogProps) {
   const filters = search.value;
   const text = filters.get('search') ?? '';
@@ -107,7 +107,7 @@ interface StreamsProps {
   marked: MarkedLine | undefined;
 }
 
-/** The lines of the streams, as they are written. Those with a `begin` go on when the user wants later lines. */
+/** The lines of the streams, as they are written. With a `begin`, later lines come when the user asks for them. */
 function Streams({ parameters, begin, marked }: StreamsProps) {
   const wanted = readStream(search.value);
   const begins = useSignal<Partial<Record<LogStream, Query>>>({});
@@ -125,7 +125,7 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
   }));
   const error = streams.find((stream) => stream.error)?.error;
   if (error) return <Notice error={error} />;
-  // Beyond the end of a stream that was not read on, the other one would have its lines alone.
+  // After the last line of a full stream, nothing is shown: later lines of that stream are not read, so they would be missing.
   const ends = streams.flatMap(({ is_full, lines }) => (is_full ? [lines.at(-1)?.ts ?? ''] : []));
   const [until] = ends.sort();
   const shown = streams.map(({ name, lines }) => ({
@@ -155,7 +155,7 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
   );
 }
 
-/** The lines with a text: those that the service finds, and new ones. */
+/** The lines that contain a text: those that the service finds, and new ones. */
 function Found({ parameters, text }: { parameters: LogProps['parameters']; text: string }) {
   const wanted = readStream(search.value);
   const out = useFound(parameters, 'std_out', wanted === 'std_err' ? '' : text);
@@ -227,9 +227,9 @@ interface LinesProps {
   lines: ShownLine[];
   /** The line that the address names. */
   marked: MarkedLine | undefined;
-  /** Whether they are those at the end of the log, which it follows. */
+  /** Whether these are the last lines of the log, so that new ones follow. */
   is_at_end: boolean;
-  /** What it says if there are none. */
+  /** The text to show if there are no lines. */
   empty: string;
   /** Shows the lines after these; undefined if there are none yet. */
   goOn?(): void;
@@ -260,7 +260,7 @@ function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) 
     is_following.value = false;
     box.current?.querySelector('.is-marked')?.scrollIntoView({ block: 'center' });
   }, [marked_key, has_marked]);
-  const look = () => {
+  const updateFollowing = () => {
     if (!box.current) return;
     const { scrollHeight, scrollTop, clientHeight } = box.current;
     is_following.value = scrollHeight - scrollTop - clientHeight < END_WITHIN_PX;
@@ -268,7 +268,7 @@ function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) 
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-      <div ref={box} class="log card" role="log" aria-label="Lines" tabIndex={0} onScroll={look}>
+      <div ref={box} class="log card" role="log" aria-label="Lines" tabIndex={0} onScroll={updateFollowing}>
         {children}
         {lines.length === 0 && <p class="quiet">{empty}</p>}
         {lines.map(({ key, ...line }) => (
@@ -304,7 +304,7 @@ interface LineRowProps extends Omit<ShownLine, 'key'> {
   is_marked: boolean;
 }
 
-/** A line. It is drawn once unless it looks different, because a busy log adds lines to thousands of others. */
+/** A line. It is drawn again only if it looks different, because a busy log adds lines to thousands of others. */
 class LineRow extends Component<LineRowProps> {
   override shouldComponentUpdate({ line, highlight, is_marked }: LineRowProps): boolean {
     const { props } = this;

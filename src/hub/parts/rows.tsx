@@ -7,11 +7,11 @@ const ROWS_BEYOND = 8;
 
 interface RowsProps<Item> {
   items: Item[];
-  /** The index of the first item in a longer list, and how many that has. Without them, the items are all. */
+  /** If the items are a part of a longer list: the index of the first one, and the length of that list. */
   from?: number;
   total?: number;
   /** Called with the index of the first row that is needed, when it changes. */
-  onLook?(first: number): void;
+  onScrolledTo?(first: number): void;
   keyOf(item: Item): string;
   /** The height of each row. */
   height: number;
@@ -21,27 +21,27 @@ interface RowsProps<Item> {
 }
 
 /** A list of rows of one height, of which only those in the window are in the document. */
-export function Rows<Item>({ items, from = 0, total, onLook, keyOf, height, label, children }: RowsProps<Item>) {
+export function Rows<Item>({ items, from = 0, total, onScrolledTo, keyOf, height, label, children }: RowsProps<Item>) {
   const list = useRef<HTMLUListElement>(null);
   const first = useSignal(0);
   const shown = useSignal(Math.ceil(innerHeight / height) + 2 * ROWS_BEYOND);
   useLayoutEffect(() => {
-    const look = () => {
+    const measure = () => {
       const top = list.current?.getBoundingClientRect().top ?? 0;
       first.value = Math.max(0, Math.floor(-top / height) - ROWS_BEYOND);
       shown.value = Math.ceil(innerHeight / height) + 2 * ROWS_BEYOND;
     };
-    look();
-    addEventListener('scroll', look, { passive: true });
-    addEventListener('resize', look, { passive: true });
+    measure();
+    addEventListener('scroll', measure, { passive: true });
+    addEventListener('resize', measure, { passive: true });
     return () => {
-      removeEventListener('scroll', look);
-      removeEventListener('resize', look);
+      removeEventListener('scroll', measure);
+      removeEventListener('resize', measure);
     };
   }, [height]);
   const count = total ?? items.length;
   const begin = Math.min(first.value, Math.max(0, count - shown.value));
-  useEffect(() => onLook?.(begin), [begin]);
+  useEffect(() => onScrolledTo?.(begin), [begin]);
   // What is not loaded yet stays empty.
   const begin_here = Math.max(0, begin - from);
   return (
@@ -68,7 +68,7 @@ interface RowProps {
   draw(item: unknown): ComponentChildren;
 }
 
-/** A row. It is drawn once for each item, because every change of a list gives it to the page as a whole. */
+/** A row. It is drawn again only for another item, because every change of a list passes all items anew. */
 class Row extends Component<RowProps> {
   override shouldComponentUpdate({ item }: RowProps): boolean {
     return item !== this.props.item;

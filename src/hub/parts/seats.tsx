@@ -1,13 +1,13 @@
 import { shareLeft, textLeft } from './time.tsx';
 
-/** More seats than these are a bar instead of squares. */
+/** A lobby with more seats has a bar instead of squares. */
 const SQUARES_MAX = 32;
 
 interface SeatsProps {
   connected: number;
   reserved: number;
   max: number;
-  /** When reserved seats were given and are freed again, of those for which that is known. */
+  /** When reserved seats were given, and when they are freed unless their players connect; where that is known. */
   times?: SeatTime[];
 }
 

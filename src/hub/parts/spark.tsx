@@ -2,7 +2,7 @@ const [WIDTH, HEIGHT] = [160, 32];
 
 interface SparkProps {
   values: number[];
-  /** What the height of the line means. */
+  /** The value at the top of the line. */
   max: number;
   label: string;
 }

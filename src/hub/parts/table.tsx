@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { Scroll } from './scroll.tsx';
 
 interface TableProps {
-  /** The heads of its columns. One that begins with a dot is only for those who do not see the table. */
+  /** The heads of its columns. One that begins with a dot is hidden, and only read aloud. */
   heads: string[];
   /** Its rows. */
   children: ComponentChildren;

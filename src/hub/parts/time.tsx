@@ -15,7 +15,7 @@ const CLOCK = new Intl.DateTimeFormat([], {
   fractionalSecondDigits: 3,
 });
 
-/** The time, each second, for ages. */
+/** The present time, set every second, from which ages are counted. */
 export const now = signal(Date.now());
 setInterval(() => {
   if (document.visibilityState === 'visible') now.value = Date.now();

@@ -19,7 +19,7 @@ export interface Folder {
 /** What a user dropped or chose: one file, or one folder. */
 export type Chosen = { is: 'file'; file: File } | { is: 'folder'; name: string; files: FolderFile[] };
 
-/** Reads what was dropped: one file or one folder. Call it while the event is handled. Throws an Error that says why not. */
+/** Reads the file or folder that was dropped. Call it while the event is handled. Throws an Error for anything else. */
 export function readDrop({ items }: DataTransfer): Promise<Chosen> {
   const entries = [...items].flatMap((item) => item.webkitGetAsEntry() ?? []);
   const [entry] = entries;
@@ -65,7 +65,7 @@ async function readEntry(entry: FileSystemEntry): Promise<Chosen> {
   const visit = async (folder: FileSystemDirectoryEntry, below: string): Promise<void> => {
     for (const one of await entriesOf(folder)) {
       const path = `${below}${one.name}`;
-      // A folder that is never uploaded may have very many files.
+      // A folder that is never uploaded, such as .git, may have very many files.
       if (NEVER.includes(one.name)) continue;
       if (isFile(one)) files.push({ path, file: await fileOf(one) });
       else if (isDirectory(one)) await visit(one, `${path}/`);
@@ -76,7 +76,7 @@ async function readEntry(entry: FileSystemEntry): Promise<Chosen> {
   return { is: 'folder', name: entry.name, files };
 }
 
-/** The browser tells of a folder's content in several answers, the last of which is empty. */
+/** Returns the content of a folder. The browser gives it in several answers, the last of which is empty. */
 async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
   const reader = folder.createReader();
   const all: FileSystemEntry[] = [];

@@ -11,7 +11,7 @@ export type Plan =
   | { kind: 'archive'; file: File }
   | { kind: 'folder'; folder: Folder; programs: string[] };
 
-/** Returns how something is uploaded. Throws an Error for what is no game server. */
+/** Returns how a file or folder is uploaded. Throws an Error for a file that cannot be a game server. */
 export async function planUpload(chosen: Chosen): Promise<Plan> {
   if (chosen.is === 'folder') {
     const folder = await selectFiles(chosen);
@@ -53,7 +53,7 @@ export async function packFolder(
   return blob;
 }
 
-/** Returns the paths of files that machines can run, by their first bytes. A browser does not know which are executable. */
+/** Returns the paths of programs, recognized by their first bytes: a browser does not know which files are executable. */
 async function findPrograms(files: FolderFile[]): Promise<string[]> {
   const programs: string[] = [];
   for (const { path, file } of files) {

@@ -34,7 +34,7 @@ export const latest = signal<{ order: Order; progress: Progress } | undefined>(u
 
 let stopping = new AbortController();
 
-/** Ends the upload. What has arrived stays there for a while, so that the same upload can go on. */
+/** Ends the upload. The service keeps what has arrived for a day, so that the same upload can go on. */
 export function stopUpload(): void {
   stopping.abort();
   latest.value = undefined;
@@ -125,7 +125,7 @@ interface Prepared {
   parts: Part[];
 }
 
-/** Returns the build with the same content, if the service has it, or a part of it from an interrupted upload. */
+/** Returns the build with the same content if the service has it, completely or in part after an interrupted upload. */
 async function findKnown(game_id: string, digest: string): Promise<(Prepared & { is_complete: boolean }) | undefined> {
   const { builds } = await get(BUILDS, { game_id });
   const same = builds.filter(({ tags }) => tags[CONTENT_TAG] === digest);

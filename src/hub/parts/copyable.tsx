@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 
 const COPIED_FOR_MS = 1_500;
 
-/** A command to run, with a button that copies it. */
-export function Command({ text }: { text: string }) {
+/** A text to use elsewhere, such as a command or a link, with a button that copies it. */
+export function Copyable({ text }: { text: string }) {
   const is_copied = useSignal(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);

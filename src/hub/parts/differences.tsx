@@ -1,7 +1,7 @@
-import { type Change, differencesOf } from '../data/difference.ts';
+import { type Difference, differencesOf } from '../data/difference.ts';
 import { useVersion } from '../data/versions.ts';
 
-interface ChangesProps {
+interface DifferencesProps {
   game_id: string;
   /** Ids of versions. */
   before: string;
@@ -9,22 +9,22 @@ interface ChangesProps {
 }
 
 /** What differs between the configurations of two versions. */
-export function Changes({ game_id, before, after }: ChangesProps) {
+export function Differences({ game_id, before, after }: DifferencesProps) {
   const [one, other] = [useVersion(game_id, before), useVersion(game_id, after)];
   if (one === undefined || other === undefined) return <p class="quiet">Comparing …</p>;
   if (one === null || other === null) return <p class="quiet">One of them cannot be read.</p>;
-  const changes = differencesOf(one.config, other.config);
-  if (changes.length === 0) return <p class="quiet">Their configurations are the same.</p>;
+  const differences = differencesOf(one.config, other.config);
+  if (differences.length === 0) return <p class="quiet">Their configurations are the same.</p>;
   return (
     <ul class="changes" aria-label="Changes">
-      {changes.map((change) => (
-        <ChangeRow key={change.path} change={change} />
+      {differences.map((difference) => (
+        <DifferenceRow key={difference.path} difference={difference} />
       ))}
     </ul>
   );
 }
 
-function ChangeRow({ change: { path, before, after } }: { change: Change }) {
+function DifferenceRow({ difference: { path, before, after } }: { difference: Difference }) {
   return (
     <li>
       <strong>{path}</strong>
