@@ -57,8 +57,11 @@ export function openGateway(dependencies: Dependencies): Feature<Gateway & Count
       drain,
       async [Symbol.asyncDispose]() {
         gateway[Symbol.dispose]();
-        await presence.reportNow();
-        await storing.store();
+        try {
+          await presence.reportNow();
+        } finally {
+          await storing.store();
+        }
       },
     },
     routes: gatewayRoutes({ servers, traffic: storing }),
