@@ -59,10 +59,12 @@ interface Upload {
 }
 
 async function upload(order: Order, { show, until }: Upload): Promise<void> {
-  const { environment, command } = order;
+  const { environment, command, plan } = order;
   const content = await packContent(order, { show, until });
   const total = content.size;
-  const digest = await digestOf(content, command, counting({ is: 'reading', total }, 0, show));
+  // The service runs a script by its name, whose extension says what it is.
+  const how = plan.kind === 'javascript' ? [plan.file.name, ...command] : command;
+  const digest = await digestOf(content, how, counting({ is: 'reading', total }, 0, show));
   until.throwIfAborted();
   const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest);
   const { build_id, parts } = known ?? (await prepare(order, content, digest));
@@ -100,16 +102,12 @@ function counting(
 }
 
 /**
- * Returns a digest of a content and its command: that of the digests of all parts, so that no file needs to be in memory.
+ * Returns a digest of a content and how it is run: that of the digests of all parts, so that no file needs to be in memory.
  * Undefined where a browser has none: on a page without TLS that is not of this machine.
  */
-async function digestOf(
-  content: Blob,
-  command: string[],
-  onRead: (bytes: number) => void,
-): Promise<string | undefined> {
+async function digestOf(content: Blob, how: string[], onRead: (bytes: number) => void): Promise<string | undefined> {
   if (!isSecureContext) return undefined;
-  const digests: BlobPart[] = [JSON.stringify(command)];
+  const digests: BlobPart[] = [JSON.stringify(how)];
   for (let from = 0; from < content.size; from += PART_BYTES) {
     const part = await content.slice(from, from + PART_BYTES).arrayBuffer();
     digests.push(await crypto.subtle.digest('SHA-256', part));
