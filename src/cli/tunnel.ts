@@ -7,12 +7,13 @@ const HEAD_BYTES_MAX = 16_384;
 
 /** Opens a connection to the host of an address, through the proxy that the environment names for it. */
 export async function openTunnel(address: URL, signal: AbortSignal): Promise<Socket> {
-  const host = address.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOf(address);
   const port = Number(address.port) || 443;
   const proxy = getProxyForUrl(address.href);
   if (proxy === '') return await opened(connect({ host, port, signal }), signal);
-  const { hostname, port: proxy_port, username, password } = new URL(proxy);
-  const socket = await opened(connect({ host: hostname, port: Number(proxy_port) || 80, signal }), signal);
+  const proxy_address = new URL(proxy);
+  const { hostname, port: proxy_port, username, password } = proxy_address;
+  const socket = await opened(connect({ host: hostOf(proxy_address), port: Number(proxy_port) || 80, signal }), signal);
   const secret = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
   const lines = [
     `CONNECT ${address.hostname}:${port} HTTP/1.1`,
@@ -29,6 +30,11 @@ export async function openTunnel(address: URL, signal: AbortSignal): Promise<Soc
   if (/^HTTP\/1\.\d 2\d\d/.test(status_line)) return socket;
   socket.destroy();
   throw new Error(`the proxy ${hostname}:${proxy_port} answered "${status_line}"`);
+}
+
+/** Returns the host of an address, an IPv6 address without its brackets. */
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '');
 }
 
 async function opened(socket: Socket, signal: AbortSignal): Promise<Socket> {

@@ -95,12 +95,17 @@ async function readBytes(path: string, start: number, length: number): Promise<U
  * read output only. A file system without holes keeps the file until the server ends.
  */
 function freeBlocks(path: string, offset: number): void {
+  let file: number;
   try {
-    const file = openSync(path, 'r+');
-    punchHole(file, Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES);
-    closeSync(file);
+    file = openSync(path, 'r+');
   } catch (error) {
     if (!hasErrorCode(error, 'ENOENT')) throw error;
+    return;
+  }
+  try {
+    punchHole(file, Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES);
+  } finally {
+    closeSync(file);
   }
 }
 
