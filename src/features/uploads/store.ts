@@ -171,13 +171,7 @@ export async function releaseCompletion(queries: Queries, lease: CompletionLease
 
 /** Marks an upload as complete. Returns false if another request has the right to do so by now. */
 export async function markComplete(tx: Tx, lease: CompletionLease, now: Date): Promise<boolean> {
-  await touch(tx, [topics.upload(lease.upload_id)]);
-  const rows = await tx
-    .update(uploads)
-    .set({ complete_ts: now, completing_until: null })
-    .where(isHeld(lease))
-    .returning({ upload_id: uploads.upload_id });
-  return rows.length > 0;
+  return await endLease(tx, lease, { complete_ts: now });
 }
 
 /**
@@ -185,10 +179,18 @@ export async function markComplete(tx: Tx, lease: CompletionLease, now: Date): P
  * right to complete it by now.
  */
 export async function markAbandoned(tx: Tx, lease: CompletionLease, now: Date): Promise<boolean> {
+  return await endLease(tx, lease, { discard_ts: now });
+}
+
+async function endLease(
+  tx: Tx,
+  lease: CompletionLease,
+  outcome: { complete_ts: Date } | { discard_ts: Date },
+): Promise<boolean> {
   await touch(tx, [topics.upload(lease.upload_id)]);
   const rows = await tx
     .update(uploads)
-    .set({ discard_ts: now, completing_until: null })
+    .set({ ...outcome, completing_until: null })
     .where(isHeld(lease))
     .returning({ upload_id: uploads.upload_id });
   return rows.length > 0;
