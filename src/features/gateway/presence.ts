@@ -45,19 +45,19 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
 
   /** Reports an ended connection, unless another connection of the player has replaced it. Repeating it is harmless. */
   async function reportOne(departure: Departure): Promise<void> {
-    let is_reported = false;
+    const others = () => departures.filter((one) => one !== departure);
     try {
       if (await store.endConnection(queries, departure)) {
         await lobbies.leave(departure.player_id, departure.reconnect_within_ms);
         await store.deleteConnection(queries, departure);
       }
-      is_reported = true;
-      own.delete(departure.connection_id);
-    } finally {
-      const others = departures.filter((one) => one !== departure);
-      // One that failed comes after the others, which it would delay.
-      departures = is_reported ? others : [...others, departure];
+    } catch (cause) {
+      // It comes after the others, which it would delay.
+      departures = [...others(), departure];
+      throw cause;
     }
+    departures = others();
+    own.delete(departure.connection_id);
   }
 
   async function report(): Promise<number> {
@@ -66,7 +66,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
     return ended.length;
   }
 
-  /** Returns the connections of earlier processes of these machines whose end was not reported. */
+  /** Returns the connections that earlier processes of these machines have left without reporting their end. */
   async function findUnreported(node_ids: string[]): Promise<store.PlayerConnection[]> {
     const unreported: store.PlayerConnection[] = [];
     for (let last: string | undefined; ; ) {

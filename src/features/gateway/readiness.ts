@@ -73,7 +73,7 @@ interface ProbesOptions {
   signal: AbortSignal;
   /** Time for a server to answer a probe. */
   within_ms: number;
-  /** Reports a lobby whose server has answered. */
+  /** Reports that a lobby is ready. It is called once its server has answered. */
   report(lobby_id: string): Promise<void>;
 }
 
@@ -104,7 +104,7 @@ class Probes {
       if (!addresses.has(lobby_id)) this.#of_lobbies.delete(lobby_id);
     }
     const begunAt = (lobby_id: string) => this.#of_lobbies.get(lobby_id)?.begun_at ?? 0;
-    // Lobbies whose last probe is the oldest come first, so that many silent servers leave room for the others.
+    // The lobby that was probed longest ago comes first, so that many silent servers leave room for the others.
     const waiting = [...addresses]
       .filter(([lobby_id]) => (this.#of_lobbies.get(lobby_id)?.state ?? 'failed') === 'failed')
       .toSorted(([one], [other]) => begunAt(one) - begunAt(other));

@@ -14,9 +14,9 @@ export interface PlayerConnection {
 export const CONNECTIONS_READ_MAX = 1_000;
 
 /**
- * Records the connection of a player, before the player counts as connected. It replaces an earlier one, which is then
- * no longer current, unless that one is being reported as over. Notifies the machine whose connection is replaced, if
- * it is another.
+ * Records the connection of a player, before the player counts as connected. An earlier connection is replaced and is no
+ * longer current; while its end is being reported, the new one is refused. If the replaced connection is of another
+ * machine, notifies that machine.
  */
 export async function takeConnection(
   database: Pick<Database, 'queries' | 'transact'>,
