@@ -1,7 +1,7 @@
 import { EXIT, Failure } from './failure.ts';
 import { pause } from './pause.ts';
 
-/** Attempts of a read, whose first failures may be temporary. */
+/** How often a read is tried, because its first failures may be temporary. */
 const ATTEMPTS_MAX = 4;
 /** Attempts of a read that goes on for long. They outlast a restart of the service: about two minutes. */
 export const LONG_ATTEMPTS_MAX = 20;

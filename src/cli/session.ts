@@ -76,7 +76,7 @@ export class Session {
     });
   }
 
-  /** Returns a session whose requests a stop does not end, for cleaning up after it. */
+  /** Returns a session for cleaning up after a stop: the stop does not end its requests. */
   withoutStop(): Session {
     const { url, token } = this.api;
     const given = { ...(this.#game && { game: this.#game }), ...(this.#namespace && { namespace: this.#namespace }) };
@@ -131,13 +131,10 @@ export function parseServiceUrl(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Returns the port of a service's address. An address that names none has the usual port of its protocol. */
-export function portOf(url: string): number {
-  const { port, protocol } = new URL(url);
-  return Number(port) || (protocol === 'https:' ? 443 : 80);
-}
-
-/** Returns the options of a command whose argument may be its namespace. Throws Failure if both name one. */
+/**
+ * Returns the options of a command, with the namespace that its argument gives, if any. Throws Failure if `--namespace` gives
+ * another one.
+ */
 export function withNamespace<Options extends SharedOptions>(options: Options, given: string | undefined): Options {
   const { namespace } = options;
   if (given === undefined) return options;

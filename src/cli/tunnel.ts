@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { getProxyForUrl } from 'proxy-from-env';
+import { hostOf } from './url-parts.ts';
 
 const HEAD_END = '\r\n\r\n';
 const HEAD_BYTES_MAX = 16_384;
@@ -30,11 +31,6 @@ export async function openTunnel(address: URL, signal: AbortSignal): Promise<Soc
   if (/^HTTP\/1\.\d 2\d\d/.test(status_line)) return socket;
   socket.destroy();
   throw new Error(`the proxy ${hostname}:${proxy_port} answered "${status_line}"`);
-}
-
-/** Returns the host of an address, an IPv6 address without its brackets. */
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[|\]$/g, '');
 }
 
 async function opened(socket: Socket, signal: AbortSignal): Promise<Socket> {

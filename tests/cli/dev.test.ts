@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { portOf } from '../../src/cli/session.ts';
+import { portOf } from '../../src/cli/url-parts.ts';
 import { createApi } from '../support/api.ts';
 import { openForwardProxy } from '../support/forward-proxy.ts';
 import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
@@ -297,5 +297,5 @@ test.each([
   ['https://play.example.com', 443],
   ['http://[::1]:8080', 8080],
 ])('dev: a service at %s has port %d', (url, port) => {
-  expect(portOf(url)).toBe(port);
+  expect(portOf(new URL(url))).toBe(port);
 });

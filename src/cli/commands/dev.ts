@@ -15,7 +15,8 @@ import { type Project, readProject } from '../project/project-file.ts';
 import { listSources } from '../project/script.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, switchTo } from '../project/versions.ts';
-import { portOf, type Scope, Session } from '../session.ts';
+import { type Scope, Session } from '../session.ts';
+import { portOf } from '../url-parts.ts';
 import { bots } from './bots.ts';
 import { describeLine, shortServerId } from './logs.ts';
 import { makeHubLink } from './open.ts';
@@ -140,7 +141,7 @@ async function showAddresses(
   const { url } = session.api;
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
   const { token: public_token } = await session.api.call<{ token: string }>('POST', path);
-  const service_port = portOf(url);
+  const service_port = portOf(new URL(url));
   const page =
     site === undefined ? undefined : new URL(`http://${game.name_id}.sites.localhost:${service_port}`).origin;
   if (session.is_json) session.output.json({ event: 'ready', url, page, public_token });
@@ -155,7 +156,7 @@ async function showAddresses(
 
 /** Returns what to do about a service that was started elsewhere, because its token is not here. */
 function foreignService(url: string): string {
-  const port = portOf(url) + 1;
+  const port = portOf(new URL(url)) + 1;
   const ways = `give this one a port of its own (MUSTER_PORT=${port} muster dev), or log in to that one (muster login ${url})`;
   return `Another service runs at ${url}, and its token is not in ${environment.data_directory}: ${ways}.`;
 }

@@ -1,7 +1,7 @@
 /** Reads a variable of the environment. */
 type Read = (name: string) => string | undefined;
 
-/** A development machine of a host such as Codespaces, whose ports people reach at https addresses, each at its own. */
+/** A development machine of a host such as Codespaces. People reach each of its ports at an https address of its own. */
 export interface Preview {
   name: string;
   addressOf(port: number | string): string;

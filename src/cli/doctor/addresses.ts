@@ -6,6 +6,7 @@ import { getProxyForUrl } from 'proxy-from-env';
 import type { ApiCaller } from '../api-caller.ts';
 import { readServers } from '../commands/servers.ts';
 import type { Session } from '../session.ts';
+import { hostOf } from '../url-parts.ts';
 import { CONNECT_WITHIN_MS, type Finding } from './finding.ts';
 import { scopeOf } from './limits.ts';
 
@@ -97,11 +98,6 @@ async function checkServer(session: Session): Promise<Finding[]> {
   const advice =
     'Open MUSTER_SERVER_PORTS in the firewall. If players reach game servers at another address, set MUSTER_SERVER_HOST.';
   return [{ what, advice }];
-}
-
-/** Returns the host of an address; an IPv6 address without its brackets. */
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[|\]$/g, '');
 }
 
 function isLocal(host: string): boolean {

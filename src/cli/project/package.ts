@@ -49,7 +49,7 @@ export async function packServer(build: Build, stopping?: AbortSignal): Promise<
       open: async () => inMemory(content),
       secrets: [],
       command: undefined,
-      // The service runs it by its name, whose extension says what it is.
+      // The service runs the script by its name: the extension says whether it is TypeScript.
       digest: digestOf(content, [file_name]),
     };
   }

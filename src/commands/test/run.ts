@@ -78,7 +78,7 @@ interface Command {
   stdio: ['inherit' | 'ignore', 'inherit' | 2, 'inherit'];
 }
 
-/** Returns the commands to run: the deploy if it is wanted, whose output goes to stderr, then that of the order. */
+/** Returns the commands to run: first the deploy, if it is wanted, with its output on stderr; then the command of the order. */
 function commandsOf({ command, is_deployed }: Order, { MUSTER_GAME }: TestVariables): Command[] {
   const deploying = [...ownCommand(), 'deploy', '--no-check', '--game', MUSTER_GAME];
   return [

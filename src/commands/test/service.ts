@@ -57,7 +57,7 @@ export async function serveThrowaway([data_directory = '', game_name = 'test']: 
   };
   console.log(JSON.stringify(variables));
   await input_ended;
-  // Of the tests, whose address of the clock no other run has.
+  // The tests and what they have started: no other run has the same address of a clock.
   await endProcessesWith(`MUSTER_TEST_CLOCK=${clock_url}`);
   await stopServers(service, events);
   await opened.disposeAsync();

@@ -62,7 +62,7 @@ async function upload(order: Order, { show, until }: Upload): Promise<void> {
   const { environment, command, plan } = order;
   const content = await packContent(order, { show, until });
   const total = content.size;
-  // The service runs a script by its name, whose extension says what it is.
+  // The service runs a script by its name: the extension says whether it is TypeScript.
   const how = plan.kind === 'javascript' ? [plan.file.name, ...command] : command;
   const digest = await digestOf(content, how, counting({ is: 'reading', total }, 0, show));
   until.throwIfAborted();

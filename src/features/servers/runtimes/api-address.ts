@@ -1,3 +1,5 @@
+import { portOf } from '../../../platform/outbound/addresses.ts';
+
 /** Where the service's API listens, as servers that are processes of this machine reach it. */
 export interface ApiAddress {
   host: string;
@@ -6,10 +8,10 @@ export interface ApiAddress {
   is_loopback: boolean;
 }
 
-/** Returns the address in the URL of the API. A URL names no port if it is the usual one of its protocol. */
+/** Returns the address in the URL of the API. */
 export function readApiAddress(api_url: string): ApiAddress {
-  const { hostname, port, protocol } = new URL(api_url);
-  const host = hostname.replace(/^\[|\]$/g, '');
+  const url = new URL(api_url);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
   const is_loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
-  return { host, port: Number(port) || (protocol === 'https:' ? 443 : 80), is_loopback };
+  return { host, port: portOf(url), is_loopback };
 }
