@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { listClients } from '../../../src/features/lobbies/matchmaking/client-numbers-store.ts';
 import {
   isConflict,
   type TakenSeats,
@@ -93,12 +94,11 @@ test('client numbers: players above a lowered limit count until they leave', asy
   expect(await lobby.seat(4, 4)).toBe('seated');
   await lobby.leave(1);
   await lobby.leave(2);
-  expect(await lobby.seat(2)).toEqual(MAYBE_OVER);
-  expect(await lobby.seatExactly(2)).toEqual(OVER);
+  expect(await lobby.seat(2)).toEqual(OVER);
   await lobby.leave(3);
-  expect(await lobby.seat(2)).toEqual(MAYBE_OVER);
-  expect(await lobby.seatExactly(2)).toBe('seated');
+  expect(await lobby.seat(2)).toBe('seated');
   expect(await lobby.numbers()).toEqual([1, 4]);
+  expect(await lobby.seat(2)).toEqual(OVER);
   expect(await lobby.seatExactly(2)).toEqual(OVER);
   await lobby.leave(4);
   expect(await lobby.seat(2)).toBe('seated');
@@ -109,10 +109,9 @@ test('client numbers: players without a number, seated by an earlier release, co
   const lobby = await makeLobby();
   await lobby.seat(2);
   await lobby.forgetNumber(1);
-  expect(await lobby.seat(2)).toEqual(MAYBE_OVER);
-  expect(await lobby.seatExactly(2)).toBe('seated');
+  expect(await lobby.seat(2)).toBe('seated');
   expect((await lobby.numbers())[0]).toBe(1);
-  expect(await lobby.seatExactly(2)).toEqual(OVER);
+  expect(await lobby.seat(2)).toEqual(OVER);
 });
 
 test('client numbers: a limit in the thousands is exact, although only some numbers are searched at first', async () => {
@@ -154,4 +153,42 @@ test('client numbers: of two concurrent statements for a client one conflicts; e
   await Promise.all(Array.from({ length: 7 }, () => lobby.seatExactly(8)));
   expect(await lobby.numbers()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(await lobby.seatExactly(8)).toEqual(OVER);
+});
+
+describe('listClients', () => {
+  const player = (client: string, request_number: number, { namespace_id = 'here', players_max = 8 } = {}) => {
+    return { client, request_number, namespace_id, players_max };
+  };
+
+  test('listClients: each client of a namespace once, and the position of each player', () => {
+    const players = [
+      player('a', 0),
+      player('b', 1),
+      player('b', 1, { players_max: 5 }),
+      player('a', 2),
+      player('a', 3, { namespace_id: 'there' }),
+      player('b', 4),
+    ];
+    expect(listClients(players, 0)).toMatchObject({
+      client_namespace_id: ['here', 'here', 'there'],
+      client: ['a', 'b', 'a'],
+      client_players_max: [8, 5, 8],
+      new_players: [2, 3, 1],
+      client_index: [1, 2, 2, 1, 3, 2],
+      nth_of_client: [1, 1, 2, 2, 1, 3],
+      // Both players of the party count for each of them.
+      through_request: [1, 2, 2, 2, 1, 3],
+    });
+  });
+
+  test('listClients: all numbers of a client are searched, or a part of them if it may have very many players', () => {
+    const rangesOf = (players_max: number, fraction: number | null) => {
+      const { lowest, highest, unsearched } = listClients([player('a', 0, { players_max })], fraction);
+      return [lowest[0], highest[0], unsearched[0]];
+    };
+    expect(rangesOf(1_004, 0.5)).toEqual([1, 2_147_483_647, 0]);
+    expect(rangesOf(1_005, 0)).toEqual([1, 1_004, 1]);
+    expect(rangesOf(100_000, 0.999999)).toEqual([98_996, 99_999, 98_996]);
+    expect(rangesOf(100_000, null)).toEqual([1, 2_147_483_647, 0]);
+  });
 });

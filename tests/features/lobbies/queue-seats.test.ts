@@ -49,6 +49,13 @@ async function makeLobby(max_players: number) {
       const { accepting, over_limit } = await takeSeats(database.queries, seats.flat(), { now, deadline: now });
       return { player_count: accepting[0]?.player_count, over_limit };
     },
+    /** Takes seats without a queue, and returns the players of the lobby. */
+    takeWithoutQueue: async (...seats: ProposedSeat[][]) => {
+      const now = muster.clock.now();
+      const moments = { now, deadline: now };
+      const { accepting } = await takeSeats(database.queries, seats.flat(), moments, { has_queue: false });
+      return accepting[0]?.player_count;
+    },
     versions: () => readVersions(database.queries, [topics.lobbiesOf(namespace_id), topics.seats(lobby_id)]),
     /** Adds a find for the lobby to the queue, and returns its ticket. */
     async wait(
@@ -106,6 +113,29 @@ test('takeSeats: a join need not wait for the queue, nor a find for one that cou
   await lobby.wait(4);
   expect(await lobby.take(lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
   expect(await lobby.take(lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
+});
+
+test('takeSeats: without a queue, a find that waits keeps all later finds of its namespace from seats, but no join', async () => {
+  const lobby = await makeLobby(8);
+  expect(await lobby.takeWithoutQueue(lobby.seats(0, 'a'))).toBe(2);
+  await lobby.wait(1, { region: 'far' });
+  expect(await lobby.takeWithoutQueue(lobby.seats(0, 'b'))).toBeUndefined();
+  expect(await lobby.takeWithoutQueue(lobby.seats(0, 'b', { kind: 'party', count: 2 }))).toBeUndefined();
+  expect(await lobby.takeWithoutQueue(lobby.seats(0, 'b', { kind: 'join' }))).toBe(3);
+  expect(await lobby.take(lobby.seats(0, 'c'))).toMatchObject({ player_count: 4 });
+});
+
+test('takeSeats: a find leaves the queue of its own namespace only, even if another one has the same ticket', async () => {
+  const [here, there] = [await makeLobby(4), await makeLobby(4)];
+  const ticket = await here.wait();
+  await database.queries.execute(sql`
+    insert into queued_finds (namespace_id, ticket, owner, lease_ts, client, seats, version_id, game_modes, regions, tags)
+    select ${there.namespace_id}::uuid, ticket, owner, lease_ts, client, seats, version_id, game_modes, regions, tags
+    from queued_finds where ticket = ${ticket}::uuid`);
+  const join = there.seats(1, 'b', { kind: 'join' });
+  expect(await here.take(here.seats(0, 'a', { ticket }), join)).toMatchObject({ over_limit: [] });
+  expect(await here.tickets()).toEqual([]);
+  expect(await there.tickets()).toEqual([ticket]);
 });
 
 describe('takeSeats: while a namespace moves to another version', () => {

@@ -9,6 +9,7 @@ import { selectLobby, setReady, stopLobby } from '../../../src/features/lobbies/
 import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
+import { openChance } from '../../support/chance.ts';
 import type { TestGame } from '../../support/game.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 import { connectGameServer, find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
@@ -25,6 +26,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
+const SEED = 18;
 /** The deadline is far away, because expired seats are released at any moment. */
 const NOW = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now(), 3_600_000) });
 
@@ -107,6 +109,32 @@ test('setReady: a lobby becomes ready once, and not after it has stopped', async
   expect(after_stop).toBeUndefined();
   await (await connectGameServer(muster, game, lobby_id)).ready();
   await seatOf(finding);
+});
+
+test('takeSeats: without a queue, a round takes the same seats as with one, if no find waits', async () => {
+  const game_modes = { default: { max_players: 6, max_players_direct: 8, max_players_party: 7 } };
+  const game = await makeControlledGame(muster, { game_modes });
+  const { lobby_id } = await seatOf(find(muster, game));
+  const { namespace_id } = game;
+  const outcomes = new Set<string>();
+  for (let round = 0; round < 100; round += 1) {
+    const chance = openChance(SEED, round);
+    const requests = Array.from({ length: 1 + chance.below(6) }, (_, request_number) => {
+      const kind = chance.pick(['find', 'party', 'join'] as const);
+      const client = {
+        client: chance.pick(['a', 'b', 'c']),
+        players_max: chance.pick([1, 2, 4, 5_000]),
+        request_number,
+      };
+      const seats = proposeSeats(kind, kind === 'party' ? 2 : 1, { lobby_id, namespace_id });
+      return seats.map((seat) => ({ ...seat, ...client }));
+    });
+    const take = (has_queue: boolean) => tryOut((tx) => takeSeats(tx, requests.flat(), NOW(), { has_queue }));
+    const taken = await take(true);
+    expect(await take(false)).toEqual(taken);
+    outcomes.add(`${taken.accepting.length} ${taken.over_limit.length > 0}`);
+  }
+  expect([...outcomes].sort()).toEqual(['0 false', '0 true', '1 false', '1 true']);
 });
 
 describe('the changed lobbies of a namespace', () => {

@@ -10,16 +10,25 @@ import { openTestDatabase } from '../../support/database.ts';
 
 const NOW = new Date();
 const ID = crypto.randomUUID();
-const SEAT = { player_id: ID, lobby_id: ID, namespace_id: ID, kind: 'find', address: '', ticket: null } as const;
+const SEAT = {
+  player_id: ID,
+  lobby_id: ID,
+  namespace_id: ID,
+  kind: 'find',
+  address: '',
+  client: '',
+  players_max: 8,
+  request_number: 0,
+  ticket: null,
+} as const;
 const HOW = { reason: 'timed_out', now: NOW } as const;
 
 /** Statements that read seated players, of a client or of a lobby. */
 const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = [
-  {
-    name: 'seats of a round',
-    run: (queries) =>
-      takeSeats(queries, [{ ...SEAT, client: '', players_max: 8, request_number: 0 }], { now: NOW, deadline: NOW }),
-  },
+  ...[true, false].map((has_queue) => ({
+    name: `seats of a round with${has_queue ? '' : 'out'} a queue`,
+    run: (queries: Queries) => takeSeats(queries, [SEAT], { now: NOW, deadline: NOW }, { has_queue }),
+  })),
   { name: 'connected players of lobbies', run: (queries) => selectVisible(queries, [ID]) },
   { name: 'seats that are overdue', run: (queries) => selectDue(queries, { now: NOW, came_before: NOW }) },
   { name: 'players who disconnect', run: (queries) => setDisconnected(queries, [ID], NOW) },

@@ -41,7 +41,7 @@ export function waitsFor(
       and ${lobby.tags} @> waiting.tags and waiting.seats <= ${seats_max}`;
 }
 
-/** Removes finds from the queue by their tickets. */
-export function leaveQueue(tickets: SQL, namespace_ids: SQL): SQL {
-  return sql`delete from ${queuedFinds} where namespace_id = any(${namespace_ids}::uuid[]) and ticket in ${tickets}`;
+/** Removes the finds from the queue that a query `(namespace_id, ticket)` names. */
+export function leaveQueue(finds: SQL): SQL {
+  return sql`delete from ${queuedFinds} where (namespace_id, ticket) in (${finds})`;
 }

@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import type { Tx } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
 import { lockTopics } from '../../../platform/watch/versions.ts';
@@ -6,7 +6,7 @@ import { topics } from '../../topics.ts';
 import { touchLobby } from '../store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
 import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
-import { HAS_NUMBER, numberPlayers } from './client-numbers-store.ts';
+import { type ClientLists, HAS_NUMBER, listClients, numberPlayers } from './client-numbers-store.ts';
 
 /** The properties of a new lobby that decide whether it may be created. */
 export type LobbyToCreate = Pick<
@@ -73,6 +73,7 @@ export async function countLobby(
 ): Promise<{ changed: number | undefined; over_limit: OverLimit[] }> {
   const { namespace_id } = lobby;
   const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));
+  const listOf = clientListsOf(namespace_id, claims);
   const has_queued = claims.some(({ ticket }) => ticket !== null);
   const queue = has_queued ? [topics.queueOf(namespace_id)] : [];
   // Locked first, here as everywhere, and bumped only for a lobby that is counted.
@@ -87,17 +88,18 @@ export async function countLobby(
   const seats_max = sql`case when waiting.seats > 1 then ${lobby.max_players_party}::int else ${lobby.max_players_normal}::int end`;
   const [row] = await tx.execute<{ is_counted: boolean; over_limit: OverLimit[] }>(sql`
     with proposed as (
-      select seat.*, ${namespace_id}::uuid as namespace_id from unnest(
-        ${column('client')}::text[], ${column('players_max')}::int[], ${column('request_number')}::int[], ${column('ticket')}::uuid[]
-      ) as seat (client, players_max, request_number, ticket)
+      select seat.* from unnest(
+        ${column('players_max')}::int[], ${column('request_number')}::int[], ${column('ticket')}::uuid[],
+        ${listOf('client_index')}::int[], ${listOf('nth_of_client')}::int[], ${listOf('through_request')}::int[]
+      ) as seat (players_max, request_number, ticket, client_index, nth_of_client, through_request)
     ),
-    ${numberPlayers(sql`null`)},
+    ${numberPlayers(listOf)},
     admitted as (select * from numbered where players_after <= players_max),
     -- Finds from the queue that are over their limit even if no other request of their client gets a seat.
     over_alone as (
       select ticket from numbered left join (
-        select namespace_id, client, count(*) as players from admitted group by namespace_id, client
-      ) as coming using (namespace_id, client)
+        select client_index, count(*) as players from admitted group by client_index
+      ) as coming using (client_index)
       where ticket is not null and players_after > players_max
       group by ticket, request_number
       having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
@@ -107,7 +109,9 @@ export async function countLobby(
         coalesce(max(coalesce(place, ${LAST_PLACE})), ${LAST_PLACE}) as last_place,
         coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets,
         bool_or(request_number = 0) as has_creator
-      from admitted left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)
+      from admitted left join (
+        select ticket, place from ${queuedFinds} where namespace_id = ${namespace_id}::uuid
+      ) as turn using (ticket)
     ),
     counted_lobby as (
       insert into ${lobbyCounts} (namespace_id, lobby_count)
@@ -125,15 +129,14 @@ export async function countLobby(
       returning lobby_count
     ),
     left_queue as (
-      ${leaveQueue(sql`(select ticket from admitted where exists (select from counted_lobby))`, sql`array[${namespace_id}]`)}
+      ${leaveQueue(sql`select ${namespace_id}::uuid, ticket from admitted where exists (select from counted_lobby)`)}
     )
     select exists (select from counted_lobby) as is_counted, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
         select request_number, max(players_before + coalesce(counted.players, 0)) + count(*) > max(players_max) as is_over_alone
         from numbered left join (
-          select namespace_id, client, count(*) as players from admitted where exists (select from counted_lobby)
-          group by namespace_id, client
-        ) as counted using (namespace_id, client)
+          select client_index, count(*) as players from admitted where exists (select from counted_lobby) group by client_index
+        ) as counted using (client_index)
         where players_after > players_max group by request_number order by request_number
       ) as over_limit
     ) as over_limit`);
@@ -147,16 +150,27 @@ export async function countLobby(
  */
 export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: Claim[]): Promise<void> {
   const column = (key: keyof Claim) => sql.param(first_players.map((player) => player[key]));
+  const listOf = clientListsOf(lobby.namespace_id, first_players);
   await tx.insert(lobbies).values(lobby);
   await tx.execute(sql`
     with proposed as (
-      select seat.*, ${lobby.namespace_id}::uuid as namespace_id from unnest(
+      select seat.* from unnest(
         ${column('player_id')}::uuid[], ${column('address')}::text[], ${column('client')}::text[],
-        ${column('players_max')}::int[], ${column('request_number')}::int[]
-      ) as seat (player_id, address, client, players_max, request_number)
+        ${listOf('client_index')}::int[], ${listOf('nth_of_client')}::int[], ${listOf('through_request')}::int[]
+      ) as seat (player_id, address, client, client_index, nth_of_client, through_request)
     ),
-    ${numberPlayers(sql`null`)}
+    ${numberPlayers(listOf)}
     insert into ${players} (player_id, lobby_id, namespace_id, address, client, client_number, create_ts)
-    select player_id, ${lobby.lobby_id}::uuid, namespace_id, address, client, client_number, ${timestamptz(lobby.create_ts)}
+    select player_id, ${lobby.lobby_id}::uuid, ${lobby.namespace_id}::uuid, address, client, client_number,
+      ${timestamptz(lobby.create_ts)}
     from numbered`);
+}
+
+/** Returns a function that returns the lists of the clients of a namespace's proposed players. */
+function clientListsOf(namespace_id: string, claims: Claim[]): (name: keyof ClientLists) => SQL {
+  const lists = listClients(
+    claims.map((claim) => ({ ...claim, namespace_id })),
+    null,
+  );
+  return (name) => sql`${sql.param(lists[name])}`;
 }

@@ -128,6 +128,8 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
     /** Returns a cached lobby, which may have changed or stopped. */
     peek: (namespace_id: string, lobby_id: string): OpenLobby | undefined =>
       entries.get(namespace_id)?.index.get(lobby_id),
+    /** Returns whether finds wait in a namespace, or may wait there because it is not in memory. */
+    mayHaveQueue: (namespace_id: string): boolean => entries.peek(namespace_id)?.index.queue.length !== 0,
     /** Applies a change by this process. If other changes came before it, the entry is out of date until it is refreshed. */
     applyCommit(namespace_id: string, changed: number, lobby: OpenLobby): void {
       const entry = entries.get(namespace_id);

@@ -209,12 +209,23 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     const proposed = seats.flatMap(toProposedSeats);
     if (!seats.some(({ request }) => by_player.get(request.player_id)?.was_over_limit)) {
       try {
-        return await store.takeSeats(connection, proposed, moments);
+        return await store.takeSeats(connection, proposed, moments, { has_queue: hasQueue(seats, by_player) });
       } catch (error) {
         if (!store.isConflict(error)) throw error;
       }
     }
     return await database.transact((tx) => store.takeSeatsExactly(tx, proposed, moments));
+  }
+
+  /**
+   * Returns whether finds may wait in the namespaces of seats. After a lost race it counts on that: a find may have come to
+   * the queue on another process.
+   */
+  function hasQueue(seats: Plan['seats'], by_player: PendingByPlayer): boolean {
+    return seats.some(({ request }) => {
+      const has_lost_race = (by_player.get(request.player_id)?.attempts ?? 0) > 0;
+      return has_lost_race || cache.mayHaveQueue(request.namespace_id);
+    });
   }
 
   /**

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Tx } from '../../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../../platform/database/dedicated-connection.ts';
 import { isTaken } from '../../../platform/database/failures.ts';
@@ -8,7 +8,7 @@ import { isEnding } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
 import { type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
 import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
-import { numberPlayers } from './client-numbers-store.ts';
+import { type ClientLists, listClients, numberPlayers } from './client-numbers-store.ts';
 
 /** A proposed seat. */
 export interface ProposedSeat extends Claim {
@@ -32,15 +32,24 @@ export type AcceptingLobby = Omit<
   | 'stop_reason'
 >;
 
-/** The proposed seats, as one list for each of their members. */
-type SeatLists = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
+/** The proposed seats, as one list for each of their members, and their lobbies and clients. */
+interface SeatLists extends ClientLists {
+  player_id: string[];
+  kind: ProposedSeat['kind'][];
+  address: string[];
+  players_max: number[];
+  request_number: number[];
+  ticket: (string | null)[];
+  /** The lobbies, each once. */
+  lobby_id: string[];
+  namespace_id: string[];
+  /** For each seat: the index of its lobby, from 1. */
+  lobby_index: number[];
   /** Names of the topics. */
   bumped: string[];
-  /** See {@link numberPlayers}. */
-  range_fraction: number | null;
   now: string;
   deadline: string;
-};
+}
 
 const LOBBY = {
   namespace_id: sql`${lobbies.namespace_id}`,
@@ -65,47 +74,93 @@ const HAS_ROOM = sql`
     + case when max_players_direct < max_players_normal then 0 else finds end
     + case when max_players_direct < max_players_party then 0 else parties end <= max_players_direct)`;
 
-/** The statement of {@link takeSeats}. */
-const TAKE_SEATS = createStatement<SeatLists>(
-  (value) => sql`
+/** The parts of the statement about the queue. */
+interface QueueParts {
+  /** An expression before `wanted`, and columns and tables of `wanted`. */
+  over_alone: SQL;
+  turn: { columns: SQL; tables: SQL };
+  /** Whether an earlier find waits for a lobby that is wanted. */
+  is_reserved: SQL;
+  /** An expression after `seats`. */
+  left_queue: SQL;
+}
+
+const QUEUE: QueueParts = {
+  // Finds from the queue that are over their limit even if no other request of their client gets a seat.
+  over_alone: sql`
+    over_alone as (
+      select lobby_index, ticket from numbered left join (
+        select client_index, count(*) as players from admitted group by client_index
+      ) as coming using (client_index)
+      where ticket is not null and is_count_exact and players_after > players_max
+      group by lobby_index, ticket, request_number
+      having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
+    ),`,
+  turn: {
+    columns: sql`,
+      max(coalesce(place, ${LAST_PLACE})) filter (where kind <> 'join') as last_place,
+      coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets`,
+    tables: sql`
+      join asked using (lobby_index)
+      left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)`,
+  },
+  is_reserved: sql`
+    exists (
+      select from ${queuedFinds} as waiting
+      where ${waitsFor(LOBBY, SEATS_MAX)}
+        and waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
+        -- A find whose turn it is, and that is over its limit, keeps no other waiting.
+        and not exists (
+          select from over_alone where over_alone.ticket = waiting.ticket and over_alone.lobby_index = wanted.lobby_index
+        )
+    )`,
+  left_queue: sql`,
+    left_queue as (
+      ${leaveQueue(sql`select namespace_id, ticket from seats`)}
+    )`,
+};
+
+/** For a round without finds from the queue. Any find that waits in the namespace keeps other finds from seats. */
+const NO_QUEUE: QueueParts = {
+  over_alone: sql``,
+  turn: { columns: sql``, tables: sql`` },
+  is_reserved: sql`
+    finds + parties > 0 and exists (
+      select from ${queuedFinds} as waiting where waiting.namespace_id = ${lobbies.namespace_id}
+    )`,
+  left_queue: sql``,
+};
+
+/** Writes the statement of {@link takeSeats}. */
+const takeSeatsBy = ({ over_alone, turn, is_reserved, left_queue }: QueueParts) =>
+  createStatement<SeatLists>(
+    (value) => sql`
     with proposed as (
       select seat.* from unnest(
-        ${value('player_id')}::uuid[], ${value('lobby_id')}::uuid[], ${value('namespace_id')}::uuid[],
-        ${value('kind')}::text[], ${value('address')}::text[], ${value('client')}::text[],
-        ${value('players_max')}::int[], ${value('request_number')}::int[], ${value('ticket')}::uuid[]
-      ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, request_number, ticket)
+        ${value('player_id')}::uuid[], ${value('lobby_index')}::int[], ${value('kind')}::text[], ${value('address')}::text[],
+        ${value('players_max')}::int[], ${value('request_number')}::int[], ${value('ticket')}::uuid[],
+        ${value('client_index')}::int[], ${value('nth_of_client')}::int[], ${value('through_request')}::int[]
+      ) as seat (
+        player_id, lobby_index, kind, address, players_max, request_number, ticket, client_index, nth_of_client, through_request
+      )
     ),
-    ${numberPlayers(value('range_fraction'))},
-    admitted as (select * from numbered where players_after <= players_max),
-    -- Finds from the queue that are over their limit even if no other request of their client gets a seat.
-    over_alone as (
-      select lobby_id, ticket from numbered left join (
-        select namespace_id, client, count(*) as players from admitted group by namespace_id, client
-      ) as coming using (namespace_id, client)
-      where ticket is not null and is_count_exact and players_after > players_max
-      group by lobby_id, ticket, request_number
-      having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
+    asked as (
+      select * from unnest(${value('lobby_id')}::uuid[], ${value('namespace_id')}::uuid[]) with ordinality
+        as lobby (lobby_id, namespace_id, lobby_index)
     ),
+    ${numberPlayers(value)},
+    admitted as not materialized (select * from numbered where players_after <= players_max),
+    ${over_alone}
     wanted as (
-      select lobby_id, namespace_id, count(*) filter (where kind = 'find') as finds,
-        count(*) filter (where kind = 'party') as parties, count(*) filter (where kind = 'join') as joins,
-        max(coalesce(place, ${LAST_PLACE})) filter (where kind <> 'join') as last_place,
-        coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets
-      from admitted left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)
-      group by lobby_id, namespace_id
+      select lobby_index, count(*) filter (where kind = 'find') as finds,
+        count(*) filter (where kind = 'party') as parties, count(*) filter (where kind = 'join') as joins${turn.columns}
+      from admitted ${turn.tables}
+      group by lobby_index
     ),
     acceptable as (
-      select wanted.* from wanted join ${lobbies} using (lobby_id, namespace_id)
-      where ${HAS_ROOM} and not ${isEnding(lobbies.server_id)}
-        and not exists (
-          select from ${queuedFinds} as waiting
-          where ${waitsFor(LOBBY, SEATS_MAX)}
-            and waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
-            -- A find whose turn it is, and that is over its limit, keeps no other waiting.
-            and not exists (
-              select from over_alone where over_alone.ticket = waiting.ticket and over_alone.lobby_id = wanted.lobby_id
-            )
-        )
+      select wanted.*, lobby_id, namespace_id
+      from wanted join asked using (lobby_index) join ${lobbies} using (lobby_id, namespace_id)
+      where ${HAS_ROOM} and not ${isEnding(lobbies.server_id)} and not (${is_reserved})
     ),
     -- A round in which no lobby accepts players bumps nothing, so it wakes no watcher.
     ${bumpSelected(
@@ -127,37 +182,47 @@ const TAKE_SEATS = createStatement<SeatLists>(
       -- that, so its room is checked again.
       where ${lobbies.lobby_id} = wanted.lobby_id and (select count(*) from bumped) > 0 and ${HAS_ROOM}
       returning ${lobbies.lobby_id}, ${lobbies.namespace_id}, version_id, game_mode, region, tags, is_closed, publicity,
-        max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts
+        max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts, lobby_index
+    ),
+    seats as not materialized (
+      select admitted.*, lobby_id, namespace_id, ready_ts from admitted join accepting using (lobby_index)
     ),
     seated as (
       insert into ${players} (
         player_id, lobby_id, namespace_id, address, client, client_number, create_ts, seat_deadline_ts
       )
-      select admitted.player_id, admitted.lobby_id, admitted.namespace_id, admitted.address, admitted.client, client_number,
-        ${value('now')}::timestamptz, case when accepting.ready_ts is null then null else ${value('deadline')}::timestamptz end
-      from admitted join accepting on accepting.lobby_id = admitted.lobby_id
-      returning namespace_id, client
-    ),
-    left_queue as (
-      ${leaveQueue(sql`(select ticket from admitted join accepting on accepting.lobby_id = admitted.lobby_id)`, value('namespace_id'))}
-    )
+      select player_id, lobby_id, namespace_id, address, (${value('client')}::text[])[client_index], client_number,
+        ${value('now')}::timestamptz, case when ready_ts is null then null else ${value('deadline')}::timestamptz end
+      from seats
+    )${left_queue}
     select accepting.*, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
         select request_number,
           bool_and(is_count_exact) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
         from numbered left join (
-          select namespace_id, client, count(*) as players from seated group by namespace_id, client
-        ) as counted using (namespace_id, client)
+          select client_index, count(*) as players from seats group by client_index
+        ) as counted using (client_index)
         where players_after > players_max group by request_number order by request_number
       ) as over_limit
     ) as over_limit
     from (select) as one_row left join accepting on true`,
-);
+  );
+
+const TAKE_SEATS = takeSeatsBy(QUEUE);
+const TAKE_SEATS_WITHOUT_QUEUE = takeSeatsBy(NO_QUEUE);
 
 /** The lobbies that took their players, and the requests that are over their client's limit. */
 export interface TakenSeats {
   accepting: AcceptingLobby[];
   over_limit: OverLimit[];
+}
+
+interface TakeOptions {
+  /**
+   * False for a round without finds from the queue, if probably no find waits in its namespaces. That takes less time. A
+   * find that waits nevertheless keeps all other finds of its namespace from seats, whatever it waits for.
+   */
+  has_queue?: boolean;
 }
 
 /**
@@ -171,8 +236,10 @@ export async function takeSeats(
   connection: DedicatedConnection,
   seats: ProposedSeat[],
   moments: Moments,
+  { has_queue = true }: TakeOptions = {},
 ): Promise<TakenSeats> {
-  return await execute(connection, toLists(seats, moments, Math.random()));
+  const statement = has_queue ? TAKE_SEATS : TAKE_SEATS_WITHOUT_QUEUE;
+  return await execute(connection, statement(toLists(seats, moments, Math.random())));
 }
 
 /**
@@ -181,7 +248,7 @@ export async function takeSeats(
  */
 export async function takeSeatsExactly(tx: Tx, seats: ProposedSeat[], moments: Moments): Promise<TakenSeats> {
   await lockTopics(tx, bumpedBy(seats));
-  return await execute(tx, toLists(seats, moments, null));
+  return await execute(tx, TAKE_SEATS(toLists(seats, moments, null)));
 }
 
 /** Returns whether `takeSeats` failed because another transaction gave a player of a client the same number. */
@@ -189,11 +256,11 @@ export function isConflict(error: unknown): boolean {
   return isTaken(error, 'players_of_client');
 }
 
-async function execute(connection: DedicatedConnection, lists: SeatLists): Promise<TakenSeats> {
-  const rows = await connection.execute<Row>(TAKE_SEATS(lists));
+async function execute(connection: DedicatedConnection, statement: SQL): Promise<TakenSeats> {
+  const rows = await connection.execute<Row>(statement);
   // Each row has the whole list. When no lobby took players there is one row, without a lobby.
   const accepting = rows
-    .map(({ over_limit: _of_all, ...lobby }) => lobby)
+    .map(({ over_limit: _of_all, lobby_index: _of_round, ...lobby }) => lobby)
     .filter(({ lobby_id }) => lobby_id !== null)
     .map((lobby) => ({ ...lobby, changed: Number(lobby.changed) }));
   return { accepting, over_limit: rows[0]?.over_limit ?? [] };
@@ -205,7 +272,7 @@ interface Moments {
   deadline: Date;
 }
 
-type Row = Record<string, unknown> & AcceptingLobby & { over_limit: OverLimit[] };
+type Row = Record<string, unknown> & AcceptingLobby & { lobby_index: number; over_limit: OverLimit[] };
 
 function bumpedBy(seats: ProposedSeat[]): string[] {
   const queues = seats.flatMap(({ ticket, namespace_id }) => (ticket === null ? [] : [topics.queueOf(namespace_id)]));
@@ -214,18 +281,21 @@ function bumpedBy(seats: ProposedSeat[]): string[] {
 
 function toLists(seats: ProposedSeat[], { now, deadline }: Moments, range_fraction: number | null): SeatLists {
   const column = <Key extends keyof ProposedSeat>(key: Key) => seats.map((seat) => seat[key]);
+  const lobbies = new Map(seats.map(({ lobby_id, namespace_id }) => [lobby_id, namespace_id]));
+  const lobby_id = [...lobbies.keys()];
+  const indexes = new Map(lobby_id.map((id, index) => [id, index + 1]));
   return {
-    bumped: bumpedBy(seats),
-    range_fraction,
+    ...listClients(seats, range_fraction),
     player_id: column('player_id'),
-    lobby_id: column('lobby_id'),
-    namespace_id: column('namespace_id'),
     kind: column('kind'),
     address: column('address'),
-    client: column('client'),
     players_max: column('players_max'),
     request_number: column('request_number'),
     ticket: column('ticket'),
+    lobby_id,
+    namespace_id: [...lobbies.values()],
+    lobby_index: seats.map((seat) => indexes.get(seat.lobby_id) ?? 0),
+    bumped: bumpedBy(seats),
     now: now.toISOString(),
     deadline: deadline.toISOString(),
   };
