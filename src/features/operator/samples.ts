@@ -10,8 +10,11 @@ import type { ServiceSample, UsedLimit } from './wire.ts';
 export const STEP_MS = 15_000;
 const HOUR_MS = 3_600_000;
 const KEPT_MAX = HOUR_MS / STEP_MS;
-/** Resolution of the measurement of the event loop delay. */
-const DELAY_RESOLUTION_MS = 100;
+/**
+ * Time between two measurements of the event loop delay. A shorter delay may be missed, but each measurement wakes an idle
+ * service.
+ */
+const DELAY_RESOLUTION_MS = 500;
 const NANOSECONDS_PER_MS = 1_000_000;
 
 interface SamplesDependencies {

@@ -19,6 +19,9 @@ const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
 /** If no descriptor is left, new clients wait until the next check. */
 const CHECK_EVERY_MS = 200;
+/** While so many descriptors are free that clients need longer than this to take them all. Each check wakes an idle service. */
+const CHECK_EVERY_MS_WHILE_MANY_FREE = 1_000;
+const MANY_FREE = 16_384;
 const CHECK_EVERY_MS_WHILE_REFUSING = 100;
 /** The share of time to spend on reading connections: a hundredth, or a tenth while there are some to close. */
 const READING_SHARE = 1 / 100;
@@ -60,11 +63,18 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
   };
   const refusals = createRefusals();
   let next_check_at = 0;
+  let last_free = 0;
 
   /** Returns whether one address may have too many connections, or few descriptors may be free. */
   function mayExceed(): boolean {
     const count = table.count();
-    return count === undefined || count > per_address_max || descriptors_max - count < reserve;
+    last_free = descriptors_max - (count ?? descriptors_max);
+    return count === undefined || count > per_address_max || last_free < reserve;
+  }
+
+  function readInterval(): number {
+    if (!refusals.isEmpty()) return CHECK_EVERY_MS_WHILE_REFUSING;
+    return last_free >= MANY_FREE ? CHECK_EVERY_MS_WHILE_MANY_FREE : CHECK_EVERY_MS;
   }
 
   /** Closes connections over the limits. Returns whether there were any. */
@@ -93,7 +103,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
 
   const loop = startLoop({
     name: 'connection-limits',
-    every_ms: () => (refusals.isEmpty() ? CHECK_EVERY_MS : CHECK_EVERY_MS_WHILE_REFUSING),
+    every_ms: readInterval,
     signal,
     events,
     async step() {
