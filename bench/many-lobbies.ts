@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
+import { touchLobby } from '../src/features/lobbies/store.ts';
 import { topics } from '../src/features/topics.ts';
 import { type Database, openDatabase } from '../src/platform/database/database.ts';
 import { touch } from '../src/platform/watch/versions.ts';
@@ -53,16 +54,16 @@ export async function changeLobbies(
   { database, game, lobby_ids }: Pick<ManyLobbies, 'database' | 'game' | 'lobby_ids'>,
   { per_second, seconds }: { per_second: number; seconds: number },
 ): Promise<number> {
-  const list = topics.lobbiesOf(game.namespace_id);
+  const { namespace_id } = game;
   const begun = performance.now();
   const end = begun + seconds * 1_000;
   let changes = 0;
   for (; performance.now() < end; changes += 1) {
-    const lobby_id = lobby_ids[(changes * STRIDE) % lobby_ids.length];
+    const lobby_id = lobby_ids[(changes * STRIDE) % lobby_ids.length] ?? '';
     await database.transact(async (tx) => {
-      const versions = await touch(tx, [list]);
+      const changed = await touchLobby(tx, { lobby_id, namespace_id });
       await tx.execute(sql`
-        update lobbies set is_closed = not is_closed, changed = ${versions.get(list) ?? 0} where lobby_id = ${lobby_id}`);
+        update lobbies set is_closed = not is_closed, changed = ${changed} where lobby_id = ${lobby_id}`);
     });
     await Bun.sleep(begun + ((changes + 1) * 1_000) / per_second - performance.now());
   }

@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
+import { takeSeats } from '../../src/features/lobbies/matchmaking/seats-store.ts';
 import { topics } from '../../src/features/topics.ts';
-import type { Database } from '../../src/platform/database/database.ts';
+import { after } from '../../src/platform/clock.ts';
+import type { Database, Queries } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 
 /** Permits lobbies without a namespace and a server in a database, for tests of lobbies and players only. */
@@ -33,4 +35,17 @@ export async function createBareLobbies(
       from unnest(${sql.param(lobby_ids)}::uuid[]) as lobby_id`);
   });
   return lobby_ids;
+}
+
+/** Takes a seat in each lobby, for a player of its own. Returns the players. */
+export async function takeOneEach(queries: Queries, namespace_id: string, lobby_ids: string[]): Promise<string[]> {
+  const now = new Date();
+  const seats = lobby_ids.map((lobby_id, request_number) => {
+    const player_id = Bun.randomUUIDv7();
+    const claim = { client: player_id, players_max: 1, request_number, ticket: null };
+    return { player_id, lobby_id, namespace_id, kind: 'join', address: '', ...claim } as const;
+  });
+  const { accepting } = await takeSeats(queries, seats, { now, deadline: after(now, 3_600_000) });
+  if (accepting.length !== lobby_ids.length) throw new Error('not all lobbies have a free seat');
+  return seats.map(({ player_id }) => player_id);
 }

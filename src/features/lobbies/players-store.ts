@@ -5,6 +5,7 @@ import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { bump, bumpMany, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
+import { recordChanges } from './changes-store.ts';
 import { lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
 const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =>
@@ -98,7 +99,7 @@ export async function setConnected(
 const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
   (value) => sql`
     with leaving as (
-      select player_id, namespace_id from ${players}
+      select player_id, lobby_id, namespace_id from ${players}
       where player_id = any(${value('player_ids')}::uuid[]) and remove_ts is null
     ),
     -- A player who has left before bumps nothing, so it wakes no watcher.
@@ -110,12 +111,13 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
         ) as of_leaving (name) order by name collate "C"`,
       'bumped',
     )},
+    ${recordChanges(sql`select namespace_id, lobby_id from leaving`)},
     gone as (
       update ${players} set remove_ts = ${value('now')}::timestamptz, remove_reason = 'disconnected' from leaving
       where ${players.player_id} = leaving.player_id and remove_ts is null
         -- The count makes the versions the first rows that are locked, here as everywhere.
         and (select count(*) from bumped) > 0
-      returning ${players.player_id}, lobby_id, connect_ts is not null as was_connected
+      returning ${players.player_id}, ${players.lobby_id}, connect_ts is not null as was_connected
     ),
     freed as (
       update ${lobbies} set
@@ -177,8 +179,9 @@ export async function removePlayers(
       update ${players} set remove_ts = ${timestamptz(now)}, remove_reason = ${reason}
       where namespace_id = ${namespace_id}::uuid and remove_ts is null and ${condition}
         and (select count(*) from bumped) > 0
-      returning lobby_id, connect_ts is not null as was_connected
+      returning namespace_id, lobby_id, connect_ts is not null as was_connected
     ),
+    ${recordChanges(sql`select namespace_id, lobby_id from gone`)},
     freed as (
       update ${lobbies} set
         player_count = player_count - seats,

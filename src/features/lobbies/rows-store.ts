@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { createStatement } from '../../platform/database/statement.ts';
-import { CHANGED_STEP, type LobbyRow, lobbies, players } from './tables.ts';
+import { createChangesQuery } from './changes-store.ts';
+import { type LobbyRow, lobbies, players } from './tables.ts';
 
 /** Maximum number of lobbies that one statement reads. */
 const PAGE_MAX = 1_000;
@@ -40,26 +41,8 @@ export async function selectListed(queries: Queries, namespace_id: string): Prom
   }
 }
 
-const CHANGED = createStatement<{ namespace_id: string; step: number; version: number }>(
-  (value) => sql`
-    select ${COLUMNS}, stop_ts is not null as is_stopped from ${lobbies}
-    where namespace_id = ${value('namespace_id')}::uuid and changed_step >= ${value('step')}::bigint
-      and changed > ${value('version')}::bigint
-    order by changed limit ${sql.raw(String(PAGE_MAX + 1))}`,
-);
-
-/** Returns the lobbies that changed after a version of a namespace's list, stopped ones too; undefined if they are many. */
-export async function selectListedSince(
-  queries: Queries,
-  namespace_id: string,
-  version: number,
-): Promise<(ListedRow & { is_stopped: boolean })[] | undefined> {
-  const step = Math.floor(version / CHANGED_STEP);
-  const rows = await queries.execute<ListedRow & { is_stopped: boolean } & Record<string, unknown>>(
-    CHANGED({ namespace_id, step, version }),
-  );
-  return rows.length > PAGE_MAX ? undefined : [...rows];
-}
+/** Reads the lobbies that changed with a range of versions of a namespace's list. */
+export const selectListedChanges = createChangesQuery<ListedRow>(COLUMNS, PAGE_MAX);
 
 const CONNECTED = createStatement<{ lobby_ids: string[] }>(
   (value) => sql`

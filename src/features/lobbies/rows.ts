@@ -38,10 +38,11 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
     if (lobbies.version === version) return;
     // A version that fell is that of a restored database.
     const is_ahead = lobbies.version === undefined || lobbies.version > version;
-    const changed = is_ahead ? undefined : await store.selectListedSince(tx, namespace_id, lobbies.version ?? 0);
+    const range = { namespace_id, after: lobbies.version ?? 0, version };
+    const changed = is_ahead ? undefined : await store.selectListedChanges(tx, range);
     if (changed) {
-      for (const { is_stopped, ...lobby } of changed) {
-        if (is_stopped) list.delete(lobby.lobby_id);
+      for (const lobby of changed) {
+        if (lobby.is_stopped) list.delete(lobby.lobby_id);
         else list.set(lobby);
       }
     } else {

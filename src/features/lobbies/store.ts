@@ -2,9 +2,10 @@ import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lt, sql } from 'd
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
-import { bumpMany, lockTopics, touch } from '../../platform/watch/versions.ts';
+import { bump, bumpMany, lockTopics } from '../../platform/watch/versions.ts';
 import { hasLostMachine, isEnding, isOnMachine, machineOf } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
+import { recordChanges } from './changes-store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
 const LOBBIES_MAX = 100_000;
@@ -111,14 +112,19 @@ const UPDATE = createStatement<{
   now: string;
 }>(
   (value) => sql`
-    with ${bumpMany(
+    with running as (
+      select namespace_id, lobby_id from ${lobbies}
+      where lobby_id = any(${value('lobby_id')}::uuid[]) and stop_ts is null
+    ),
+    ${bumpMany(
       sql`
         select name from (
           select distinct unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.lobby('')}::text || lobby_id])
-          from ${lobbies} where lobby_id = any(${value('lobby_id')}::uuid[]) and stop_ts is null
+          from running
         ) as of_lobbies (name) order by name collate "C"`,
       'bumped',
     )},
+    ${recordChanges(sql`select namespace_id, lobby_id from running`)},
     -- There are far fewer of them than lobbies, each of which looks for its own.
     lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')}))
     update ${lobbies} set
@@ -262,15 +268,18 @@ export async function selectIdle(queries: Queries): Promise<LobbyRow[]> {
     .limit(LOBBIES_MAX);
 }
 
-/** Bumps a lobby and the topics that change with it. Returns the version of its namespace's list. */
+/** Bumps a lobby that changes, and the topics that change with it. Returns the version of its namespace's list. */
 export async function touchLobby(
   tx: Tx,
   { lobby_id, namespace_id }: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
   others: string[] = [],
 ): Promise<number> {
   const list = topics.lobbiesOf(namespace_id);
-  const versions = await touch(tx, [list, topics.lobby(lobby_id), ...others]);
-  return versions.get(list) ?? 0;
+  const rows = await tx.execute<{ topic: string; version: string }>(sql`
+    with ${bump([list, topics.lobby(lobby_id), ...others])},
+    ${recordChanges(sql`select ${namespace_id}::uuid as namespace_id, ${lobby_id}::uuid as lobby_id`)}
+    select topic, version from bumped`);
+  return Number(rows.find(({ topic }) => topic === list)?.version ?? 0);
 }
 
 /** Returns how many lobbies run in each namespace that has any, and their players. */

@@ -30,12 +30,8 @@ export const STOP_REASONS = [
 ] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
-/**
- * Each seat changes its lobby, and if an indexed column changes, PostgreSQL writes the row to all indexes. So the index
- * of changes is on a column that changes once in this many versions (docs/decisions/0022). Another number needs another
- * column, because two releases use the table during an upgrade.
- */
-export const CHANGED_STEP = 16;
+/** How many versions of a namespace's list share a step: see `changed_step`. */
+const CHANGED_STEP = 16;
 
 /** Rooms that players meet in. Each has a server of its own. */
 export const lobbies = pgTable(
@@ -81,13 +77,17 @@ export const lobbies = pgTable(
     stop_reason: text({ enum: STOP_REASONS }),
     /** The version of the namespace's list of lobbies with which it last changed. */
     changed: bigint({ mode: 'number' }).notNull(),
-    /** `changed` divided by {@link CHANGED_STEP}, for the index. */
+    /**
+     * `changed` divided by {@link CHANGED_STEP}. Only processes of earlier releases, which run beside this one during an
+     * upgrade, read it: they select changed lobbies by it.
+     */
     changed_step: bigint({ mode: 'number' })
       .notNull()
       .generatedAlwaysAs(sql.raw(`changed / ${CHANGED_STEP}`)),
   },
+  // A seat changes no indexed column, so the row stays on its page and needs no new index entries. Some of each page is left
+  // free for that (the fillfactor, which only a migration can set).
   (table) => [
-    index('lobbies_changed').on(table.namespace_id, table.changed_step),
     index('lobbies_by_age').on(table.namespace_id, table.create_ts),
     index('lobbies_of_game').on(table.game_id, table.create_ts, table.lobby_id),
     index('lobbies_running_by_id').on(table.namespace_id, table.lobby_id).where(sql`stop_ts is null`),
@@ -154,6 +154,28 @@ export const players = pgTable(
       .on(table.namespace_id, table.client, table.client_number)
       .where(sql`remove_ts is null and client_number > 0`),
   ],
+);
+
+/** How many of the latest versions of a namespace's list have rows in `lobby_changes`. */
+export const CHANGES_KEPT = 1_024;
+
+/**
+ * Which lobbies changed with each of the latest versions of a namespace's list. It is a ring: a version takes the row of the
+ * one that is {@link CHANGES_KEPT} versions older. Readers of changes find changed lobbies here, because an index of
+ * lobbies by their last change would be written with each seat (docs/decisions/0022).
+ */
+export const lobbyChanges = pgTable(
+  'lobby_changes',
+  {
+    namespace_id: uuid().notNull(),
+    /** The remainder of the version divided by {@link CHANGES_KEPT}. */
+    slot: integer().notNull(),
+    version: bigint({ mode: 'number' }).notNull(),
+    /** Empty if the version was bumped without a change of a lobby. */
+    lobby_ids: uuid().array().notNull(),
+  },
+  // A new version of a row stays on its page, half of which is left free (the fillfactor, which only a migration can set).
+  (table) => [primaryKey({ columns: [table.namespace_id, table.slot] })],
 );
 
 /** How many lobbies of a namespace run, so that its maximum holds on all processes. */

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
 import { deleteQueued, insertQueued } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { setConnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectLobby, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
-import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import { openChance } from '../../support/chance.ts';
@@ -16,6 +14,7 @@ import { connectGameServer, find, makeControlledGame, onlyLobby, seatOf } from '
 import { copyLobbies } from '../../support/lobby-copies.ts';
 import { countQueries, openQuietRounds, requestSeat, watchQueries } from '../../support/quiet-rounds.ts';
 import { shareService } from '../../support/suite.ts';
+import { countUpdates } from '../../support/updates.ts';
 
 const muster = shareService();
 let database: Database;
@@ -137,43 +136,6 @@ test('takeSeats: without a queue, a round takes the same seats as with one, if n
   expect([...outcomes].sort()).toEqual(['0 false', '0 true', '1 false', '1 true']);
 });
 
-describe('the changed lobbies of a namespace', () => {
-  let lobby: { lobby_id: string; namespace_id: string };
-  beforeAll(async () => {
-    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 100 } } });
-    lobby = { lobby_id: (await seatOf(find(muster, game))).lobby_id, namespace_id: game.namespace_id };
-  });
-
-  test('are those that changed after a version, also within one step', async () => {
-    const { lobby_id, namespace_id } = lobby;
-    const [first, last] = [CHANGED_STEP - 4, 3 * CHANGED_STEP + 4];
-    const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
-    await tryOut(async (tx) => {
-      const ids = new Map(numbers.map((number) => [number, Bun.randomUUIDv7()]));
-      const made = sql`unnest(${sql.param([...ids.values()])}::uuid[], ${sql.param(numbers)}::int[]) as made (id, number)`;
-      const changes = sql`jsonb_build_object('lobby_id', made.id, 'code', null, 'changed', made.number)`;
-      await tx.execute(copyLobbies(sql`lobbies as lobby cross join ${made} where lobby_id = ${lobby_id}`, changes));
-      for (const version of numbers) {
-        const changed = (await selectChanged(tx, namespace_id, version))?.map((row) => row.lobby_id);
-        expect(changed).toEqual(numbers.filter((number) => number > version).map((number) => ids.get(number) ?? ''));
-      }
-    });
-  });
-
-  test('by new seats need index entries only for the first change of a step', async () => {
-    const rounds = 8 * CHANGED_STEP;
-    const counted = await tryOut(async (tx) => {
-      await tx.execute(sql`update lobbies set max_players_direct = 1000 where lobby_id = ${lobby.lobby_id}`);
-      return await countUpdates(tx, 'lobbies', async () => {
-        for (let round = 0; round < rounds; round += 1) await takeSeats(tx, proposeSeats('join', 1, lobby), NOW());
-      });
-    });
-    expect(counted.updated).toBe(rounds);
-    // Some more updates need entries because a page is full: old row versions stay until the transaction ends.
-    expect(counted.noted).toBeLessThan(rounds / 4);
-  });
-});
-
 test('setConnected: players connect without new index entries, because their pages have room', async () => {
   const { namespace_id, ...game } = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
   const { lobby_id } = await seatOf(find(muster, { ...game, namespace_id }));
@@ -186,20 +148,6 @@ test('setConnected: players connect without new index entries, because their pag
   expect(counted.updated).toBe(seats.length);
   expect(counted.noted).toBeLessThan(seats.length / 20);
 });
-
-/** Returns how many rows of a table some work updates, and how many of these updates wrote index entries. */
-async function countUpdates(tx: Tx, table: string, work: () => Promise<unknown>) {
-  const count = async () => {
-    const [counts] = await tx.execute<{ noted: number; updated: number }>(sql`
-      select n_tup_upd::int - n_tup_hot_upd::int as noted, n_tup_upd::int as updated
-      from pg_stat_xact_user_tables where relname = ${table}`);
-    return counts ?? { noted: 0, updated: 0 };
-  };
-  const before = await count();
-  await work();
-  const { noted, updated } = await count();
-  return { noted: noted - before.noted, updated: updated - before.updated };
-}
 
 class RolledBack extends Error {}
 

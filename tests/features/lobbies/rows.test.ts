@@ -7,8 +7,9 @@ import { LobbyList, ORDERS, STATUSES, statusOf, type Window } from '../../../src
 import { createLobbyRows } from '../../../src/features/lobbies/rows.ts';
 import type { ListedRow } from '../../../src/features/lobbies/rows-store.ts';
 import { RowsAnswer, RowsQuery, toWindow } from '../../../src/features/lobbies/rows-wire.ts';
+import { touchLobby } from '../../../src/features/lobbies/store.ts';
 import { topics } from '../../../src/features/topics.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import { watched } from '../../../src/platform/http/route.ts';
 import { touch } from '../../../src/platform/watch/versions.ts';
 import { watchRows } from '../../../src/platform/watch/views.ts';
@@ -194,19 +195,15 @@ describe('rows of lobbies: kept by clients', () => {
     console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
     const chance = openChance(seed, 0);
     const namespace_id = crypto.randomUUID();
-    const list = topics.lobbiesOf(namespace_id);
     const running: string[] = [];
-    const change = (
-      work: (tx: Parameters<Parameters<Database['transact']>[0]>[0], version: number) => Promise<unknown>,
-    ) =>
+    const change = (lobby_id: string, work: (tx: Tx, changed: number) => Promise<unknown>) =>
       database.transact(async (tx) => {
-        const versions = await touch(tx, [list, topics.playersOf(namespace_id)]);
-        await work(tx, versions.get(list) ?? 0);
+        const changed = await touchLobby(tx, { lobby_id, namespace_id }, [topics.playersOf(namespace_id)]);
+        await work(tx, changed);
       });
     const changes = {
-      create: () =>
-        change(async (tx, changed) => {
-          const lobby_id = Bun.randomUUIDv7();
+      create: (lobby_id: string) =>
+        change(lobby_id, async (tx, changed) => {
           running.push(lobby_id);
           const mode = chance.oneIn(2) ? 'ice' : 'fire';
           await tx.execute(sql`
@@ -216,17 +213,17 @@ describe('rows of lobbies: kept by clients', () => {
               gen_random_uuid(), 8, 8, 8, 0, '{}', false, now(), ${changed})`);
         }),
       ready: (lobby_id: string) =>
-        change((tx, changed) =>
+        change(lobby_id, (tx, changed) =>
           tx.execute(sql`update lobbies set ready_ts = now(), changed = ${changed} where lobby_id = ${lobby_id}`),
         ),
       close: (lobby_id: string) =>
-        change((tx, changed) =>
+        change(lobby_id, (tx, changed) =>
           tx.execute(
             sql`update lobbies set is_closed = not is_closed, changed = ${changed} where lobby_id = ${lobby_id}`,
           ),
         ),
       seat: (lobby_id: string) =>
-        change(async (tx, changed) => {
+        change(lobby_id, async (tx, changed) => {
           const seated = await tx.execute(sql`
             update lobbies set player_count = player_count + 1, changed = ${changed}
             where lobby_id = ${lobby_id} and player_count < 8 returning 1`);
@@ -244,15 +241,14 @@ describe('rows of lobbies: kept by clients', () => {
             )`);
         }),
       stop: (lobby_id: string) =>
-        change(async (tx, changed) => {
+        change(lobby_id, async (tx, changed) => {
           running.splice(running.indexOf(lobby_id), 1);
           await tx.execute(sql`update lobbies set stop_ts = now(), changed = ${changed} where lobby_id = ${lobby_id}`);
         }),
     };
     async function makeChange(): Promise<void> {
       const name = running.length < 6 ? 'create' : chance.pick(KINDS);
-      if (name === 'create') await changes.create();
-      else await changes[name](chance.pick(running));
+      await changes[name](name === 'create' ? Bun.randomUUIDv7() : chance.pick(running));
     }
 
     const clients: Client[] = [];
@@ -317,10 +313,9 @@ describe('rows of lobbies: kept by clients', () => {
     await waitFor(() => app.listeners.has(topics.lobbiesOf(namespace_id)), 'the poll to wait');
     const changed_id = rows[7].lobby_id;
     await database.transact(async (tx) => {
-      const versions = await touch(tx, [topics.lobbiesOf(namespace_id)]);
+      const changed = await touchLobby(tx, { lobby_id: changed_id, namespace_id });
       await tx.execute(sql`
-        update lobbies set is_closed = true, ready_ts = now(), changed = ${versions.get(topics.lobbiesOf(namespace_id)) ?? 0}
-        where lobby_id = ${changed_id}`);
+        update lobbies set is_closed = true, ready_ts = now(), changed = ${changed} where lobby_id = ${changed_id}`);
     });
     const body = await polling;
     expect(body.rows).toBeUndefined();

@@ -1,9 +1,10 @@
-import { and, asc, eq, gt, gte, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
 import type { Queries } from '../../../platform/database/database.ts';
 import { isAnyOf } from '../../../platform/database/lists.ts';
 import { createQuery } from '../../../platform/database/statement.ts';
 import { isEnding } from '../../servers/servers.ts';
-import { CHANGED_STEP, type LobbyRow, lobbies } from '../tables.ts';
+import { createChangesQuery } from '../changes-store.ts';
+import { type LobbyRow, lobbies } from '../tables.ts';
 
 /** Maximum number of lobbies that one statement reads, so that it is short and no other work waits for it. */
 export const PAGE_MAX = 1_000;
@@ -56,30 +57,14 @@ export async function selectRunning(
   return await RUNNING(queries, { namespace_id, after });
 }
 
-const CHANGED = createQuery<{ namespace_id: string; step: number; version: number }, CachedLobby[]>((queries, value) =>
-  queries
-    .select(COLUMNS)
-    .from(lobbies)
-    .where(
-      and(
-        eq(lobbies.namespace_id, value('namespace_id')),
-        gte(lobbies.changed_step, value('step')),
-        gt(lobbies.changed, value('version')),
-      ),
-    )
-    .orderBy(asc(lobbies.changed))
-    .limit(CHANGES_MAX + 1),
+/** Reads the lobbies that changed with a range of versions of a namespace's list. */
+export const selectChanged = createChangesQuery<CachedLobby>(
+  sql.join(
+    Object.values(KEPT).map(({ name }) => sql.identifier(name)),
+    sql`, `,
+  ),
+  CHANGES_MAX,
 );
-
-/** Returns a namespace's lobbies that changed after a version of its list, stopped ones too; undefined if they are too many. */
-export async function selectChanged(
-  queries: Queries,
-  namespace_id: string,
-  version: number,
-): Promise<CachedLobby[] | undefined> {
-  const rows = await CHANGED(queries, { namespace_id, step: Math.floor(version / CHANGED_STEP), version });
-  return rows.length > CHANGES_MAX ? undefined : rows;
-}
 
 /** Returns lobbies by their ids, running or stopped, and whether their servers are ending. */
 export async function selectLobbies(

@@ -4,6 +4,7 @@ import { type Feed, subscribeAll } from '../../../platform/watch/feed.ts';
 import { readVersions } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
 import type { AvoidedLobbies } from '../avoided-lobbies.ts';
+import type { ChangedLobby } from '../changes-store.ts';
 import * as store from './lobby-cache-store.ts';
 import { LobbyIndex, type OpenLobby } from './lobby-index.ts';
 import { selectQueue } from './queue-store.ts';
@@ -86,7 +87,7 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
     const version = versions.get(lobbies.topic) ?? 0;
     if (version < cached) return false;
     const [changed] = await Promise.all([
-      version === cached ? [] : store.selectChanged(queries, namespace_id, cached),
+      version === cached ? [] : store.selectChanged(queries, { namespace_id, after: cached, version }),
       readQueue(entry, namespace_id, versions),
     ]);
     if (!changed) return false;
@@ -184,7 +185,7 @@ function adoptVersions({ lobbies, queue }: Entry, versions: Map<string, number>)
   }
 }
 
-function setAll(index: LobbyIndex, rows: store.CachedLobby[]): void {
+function setAll(index: LobbyIndex, rows: (store.CachedLobby | ChangedLobby<store.CachedLobby>)[]): void {
   for (const row of rows) {
     if (row.is_stopped) index.delete(row.lobby_id);
     else index.set(row);

@@ -6,6 +6,7 @@ import { createStatement } from '../../../platform/database/statement.ts';
 import { bumpSelected, inOrder, lockTopics } from '../../../platform/watch/versions.ts';
 import { isEnding } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
+import { recordChanges } from '../changes-store.ts';
 import { type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
 import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
 import { type ClientLists, listClients, numberPlayers } from './client-numbers-store.ts';
@@ -172,6 +173,7 @@ const takeSeatsBy = ({ over_alone, turn, is_reserved, left_queue }: QueueParts) 
         order by rank`,
       'bumped',
     )},
+    ${recordChanges(sql`select namespace_id, lobby_id from acceptable`)},
     accepting as (
       update ${lobbies} set
         player_count = player_count + finds + parties + joins,
