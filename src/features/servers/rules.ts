@@ -44,13 +44,11 @@ export function nextStep(
   const { identity, started_at, destroyed_at, kill_at, failure } = server;
   // A server that failed is ended without a timeout, also if its end was requested before.
   const is_overdue = destroyed_at !== null && (failure !== null || !kill_at || kill_at <= now);
-  const is_ended_before_it_ran = identity !== null && started_at === null && destroyed_at !== null;
   const ask: Step = was_asked ? { do: 'wait' } : { do: 'stop' };
   switch (observed.is) {
     case 'absent': {
       if (!identity && !destroyed_at) return { do: 'start' };
-      const reason = failure ?? (identity && !is_ended_before_it_ran ? LOST : null);
-      return { do: 'finish', exit_code: null, exit_signal: null, failure: reason, has_lost_machine: false };
+      return { do: 'finish', ...describeUnseenEnd(server) };
     }
     case 'pending':
       // A server that has not started has nothing to save.
@@ -70,11 +68,12 @@ export function nextStep(
       const is_known = exit_code !== null || exit_signal !== null;
       // Its folder exists but perhaps no process: the service was killed in between.
       if (!identity && !is_known && !destroyed_at) return { do: 'start' };
+      if (!is_known && observed.reason === undefined) return { do: 'finish', ...describeUnseenEnd(server) };
       // Killing the process group also kills the shim, which would report the exit.
       const was_killed = !is_known && kill_at !== null && kill_at <= now;
       // Muster ends a pod without a connection by deleting it, which looks as if others had disrupted it.
       const is_own_end = was_killed || (is_disruption && is_known && destroyed_at !== null);
-      const reason = is_own_end ? null : (observed.reason ?? (is_known || is_ended_before_it_ran ? null : LOST));
+      const reason = is_own_end ? null : (observed.reason ?? null);
       return {
         do: 'finish',
         exit_code,
@@ -84,6 +83,21 @@ export function nextStep(
       };
     }
   }
+}
+
+/**
+ * Returns how a server ended if nothing says so. One whose end was requested was killed, for instance by a restart of its
+ * machine. It is not lost, which would be a crash.
+ */
+function describeUnseenEnd({
+  started_at,
+  destroyed_at,
+  failure,
+}: Pick<ServerRow, 'started_at' | 'destroyed_at' | 'failure'>) {
+  const end = { exit_code: null, has_lost_machine: false };
+  if (failure !== null) return { ...end, exit_signal: null, failure };
+  if (destroyed_at === null) return { ...end, exit_signal: null, failure: LOST };
+  return { ...end, exit_signal: started_at === null ? null : 'SIGKILL', failure: null };
 }
 
 const LOST = 'the process was lost: the machine restarted, or another program ended it';

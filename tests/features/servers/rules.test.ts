@@ -37,6 +37,7 @@ interface End {
 }
 const finish = (end: End = {}) =>
   ({ do: 'finish', exit_code: null, exit_signal: null, failure: null, has_lost_machine: false, ...end }) as const;
+const KILLED = finish({ exit_signal: 'SIGKILL' });
 
 describe('servers: the next step', () => {
   const CASES = [
@@ -44,7 +45,8 @@ describe('servers: the next step', () => {
     ['ends one that was destroyed before its start', { ...WANTED, ...ASKED }, ABSENT, finish()],
     ['ends one that could not be started, with the reason', { ...WANTED, ...FAILED }, ABSENT, finish(REASON)],
     ['ends one without a trace as lost', NOTED, ABSENT, finish({ failure: LOST })],
-    ['ends one that was lost while it was ending as lost', { ...NOTED, ...ASKED }, ABSENT, finish({ failure: LOST })],
+    ['ends one without a trace that was ending as killed', { ...NOTED, ...ASKED }, ABSENT, KILLED],
+    ['ends one without a trace that has failed, with the reason', { ...NOTED, ...FAILED }, ABSENT, finish(REASON)],
 
     ['ends one that was accepted and disappeared as lost', ACCEPTED, ABSENT, finish({ failure: LOST })],
     ['ends one that was destroyed before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, ABSENT, finish()],
@@ -82,21 +84,11 @@ describe('servers: the next step', () => {
       finish({ exit_signal: 'SIGBUS' }),
     ],
     ['starts one that may never have run', WANTED, UNSEEN_END, { do: 'start' }],
-    ['ends one that may never have run and is to end', { ...WANTED, ...ASKED }, UNSEEN_END, finish({ failure: LOST })],
+    ['ends one that may never have run and is to end', { ...WANTED, ...ASKED }, UNSEEN_END, finish()],
     ['ends one without a known end as lost', NOTED, UNSEEN_END, finish({ failure: LOST })],
     ['ends one that was ended before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, UNSEEN_END, finish()],
-    [
-      'ends one without a known end as lost, also while it was ending',
-      { ...NOTED, ...ASKED },
-      UNSEEN_END,
-      finish({ failure: LOST }),
-    ],
-    [
-      'ends one without a known end as killed if its time is over',
-      { ...NOTED, ...OVERDUE },
-      UNSEEN_END,
-      finish({ exit_signal: 'SIGKILL' }),
-    ],
+    ['ends one without a known end that was ending as killed', { ...NOTED, ...ASKED }, UNSEEN_END, KILLED],
+    ['ends one without a known end whose time is over as killed', { ...NOTED, ...OVERDUE }, UNSEEN_END, KILLED],
     ['prefers a known end to that', { ...NOTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
     [
       'ends one that the machine ended, with the reason',
