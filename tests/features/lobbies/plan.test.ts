@@ -236,14 +236,27 @@ test('plan: a new lobby is as the first request for it says, in the namespace an
   expect([seats, refusals]).toEqual([[], []]);
 });
 
-test('plan: after 128 lobbies without the tag, the search ends', () => {
+test('plan: lobbies without the tags hide none that has them, however many they are', () => {
   const index = new LobbyIndex();
-  for (let number = 0; number < 128; number += 1) index.set(lobby(`other ${number}`));
-  index.set(lobby('last', { tags: { map: 'ice' } }));
+  const snow = { map: 'ice', weather: 'snow' };
+  for (let number = 0; number < 200; number += 1) {
+    index.set(lobby(`other ${number}`, { player_count: 9, tags: { map: 'ice' } }));
+    index.set(lobby(`another ${number}`, { player_count: 9, tags: { weather: 'snow' } }));
+  }
+  index.set(lobby('last', { player_count: 8, tags: snow }));
+  const requests = [find('a', { tags: snow }), find('b', { tags: snow }), find('c', { tags: snow })];
+  const { seats, new_lobbies } = planSeats(requests, () => index);
+  expect(seats.map(({ lobby_id }) => lobby_id)).toEqual(['last', 'last']);
+  expect(new_lobbies).toHaveLength(1);
+});
+
+test('plan: a search yields 128 lobbies at most, the fullest', () => {
+  const index = new LobbyIndex();
+  index.set(lobby('emptiest'));
+  for (let number = 0; number < 128; number += 1) index.set(lobby(`fuller ${number}`, { player_count: 2 }));
   const pool = { version_id: 'new', game_mode: 'default', region: 'here' };
-  expect([...index.fullestFirst(pool, { map: 'ice' })]).toEqual([]);
-  index.delete('other 5');
-  expect([...index.fullestFirst(pool, { map: 'ice' })].map(({ lobby_id }) => lobby_id)).toEqual(['last']);
+  const found = [...index.fullestFirst(pool, {})].map(({ lobby_id }) => lobby_id);
+  expect(found).toEqual(Array.from({ length: 128 }, (_, number) => `fuller ${number}`));
 });
 
 test('plan: lobbies on machines that finds avoid hide no others, however many they are', () => {

@@ -23,8 +23,8 @@ export interface PoolKey {
   region: string;
 }
 
-/** Maximum number of lobbies of a pool whose tags a search compares. */
-const EXAMINED_MAX = 128;
+/** Maximum number of lobbies that a search yields, because a find compares each with the queue. */
+const FOUND_MAX = 128;
 
 /** Parties have a maximum of their own (`max_players_party`), so their free seats are counted separately. */
 export type GroupSize = 'single' | 'party';
@@ -33,18 +33,27 @@ const GROUP_SIZES = ['single', 'party'] as const;
 
 type LobbiesById = Map<string, IndexedLobby>;
 
-/** All lobbies of a pool, and for each group size those that find may choose, by their number of free seats. */
-interface Pool extends Record<GroupSize, Map<number, LobbiesById>> {
+/** For each group size, lobbies that find may choose, by their number of free seats. */
+type Choices = Record<GroupSize, Map<number, LobbiesById>>;
+
+/** All lobbies of a pool, and those that find may choose: by each of their tags, and all of them under `ANY_TAGS`. */
+interface Pool {
   all: LobbiesById;
+  choices: Map<string, Choices>;
 }
+
+const ANY_TAGS = '';
 
 interface IndexedLobby extends OpenLobby {
   pool: Pool;
+  /** The keys of its choices in the pool. */
+  choice_keys: string[];
 }
 
 /**
  * The running lobbies of a namespace, in memory, by pool and by free seats. A search for the fullest lobby takes as many
- * steps as there are different numbers of free seats. Plans use the index; the database decides.
+ * steps as there are different numbers of free seats. With several tags, it also looks at each lobby that has the rarest of
+ * them. Plans use the index; the database decides.
  */
 export class LobbyIndex {
   readonly #lobbies: LobbiesById = new Map();
@@ -68,13 +77,13 @@ export class LobbyIndex {
     this.delete(lobby.lobby_id);
     const pool = getOrMake(this.#pools, toPoolName(lobby), () => ({
       all: new Map(),
-      single: new Map(),
-      party: new Map(),
+      choices: new Map(),
     }));
     const { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count } = lobby;
     const { max_players_normal, max_players_direct, max_players_party } = lobby;
     const maxima = { max_players_normal, max_players_direct, max_players_party };
-    const kept = { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count, ...maxima, pool };
+    const kept_properties = { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count };
+    const kept = { ...kept_properties, ...maxima, pool, choice_keys: [ANY_TAGS, ...toTagKeys(tags)] };
     this.#lobbies.set(lobby_id, kept);
     pool.all.set(lobby_id, kept);
     this.#offer(kept);
@@ -124,24 +133,42 @@ export class LobbyIndex {
 
   /** Yields the lobbies of a pool that have all of the tags and enough free seats, the fullest first. */
   *fullestFirst(key: PoolKey, tags: Record<string, string>, seats = 1): Generator<OpenLobby> {
-    let examined = 0;
-    const by_free_seats = this.#pools.get(toPoolName(key))?.[toGroupSize(seats)];
+    const by_free_seats = this.#choicesWith(key, tags)?.[toGroupSize(seats)];
     if (!by_free_seats) return;
+    let found = 0;
     for (const free of smallestFirst(by_free_seats, seats)) {
       for (const lobby of by_free_seats.get(free)?.values() ?? []) {
-        examined += 1;
-        if (examined > EXAMINED_MAX) return;
-        if (hasTags(lobby, tags)) yield lobby;
+        if (!hasTags(lobby, tags)) continue;
+        yield lobby;
+        found += 1;
+        if (found === FOUND_MAX) return;
       }
     }
+  }
+
+  /** Returns the choices of a pool that have the rarest of the tags; undefined if none has it. */
+  #choicesWith(key: PoolKey, tags: Record<string, string>): Choices | undefined {
+    const choices = this.#pools.get(toPoolName(key))?.choices;
+    const [first = ANY_TAGS, ...others] = toTagKeys(tags);
+    let rarest = choices?.get(first);
+    for (const other of others) {
+      const with_other = choices?.get(other);
+      if (!rarest || !with_other) return undefined;
+      if (countChoices(with_other) < countChoices(rarest)) rarest = with_other;
+    }
+    return rarest;
   }
 
   /** Lets finds choose a lobby, unless it is closed, private or avoided. */
   #offer(lobby: IndexedLobby): void {
     if (lobby.is_closed || lobby.publicity === 'private' || this.isAvoided(lobby.lobby_id)) return;
-    for (const size of GROUP_SIZES) {
-      const free = freeSeats(lobby, size);
-      if (free > 0) getOrMake(lobby.pool[size], free, () => new Map()).set(lobby.lobby_id, lobby);
+    for (const key of lobby.choice_keys) {
+      for (const size of GROUP_SIZES) {
+        const free = freeSeats(lobby, size);
+        if (free <= 0) continue;
+        const choices = getOrMake(lobby.pool.choices, key, () => ({ single: new Map(), party: new Map() }));
+        getOrMake(choices[size], free, () => new Map()).set(lobby.lobby_id, lobby);
+      }
     }
   }
 }
@@ -157,13 +184,28 @@ function* smallestFirst(map: ReadonlyMap<number, unknown>, least: number): Gener
 
 /** Removes a lobby from those that finds may choose. */
 function removeFromChoice(lobby: IndexedLobby): void {
-  for (const size of GROUP_SIZES) {
-    const by_free_seats = lobby.pool[size];
-    const free = freeSeats(lobby, size);
-    const lobbies = by_free_seats.get(free);
-    lobbies?.delete(lobby.lobby_id);
-    if (lobbies?.size === 0) by_free_seats.delete(free);
+  const { lobby_id, pool, choice_keys } = lobby;
+  for (const key of choice_keys) {
+    const choices = pool.choices.get(key);
+    if (!choices) continue;
+    for (const size of GROUP_SIZES) {
+      const free = freeSeats(lobby, size);
+      const lobbies = choices[size].get(free);
+      lobbies?.delete(lobby_id);
+      if (lobbies?.size === 0) choices[size].delete(free);
+    }
+    if (choices.single.size === 0 && choices.party.size === 0) pool.choices.delete(key);
   }
+}
+
+function countChoices({ single }: Choices): number {
+  let count = 0;
+  for (const lobbies of single.values()) count += lobbies.size;
+  return count;
+}
+
+function toTagKeys(tags: Record<string, string>): string[] {
+  return Object.entries(tags).map((tag) => JSON.stringify(tag));
 }
 
 export function toGroupSize(seats: number): GroupSize {
