@@ -1,5 +1,6 @@
-import { and, eq, gt, inArray, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { isUp } from '../machines/machines.ts';
 import { gatewayTraffic, type TrafficCounts } from './tables.ts';
 
 const MACHINES_MAX = 1_000;
@@ -33,18 +34,24 @@ export async function addTraffic(
       )`);
 }
 
-/** Records that machines have no open connections. */
-export async function clearOpen(queries: Queries, node_ids: string[]): Promise<void> {
+/** Records that a machine has no open connections. */
+export async function clearOpen(queries: Queries, node_id: string): Promise<void> {
   await queries
     .update(gatewayTraffic)
     .set({ open: 0 })
-    .where(and(inArray(gatewayTraffic.node_id, node_ids), gt(gatewayTraffic.open, 0)));
+    .where(and(eq(gatewayTraffic.node_id, node_id), gt(gatewayTraffic.open, 0)));
 }
 
-/** Returns the traffic of a server, by machine. */
+/**
+ * Returns the traffic of a server, by machine. A machine that was given up or stopped has no open connections. Its count
+ * stays, because it goes on from there if it returns.
+ */
 export async function selectTraffic(queries: Queries, server_id: string): Promise<TrafficCounts[]> {
   return await queries
-    .select()
+    .select({
+      ...getTableColumns(gatewayTraffic),
+      open: sql<number>`case when ${isUp(gatewayTraffic.node_id)} then ${gatewayTraffic.open} else 0 end`,
+    })
     .from(gatewayTraffic)
     .where(eq(gatewayTraffic.server_id, server_id))
     .orderBy(gatewayTraffic.node_id)

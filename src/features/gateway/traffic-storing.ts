@@ -1,7 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
-import type { Machines } from '../machines/machines.ts';
 import type { TrafficCounts } from './tables.ts';
 import type { Traffic } from './traffic.ts';
 import { addCounts, noTraffic } from './traffic-counts.ts';
@@ -13,7 +12,6 @@ interface TrafficStoringDependencies {
   database: Database;
   events: Events;
   traffic: Traffic;
-  machines: Pick<Machines, 'lost'>;
   /** This machine. */
   node_id: string;
 }
@@ -21,7 +19,7 @@ interface TrafficStoringDependencies {
 export type GatewayTraffic = ReturnType<typeof createTrafficStoring>;
 
 /** Creates the store of servers' traffic, and the loop that adds the counts of this process to it. */
-export function createTrafficStoring({ database, events, traffic, machines, node_id }: TrafficStoringDependencies) {
+export function createTrafficStoring({ database, events, traffic, node_id }: TrafficStoringDependencies) {
   const { queries } = database;
   /** Counts that are not stored yet. */
   let waiting = new Map<string, TrafficCounts>();
@@ -48,7 +46,7 @@ export function createTrafficStoring({ database, events, traffic, machines, node
     async read(server_id: string): Promise<TrafficCounts> {
       return (await selectTraffic(queries, server_id)).reduce(addCounts, noTraffic());
     },
-    /** Starts the loop that stores. An earlier process of this machine, and lost machines, have no open connections. */
+    /** Starts the loop that stores. No connection of an earlier process of this machine is open. */
     startStoring(signal: AbortSignal): Loop {
       let has_cleared = false;
       return startLoop({
@@ -57,8 +55,7 @@ export function createTrafficStoring({ database, events, traffic, machines, node
         signal,
         events,
         async step() {
-          const ended_machines = has_cleared ? machines.lost() : [node_id, ...machines.lost()];
-          if (ended_machines.length > 0) await clearOpen(queries, ended_machines);
+          if (!has_cleared) await clearOpen(queries, node_id);
           has_cleared = true;
           await store();
           return 0;

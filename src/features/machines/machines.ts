@@ -7,6 +7,7 @@ import type { MachineSnapshot } from './tables.ts';
 import type { Load, Machine } from './wire.ts';
 
 export type { ClusterLease, ClusterMachine, HeldCluster, Offer } from './cluster-lease.ts';
+export { isUp } from './store.ts';
 export type { Load } from './wire.ts';
 
 const NO_LOAD: Load = { servers: 0, lobbies: 0, players: 0 };

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, ne, notInArray, sql } from 'drizzle-orm';
+import { and, asc, type Column, eq, inArray, isNull, ne, notInArray, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { touch } from '../../platform/watch/versions.ts';
@@ -187,6 +187,11 @@ export async function lockHeld(tx: Tx, { node_id, holder }: Holding): Promise<{ 
     // Unlike a stronger lock, it does not keep the beat waiting.
     .for('key share');
   return row && { is_draining: row.drain_ts !== null };
+}
+
+/** Returns a condition: the machine in a column of another table has a process. */
+export function isUp(node_id: Column): SQL {
+  return sql`exists (select from ${machines} where ${machines.node_id} = ${node_id} and ${machines.state} = 'up')`;
 }
 
 /** Waits for the transactions that take work for a machine, see `lockHeld`. */

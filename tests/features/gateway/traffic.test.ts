@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { answerClassOf, answeredWithin, noTraffic } from '../../../src/features/gateway/traffic-counts.ts';
+import { createTrafficStoring } from '../../../src/features/gateway/traffic-storing.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
@@ -74,11 +76,36 @@ describe('gateway: the traffic of a server', () => {
   }, 90_000);
 });
 
-describe('gateway: limits of bytes', () => {
-  const KIB = 1_024;
-  const LIMITS = { is_on: true, scale: 1 };
-  const SMALL = { of_address: 2 * KIB, of_server: 16 * KIB };
+test('gateway: a machine that was given up has no open connections, and those it had when it returns', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const { server_id } = await startWebServer(muster, game);
+  const { database } = muster;
+  const node_id = crypto.randomUUID();
+  await database.queries.execute(sql`
+    insert into machines
+    select (jsonb_populate_record(machines, jsonb_build_object('node_id', ${node_id}::text))).* from machines limit 1`);
+  const setState = (state: string) =>
+    database.queries.execute(sql`update machines set state = ${state} where node_id = ${node_id}`);
+  const traffic = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL });
+  const { store } = createTrafficStoring({ database, events: { emit() {} }, traffic, node_id });
+  const countOpen = async () => (await readTraffic(muster, game, server_id)).open;
+  const close = traffic.of(server_id).of('192.0.2.1').countOpened('sockets');
+  await store();
+  expect(await countOpen()).toBe(1);
+  await setState('lost');
+  expect(await countOpen()).toBe(0);
+  await setState('up');
+  expect(await countOpen()).toBe(1);
+  close();
+  await store();
+  expect(await countOpen()).toBe(0);
+}, 90_000);
 
+const KIB = 1_024;
+const LIMITS = { is_on: true, scale: 1 };
+const SMALL = { of_address: 2 * KIB, of_server: 16 * KIB };
+
+describe('gateway: limits of bytes', () => {
   test('of an address and of a server, in both directions', () => {
     const server = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL }).of('a server');
     const client = server.of('192.0.2.1');
