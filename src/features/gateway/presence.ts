@@ -17,7 +17,7 @@ export interface PresenceDependencies {
   database: Database;
   events: Events;
   lobbies: Pick<Lobbies, 'connectOn' | 'leave'>;
-  machines: Pick<Machines, 'lost'>;
+  machines: Pick<Machines, 'withoutProcess'>;
   /** This machine. */
   node_id: string;
 }
@@ -70,7 +70,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
   async function findUnreported(node_ids: string[]): Promise<store.PlayerConnection[]> {
     const unreported: store.PlayerConnection[] = [];
     for (let last: string | undefined; ; ) {
-      const read = await store.selectConnectionsOf(queries, node_ids, last);
+      const read = await store.selectConnectionsOf(queries, { node_id, node_ids, after_player_id: last });
       // Players may have come back to this process already.
       unreported.push(...read.filter(({ connection_id }) => !own.has(connection_id)));
       if (read.length < store.CONNECTIONS_READ_MAX) return unreported;
@@ -123,7 +123,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
     },
     /**
      * Starts the loop that reports ended connections: first those of an earlier process of this machine, then those of
-     * this process and of lost machines.
+     * this process and of machines without a process, which could not report them.
      */
     startReporting(signal: AbortSignal): Loop {
       let has_recovered = false;
@@ -133,7 +133,8 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
         signal,
         events,
         async step() {
-          const ended_machines = has_recovered ? machines.lost() : [node_id, ...machines.lost()];
+          const others = machines.withoutProcess();
+          const ended_machines = has_recovered ? others : [node_id, ...others];
           const unreported = ended_machines.length > 0 ? await findUnreported(ended_machines) : [];
           const known = new Set(departures.map(({ connection_id }) => connection_id));
           const added = unreported.filter(({ connection_id }) => !known.has(connection_id));

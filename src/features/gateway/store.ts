@@ -1,6 +1,7 @@
-import { and, eq, gt, inArray, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, not, or, sql } from 'drizzle-orm';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
+import { isUp } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
 import { gatewayConnections } from './tables.ts';
 
@@ -83,17 +84,30 @@ export async function deleteConnection(queries: Queries, connection: PlayerConne
   await queries.delete(gatewayConnections).where(isConnection(connection));
 }
 
+interface ConnectionsQuery {
+  /** This machine. */
+  node_id: string;
+  /** The machines whose connections are wanted. Those of others that run again meanwhile are left out. */
+  node_ids: string[];
+  after_player_id: string | undefined;
+}
+
 /** Returns connections of machines, in the order of their players, after one player. */
 export async function selectConnectionsOf(
   queries: Queries,
-  node_ids: string[],
-  after_player_id: string | undefined,
+  { node_id, node_ids, after_player_id }: ConnectionsQuery,
 ): Promise<PlayerConnection[]> {
   const is_after = after_player_id === undefined ? undefined : gt(gatewayConnections.player_id, after_player_id);
   return await queries
     .select({ player_id: gatewayConnections.player_id, connection_id: gatewayConnections.connection_id })
     .from(gatewayConnections)
-    .where(and(inArray(gatewayConnections.node_id, node_ids), is_after))
+    .where(
+      and(
+        inArray(gatewayConnections.node_id, node_ids),
+        or(eq(gatewayConnections.node_id, node_id), not(isUp(gatewayConnections.node_id))),
+        is_after,
+      ),
+    )
     .orderBy(gatewayConnections.player_id)
     .limit(CONNECTIONS_READ_MAX);
 }

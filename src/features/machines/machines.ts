@@ -86,10 +86,10 @@ export function createMachines(dependencies: MachinesDependencies) {
       const avoided = machines.filter((one) => one.state !== 'up' || isDraining(one)).map(({ node_id }) => node_id);
       return new Set([...avoided, ...late]);
     },
-    /** Returns the machines that were given up. */
-    lost: (): string[] =>
+    /** Returns the machines without a process: it was stopped, or they were given up. */
+    withoutProcess: (): string[] =>
       view()
-        .machines.filter(({ state }) => state === 'lost')
+        .machines.filter(({ state }) => state !== 'up')
         .map(({ node_id }) => node_id),
     /**
      * Returns the machines whose pods others remove: those that did not come back, and the processes that use a

@@ -70,7 +70,7 @@ test('gateway: departures that cannot be reported delay no others', async () => 
         left.add(player_id);
       },
     },
-    machines: { lost: () => [] },
+    machines: { withoutProcess: () => [] },
     node_id: crypto.randomUUID(),
   });
   for (const player_id of [...stuck, ...others]) {
@@ -207,6 +207,22 @@ test('gateway: a new connection of a player by another machine replaces the earl
   expect(await countConnected(seat, one, own)).toBe(1);
   third.socket.send('still here');
   expect((await third.next(2)).at(-1)).toBe('still here');
+}, 90_000);
+
+test('gateway: what a machine that stops cannot report, another machine reports', async () => {
+  await using one = await openTestService(SETTINGS);
+  await using database = openDatabase(one.database_address, 1);
+  const own = await makeControlledGame(one, UNMODIFIED);
+  const seat = await takeSeat(one, own);
+  const other = await openTestService(SETTINGS, { beside: one });
+  using player = play(seat, other.config.local_url);
+  await player.next(1);
+  const run = (statement: string) => database.queries.execute(sql.raw(statement));
+  await run(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
+  await run('create trigger refuse before update on gateway_connections for each row execute function refuse()');
+  await expect(other[Symbol.asyncDispose]()).rejects.toThrow();
+  await run('drop trigger refuse on gateway_connections');
+  await waitFor(async () => (await countConnected(seat, one, own)) === 0, 'the departure to be reported');
 }, 90_000);
 
 test('gateway: after a restart, players may connect again with their tokens, and the others lose their seats', async () => {
