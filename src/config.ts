@@ -23,7 +23,7 @@ import {
 } from './setting-texts.ts';
 import { Settings } from './settings.ts';
 import { type ThrowawayResources, throwawaySettings } from './throwaway-settings.ts';
-import { readTlsSettings, type TlsSettings } from './tls-settings.ts';
+import { assertDifferent, readTlsSettings, type TlsSettings } from './tls-settings.ts';
 
 /** Default share of a machine's servers for the games of one developer group. */
 const GROUP_SHARE_DEFAULT = 0.75;
@@ -235,7 +235,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       has_read_only_root: settings.MUSTER_CONTAINERS_READ_ONLY === 'on',
       engine_url: settings.MUSTER_CONTAINER_ENGINE,
     },
-    kubernetes: readKubernetes(settings),
+    kubernetes: readKubernetes(settings, tls),
     sites_domain,
     servers_domain,
     own_hosts,
@@ -389,7 +389,7 @@ function readResourcesMax(settings: Settings): Config['servers']['resources_max'
 }
 
 /** Throws StartError for a cluster that could not be used. */
-function readKubernetes(settings: Settings): KubernetesConfig | undefined {
+function readKubernetes(settings: Settings, { https_port, http_port }: TlsSettings): KubernetesConfig | undefined {
   const { MUSTER_KUBERNETES: kubeconfig, MUSTER_KUBERNETES_IMAGE: image, MUSTER_KUBERNETES_HOST: host } = settings;
   if (kubeconfig === undefined) return undefined;
   if (image === undefined || host === undefined) {
@@ -404,12 +404,15 @@ function readKubernetes(settings: Settings): KubernetesConfig | undefined {
   if (settings.MUSTER_RELAYS === 'all') {
     throw new StartError('MUSTER_RELAYS is "all", but servers in Kubernetes have no relays: remove one of the two.');
   }
+  const { MUSTER_PORT, MUSTER_KUBERNETES_PORT } = settings;
+  const public_ports = { MUSTER_PORT, MUSTER_HTTPS_PORT: https_port, MUSTER_HTTP_PORT: http_port };
+  assertDifferent({ ...public_ports, MUSTER_KUBERNETES_PORT });
   return {
     kubeconfig,
     image,
     host,
     namespace: settings.MUSTER_KUBERNETES_NAMESPACE,
-    port: settings.MUSTER_KUBERNETES_PORT,
+    port: MUSTER_KUBERNETES_PORT,
     registry: settings.MUSTER_KUBERNETES_REGISTRY,
     hostname: /^(0[.]0[.]0[.]0|::)$/.test(settings.MUSTER_HOST) ? undefined : settings.MUSTER_HOST,
     has_agones: settings.MUSTER_KUBERNETES_AGONES === 'on',

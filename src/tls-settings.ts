@@ -93,7 +93,8 @@ function localNames({ MUSTER_SITES_DOMAIN: sites, MUSTER_SERVERS_DOMAIN: servers
   return [...new Set(['localhost', '127.0.0.1', '::1', sites, `*.${sites}`, `*.${servers}`])];
 }
 
-function assertDifferent(ports: Record<string, number | undefined>): void {
+/** Throws StartError if two of these settings name the same port. */
+export function assertDifferent(ports: Record<string, number | undefined>): void {
   const given = Object.entries(ports).filter(([, port]) => port !== undefined);
   for (const [name, port] of given) {
     const [other] = given.find((one) => one[0] !== name && one[1] === port) ?? [];

@@ -356,6 +356,25 @@ describe('config: valid settings', () => {
   });
 });
 
+/** Settings of a service whose game servers run in a cluster. */
+const CLUSTER = {
+  MUSTER_KUBERNETES: 'in-cluster',
+  MUSTER_KUBERNETES_IMAGE: 'muster:1',
+  MUSTER_KUBERNETES_HOST: 'muster',
+  MUSTER_HOST: '0.0.0.0',
+};
+
+test('config: the port for pods is not another port of the service', () => {
+  const of_pods = { MUSTER_KUBERNETES_PORT: '9000' };
+  const https = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: '9000' };
+  const describe = (name: string) => `${name} and MUSTER_KUBERNETES_PORT are both 9000: set another port.`;
+  expect(refusal({ ...CLUSTER, ...of_pods, MUSTER_PORT: '9000' })).toBe(describe('MUSTER_PORT'));
+  expect(refusal({ ...CLUSTER, ...of_pods, ...https })).toBe(describe('MUSTER_HTTPS_PORT'));
+  expect(readConfig({ ...CLUSTER, ...of_pods }).kubernetes?.port).toBe(9_000);
+  // Without a cluster, the port is not opened.
+  expect(readConfig({ ...of_pods, MUSTER_PORT: '9000' }).port).toBe(9_000);
+});
+
 test('config: the resources of servers are a part of those of the machine, without a limit by default and for a cluster', () => {
   const resourcesOf = (settings: Record<string, string>) => readConfig(settings).servers.resources_max;
   expect(resourcesOf({})).toBeUndefined();
@@ -364,10 +383,5 @@ test('config: the resources of servers are a part of those of the machine, witho
   expect(all?.memory).toBeGreaterThan(256);
   const double = resourcesOf({ MUSTER_RESOURCES_PERCENT: '200' });
   expect(double).toEqual({ cpu: 2 * (all?.cpu ?? 0), memory: 2 * (all?.memory ?? 0) });
-  const cluster = {
-    MUSTER_KUBERNETES: 'in-cluster',
-    MUSTER_KUBERNETES_IMAGE: 'muster:1',
-    MUSTER_KUBERNETES_HOST: 'muster',
-  };
-  expect(resourcesOf({ ...cluster, MUSTER_HOST: '0.0.0.0', MUSTER_RESOURCES_PERCENT: '100' })).toBeUndefined();
+  expect(resourcesOf({ ...CLUSTER, MUSTER_RESOURCES_PERCENT: '100' })).toBeUndefined();
 });
