@@ -157,12 +157,12 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
 
   /** Ends the servers that wait for a machine of a datacenter, unless another machine takes them. */
   async function stopWaiting(datacenter_id: string): Promise<void> {
-    await retryWhileUnavailable.execute(() =>
+    const stopSome = () =>
       database.transact(async (tx) => {
-        if (await machines.isOtherTakingServers(tx)) return;
-        await store.destroyWaiting(tx, datacenter_id, clock.now());
-      }),
-    );
+        if (await machines.isOtherTakingServers(tx)) return false;
+        return await store.destroyWaiting(tx, datacenter_id, clock.now());
+      });
+    while (await retryWhileUnavailable.execute(stopSome));
   }
 
   return {

@@ -163,8 +163,11 @@ export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: 
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)));
 }
 
-/** Marks the servers that wait for a machine of a datacenter to be ended, those first that have waited longest. */
-export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): Promise<void> {
+/**
+ * Marks servers that wait for a machine of a datacenter to be ended, those first that have waited longest. Returns whether
+ * more may remain.
+ */
+export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): Promise<boolean> {
   const is_waiting = and(
     eq(servers.datacenter_id, datacenter_id),
     isNull(servers.node_id),
@@ -176,13 +179,14 @@ export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): 
     .where(is_waiting)
     .orderBy(asc(servers.created_at))
     .limit(WAITING_MAX);
-  if (waiting.length === 0) return;
+  if (waiting.length === 0) return false;
   await touch(tx, [...waiting.flatMap(topicsOf), topics.serversEnding(), topics.work(datacenter_id)]);
   const server_ids = waiting.map(({ server_id }) => server_id);
   await tx
     .update(servers)
     .set({ destroyed_at: now, kill_at: now })
     .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, is_waiting));
+  return waiting.length === WAITING_MAX;
 }
 
 /** Marks those servers of a machine to be ended that no lobby has, each within its own timeout. Returns how many. */

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService, type RestartableService } from '../../support/restart.ts';
@@ -52,5 +54,26 @@ describe('stopping all servers of a machine with room for one', () => {
     expect((await servers.get(waiting)).destroyed_at).toBeUndefined();
     await muster.service().stopServers();
     await endOf(muster, waiting);
+  }, 90_000);
+
+  test('ends all that wait for it, however many they are', async () => {
+    await muster.service().stopTakingServers();
+    const waiting = await create();
+    await using database = openDatabase(muster.database_address, 1);
+    await database.queries.execute(sql`
+      insert into servers
+      select (jsonb_populate_record(
+        servers, jsonb_build_object('server_id', gen_random_uuid(), 'node_id', null, 'tags', '{"is": "copy"}'::jsonb)
+      )).*
+      from servers cross join generate_series(1, 20000) where server_id = ${waiting}`);
+    const is_copy = sql`tags @> '{"is": "copy"}'`;
+    // It waits for their ends for a few seconds only.
+    await muster
+      .service()
+      .stopServers()
+      .catch(() => {});
+    const left = await database.queries.execute(sql`select from servers where ${is_copy} and destroyed_at is null`);
+    expect(left).toHaveLength(0);
+    await database.queries.execute(sql`delete from servers where ${is_copy}`);
   }, 90_000);
 });
