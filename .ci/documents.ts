@@ -191,7 +191,8 @@ unless a line like \`!.env\` in \`.musterignore\` says so.
 Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`, \`rivet.yaml\`, \`rivet.toml\`,
 \`rivet.version.toml\`) as it is, says what it understood and what it left out, and refuses what has no counterpart.
 \`muster init\` translates it to \`muster.yaml\`. Regions that the service does not have are left out;
-\`--region lnd-fra=frankfurt\` gives one its name here.
+\`--region lnd-fra=frankfurt\` gives one its name here. Beside \`muster.yaml\`, which has the service's names, a deploy
+refuses \`--region\`.
 
 A deploy tries the new version with a lobby of its own, in the namespace \`deploy-check\`, in the first game mode that a
 find with a token is enough for. If that lobby does not get ready, the deploy shows its log and changes nothing.

@@ -83,6 +83,18 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
   expect(await run('deploy')).toMatchObject({ exit_code: 2, words: expect.stringContaining('muster.yaml: EISDIR') });
 }, 90_000);
 
+test('deploy --region: is refused beside muster.yaml, whose regions have the names of the service', async () => {
+  const { run } = await makeFolder('renaming', {
+    'public/index.html': 'the game',
+    'muster.yaml': 'game: renaming\nsite: public',
+  });
+  for (const how of [[], ['--dry-run']]) {
+    const { exit_code, words } = await run('deploy', ...how, '--region', 'lnd-fra=local');
+    expect([exit_code, words]).toEqual([2, expect.stringContaining('but this folder has muster.yaml')]);
+  }
+  expect((await run('status', '--game', 'renaming')).exit_code).toBe(4);
+}, 90_000);
+
 test('config: a valid file is accepted and shown, and fits the schema that editors read', async () => {
   const yaml =
     'game: right\nsite: public\nbuild: {path: server.ts}\nmatchmaker:\n  game_modes:\n    default:\n  docker: {ports: {a: {port: 80}}}\n';

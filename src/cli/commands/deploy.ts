@@ -1,10 +1,12 @@
 import { readDuration } from '../durations.ts';
 import { environment } from '../environment.ts';
+import { EXIT, Failure } from '../failure.ts';
 import { showWhile } from '../progress-line.ts';
 import { goOnInBackground } from '../project/background.ts';
 import { ensureGame, findScope } from '../project/games.ts';
 import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
 import { type Project, readProject } from '../project/project-file.ts';
+import { PROJECT_FILE } from '../project/project-shape.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, dryRunVersion, prepareVersion, reserveName, switchTo } from '../project/versions.ts';
 import { type Scope, Session, type SharedOptions, withNamespace } from '../session.ts';
@@ -53,6 +55,7 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
   const { wait = false } = options;
   const wait_ms = wait === false ? undefined : readDuration(wait === true ? WAIT_DEFAULT : wait, '--wait');
   const project = options.version === undefined ? readProject(process.cwd()) : undefined;
+  if (project && options.region) refuseRegionNames(project);
   const game = options.game ?? environment.game ?? project?.game;
   const session = await Session.open({ ...options, ...(game && { game }) }, stopping);
   const { say } = session.output;
@@ -89,6 +92,15 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
     output.say(`${describeOldLobbies(old_lobbies)} To undo: muster rollback`);
   });
   if (wait_ms !== undefined) await waitForOldLobbies(session, scope, { version_id, within_ms: wait_ms });
+}
+
+/** Throws a Failure for a project whose regions `--region` does not rename, because its file is not one of Rivet. */
+function refuseRegionNames({ file }: Project): void {
+  if (file !== PROJECT_FILE) return;
+  throw new Failure(
+    `--region renames regions of a Rivet configuration, but this folder has ${PROJECT_FILE}: write the service's names ("muster regions") in it.`,
+    EXIT.wrong_use,
+  );
 }
 
 /** Uploads what changed in this folder, and creates a version of it. */
