@@ -207,7 +207,8 @@ links to files and to other directories are followed.
 \`muster bots\` fails if a player could not play: no connection to a seat, no answer to a find, an over-filled lobby, one
 seat for two players, or a seat in another game mode, in a closed lobby or in one of an old version. All bots come from
 one address, whose limits refuse more than a few: by default 16 finds a minute and 8 players in a namespace
-([limits](operating.md)). The command says so and how to raise them.
+([limits](operating.md)). The command says so and how to raise them. ctrl-C ends the bots early, and their figures until
+then are shown.
 
 The tab key completes commands, options, ids of lobbies and servers, and names of games, namespaces and versions:
 

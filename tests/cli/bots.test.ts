@@ -21,12 +21,12 @@ afterAll(() => rm(home, { recursive: true, force: true }));
 /** Deploys a server as a game. */
 async function deploy(name: string, server: string, project = PROJECT) {
   const files = { 'server.ts': server, 'muster.yaml': `game: ${name}\n${project}` };
-  const { run } = await makeProjectFolder(muster, home, { name, files });
+  const { run, start, openIn } = await makeProjectFolder(muster, home, { name, files });
   expect(await run('deploy')).toMatchObject({
     exit_code: 0,
     words: expect.stringContaining('a lobby of it was ready after'),
   });
-  return Object.assign((...args: string[]) => run('bots', ...args, '--game', name), { run });
+  return Object.assign((...args: string[]) => run('bots', ...args, '--game', name), { run, start, openIn });
 }
 
 /** Passes requests on to a service, except those for a seat, which fail as if the service had a bug. */
@@ -55,6 +55,31 @@ test('bots: find seats, connect and leave, and the command writes their figures'
   expect(seats).toBeGreaterThanOrEqual(5);
   expect(connected).toBeGreaterThanOrEqual(5);
   expect(find_p95_ms).toBeGreaterThan(0);
+}, 90_000);
+
+test('bots: ctrl-C and SIGTERM end them before their time, and the command writes their figures until then', async () => {
+  const { openIn, start, run } = await deploy('stopped', await Bun.file(ROOM).text());
+  const args = ['bots', '2', '--for', '10m', '--game', 'stopped'];
+  const typed = openIn(args);
+  await waitFor(() => /[1-9]\d* connected/.test(typed.output()), 'a bot to connect');
+  typed.pressCtrlC();
+  expect(await typed.exited).toBe(130);
+  expect(typed.output()).toMatch(/seats +[1-9]\d*, found in .*\s+connected +[1-9]\d*\r\nStopped\./);
+
+  const terminated = start([...args, '--json']);
+  const havePlayers = async () =>
+    JSON.parse((await run('players', '--game', 'stopped', '--json')).data).players.length > 0;
+  await waitFor(havePlayers, 'the bots to play');
+  terminated.kill('SIGTERM');
+  const [data, words] = await Promise.all([
+    new Response(terminated.stdout).text(),
+    new Response(terminated.stderr).text(),
+  ]);
+  expect(await terminated.exited).toBe(130);
+  expect(JSON.parse(data)).toMatchObject({ seats: expect.any(Number), connected: expect.any(Number), faults: [] });
+  expect(JSON.parse(words.trimEnd().split('\n').at(-1) ?? '')).toEqual({
+    error: { exit_code: 130, message: 'Stopped.' },
+  });
 }, 90_000);
 
 test('bots: a port for UDP gets no WebSocket, and is no fault of the server', async () => {

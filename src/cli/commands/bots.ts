@@ -9,6 +9,7 @@ import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
 import { showWhile } from '../progress-line.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
+import { doStoppable } from '../stop-signals.ts';
 import { counted } from '../terminal.ts';
 
 interface BotsOptions extends SharedOptions {
@@ -31,27 +32,33 @@ const WITHOUT_RECEIPT = /^(API_|HTTP_|no answer)/;
 /** The protocol of a port that names none. */
 const PROTOCOL_DEFAULT = 'https';
 
-/**
- * Lets bots play in a namespace for a time: each finds a seat, opens a WebSocket to its game server, stays, leaves, and begins
- * again. Fails if something happened that must not happen to any player, or if the limits of one address refused bots.
- */
+/** Lets bots play. A signal such as ctrl-C ends them before their time, and their figures are shown. */
 export async function bots(wanted: string, options: BotsOptions): Promise<void> {
+  await doStoppable({ work: (stopping) => playBots(wanted, options, stopping), describeStop: () => 'Stopped.' });
+}
+
+/**
+ * Lets bots play in a namespace for a time, or until a stop: each finds a seat, opens a WebSocket to its game server, stays,
+ * leaves, and begins again. Shows their figures. Throws if something happened that must not happen to any player, if the limits
+ * of one address refused bots, or if they were stopped.
+ */
+export async function playBots(wanted: string, options: BotsOptions, stopping: AbortSignal): Promise<void> {
   const count = Number(wanted);
   if (!Number.isInteger(count) || count < 1 || count > BOTS_MAX) {
     throw new Failure(`"${wanted}" is not a number of bots: write 1 to ${BOTS_MAX}.`, EXIT.wrong_use);
   }
   const duration_ms = readDuration(options.for, '--for');
-  const session = await Session.open(options);
+  const session = await Session.open(options, stopping);
   const scope = await session.scope();
   const { game, namespace } = scope;
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
   const { token } = await session.api.call<{ token: string }>('POST', path);
-  const player = new ApiCaller(session.api.url, token);
+  const player = new ApiCaller(session.api.url, token, stopping);
   const mode = options.mode ?? (await firstMode(player));
 
   const tally = createTally();
   const checks = new LobbyChecks();
-  const ending = AbortSignal.timeout(duration_ms);
+  const ending = AbortSignal.any([AbortSignal.timeout(duration_ms), stopping]);
   session.output.say(`${count} bots play "${mode}" in ${game.name_id} ${namespace.name_id} for ${options.for}.`);
   const protocols = await readProtocols(session, scope, mode);
   const playing = Array.from({ length: count }, () => play({ player, mode, protocols, tally, checks, ending }));
@@ -61,8 +68,14 @@ export async function bots(wanted: string, options: BotsOptions): Promise<void> 
     () => Promise.all([...playing, checking]),
   );
   show(session, tally);
-  if (tally.faults.size > 0) throw new Failure(`Faults: ${[...tally.faults.keys()].join(', ')}.`);
-  const limits = Object.keys(LIMITS).filter((code) => tally.refused.has(code));
+  stopping.throwIfAborted();
+  judge(tally);
+}
+
+/** Throws a Failure that names the faults, or what to do about limits that refused bots. */
+function judge({ faults, refused }: Tally): void {
+  if (faults.size > 0) throw new Failure(`Faults: ${[...faults.keys()].join(', ')}.`);
+  const limits = Object.keys(LIMITS).filter((code) => refused.has(code));
   if (limits.length > 0) {
     const advice = limits.map((code) => LIMITS[code]).join('; ');
     throw new Failure(
@@ -140,15 +153,26 @@ async function find({ player, mode, tally, checks, ending }: Omit<Play, 'protoco
   }
 }
 
-/** Checks the lobbies again and again until the end, and counts what is wrong with them. */
+/** Checks the lobbies again and again until the end, and counts what is wrong with them. A stop ends its request. */
 async function checkLobbies(
   session: Session,
   { scope, tally, checks, ending }: { scope: Scope } & Pick<Play, 'tally' | 'checks' | 'ending'>,
 ): Promise<void> {
   while (!ending.aborted) {
-    const { lobbies } = await session.api.get<{ lobbies: SeenLobby[] }>(paths.live(scope));
+    const lobbies = await readLobbies(session, scope);
+    if (!lobbies) return;
     for (const fault of checks.addLobbies(lobbies, performance.now())) countFault(tally, fault);
     await pause(CHECK_EVERY_MS, ending);
+  }
+}
+
+/** Returns the running lobbies; undefined if a stop came before the answer. */
+async function readLobbies({ api }: Session, scope: Scope): Promise<SeenLobby[] | undefined> {
+  try {
+    return (await api.get<{ lobbies: SeenLobby[] }>(paths.live(scope))).lobbies;
+  } catch (error) {
+    if (api.stopping?.aborted) return undefined;
+    throw error;
   }
 }
 

@@ -17,7 +17,7 @@ import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, switchTo } from '../project/versions.ts';
 import { type Scope, Session } from '../session.ts';
 import { portOf } from '../url-parts.ts';
-import { bots } from './bots.ts';
+import { playBots } from './bots.ts';
 import { describeLine, shortServerId } from './logs.ts';
 import { makeHubLink } from './open.ts';
 
@@ -87,7 +87,7 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     const restart = async () => say(describeEnding(await ending.end(() => true)));
     using _ = listenForKeys({
       r: () => void restart().catch(report),
-      b: () => void bots('2', { ...here, for: '30s' }).catch(report),
+      b: () => void playBots('2', { ...here, for: '30s' }, signal).catch(report),
       l: () => {
         shows_logs = !shows_logs;
         say(shows_logs ? 'Logs are shown.' : 'Logs are hidden. Press l to see them.');
