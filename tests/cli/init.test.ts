@@ -130,7 +130,10 @@ test('init: reads a configuration at an absolute path, and the name of a Godot p
   const folder = await mkdtemp(join(home, 'absolute-'));
   const from = join(home, 'elsewhere/rivet.toml');
   await Bun.write(from, '[matchmaker.docker]\r\ndockerfile = "Dockerfile"\r\nports.game.port = 80\r\n');
-  expect(draftProject(folder, { from }).content.build).toEqual({ dockerfile: 'Dockerfile' });
+  expect(draftProject(folder, { from }).content.build).toEqual({
+    path: '../elsewhere',
+    dockerfile: '../elsewhere/Dockerfile',
+  });
   await Bun.write(join(folder, 'project.godot'), '[application]\r\nconfig/name="Moon"\r\n');
   expect(draftProject(folder).content.game).toBe('moon');
 });

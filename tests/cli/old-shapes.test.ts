@@ -250,6 +250,27 @@ test('init: a configuration without ports gets those of its Dockerfile, and a de
   expect((await readYaml(folder)).matchmaker.docker.ports).toEqual({ game: { port: 9_000, protocol: 'udp' } });
 }, 60_000);
 
+test('init --from: paths of a configuration in another folder are from that folder', async () => {
+  const other = {
+    'rivet.json': JSON.stringify({
+      builds: { game: { dockerfile: './server/Dockerfile' } },
+      cdn: { build_output: './dist' },
+    }),
+    'server/Dockerfile': 'FROM scratch\nEXPOSE 9000/udp\n',
+    'dist/index.html': 'the game',
+  };
+  await makeFolder('elsewhere', undefined, other);
+  const folder = await makeFolder('here', undefined, { 'readme.txt': '' });
+  expect(await run(folder, 'init', '--from', '../elsewhere/rivet.json')).toMatchObject({ exit_code: 0 });
+  expect(await readYaml(folder)).toMatchObject({
+    game: 'here',
+    build: { path: '../elsewhere', dockerfile: '../elsewhere/server/Dockerfile' },
+    site: '../elsewhere/dist',
+    matchmaker: { docker: { ports: { game: { port: 9_000, protocol: 'udp' } } } },
+  });
+  expect(await run(folder, 'config', 'check')).toMatchObject({ exit_code: 0 });
+}, 60_000);
+
 test("init: another program's rivet.yaml is noted, and the files of the folder are used", async () => {
   const folder = await makeFolder('foreign', undefined, { 'rivet.yaml': 'artifacts: [x]\n', 'server.ts': '' });
   const refused = await run(folder, 'deploy');

@@ -1,4 +1,4 @@
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { exploreFolder, exposedPort, type FoundServer } from './folder.ts';
 import { fitRegions } from './regions.ts';
 import { findRivetConfig, OtherProgram, type RivetConfig, readRivetConfig } from './rivet-config.ts';
@@ -34,7 +34,7 @@ export function draftProject(directory: string, { from }: DraftOptions = {}): Dr
   const file = from === undefined ? findRivetConfig(directory) : resolve(directory, from);
   if (file === undefined) return draftFromFiles(directory);
   try {
-    return draftFromRivet(directory, readRivetConfig(file));
+    return draftFromRivet(directory, relative(directory, dirname(file)), readRivetConfig(file));
   } catch (error) {
     if (!(error instanceof OtherProgram) || from !== undefined) throw error;
     const draft = draftFromFiles(directory);
@@ -61,18 +61,27 @@ function draftFromFiles(directory: string): Draft {
   };
 }
 
-function draftFromRivet(directory: string, old: RivetConfig): Draft {
+/** Drafts muster.yaml of a folder from a configuration of Rivet in `config_folder`, a path from the first folder. */
+function draftFromRivet(directory: string, config_folder: string, old: RivetConfig): Draft {
   const folder = exploreFolder(directory);
-  const { dockerfile, build_args, site, config, notes, lacks_ports, file } = old;
+  const { build_args, config, notes, lacks_ports, file } = old;
+  // The paths of a configuration are from its own folder.
+  const fromHere = (path: string) => (isAbsolute(path) ? path : join(config_folder, path));
+  const dockerfile = old.dockerfile === undefined ? undefined : fromHere(old.dockerfile);
+  const site = old.site === undefined ? undefined : fromHere(old.site);
   const [server] = folder.servers;
   const build =
     dockerfile === undefined
       ? config.matchmaker && server?.build
-      : { dockerfile, ...(build_args && Object.keys(build_args).length > 0 && { args: build_args }) };
+      : {
+          ...(config_folder !== '' && { path: config_folder }),
+          dockerfile,
+          ...(build_args && Object.keys(build_args).length > 0 && { args: build_args }),
+        };
   const matchmaker =
     lacks_ports === undefined
       ? config.matchmaker
-      : matchmakerOf(exposedPort(join(directory, dockerfile ?? 'Dockerfile')));
+      : matchmakerOf(exposedPort(resolve(directory, dockerfile ?? fromHere('Dockerfile'))));
   const content: Draft['content'] = {
     game: folder.game,
     ...(build && { build }),
