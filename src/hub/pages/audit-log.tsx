@@ -19,7 +19,11 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
   const entries = useSignal<Entry[]>([]);
   const next = useSignal<string | undefined>(undefined);
   const error = useSignal<Error | undefined>(undefined);
+  const is_loading = useSignal(false);
   const load = async (before?: string) => {
+    // A second click before the answer would show the same page twice.
+    if (is_loading.value) return;
+    is_loading.value = true;
     try {
       const page: Page = await get(path as AuditPath, parameters as Parameters<AuditPath>, { before });
       entries.value = before === undefined ? page.entries : [...entries.value, ...page.entries];
@@ -27,6 +31,7 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
     } catch (caught) {
       error.value = caught instanceof Error ? caught : new Error(String(caught));
     }
+    is_loading.value = false;
   };
   useEffect(() => void load(), []);
   if (error.value) return <Notice error={error.value} />;
@@ -39,7 +44,7 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
       </Table>
       {next.value !== undefined && (
         <div class="row">
-          <button type="button" onClick={() => void load(next.value)}>
+          <button type="button" disabled={is_loading.value} onClick={() => void load(next.value)}>
             Earlier changes
           </button>
         </div>
