@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
@@ -11,6 +12,8 @@ import { waitFor } from '../support/wait.ts';
 const muster = shareService();
 const chromium = shareChromium(muster);
 const MIB = 1024 ** 2;
+/** Longer than a test. */
+const LEASE_MS = 3_600_000;
 /** A server as a folder: a script that reads another file of the folder, and calls ready. */
 const SERVER = `#!/bin/sh
 echo "says $(cat data/words.txt)"
@@ -128,6 +131,36 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     expect(sent.length).toBeLessThan(3);
     const finished = (await builds()).find(({ build_id }) => build_id === unfinished?.build_id);
     expect(finished?.complete).toBe(true);
+    await rm(above, { recursive: true });
+  });
+
+  test('an upload that another request completes at the moment is completed after that', async () => {
+    const above = await mkdtemp(join(tmpdir(), 'muster-busy-'));
+    const file = join(above, 'busy.js');
+    await writeFile(file, 'setInterval(() => {}, 1_000);');
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    const answers: number[] = [];
+    page.on('response', (response) => {
+      if (response.url().endsWith('/complete')) answers.push(response.status());
+    });
+    // Another request has the lease of the upload until the second attempt.
+    let attempts = 0;
+    await page.route('**/builds/*/complete', async (route) => {
+      attempts += 1;
+      const until = attempts === 1 ? new Date(Date.now() + LEASE_MS) : null;
+      const [, build_id = ''] = /builds\/([^/]+)\/complete$/.exec(route.request().url()) ?? [];
+      await muster.database.queries.execute(
+        sql`update uploads set completing_until = ${until?.toISOString() ?? null}
+          where upload_id = (select upload_id from builds where build_id = ${build_id})`,
+      );
+      await route.continue();
+    });
+    await page.getByLabel('File of a game server').setInputFiles(file);
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByText('is there.').waitFor();
+    const build = (await builds()).find(({ display_name }) => display_name.startsWith('busy'));
+    expect([answers, build?.complete]).toEqual([[503, 200], true]);
     await rm(above, { recursive: true });
   });
 

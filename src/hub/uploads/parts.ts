@@ -65,7 +65,8 @@ async function tryPart(
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Waits for a time. Throws once the signal is aborted. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
   signal.addEventListener(

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
 import { get, patch, post } from '../data/api.ts';
+import { Refused } from '../data/session.ts';
 import { type Plan, packFolder } from './package.ts';
-import { type Part, sendParts } from './parts.ts';
+import { type Part, pause, sendParts } from './parts.ts';
 
 const BUILDS = '/cloud/games/{game_id}/builds';
 const PREPARE = '/games/{game_id}/environments/{environment_id}/builds/prepare';
@@ -12,6 +13,8 @@ const MISSING = '/cloud/games/{game_id}/uploads/{upload_id}/requests';
 const PART_BYTES = 8 * 1024 ** 2;
 /** The tag by which an interrupted upload is found, as the command line uses it. */
 const CONTENT_TAG = 'muster-content';
+/** How long a completion waits for another one of the same upload, such as one that lost its connection. */
+const BUSY = { attempts_max: 60, pause_ms: 1_000 };
 
 /** What an upload does, and how far it is. */
 export type Progress =
@@ -74,9 +77,23 @@ async function upload(order: Order, { show, until }: Upload): Promise<void> {
     const onSent = counting({ is: 'sending', total }, total - missing, show);
     await sendParts({ content, parts, onSent, signal: until });
     show({ is: 'checking' });
-    await post(COMPLETE, { ...environment, build_id }, {});
+    await complete(environment, build_id, until);
   }
   show({ is: 'done', build_id, was_known });
+}
+
+/** Lets the service check the build. Waits while another request completes the same upload. */
+async function complete(environment: Order['environment'], build_id: string, until: AbortSignal): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await post(COMPLETE, { ...environment, build_id }, {});
+      return;
+    } catch (error) {
+      const is_busy = error instanceof Refused && error.code === 'UPLOAD_BUSY';
+      if (!is_busy || attempt === BUSY.attempts_max) throw error;
+    }
+    await pause(BUSY.pause_ms, until);
+  }
 }
 
 async function packContent({ plan, command }: Order, { show, until }: Upload): Promise<Blob> {
