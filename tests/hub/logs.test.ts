@@ -188,8 +188,15 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
       received_bytes: 0,
       sent_bytes: 0,
     }));
-    for (const sample of samples) await insertSamples(muster.database.queries, [sample]);
     const { cpu, memory } = server.resources;
+    const [first, ...later] = samples;
+    await insertSamples(muster.database.queries, first ? [first] : []);
+    const dot = await page
+      .getByRole('img', { name: `16 of ${memory} MB` })
+      .locator('circle')
+      .boundingBox();
+    expect(dot?.width).toBeGreaterThan(2);
+    for (const sample of later) await insertSamples(muster.database.queries, [sample]);
     const cores = `0.06 of ${(cpu / 1_000).toFixed(2)} cores`;
     await page.getByRole('img', { name: cores }).waitFor();
     await page.getByRole('img', { name: `48 of ${memory} MB` }).waitFor();
