@@ -93,9 +93,28 @@ async function findBarriers(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
 }
 
+/** Returns the words of tables that a line break divides. A cell of long texts, such as JSON, may divide them. */
+async function findDividedWords(page: Page): Promise<string[]> {
+  return await page.evaluate(() =>
+    [...document.querySelectorAll('th, td:not(.wide)')].flatMap((cell) => {
+      const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      const divided: string[] = [];
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        for (const { index, 0: word } of (node.textContent ?? '').matchAll(/\w+/g)) {
+          const range = document.createRange();
+          range.setStart(node, index);
+          range.setEnd(node, index + word.length);
+          if (range.getClientRects().length > 1) divided.push(word);
+        }
+      }
+      return divided;
+    }),
+  );
+}
+
 /**
  * Takes pictures of a page in both widths and both color schemes: of the window, or of the whole page. Fails if the page is
- * wider than the window in one of them, or has barriers.
+ * wider than the window in one of them, divides words of tables, or has barriers.
  */
 export async function takePictures({ page }: HubPage, name: string, { is_whole = false } = {}): Promise<void> {
   for (const [width_name, size] of Object.entries(WIDTHS)) {
@@ -109,7 +128,8 @@ export async function takePictures({ page }: HubPage, name: string, { is_whole =
     const excess = await page.evaluate(
       () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
     );
-    expect({ name, width_name, excess }).toEqual({ name, width_name, excess: 0 });
+    const divided = await findDividedWords(page);
+    expect({ name, width_name, excess, divided }).toEqual({ name, width_name, excess: 0, divided: [] });
   }
   await page.setViewportSize(WIDTHS.wide);
 }
