@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Config } from './config.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
-import { combineRuntimes, withoutStarts } from './features/servers/runtimes/by-kind.ts';
+import { combineRuntimes, withoutStarts } from './features/servers/runtimes/combined-runtime.ts';
 import { openContainers } from './features/servers/runtimes/container/containers.ts';
 import { openEngine } from './features/servers/runtimes/engine/engine.ts';
 import { type Cluster, openKubernetes } from './features/servers/runtimes/kubernetes/kubernetes.ts';

@@ -1,7 +1,7 @@
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
-import { combineRuntimes } from '../../src/features/servers/runtimes/by-kind.ts';
+import { combineRuntimes } from '../../src/features/servers/runtimes/combined-runtime.ts';
 import { readIdentity } from '../../src/features/servers/runtimes/process/identity.ts';
 import { openProcessRuntime } from '../../src/features/servers/runtimes/process/process-runtime.ts';
 import type {

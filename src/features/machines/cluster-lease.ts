@@ -21,16 +21,16 @@ export interface ClusterMachine {
 /** The lease of a cluster's machine, while this process has it. */
 export interface HeldCluster {
   node_id: string;
-  /** Aborted when the lease is lost. */
-  lost: AbortSignal;
+  /** Aborted when this process no longer has the lease. */
+  ended: AbortSignal;
   /**
    * Returns whether this process may change the cluster now, by its own clock. That clock stands still while the host is
    * suspended, so until the next beat such a process may act beside its successor.
    */
   mayAct(): boolean;
   /**
-   * Returns for how many milliseconds no other process takes the lease over, by the same clock; 0 once it is lost, or while it
-   * is offered or about to be.
+   * Returns for how many milliseconds no other process takes the lease over, by the same clock; 0 once it has ended, or while
+   * it is offered or about to be.
    */
   timeLeft(): number;
   /** Locks the machine's row until the transaction ends. Returns undefined if this process is no longer its holder. */
@@ -72,7 +72,7 @@ interface Held {
   /** From when another process may take the lease over. */
   taken_over_at: number;
   offer: Offer;
-  losing: AbortController;
+  ended: AbortController;
   timer: Timer | undefined;
 }
 
@@ -103,7 +103,7 @@ interface AcquireOptions {
  * of the cluster too. Another process takes the lease over once the beat has stayed the same for a while, or once the
  * holder offers it. By its own clock the holder stops before that, so that a process that was paused or cut off does no
  * work beside its successor. That clock stands still while the host is suspended: then the holder notices only at its
- * next beat that it has lost the lease, and until then its transactions fail by `lockHeld`.
+ * next beat that it no longer has the lease, and until then its transactions fail by `lockHeld`.
  */
 export class ClusterLease {
   #cluster: ClusterMachine | undefined;
@@ -142,7 +142,7 @@ export class ClusterLease {
       // A beat that began before this process became the holder does not show whether it still is.
       if (asked_as?.holder !== this.#held.holder) return 0;
       if (raised.has(cluster.node_id)) this.#extend(times.asked_ms);
-      else this.#lose('taken_over');
+      else this.#end('taken_over');
       return Number.POSITIVE_INFINITY;
     }
     const row = machines.find(({ node_id }) => node_id === cluster.node_id);
@@ -213,15 +213,15 @@ export class ClusterLease {
       return await store.registerMachine(tx, named, vacancy.is === 'late' ? vacancy.beat : null);
     });
     if (!is_registered) return undefined;
-    const losing = new AbortController();
-    this.#held = { holder, valid_until: 0, taken_over_at: 0, offer: 'none', losing, timer: undefined };
+    const ended = new AbortController();
+    this.#held = { holder, valid_until: 0, taken_over_at: 0, offer: 'none', ended, timer: undefined };
     this.#extend(asked_ms);
     events.emit({ event: 'cluster_taken', node_id, cluster: name });
     wakeBeat();
     const isHolder = () => this.#held?.holder === holder;
     return {
       node_id,
-      lost: losing.signal,
+      ended: ended.signal,
       mayAct: () => isHolder() && performance.now() < (this.#held?.valid_until ?? 0),
       timeLeft: () => {
         const held = isHolder() ? this.#held : undefined;
@@ -240,7 +240,7 @@ export class ClusterLease {
       },
       release: async (state) => {
         if (!isHolder()) return;
-        this.#lose(undefined);
+        this.#end(undefined);
         await this.#release({ node_id, holder }, state);
       },
     };
@@ -262,11 +262,11 @@ export class ClusterLease {
     held.valid_until = asked_ms + take_over_after_ms * VALID_SHARE;
     held.taken_over_at = asked_ms + take_over_after_ms;
     clearTimeout(held.timer);
-    held.timer = setTimeout(() => this.#lose('expired'), held.valid_until - performance.now());
+    held.timer = setTimeout(() => this.#end('expired'), held.valid_until - performance.now());
     held.timer.unref();
   }
 
-  #lose(why: 'taken_over' | 'expired' | undefined): void {
+  #end(why: 'taken_over' | 'expired' | undefined): void {
     const held = this.#held;
     if (!held || !this.#cluster) return;
     this.#held = undefined;
@@ -274,6 +274,6 @@ export class ClusterLease {
     const { node_id, name } = this.#cluster;
     if (why !== undefined) this.options.events.emit({ event: 'cluster_lost', node_id, cluster: name, why });
     this.#judgement.startAnew();
-    held.losing.abort();
+    held.ended.abort();
   }
 }

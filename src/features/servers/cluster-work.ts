@@ -10,7 +10,7 @@ import { type ReconcileDependencies, type ServerRelays, startReconciling } from 
 import type { Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
 import * as store from './store.ts';
 
-/** Pause after the lease was lost. */
+/** Pause after this process no longer had the lease. */
 const TAKE_AGAIN_AFTER_MS = 2_000;
 /**
  * The longest pause while the API server does not answer. Short, because servers wait to start, perhaps for this
@@ -56,7 +56,7 @@ export interface ClusterWork extends Loop {
 
 /**
  * Starts the loop that converges the servers of a cluster's machine to their desired state while this process holds its lease.
- * Several processes may share a cluster. They wait until the holder lets the lease go, or is lost.
+ * Several processes may share a cluster. The others wait until the holder releases the lease, or its beat stops.
  */
 export function startClusterWork(dependencies: ClusterDependencies, stopping: AbortSignal): ClusterWork {
   const { events, machines, cluster, key, node } = dependencies;
@@ -118,11 +118,11 @@ interface Stop {
   onReleased(): void;
 }
 
-/** Works on the servers of a cluster until the lease is lost, or `stopping` is aborted and the lease released. */
+/** Works on the servers of a cluster until the lease has ended, or `stopping` is aborted and the lease released. */
 async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies, { stopping, onReleased }: Stop) {
   const { database, logs, node, cluster_port } = dependencies;
-  const { node_id, lost, mayAct } = held;
-  const signal = AbortSignal.any([stopping, lost]);
+  const { node_id, ended, mayAct } = held;
+  const signal = AbortSignal.any([stopping, ended]);
   try {
     // Another process may have added to the logs since this one was last the holder.
     logs.forgetCursors();
@@ -152,14 +152,14 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
     const stopped = Promise.all([reconciling, offering, ...metering].map((work) => work.stopped));
     await Promise.race([stopped, pauseAfter(signal, STEPS_END_WITHIN_MS)]);
     try {
-      if (!lost.aborted) await held.release({ has_servers: await store.isAnyOnMachine(database.queries, node_id) });
+      if (!ended.aborted) await held.release({ has_servers: await store.isAnyOnMachine(database.queries, node_id) });
       if (stopping.aborted) onReleased();
     } finally {
       // What is still under way begins no change of the cluster, and its transactions fail.
       await stopped;
     }
   } finally {
-    // Without effect if it was released or lost.
+    // Without effect if the lease has ended.
     await held.release({ has_servers: true });
   }
 }

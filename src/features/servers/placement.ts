@@ -79,14 +79,14 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     ]);
     awaitStart(next_start, now);
     if (!is_any_due && ending.length === 0) return 0;
-    const room = roomBeside(running, await selectTakenPorts(queries, releasedBefore()));
+    const room = roomBeside(running, await selectUnavailablePorts(queries, releasedBefore()));
     const filter = { room, relayed: node.relayed, counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / node.servers_max, usedShare(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
-    const { taken, wait_reasons } = await share(waiting, running, room);
+    const { to_take, wait_reasons } = await share(waiting, running, room);
     const placed =
-      taken.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ taken, ending, running, now });
+      to_take.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ to_take, ending, running, now });
     for (const { namespace_id, server_id } of waiting) {
       const reason = placed.wait_reasons.get(server_id);
       if (reason) wait_reasons.set(namespace_id, reason);
@@ -145,19 +145,19 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   }
 
   /** Returns what this machine has left for servers. */
-  function roomBeside(running: ServerRow[], taken_ports: ReadonlySet<number>): Room {
+  function roomBeside(running: ServerRow[], unavailable_ports: ReadonlySet<number>): Room {
     const { server_ports } = node;
     const whole = wholeRoom();
     const isInRange = (port: number) => port >= server_ports.min && port <= server_ports.max;
     const foreign_ports = performance.now() < foreign.until ? foreign.ports : 0;
-    const used = [...taken_ports].filter(isInRange).length + foreign_ports;
+    const used = [...unavailable_ports].filter(isInRange).length + foreign_ports;
     const beside_ports = { ...whole, ports: Math.max(whole.ports - used, 0) };
-    // Their ports are among the taken ones.
+    // Their ports are among the unavailable ones.
     return running.reduce((left, server) => reduceRoom(left, { ...needsOf(server), ports: 0 }), beside_ports);
   }
 
-  const selectTakenPorts = (queries: Queries, released_before: Date) =>
-    store.selectTakenPorts(queries, node.node_id, released_before);
+  const selectUnavailablePorts = (queries: Queries, released_before: Date) =>
+    store.selectUnavailablePorts(queries, node.node_id, released_before);
   const releasedBefore = () => after(clock.now(), -PORT_REUSED_AFTER_MS);
 
   async function share(waiting: waitingStore.WaitingRow[], running: ServerRow[], room: Room) {
@@ -169,13 +169,13 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     });
     const namespaces = waiting.map((one) => ({ ...withGroup(one), needs: needsOf(one.next ?? one.first) }));
     const machine = { ...node, running: running.map(withGroup), room, taken_at_once_max: TAKEN_AT_ONCE_MAX };
-    const { taken, wait_reasons } = shareRoom(namespaces, machine);
+    const { to_take, wait_reasons } = shareRoom(namespaces, machine);
     for (const { namespace_id, first } of waiting) {
       // Smaller servers of its namespace do not wait for it.
       const lack = findLack(room, needsOf(first));
       if (lack && !wait_reasons.has(namespace_id)) wait_reasons.set(namespace_id, lack);
     }
-    return { taken, wait_reasons };
+    return { to_take, wait_reasons };
   }
 
   /** Records why servers wait, and from time to time reports it to operators and developers. */
@@ -205,16 +205,16 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     return new Map(waiting.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
   }
 
-  async function take({ taken, ending, running, now }: Taking): Promise<Placed> {
+  async function take({ to_take, ending, running, now }: Taking): Promise<Placed> {
     return await database.transact(async (tx) => {
       // Keeps the machine from being given up before the servers are assigned to it.
       const held = await machines.lockHeld(tx);
       if (!held) return NOTHING_PLACED;
       const { takes_servers } = held;
       const released_before = releasedBefore();
-      const taken_ports = await selectTakenPorts(tx, released_before);
-      let room = roomBeside(running, taken_ports);
-      const filter = { taken, room, relayed: node.relayed };
+      const unavailable_ports = await selectUnavailablePorts(tx, released_before);
+      let room = roomBeside(running, unavailable_ports);
+      const filter = { counts: to_take, room, relayed: node.relayed };
       const queue = { datacenter_id: node.datacenter_id, now };
       const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.
@@ -225,7 +225,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
         const lack = findLack(room, needs);
         const reserved = lack
           ? undefined
-          : await reservePorts(tx, node, server, { released_before, taken: taken_ports });
+          : await reservePorts(tx, node, server, { released_before, unavailable_ports });
         if (!reserved) {
           placed.wait_reasons.set(server.server_id, lack ?? 'no_ports');
           if (!lack) noteForeignPorts(room.ports - needs.ports + 1);
@@ -254,7 +254,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
 
 interface Taking {
   /** How many servers to take, by namespace. */
-  taken: Map<string, number>;
+  to_take: Map<string, number>;
   /** Servers that end before they start. */
   ending: string[];
   /** The servers of the machine. */
@@ -280,16 +280,16 @@ async function reservePorts(
   tx: Tx,
   { node_id, server_ports, relayed }: Node,
   server: ServerRow,
-  { released_before, taken }: { released_before: Date; taken: Set<number> },
+  { released_before, unavailable_ports }: { released_before: Date; unavailable_ports: Set<number> },
 ): Promise<ServerRow['ports'] | undefined> {
   const { server_id, ports, destroyed_at } = server;
   // A server that ends before it starts needs no ports.
   if (destroyed_at) return ports;
-  const free = await findFreePorts(server_ports, taken, countPorts(ports, relayed)).catch(ignoreNoPorts);
+  const free = await findFreePorts(server_ports, unavailable_ports, countPorts(ports, relayed)).catch(ignoreNoPorts);
   if (!free) return undefined;
-  for (const port of free) taken.add(port);
-  const are_taken = await store.takePorts(tx, { node_id, server_id }, free, released_before);
-  assert(are_taken, 'ports that no server has can be taken');
+  for (const port of free) unavailable_ports.add(port);
+  const are_reserved = await store.reservePorts(tx, { node_id, server_id }, free, released_before);
+  assert(are_reserved, 'ports that no server has can be reserved');
   return assignPorts(ports, free, relayed);
 }
 

@@ -347,7 +347,11 @@ export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, fail
 }
 
 /** Returns the ports of a machine that are in use, or were released after `released_before`. */
-export async function selectTakenPorts(queries: Queries, node_id: string, released_before: Date): Promise<Set<number>> {
+export async function selectUnavailablePorts(
+  queries: Queries,
+  node_id: string,
+  released_before: Date,
+): Promise<Set<number>> {
   const rows = await queries
     .select({ port: serverPorts.port })
     .from(serverPorts)
@@ -360,21 +364,21 @@ export async function selectTakenPorts(queries: Queries, node_id: string, releas
   return new Set(rows.map(({ port }) => port));
 }
 
-/** Takes ports for a server. Returns false, after taking some of them, if one is not free; the caller rolls back. */
-export async function takePorts(
+/** Reserves ports for a server. Returns false, with some of them reserved, if one is not free; the caller rolls back. */
+export async function reservePorts(
   tx: Tx,
   owner: { node_id: string; server_id: string },
   ports: number[],
   released_before: Date,
 ): Promise<boolean> {
   if (ports.length === 0) return true;
-  const taken = await tx.execute(sql`
+  const reserved = await tx.execute(sql`
     insert into ${serverPorts} (node_id, port, server_id)
     select ${owner.node_id}::uuid, port, ${owner.server_id}::uuid from unnest(${sql.param(ports)}::int[]) as port
     on conflict (node_id, port) do update set server_id = excluded.server_id, release_ts = null
       where ${serverPorts.release_ts} <= ${timestamptz(released_before)}
     returning port`);
-  return taken.length === ports.length;
+  return reserved.length === ports.length;
 }
 
 function within({ game_id, namespace_id }: ServerScope) {

@@ -9,7 +9,7 @@ export interface WaitingNamespace {
   waiting: number;
   /** When its first waiting server started to wait. */
   since: Date;
-  /** What the first of them needs, or if there is none, the first waiting server. Others are taken to need the same. */
+  /** What the first of them needs, or if there is none, the first waiting server. The others are assumed to need the same. */
   needs: Room;
 }
 
@@ -25,7 +25,7 @@ interface Machine {
 
 interface Turns {
   /** The number of servers to take, by namespace. */
-  taken: Map<string, number>;
+  to_take: Map<string, number>;
   /** Why the machine takes no server of a waiting namespace. */
   wait_reasons: Map<string, WaitReason>;
 }
@@ -71,13 +71,13 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
   let { room: left } = machine;
   const of_namespace = new Counts(running.map(({ namespace_id }) => namespace_id));
   const of_group = new Counts(running.map(({ group_id }) => group_id));
-  const taken = new Counts([]);
+  const chosen = new Counts([]);
   const has_quota_left = ({ group_id }: WaitingNamespace) => of_group.get(group_id) < servers_per_group_max;
   const free = servers_max - running.length;
   const oldest_first = waiting.toSorted((one, other) => one.since.getTime() - other.since.getTime());
 
   const canTake = (one: WaitingNamespace) =>
-    taken.get(one.namespace_id) < one.waiting && has_quota_left(one) && findLack(left, one.needs) === undefined;
+    chosen.get(one.namespace_id) < one.waiting && has_quota_left(one) && findLack(left, one.needs) === undefined;
 
   for (let turns = Math.min(free, taken_at_once_max); turns > 0; turns -= 1) {
     const candidates = oldest_first.filter(canTake);
@@ -87,20 +87,20 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
       (least, one) => (of_namespace.get(one.namespace_id) < of_namespace.get(least.namespace_id) ? one : least),
       first,
     );
-    taken.add(next.namespace_id);
+    chosen.add(next.namespace_id);
     of_namespace.add(next.namespace_id);
     of_group.add(next.group_id);
     left = reduceRoom(left, next.needs);
   }
 
-  const is_full = free <= taken.sum;
+  const is_full = free <= chosen.sum;
   const wait_reasons = waiting.flatMap((one): [string, WaitReason][] => {
-    if (taken.get(one.namespace_id) > 0) return [];
+    if (chosen.get(one.namespace_id) > 0) return [];
     if (!has_quota_left(one)) return [[one.namespace_id, 'group_quota']];
     const reason = is_full ? 'machine_full' : findLack(left, one.needs);
     return reason === undefined ? [] : [[one.namespace_id, reason]];
   });
-  return { taken: taken.all, wait_reasons: new Map(wait_reasons) };
+  return { to_take: chosen.all, wait_reasons: new Map(wait_reasons) };
 }
 
 /**

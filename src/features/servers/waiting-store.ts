@@ -149,11 +149,11 @@ export async function isAnyEndingUnplaced(queries: Queries, datacenter_id: strin
 export async function lockWaiting(
   tx: Tx,
   queue: WaitingQuery,
-  { taken, ...filter }: RoomFilter & { taken: ReadonlyMap<string, number> },
+  { counts, ...filter }: RoomFilter & { counts: ReadonlyMap<string, number> },
 ): Promise<string[]> {
   const rows = await tx.execute<{ server_id: string }>(sql`
     select locked.server_id
-    from unnest(${sql.param([...taken.keys()])}::uuid[], ${sql.param([...taken.values()])}::int[]) as turn (namespace_id, count)
+    from unnest(${sql.param([...counts.keys()])}::uuid[], ${sql.param([...counts.values()])}::int[]) as turn (namespace_id, count)
     cross join lateral (
       select waiter.server_id ${queueOf(queue, sql`turn.namespace_id`, fits(filter))}
       limit turn.count for update of waiter skip locked

@@ -100,14 +100,14 @@ describe('the lease of a cluster', () => {
     expect(await readRow(cluster)).toMatchObject({ state: 'up', place: one.node_id, name: 'games, by here' });
   });
 
-  test('is taken over once its beat has stayed the same, and its earlier holder has let go before', async () => {
+  test('is taken over once its beat has stayed the same, and by then its earlier holder no longer acts', async () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, SHORT_MS), await makeProcess(cluster, SHORT_MS)];
     const held = await one.take();
     await other.beat();
     // The process is paused: it beats no more.
     const taken = await other.take();
-    expect([held.mayAct(), held.lost.aborted]).toEqual([false, true]);
+    expect([held.mayAct(), held.ended.aborted]).toEqual([false, true]);
     expect(await lockHeld(held)).toBeUndefined();
     expect(await lockHeld(taken)).toEqual({ takes_servers: true });
     expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'expired' });
@@ -116,7 +116,7 @@ describe('the lease of a cluster', () => {
     expect(held.mayAct()).toBe(false);
   });
 
-  test('is lost by a holder whose beat finds another one, before its time is over', async () => {
+  test('ends for a holder whose beat finds another holder, before its time is over', async () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, SHORT_MS)];
     const held = await one.take();
@@ -124,7 +124,7 @@ describe('the lease of a cluster', () => {
     expect(held.mayAct()).toBe(true);
     expect(await lockHeld(held)).toBeUndefined();
     await one.beat();
-    expect([held.mayAct(), held.lost.aborted]).toEqual([false, true]);
+    expect([held.mayAct(), held.ended.aborted]).toEqual([false, true]);
     expect(await lockHeld(taken)).toEqual({ takes_servers: true });
     expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'taken_over' });
   });

@@ -35,16 +35,16 @@ describe('free ports of a machine', () => {
     expect(await findFreePorts(range, NONE, 1)).toEqual([range.min]);
   });
 
-  test('are distinct, not yet given, and as many as there are if more are requested', async () => {
+  test('are distinct and available, and if there are too few, it is an error', async () => {
     const { min, max } = findRange(6);
-    const taken = new Set([min + 1, max]);
+    const unavailable = new Set([min + 1, max]);
     const range = { min, max };
     for (let time = 0; time < 10; time += 1) {
-      const found = await findFreePorts(range, taken, 4);
+      const found = await findFreePorts(range, unavailable, 4);
       expect(found.sort((one, other) => one - other)).toEqual([min, min + 2, min + 3, min + 4]);
     }
-    expect((await rejectionOf(ServiceError, findFreePorts(range, taken, 5))).code).toBe('SERVERS_NO_PORTS');
-    expect(await findFreePorts(range, taken, 0)).toEqual([]);
+    expect((await rejectionOf(ServiceError, findFreePorts(range, unavailable, 5))).code).toBe('SERVERS_NO_PORTS');
+    expect(await findFreePorts(range, unavailable, 0)).toEqual([]);
   });
 });
 

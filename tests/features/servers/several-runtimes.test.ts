@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { combineRuntimes } from '../../../src/features/servers/runtimes/by-kind.ts';
+import { combineRuntimes } from '../../../src/features/servers/runtimes/combined-runtime.ts';
 import type { Isolation, Runtime } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';

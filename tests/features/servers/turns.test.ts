@@ -54,9 +54,9 @@ describe('turns: room goes', () => {
       { a: 'machine_full', b: 'machine_full' },
     ],
   ] as const;
-  test.each(CASES)('%s', (_, waiting, running, taken, wait_reasons) => {
+  test.each(CASES)('%s', (_, waiting, running, to_take, wait_reasons) => {
     const turns = shareRoom([...waiting], { ...machine, running: [...running] });
-    expect(Object.fromEntries(turns.taken)).toEqual({ ...taken });
+    expect(Object.fromEntries(turns.to_take)).toEqual({ ...to_take });
     expect(Object.fromEntries(turns.wait_reasons)).toEqual({ ...wait_reasons });
   });
 
@@ -64,7 +64,7 @@ describe('turns: room goes', () => {
     const waiting = ['a', 'b'].map((namespace_id) => ({ ...wait(namespace_id, 30), group_id: 'one' }));
     const running = [{ namespace_id: 'a', group_id: 'one' }];
     const turns = shareRoom([...waiting, wait('c', 1, 9)], { ...machine, servers_per_group_max: 4, running });
-    expect(Object.fromEntries(turns.taken)).toEqual({ a: 1, b: 2, c: 1 });
+    expect(Object.fromEntries(turns.to_take)).toEqual({ a: 1, b: 2, c: 1 });
     const full = { ...machine, servers_per_group_max: 1, running };
     expect(Object.fromEntries(shareRoom(waiting, full).wait_reasons)).toEqual({ a: 'group_quota', b: 'group_quota' });
   });
@@ -75,20 +75,20 @@ describe('turns: room goes', () => {
     ['of memory', { memory: 511 }, {}, { a: 'no_resources', b: 'no_resources' }],
     ['of ports, and none is left', { ports: 0 }, {}, { a: 'no_ports', b: 'no_ports' }],
   ];
-  test.each(LACKS)('no further than there is enough %s', (_, room, taken, wait_reasons) => {
+  test.each(LACKS)('no further than there is enough %s', (_, room, to_take, wait_reasons) => {
     const turns = shareRoom([wait('a', 5), wait('b', 5, 5)], {
       ...machine,
       room: { ...NO_LIMITS, ...room },
       running: [],
     });
-    expect(Object.fromEntries(turns.taken)).toEqual(taken as never);
+    expect(Object.fromEntries(turns.to_take)).toEqual(to_take as never);
     expect(Object.fromEntries(turns.wait_reasons)).toEqual(wait_reasons as never);
   });
 
   test('to a namespace with smaller servers beside one whose next server needs more than is left', () => {
     const large = { ...wait('a', 5), needs: { ...NEEDS, ports: 4 } };
     const turns = shareRoom([large, wait('b', 5, 5)], { ...machine, room: { ...NO_LIMITS, ports: 3 }, running: [] });
-    expect(Object.fromEntries(turns.taken)).toEqual({ b: 3 });
+    expect(Object.fromEntries(turns.to_take)).toEqual({ b: 3 });
     expect(Object.fromEntries(turns.wait_reasons)).toEqual({ a: 'no_ports' });
   });
 
@@ -110,19 +110,19 @@ describe('turns: room goes', () => {
           group_id: groupOf(name),
         }));
         const running = running_names.map((name) => ({ namespace_id: name, group_id: groupOf(name) }));
-        const { taken } = shareRoom(waiting, { ...limits, running, room: NO_LIMITS });
-        const takenOf = (group: string) =>
-          [...taken].reduce((sum, [name, count]) => sum + (groupOf(name) === group ? count : 0), 0);
+        const { to_take } = shareRoom(waiting, { ...limits, running, room: NO_LIMITS });
+        const countOf = (group: string) =>
+          [...to_take].reduce((sum, [name, count]) => sum + (groupOf(name) === group ? count : 0), 0);
         const runningOf = (group: string) => running.filter(({ group_id }) => group_id === group).length;
-        const sum = [...taken.values()].reduce((all, count) => all + count, 0);
+        const sum = [...to_take.values()].reduce((all, count) => all + count, 0);
         const room = Math.max(Math.min(limits.servers_max - running.length, limits.taken_at_once_max), 0);
         expect(sum).toBeLessThanOrEqual(room);
         for (const { namespace_id, group_id, waiting: count } of waiting) {
-          const own = taken.get(namespace_id) ?? 0;
+          const own = to_take.get(namespace_id) ?? 0;
           expect(own).toBeLessThanOrEqual(count);
-          const has_quota = runningOf(group_id) + takenOf(group_id) < limits.servers_per_group_max;
+          const has_quota = runningOf(group_id) + countOf(group_id) < limits.servers_per_group_max;
           if (own > 0)
-            expect(runningOf(group_id) + takenOf(group_id)).toBeLessThanOrEqual(limits.servers_per_group_max);
+            expect(runningOf(group_id) + countOf(group_id)).toBeLessThanOrEqual(limits.servers_per_group_max);
           if (own < count && has_quota) expect(sum).toBe(room);
         }
       }),

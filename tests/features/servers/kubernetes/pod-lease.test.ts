@@ -31,7 +31,7 @@ describe('kubernetes: the process that has the pods', () => {
   const clientOf = (time_left: number) =>
     new ApiClient(openCredentials(api.kubeconfig), { mayAct: () => true, timeLeft: () => time_left });
 
-  async function openRuntime(lost: AbortSignal, signal: AbortSignal) {
+  async function openRuntime(ended: AbortSignal, signal: AbortSignal) {
     const runtime = await openKubernetesRuntime({
       client: clientOf(Number.POSITIVE_INFINITY),
       namespace: 'games',
@@ -40,7 +40,7 @@ describe('kubernetes: the process that has the pods', () => {
       pod_port,
       images: undefined,
       builds: createPackedBuilds(),
-      lease: { mayAct: () => !lost.aborted, timeLeft: () => Number.POSITIVE_INFINITY, lost },
+      lease: { mayAct: () => !ended.aborted, timeLeft: () => Number.POSITIVE_INFINITY, ended },
       signal,
       has_agones: false,
       api_url: API_URL,
@@ -70,15 +70,15 @@ describe('kubernetes: the process that has the pods', () => {
       events: { emit() {} },
     });
 
-  test('lets pods go as soon as it has lost them, although its runtime is still open', async () => {
-    const losing = new AbortController();
-    await openRuntime(losing.signal, losing.signal);
+  test('closes its connections to pods as soon as its lease has ended, although its runtime is still open', async () => {
+    const ending = new AbortController();
+    await openRuntime(ending.signal, ending.signal);
     const { socket: url, token } = pod_port.addressOf('one');
     const headers = { authorization: `Bearer ${token}` };
     const socket = new WebSocket(url, { headers } as unknown as string[]);
     await waitFor(() => pod_port.connectionOf('one'), 'the pod to be connected');
-    losing.abort();
-    await waitFor(() => socket.readyState === WebSocket.CLOSED, 'the pod to be let go', AT_ONCE_MS);
+    ending.abort();
+    await waitFor(() => socket.readyState === WebSocket.CLOSED, 'the connection of the pod to be closed', AT_ONCE_MS);
   });
 
   test('waits for no list of the pods once it is to stop', async () => {

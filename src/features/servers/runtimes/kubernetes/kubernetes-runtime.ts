@@ -65,8 +65,8 @@ export interface KubernetesRuntimeOptions extends PodOptions {
  * connections. Others may have it later.
  */
 export interface PodLease extends CallLimits {
-  /** Aborted when it is lost. */
-  lost: AbortSignal;
+  /** Aborted when this process no longer has it. */
+  ended: AbortSignal;
 }
 
 /** Opens the runtime that runs each server as a pod of a Kubernetes cluster. Disposing of it leaves the pods. */
@@ -88,7 +88,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   const owner: PodOwner = { onChange, mayAct };
   pod_port.serve(owner);
   // Not only when this runtime is disposed of: steps that are under way delay that, and pods need the next holder.
-  lease?.lost.addEventListener('abort', () => pod_port.stopServing(owner), { once: true });
+  lease?.ended.addEventListener('abort', () => pod_port.stopServing(owner), { once: true });
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
