@@ -41,25 +41,25 @@ async function measureDeadline(opened: AsyncDisposableStack): Promise<Goal> {
   const home = opened.use(await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error', ...settings }));
   const program = await home.start({ command: commandOf('source') });
   const stopped = opened.use(await openStoppedTarget());
-  const behaviors = [{ behavior: 'accepts no connection', port: stopped.port, comes_to: 'timeout' as number | string }];
-  for (const [behavior, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.5:9/'))) {
+  const behaviors = [{ behavior: 'accepts no connection', port: stopped.port, outcome: 'timeout' as number | string }];
+  for (const [behavior, { serve, outcome }] of Object.entries(hostileTargets('http://127.0.0.5:9/'))) {
     const { port } = opened.use(await listenAt('127.0.0.1', serve));
-    behaviors.push({ behavior, port, comes_to });
+    behaviors.push({ behavior, port, outcome });
   }
   const find = await makeGameOf(
     program,
     behaviors.map(({ port }) => port),
   );
   // Creates the lobbies of targets that accept players beforehand.
-  const accepting = behaviors.flatMap(({ comes_to }, mode) => (comes_to === 200 ? [mode] : []));
+  const accepting = behaviors.flatMap(({ outcome }, mode) => (outcome === 200 ? [mode] : []));
   for (const mode of accepting) await find(mode);
 
   const rows: string[][] = [];
   let latest_ms = 0;
-  for (const [mode, { behavior, comes_to }] of behaviors.entries()) {
-    const expected = comes_to === 200 ? undefined : typeof comes_to === 'number' ? FAILED : REQUEST_FAILED;
+  for (const [mode, { behavior, outcome }] of behaviors.entries()) {
+    const expected = outcome === 200 ? undefined : typeof outcome === 'number' ? FAILED : REQUEST_FAILED;
     const times = await Promise.all(
-      Array.from({ length: comes_to === 200 ? FINDS_EACH - 1 : FINDS_EACH }, async () => {
+      Array.from({ length: outcome === 200 ? FINDS_EACH - 1 : FINDS_EACH }, async () => {
         const started = performance.now();
         const code = await find(mode);
         if (code !== expected) throw new Error(`${behavior}: ${code} instead of ${expected}`);

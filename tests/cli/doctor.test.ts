@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { openOperator } from '../support/read-only.ts';
+import { openDatabaseAdmin } from '../support/read-only.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
@@ -57,7 +57,7 @@ test('doctor: says what to do about a disk with too little space, and about a da
   const low = await examine(muster);
   expect(low.exit_code).toBe(1);
   expect(adviceOf(low.findings, 'so uploads and builds are refused')).toContain('a smaller MUSTER_DISK_RESERVE_MB');
-  await using operator = await openOperator(muster.database_address);
+  await using operator = await openDatabaseAdmin(muster.database_address);
   await operator.setReadOnly('database');
   const unready = await examine(muster);
   expect(unready.exit_code).toBe(1);

@@ -34,7 +34,7 @@ describe('client: a server log comes in order, without repeated or missing lines
     const writing = piece % 2 === 0 ? undefined : write();
     await link.proxy.cut();
     await (writing ?? write());
-    await link.proxy.mend();
+    await link.proxy.heal();
   };
   /** Runs a server that writes a piece when the test says so. */
   async function runCounting() {

@@ -1,9 +1,9 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test';
 import type { ClientOptions } from '../../src/client/client.ts';
 import { QUICK, shareLink, type Watcher, watchWith } from '../support/client.ts';
+import { openDatabaseProxy } from '../support/database-proxy.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
-import { openProxied } from '../support/proxied.ts';
 import { openRestartableService } from '../support/restart.ts';
 import { openTestService } from '../support/service.ts';
 import { openServiceTokens } from '../support/service-tokens.ts';
@@ -50,7 +50,7 @@ describe('client: resumes', () => {
     for (let cuts = 0; cuts < 3; cuts += 1) {
       await link.proxy.cut();
       const isThere = await change();
-      await link.proxy.mend();
+      await link.proxy.heal();
       await watcher.next(isThere);
       await watcher.next(await change());
     }
@@ -63,7 +63,7 @@ describe('client: resumes', () => {
     const watcher = watchWith(client, path);
     // By now it has given up on sockets and polls too.
     await Bun.sleep(300);
-    await link.proxy.mend();
+    await link.proxy.heal();
     await watcher.next();
     expect(watcher.errors).toEqual([]);
   });
@@ -97,7 +97,7 @@ describe('client: resumes', () => {
     await watcher.next();
     await link.proxy.cut();
     const isThere = await change();
-    await link.proxy.mend();
+    await link.proxy.heal();
     dispatchEvent(new Event('online'));
     await watcher.next(isThere);
   });
@@ -110,7 +110,7 @@ describe('client: resumes', () => {
           await link.proxy.cut();
           // By now its polls and its sockets have failed.
           await Bun.sleep(300);
-          await link.proxy.mend();
+          await link.proxy.heal();
         },
       ],
       ['over a dead connection', async () => link.proxy.stall()],
@@ -187,7 +187,7 @@ describe('client: resumes', () => {
   });
 
   test('after an outage of the database, which is not a refusal', async () => {
-    await using proxied = await openProxied(muster.database_address);
+    await using proxied = await openDatabaseProxy(muster.database_address);
     const beside = { database_address: { url: proxied.url }, clock: muster.clock };
     await using other = await openTestService({}, { beside });
     const client = open({ url: other.config.public_url });
@@ -196,7 +196,7 @@ describe('client: resumes', () => {
     const watcher = watchWith(client, path);
     await Bun.sleep(500);
     expect([watcher.bodies, watcher.errors]).toEqual([[], []]);
-    await proxied.proxy.mend();
+    await proxied.proxy.heal();
     await watcher.next(await change());
   });
 });

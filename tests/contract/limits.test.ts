@@ -26,7 +26,7 @@ beforeAll(async () => {
   good = await makeGoodRequests(opened);
   operations = await listOperations(opened.api);
   await using inspector = openInspector(opened);
-  await inspector.untilPlayersAreCounted();
+  await inspector.waitForPlayerCounts();
 }, 90_000);
 afterAll(async () => {
   await snapshots?.[Symbol.asyncDispose]();

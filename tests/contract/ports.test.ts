@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { find, join, makeControlledGame } from '../support/game-server.ts';
-import { certifyLocalhost, echoBy, echoByTcp, openPlayer, openUdpPlayer } from '../support/relayed.ts';
+import { certifyLocalhost, echoBy, echoByTcp, openTlsPlayer, openUdpPlayer } from '../support/relayed.ts';
 import { shareService } from '../support/suite.ts';
 
 /** A lobby server that answers what it gets at each of its ports. */
@@ -73,7 +73,7 @@ describe('specification: ports behind the gateway', () => {
         using player = await openUdpPlayer(named);
         await player.echo(label);
       } else if (is_tls) {
-        const player = await openPlayer(named, certificate);
+        const player = await openTlsPlayer(named, certificate);
         await echoBy(player, label);
         player.destroy();
       } else {

@@ -128,7 +128,7 @@ describe('an upload is not complete before it is completed', () => {
     expect(await isComplete()).toBe(false);
     const complete = () => muster.api.post(`/cloud/uploads/${prepared.upload_id}/complete`, token);
     expect(outcomeOf(await complete())).toBe('400 UPLOAD_INCOMPLETE');
-    expect(await sendPart(request, ';;')).toBe('200 taken');
+    expect(await sendPart(request, ';;')).toBe('200 accepted');
     expect(await isComplete()).toBe(false);
     expect((await complete()).body).toEqual({});
     expect(await isComplete()).toBe(true);

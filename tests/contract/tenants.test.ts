@@ -14,7 +14,7 @@ beforeAll(async () => {
   opened = await openTestService();
   [ours, theirs] = await Promise.all([makeTenant(opened), makeTenant(opened)]);
   await using inspector = openInspector(opened);
-  await inspector.untilPlayersAreCounted();
+  await inspector.waitForPlayerCounts();
 }, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 

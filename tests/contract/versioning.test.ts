@@ -5,8 +5,8 @@ import {
   createGameServerClient,
   find,
   makeControlledGame,
-  onlyLobby,
   seatOf,
+  waitForFirstLobby,
 } from '../support/game-server.ts';
 import { serversOf } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
@@ -124,7 +124,7 @@ describe('watchable endpoints return a watch.index for long polling through watc
   test('logs get, with exactly the lines that came since', async () => {
     const room = await makeControlledGame(muster, { source: PRINTING_SOURCE });
     await seatOf(find(muster, room));
-    const server_id = (await connectGameServer(muster, room, await onlyLobby(muster, room))).server_id;
+    const server_id = (await connectGameServer(muster, room, await waitForFirstLobby(muster, room))).server_id;
     const servers = serversOf(muster, room);
     expect(await servers.lines(server_id, 1)).toEqual(['up']);
     const { public_hostname, public_port } = (await servers.get(server_id)).network.ports.game;

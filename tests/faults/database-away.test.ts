@@ -143,7 +143,7 @@ describe('the database is away when the service starts', () => {
   test('database away: once it is back, the service becomes ready by itself, and was alive all the time', async () => {
     const endWatching = watchLife();
     postgres = opened.use(await postgres_directory.open());
-    await proxy.mend();
+    await proxy.heal();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
     expect(await endWatching()).toEqual([]);
     expect(loggedReasons(program)).toEqual(['the database refuses connections (ECONNREFUSED)']);
@@ -221,7 +221,7 @@ describe('a waiting start is stopped', () => {
       expect(await program.stop(signal)).toBe(0);
       expect(program.output()).toContain(`"reason":"${signal}","event":"service_stopping"`);
       await waitFor(() => home.processes().length === 0, 'all its processes to end');
-      await proxy.mend();
+      await proxy.heal();
     }, 90_000);
   }
 
@@ -242,7 +242,7 @@ test('database away: ctrl-C ends the service, which logs that its game servers w
   await proxy.cut();
   expect(await program.stop('SIGINT')).toBe(0);
   expect(program.output()).toContain('"event":"servers_stop_failed"');
-  await proxy.mend();
+  await proxy.heal();
   // The next stop ends the process that holds the port for servers that may be left.
   expect(await (await home.start()).stop('SIGINT')).toBe(0);
   await waitFor(() => home.processes().length === 0, 'all its processes to end');

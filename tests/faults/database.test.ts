@@ -92,7 +92,7 @@ async function openExternalHome(): Promise<Database> {
   return {
     home,
     lose: proxy.cut,
-    mend: proxy.mend,
+    mend: proxy.heal,
     async [Symbol.asyncDispose]() {
       await home[Symbol.asyncDispose]();
       await database[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { openPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../support/gateway.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeHome, type Program } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
@@ -19,7 +19,7 @@ async function enter(program: Program, game: TestGame) {
   // Like a client, again after a refusal: a service that has just started may not know its servers yet.
   const connect = ({ url }: Program) =>
     waitFor(async () => {
-      const player = openPlayer({ name, url, path });
+      const player = openWebSocketPlayer({ name, url, path });
       return (await player.opened) && player;
     }, 'a connection');
   const player = await connect(program);

@@ -27,14 +27,14 @@ test.skipIf(!IS_LONG)(
     expect(group.isAlive(seated)).toBe(true);
     // It is not judged by the time of a machine that runs.
     await waitFor(() => performance.now() - began > 2 * LOST_MS, 'that time to be over');
-    expect([(await group.rows()).get(stopped.machine_id)?.state, (await group.endOf(seated))?.stop_reason]).toEqual([
+    expect([(await group.rows()).get(stopped.machine_id)?.state, (await group.readEnd(seated))?.stop_reason]).toEqual([
       'resting',
       null,
     ]);
     await group.operatorOf(other).waitForState(stopped.machine_id, 'lost');
     expect(performance.now() - began).toBeGreaterThan(REST_MS);
     const ended = await waitFor(async () => {
-      const end = await group.endOf(seated);
+      const end = await group.readEnd(seated);
       return end?.stop_reason !== null && end;
     }, 'its lobby to end');
     expect(ended).toEqual({ stop_reason: 'machine_lost', seated: 0 });

@@ -60,12 +60,12 @@ async function loseAndBringBack(group: MachineGroup, lost: GroupMachine, { lose,
   );
   const found_after = seconds(lost_at);
   await waitFor(
-    async () => (await group.endOf(seated))?.stop_reason === 'machine_lost',
+    async () => (await group.readEnd(seated))?.stop_reason === 'machine_lost',
     'the lobby of the lost machine to end',
     FOUND_WITHIN_MS,
   );
   const ended_after = seconds(lost_at);
-  expect((await group.endOf(seated))?.seated).toBe(0);
+  expect((await group.readEnd(seated))?.seated).toBe(0);
   expect((await group.rows()).get(lost.machine_id)).toMatchObject({ state: 'lost', holder });
   // No process that runs could end it.
   expect(group.isAlive(seated)).toBe(true);
@@ -78,8 +78,8 @@ async function loseAndBringBack(group: MachineGroup, lost: GroupMachine, { lose,
   expect((await group.rows()).get(lost.machine_id)?.holder).not.toBe(holder);
   // It takes work again, and the lobby elsewhere was left alone.
   const again = await group.seatOn(lost);
-  expect((await group.endOf({ ...seated, lobby_id: elsewhere }))?.stop_reason).toBeNull();
-  expect((await group.endOf(again))?.stop_reason).toBeNull();
+  expect((await group.readEnd({ ...seated, lobby_id: elsewhere }))?.stop_reason).toBeNull();
+  expect((await group.readEnd(again))?.stop_reason).toBeNull();
   expect(await group.faults()).toEqual([]);
   console.log(
     `elsewhere after ${found_after} s, given up after ${ended_after} s, old server gone after ${gone_after} s`,
@@ -126,20 +126,20 @@ describeLong('two machines on one database', () => {
     async () => {
       const [first, second] = await openGroup();
       await loseAndBringBack(group, first, {
-        lose: ({ way }) => way.cut(),
-        bringBack: ({ way }) => way.mend(),
+        lose: ({ database_proxy }) => database_proxy.cut(),
+        bringBack: ({ database_proxy }) => database_proxy.heal(),
       });
       // And the second, whose packets vanish.
       let release = () => {};
       await loseAndBringBack(group, second, {
-        async lose({ way }) {
-          release = way.hold();
-          way.stall();
+        async lose({ database_proxy }) {
+          release = database_proxy.hold();
+          database_proxy.stall();
         },
-        async bringBack({ way }) {
+        async bringBack({ database_proxy }) {
           release();
-          await way.cut();
-          await way.mend();
+          await database_proxy.cut();
+          await database_proxy.heal();
         },
       });
     },
@@ -154,10 +154,10 @@ describeLong('three machines on one database', () => {
       await using group = await openMachineGroup(3);
       const seated = await group.seatOnEach();
       const before = await group.rows();
-      await group.way.cut();
+      await group.database_proxy.cut();
       await Bun.sleep(DATABASE_AWAY_MS);
       expect(seated.filter(group.isAlive)).toHaveLength(seated.length);
-      await group.way.mend();
+      await group.database_proxy.heal();
       await Bun.sleep(LONGER_THAN_LOST_MS);
       await expectNothingLost(group, before, seated);
     },
@@ -228,7 +228,7 @@ async function expectNothingLost(
   const after = await group.rows();
   for (const [node_id, { holder }] of before) expect(after.get(node_id)).toMatchObject({ state: 'up', holder });
   for (const one of seated) {
-    expect(await group.endOf(one)).toEqual({ stop_reason: null, seated: 1 });
+    expect(await group.readEnd(one)).toEqual({ stop_reason: null, seated: 1 });
     expect(group.isAlive(one)).toBe(true);
   }
   for (const { program } of group.machines) {

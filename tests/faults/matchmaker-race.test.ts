@@ -61,17 +61,17 @@ test(
       Array.from({ length: CLIENTS }, (_, place) => play(race, openChance(seed, place), REQUESTS)),
     );
     const killing = (async () => {
-      while (race.asked < REQUESTS / 4 && !ending.signal.aborted) await Bun.sleep(LOOK_EVERY_MS);
+      while (race.sent_count < REQUESTS / 4 && !ending.signal.aborted) await Bun.sleep(LOOK_EVERY_MS);
       await program.stop('SIGKILL');
       race.programs[0] = await near.start();
-      return race.asked;
+      return race.sent_count;
     })();
     const seconds = playing.then(() => Math.round((performance.now() - started) / 100) / 10);
     const all = Promise.all([seconds, killing]).finally(() => ending.abort());
     const [[took_s, back_at], { looks, most }] = await Promise.all([all, watching, reporting]);
     const outcomes = [...race.outcomes].toSorted().map(([outcome, count]) => `${count} ${outcome}`);
     console.log(
-      `${race.asked} requests in ${took_s} s, ${race.answered.length} seats, ${race.unanswered} seats unanswered, `,
+      `${race.sent_count} requests in ${took_s} s, ${race.answered.length} seats, ${race.unanswered} seats unanswered, `,
     );
     console.log(`up to ${most} lobbies, ${looks} checks, back at ${back_at}; ${outcomes.join('; ')}`);
     await waitForEmptyQueue(race);

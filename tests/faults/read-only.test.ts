@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { openOperator } from '../support/read-only.ts';
+import { openDatabaseAdmin } from '../support/read-only.ts';
 import { openTestService } from '../support/service.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 test('database read-only for a moment: the service is not ready meanwhile, and then finds get seats again', async () => {
   await using service = await openTestService();
-  await using operator = await openOperator(service.database_address);
+  await using operator = await openDatabaseAdmin(service.database_address);
   const game = await makeControlledGame(service, { max_players: 100 });
   await seatOf(find(service, game));
 
@@ -29,7 +29,7 @@ test('database read-only for a moment: the service is not ready meanwhile, and t
 
 test('database set read-only: the service is not ready, even while old connections can write', async () => {
   await using service = await openTestService();
-  await using operator = await openOperator(service.database_address);
+  await using operator = await openDatabaseAdmin(service.database_address);
   await operator.setReadOnly('role in database');
   const answer = await service.api.get('/health/ready');
   expect([answer.status, answer.body.metadata]).toEqual([

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { makeHome } from '../support/program.ts';
-import { certifyLocalhost, ECHO_PORTS, ECHO_SOURCE, echoBy, openPlayer, openUdpPlayer } from '../support/relayed.ts';
+import { certifyLocalhost, ECHO_PORTS, ECHO_SOURCE, echoBy, openTlsPlayer, openUdpPlayer } from '../support/relayed.ts';
 
 test('the service is killed: direct UDP continues, and clients of relays can connect again at the same port', async () => {
   const { certificate, settings } = await certifyLocalhost();
@@ -11,7 +11,7 @@ test('the service is killed: direct UDP continues, and clients of relays can con
   const { ports } = (await find(program, game)).body;
   using speaker = await openUdpPlayer(ports.voice);
   await speaker.echo('before');
-  const player = await openPlayer(ports.game, certificate);
+  const player = await openTlsPlayer(ports.game, certificate);
   await echoBy(player, 'before');
   const closed = new Promise((resolve) => player.once('close', resolve));
 
@@ -20,7 +20,7 @@ test('the service is killed: direct UDP continues, and clients of relays can con
   await speaker.echo('while it is dead');
 
   const next = await home.start();
-  const again = await openPlayer(ports.game, certificate);
+  const again = await openTlsPlayer(ports.game, certificate);
   await echoBy(again, 'after');
   await speaker.echo('after');
   again.destroy();

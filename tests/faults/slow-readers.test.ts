@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { residentBytes } from '../../bench/meter.ts';
 import { makeGame, type TestGame, uploadScript } from '../support/game.ts';
-import { openPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
 import { IS_LONG } from '../support/length.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { serversOf } from '../support/servers.ts';
@@ -141,7 +141,7 @@ test.skipIf(!IS_LONG)(
     const before = residentBytes(program.pid);
     using opened = new DisposableStack();
     const players = Array.from({ length: PLAYERS }, () => {
-      const player = opened.use(openPlayer({ name: `${server_id}-web`, url: program.url }));
+      const player = opened.use(openWebSocketPlayer({ name: `${server_id}-web`, url: program.url }));
       (player.socket as unknown as Bun.WebSocket).pause();
       return player;
     });

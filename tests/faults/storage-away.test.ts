@@ -29,7 +29,7 @@ test('storage away: a start waits for the bucket, logs the reason, and becomes r
     '2',
   ]);
   expect(program.output()).toContain('"storage_awaited"');
-  await proxy.mend();
+  await proxy.heal();
   await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
   await program.stop('SIGINT');
 }, 90_000);

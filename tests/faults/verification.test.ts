@@ -28,7 +28,7 @@ afterAll(() => inside[Symbol.asyncDispose]());
 
 describe("verification: a game's own server that is hostile", () => {
   const behaviors = Object.entries(hostileTargets('http://127.0.0.5:9/')).map(
-    ([behavior, { serve, comes_to }], index) => ({ behavior, serve, comes_to, game_mode: `mode-${index}` }),
+    ([behavior, { serve, outcome }], index) => ({ behavior, serve, outcome, game_mode: `mode-${index}` }),
   );
   const targets: Listener[] = [];
   let stopped: Awaited<ReturnType<typeof openStoppedTarget>>;
@@ -52,9 +52,9 @@ describe("verification: a game's own server that is hostile", () => {
     await stopped[Symbol.asyncDispose]();
   });
 
-  for (const { behavior, comes_to, game_mode } of behaviors) {
-    const is_accepted = comes_to === 200;
-    const outcome = is_accepted ? '200' : typeof comes_to === 'number' ? FAILED : REQUEST_FAILED;
+  for (const { behavior, outcome: target_outcome, game_mode } of behaviors) {
+    const is_accepted = target_outcome === 200;
+    const outcome = is_accepted ? '200' : typeof target_outcome === 'number' ? FAILED : REQUEST_FAILED;
     test(`${behavior}: ${outcome}, after one request for each find and create`, async () => {
       const target = targets[Number(game_mode.slice('mode-'.length))];
       const before = await muster.inspector.measure();

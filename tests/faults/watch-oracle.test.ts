@@ -14,7 +14,7 @@ import {
   tagServer,
   type WatchableGame,
 } from '../support/watchable-game.ts';
-import { type Surroundings, watchByPolls, watchBySocket } from '../support/watchers.ts';
+import { type WatcherOptions, watchByPolls, watchBySocket } from '../support/watchers.ts';
 
 const WATCHERS = IS_LONG ? 200 : 60;
 const CHANGES = IS_LONG ? 2_000 : 120;
@@ -59,7 +59,7 @@ test(
       .flatMap((all) => all.flatMap((target) => [new WatchHistory(target), new WatchHistory(target)]))
       .slice(0, WATCHERS);
     const watching = histories.map((history, place) => {
-      const surroundings: Surroundings = { urls, chance: openChance(seed, place), signal: leaving.signal };
+      const surroundings: WatcherOptions = { urls, chance: openChance(seed, place), signal: leaving.signal };
       return place % 2 === 0 ? watchByPolls(history, surroundings) : watchBySocket(history, surroundings);
     });
     await waitFor(() => histories.every(({ bodies }) => bodies > 0), 'every watcher to see a state');
@@ -94,7 +94,7 @@ test(
     const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
     console.log(
       `${made.changes} changes and ${log_writer.lines} lines; ${histories.length} watchers had ` +
-        `${sum(histories.map(({ bodies }) => bodies))} bodies in ${sum(histories.map(({ visits }) => visits))} visits; ` +
+        `${sum(histories.map(({ bodies }) => bodies))} bodies in ${sum(histories.map(({ connect_count }) => connect_count))} visits; ` +
         faults.join(', '),
     );
     expect(histories.flatMap((history) => history.faults).slice(0, 10)).toEqual([]);

@@ -38,7 +38,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     await count(5, { MATCHMAKER_LOBBY_FULL: 7 });
     await count(90, { MATCHMAKER_QUEUE_FULL: 7 });
     await using opened = await chromium.open('/', member.token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('link', { name: 'Test game' }).waitFor();
     const attention = page.getByRole('region', { name: 'Attention' });
     expect(await attention.count()).toBe(0);
@@ -50,14 +50,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     await takePictures(opened, 'attention');
     await attention.getByRole('link', { name: 'Why' }).first().click();
     await page.waitForURL(/\/prod\/why\?code=MATCHMAKER_VERIFICATION_REQUEST_FAILED$/);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('servers that crash are counted as they do, with how they ended in words and a way to the last one', async () => {
     const crashing = await makeControlledGame(muster);
     const servers = serversOf(muster, crashing);
     await using opened = await chromium.open('/', crashing.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('link', { name: 'Test game' }).waitFor();
     const attention = page.getByRole('region', { name: 'Attention' });
     expect(await attention.count()).toBe(0);
@@ -73,7 +73,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     await attention.getByRole('link', { name: 'Server' }).first().click();
     await page.getByText('The server ended with exit code 3.').waitFor();
     expect(page.url()).not.toContain(first);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('administrators see the refusal if the service refuses to say whether it is ready', async () => {
@@ -96,6 +96,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     await using opened = await chromium.open('/');
     const attention = opened.page.getByRole('region', { name: 'Attention' });
     await attention.getByText(`Rate limits refused requests within the last hour: ${limit} `).waitFor();
-    expect(opened.troubles).toEqual([]);
+    expect(opened.problems).toEqual([]);
   });
 });

@@ -37,7 +37,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a busy log', () => {
       const { lobby_id } = answer.body.lobby;
       const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
       await using opened = await chromium.open(`/hub/${its.name_id}/prod/lobbies/${lobby_id}`, game.cloud_token);
-      const { page, context, troubles } = opened;
+      const { page, context, problems } = opened;
       const inspector = await context.newCDPSession(page);
       const log = page.getByRole('log');
       const droppedOf = async () => {
@@ -58,7 +58,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a busy log', () => {
       expect(await log.locator('.line').count()).toBe(LINES_KEPT_MAX);
       await page.getByLabel('Search the whole log').fill('line 7 of');
       await log.getByText('line 7 of a match', { exact: false }).first().waitFor();
-      expect(troubles).toEqual([]);
+      expect(problems).toEqual([]);
     },
     TIMEOUT_MS,
   );

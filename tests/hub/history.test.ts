@@ -72,7 +72,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     ] as const)
       await count(minutes_ago, players);
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const history = page.getByRole('region', { name: 'History' });
     await history.getByRole('img', { name: /^Players over the last day: 9 at most, 0 at last; deployed: / }).waitFor();
     await history.getByText('9 requests got a seat, 9 did not').waitFor();
@@ -101,7 +101,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     await takePictures(opened, 'history');
     await history.getByRole('link', { name: 'MATCHMAKER_TOO_MANY_LOBBIES' }).click();
     await page.waitForURL(/\/why\?code=MATCHMAKER_TOO_MANY_LOBBIES$/);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('names the latest of many deploys that follow each other quickly, so that no name is over another', async () => {
@@ -113,7 +113,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     const marks = opened.page.locator('.chart-mark');
     await marks.nth(7).waitFor({ state: 'attached' });
     expect(await marks.locator('text').count()).toBe(4);
-    expect(opened.troubles).toEqual([]);
+    expect(opened.problems).toEqual([]);
   });
 
   test('without any says so', async () => {
@@ -122,6 +122,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     await using opened = await chromium.open(`/hub/${its.name_id}/prod`, other.cloud_token);
     await opened.page.getByText('0 requests got a seat, 0 did not').waitFor();
     expect(await opened.page.locator('.chart').count()).toBe(0);
-    expect(opened.troubles).toEqual([]);
+    expect(opened.problems).toEqual([]);
   });
 });

@@ -73,14 +73,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: hostile text', () => {
   });
 
   /** Fails if a text became an element or a script, or if anything was loaded or reported. */
-  async function expectOnlyText({ page, troubles }: HubPage): Promise<void> {
+  async function expectOnlyText({ page, problems }: HubPage): Promise<void> {
     const made = await page.evaluate(() => ({
       scripts: [...document.querySelectorAll('script')].filter((one) => one.src === '').length,
       pictures: document.querySelectorAll('img[src="x"], [onerror]').length,
       links: [...document.querySelectorAll('a')].filter((one) => one.protocol === 'javascript:').length,
     }));
     expect(made).toEqual({ scripts: 0, pictures: 0, links: 0 });
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   }
 
   test('of names, tags, states, logs, builds and callers is text on every page', async () => {

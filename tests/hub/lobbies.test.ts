@@ -26,7 +26,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
 
   test('a namespace without lobbies shows the command of a find, with its values; the command starts a lobby', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('heading', { name: 'No lobby is running' }).waitFor();
     await page.getByRole('button', { name: 'Make a public token for it' }).click();
     await page.getByText('The command has a new public token.').waitFor();
@@ -36,12 +36,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     const shell = Bun.spawn(['sh', '-c', command ?? ''], { stdout: 'pipe', stderr: 'ignore' });
     const { lobby } = await new Response(shell.stdout).json();
     await page.getByRole('link', { name: lobby.lobby_id.slice(-12) }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a find, a player who connects and one who leaves change the seats without a request of the page', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await seatOf(find(muster, game));
     await page.locator(ROW).first().waitFor();
     const requests: string[] = [];
@@ -58,7 +58,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     await server.disconnected(player_token);
     await row.getByRole('img', { name: '0 connected, 1 reserved, 2 free' }).waitFor();
     expect(requests).toEqual([]);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a lobby can be closed, opened and ended; a question that is cancelled does nothing', async () => {
@@ -107,14 +107,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
 
   test('the game shows what is live in each namespace', async () => {
     await using opened = await chromium.open(path.replace(/\/prod$/, ''), game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('link', { name: 'Production' }).waitFor();
     await page.getByRole('link', { name: 'Staging' }).waitFor();
     await takePictures(opened, 'game');
     await page.getByRole('link', { name: 'Production' }).click();
     await page.locator(ROW).first().waitFor();
     expect(new URL(page.url()).pathname).toBe(path);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('of thousands of lobbies only those in the window are in the document', async () => {

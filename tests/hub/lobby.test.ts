@@ -25,7 +25,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     const tags = { map: SCRIPT };
     const { lobby_id, player_token } = await seatOf(find(muster, game, { tags }));
     await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByText('Tag map').waitFor();
     await page.getByText(SCRIPT, { exact: true }).waitFor();
     const players = page.getByRole('region', { name: 'Players' }).locator('tbody tr');
@@ -54,13 +54,13 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     await page.getByText('The lobby ended because it was ended by hand or by a tool.').waitFor();
     await page.getByText('ended', { exact: true }).first().waitFor();
     expect(await players.count()).toBe(0);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('its life is one strip of marks and a list of events, live, also after its end', async () => {
     const { lobby_id, player_token } = await seatOf(find(muster, game, { tags: { map: 'ice' } }));
     await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const life = page.getByRole('region', { name: 'Life' });
     const events = life.getByRole('list', { name: 'Events' });
     const marks = (kind: string) => life.locator(`.strip > .${kind}`);
@@ -97,12 +97,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
       const list = document.querySelector('.life > ol');
       return list !== null && list.scrollTop + list.clientHeight >= list.scrollHeight - 2;
     });
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('one can be made by hand, with a seat for its maker', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('button', { name: 'New lobby' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Seats').fill('1000000');
@@ -116,7 +116,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     await dialog.getByRole('link', { name: 'Lobby' }).click();
     await page.getByRole('region', { name: 'Players' }).getByText('reserved').waitFor();
     await page.getByText('public', { exact: true }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('where no game mode lets players create one, the page says so', async () => {

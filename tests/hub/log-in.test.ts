@@ -15,7 +15,7 @@ test('hub: Chromium is installed where CI requires it', () => {
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
   test('without a session, the page says how, and a wrong token why not', async () => {
     await using opened = await chromium.openPage();
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const errors: string[] = [];
     page.on('console', (line) => {
       if (line.type() === 'error') errors.push(line.text());
@@ -27,7 +27,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     await page.getByLabel('Or paste a token of yours').fill('nonsense');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByRole('alert').getByText('TOKEN_INVALID').waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a link opens the page logged in, once; its code leaves the address', async () => {
@@ -39,7 +39,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     expect(first.page.url()).toBe(`${muster.config.public_url}/`);
     await first.page.reload();
     await first.page.getByRole('link', { name: 'Test game' }).waitFor();
-    expect(first.troubles).toEqual([]);
+    expect(first.problems).toEqual([]);
 
     await using second = await chromium.openPage();
     await second.page.goto(link);
@@ -49,20 +49,20 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
   test('a link that is opened again goes on with the session that it made', async () => {
     const link = await chromium.linkTo('/');
     await using opened = await chromium.openPage();
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     for (const _ of ['first', 'again']) {
       await page.goto('about:blank');
       await page.goto(link);
       await page.getByRole('heading', { name: 'Games' }).waitFor();
       expect(page.url()).toBe(`${muster.config.public_url}/`);
     }
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a link that is pasted over the address of an open page logs in', async () => {
     const game = await makeGame(muster.api, muster.administrator_token);
     await using opened = await chromium.openPage();
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.goto(`${muster.config.public_url}/`);
     await page.getByText('Or paste a token of yours').waitFor();
     await page.goto(await chromium.linkTo('/', game.cloud_token));
@@ -71,7 +71,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     // One of another bearer replaces the session.
     await page.goto(await chromium.linkTo('/'));
     await page.getByRole('link', { name: 'Operator' }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a pasted token logs in, and pages can read neither the cookie nor the token', async () => {
@@ -118,7 +118,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
 
   test('home lists the games live, and shows names as text', async () => {
     await using opened = await chromium.open('/');
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('heading', { name: 'Games' }).waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
     const requests: string[] = [];
@@ -134,6 +134,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     await waitFor(async () => (await page.getByText(display_name).count()) === 1, 'the new game to be on the page');
     expect(requests).toEqual([]);
     await takePictures(opened, 'home');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });

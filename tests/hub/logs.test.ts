@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { insertSamples } from '../../src/features/servers/usage-samples-store.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { listServers } from '../support/game.ts';
-import { find, makeControlledGame, onlyLobby, seatOf } from '../support/game-server.ts';
+import { find, makeControlledGame, seatOf, waitForFirstLobby } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
@@ -56,7 +56,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
 
   test('from the list of servers one comes to the log, whose new lines are pushed', async () => {
     await using opened = await chromium.open(`${path}/servers`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const row = page.locator('ul[aria-label="Servers"] > li').first();
     await row.getByText('running', { exact: true }).waitFor();
     await row.getByText(lobby_id.slice(-12)).waitFor();
@@ -70,12 +70,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     await log.getByText('later line 1').waitFor();
     expect(requests).toEqual([]);
     await takePictures(opened, 'server');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('the log shows colors, and everything else as text', async () => {
     await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const log = page.getByRole('log');
     await log.getByText('<script>alert(1)</script><img src=x onerror=alert(1)>').waitFor();
     const red = log.locator('.ansi-red');
@@ -88,7 +88,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     await log.locator('mark').first().waitFor();
     expect(await log.locator('mark').allTextContents()).toEqual(['alert', 'alert']);
     await takePictures(opened, 'lobby');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a search finds a line from before the page was opened; the first line is there on demand', async () => {
@@ -122,7 +122,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${long.game_id}`, { token: long.cloud_token });
     const at = `/hub/${its.name_id}/prod/lobbies/${body.lobby.lobby_id}`;
     await using opened = await chromium.open(`${at}?stream=std_out&line=50`, long.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const log = page.getByRole('log');
     const marked = log.locator('.line.is-marked').getByText('line 50', { exact: true });
     await marked.waitFor();
@@ -150,7 +150,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
       seen.push(...(await waitFor(() => shownFrom(lines[seen.length]), 'later lines')));
     }
     expect(seen).toEqual([...lines, 'an error']);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('the whole log can be downloaded', async () => {
@@ -206,7 +206,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
   test('the pages of the lobby and the server explain a crash in words', async () => {
     const { body } = await find(muster, game);
     await using opened = await chromium.open(`${path}/lobbies/${body.lobby.lobby_id}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByText('open', { exact: true }).waitFor();
     await fetch(`http://${body.ports.game.host}/end`).catch(() => {});
     await page.getByText('The server ended by the signal SIGSEGV (a segmentation fault).').waitFor();
@@ -216,13 +216,13 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     await page.getByRole('heading', { name: 'Server' }).waitFor();
     await page.getByText('The server ended by the signal SIGSEGV (a segmentation fault).').waitFor();
     await page.getByText('ended', { exact: true }).first().waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a server can be ended after a question', async () => {
     const other = await makeControlledGame(muster);
     await seatOf(find(muster, other));
-    const other_lobby = await onlyLobby(muster, other);
+    const other_lobby = await waitForFirstLobby(muster, other);
     const { game: its_game } = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, {
       token: other.cloud_token,
     });

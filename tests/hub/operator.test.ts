@@ -44,7 +44,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
 
   test('an administrator sees machines, drains one and ends the drain; the changes are listed', async () => {
     await using opened = await chromium.open('/');
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('region', { name: 'Attention' }).waitFor();
     await takePictures(opened, 'home-administrator');
     await page.getByRole('link', { name: 'Operator' }).click();
@@ -59,7 +59,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     await page.getByRole('link', { name: 'Changes' }).click();
     await page.getByRole('region', { name: 'Changes' }).getByText('setMachineDrain').first().waitFor();
     await takePictures(opened, 'operator-changes');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('an administrator sees warnings with what to do, limits, the queue and the last hour', async () => {
@@ -67,10 +67,10 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     const waiter = await queueUp(muster, game);
     await muster.api.ok('GET', '/cloud/service', { token: muster.administrator_token });
     await using opened = await chromium.open('/hub/~operator');
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const queue = page.getByRole('region', { name: 'Queue' });
     await queue.getByRole('row', { name: /^test-game\S* prod 1 1 \d+ s$/ }).waitFor();
-    waiter.hangUp();
+    waiter.abort();
     await queue.getByText('No find waits for its turn.').waitFor();
     const limits = page.getByRole('region', { name: 'Limits' });
     const { sockets_max } = muster.config.sockets;
@@ -85,12 +85,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     expect(await hour.getByRole('img').count()).toBe(8);
     await page.getByText('muster doctor').waitFor();
     await takePictures(opened, 'operator', { is_whole: true });
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('an administrator sees the database, the background work with its failures, and the log', async () => {
     await using opened = await chromium.open('/hub/~operator/database');
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const database = page.getByRole('region', { name: 'Database' });
     await database.getByText('primary, takes writes').waitFor();
     await page.getByRole('region', { name: 'Largest tables' }).getByRole('row').nth(10).waitFor();
@@ -119,7 +119,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     await page.getByRole('combobox', { name: 'Level' }).selectOption('');
     await log.getByText('lobby_created').first().waitFor();
     await takePictures(opened, 'operator-log');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a member sees neither machines nor what the service needs', async () => {
@@ -143,7 +143,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     const { servers } = await muster.api.ok('GET', `${environment}/servers`, { token: game.cloud_token });
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     await using opened = await chromium.open(`/hub/${its.name_id}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('link', { name: 'Production' }).waitFor();
     await muster.api.ok('DELETE', `${environment}/servers/${servers[0].id}`, { token: game.cloud_token });
     await page.getByRole('link', { name: 'The last one' }).click();
@@ -152,6 +152,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     await page.getByText('destroyServer').waitFor();
     await waitFor(async () => (await page.locator('tbody tr').count()) > 2, 'the changes');
     await takePictures(opened, 'changes');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });

@@ -27,7 +27,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
 
   test('rolls back with the keyboard alone, and undoes it', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('heading', { name: 'Production' }).waitFor();
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: 'Search' }).waitFor();
@@ -39,7 +39,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     await page.getByRole('button', { name: 'Undo' }).focus();
     await page.keyboard.press('Enter');
     await waitFor(async () => (await liveVersion()) === newer_id, 'the rollback to be undone');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('leads to a version by its name, and does not deploy it', async () => {
@@ -47,7 +47,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     const other = read.versions.find(({ version_id }: { version_id: string }) => version_id !== live_id);
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('heading', { name: 'Production' }).waitFor();
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: 'Search' }).fill(other.display_name);
@@ -55,13 +55,13 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: other.display_name }).waitFor();
     expect(await liveVersion()).toBe(live_id);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('goes to pages, lobbies and ids; arrows move, Escape closes', async () => {
     const { lobby_id } = await seatOf(find(muster, game));
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('link', { name: lobby_id.slice(-12) }).waitFor();
     await page.getByRole('button', { name: 'go to or do' }).click();
     await page.getByRole('combobox', { name: 'Search' }).fill(lobby_id.slice(-12));
@@ -83,6 +83,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     await page.getByRole('option', { name: 'Settings' }).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Settings of Production' }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });

@@ -109,8 +109,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
     await is_ready.waitFor();
     await list.page.getByRole('heading', { name: 'Settings of Production' }).waitFor();
-    for (const { troubles } of [operator, settings, list]) {
-      expect(troubles.filter((trouble) => trouble.startsWith('error:'))).toEqual([]);
+    for (const { problems } of [operator, settings, list]) {
+      expect(problems.filter((trouble) => trouble.startsWith('error:'))).toEqual([]);
     }
   });
 });

@@ -83,7 +83,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: roles', () => {
   test('a player can be kicked by those who may, after a question', async () => {
     await seatOf(find(muster, game));
     await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const players = page.getByRole('region', { name: 'Players' }).locator('tbody tr');
     await players.nth(1).waitFor();
     await players.first().getByRole('button', { name: 'Kick' }).click();
@@ -93,6 +93,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: roles', () => {
     expect(await players.count()).toBe(1);
     await page.goto(`${muster.config.public_url}${path}/changes`);
     await page.getByText('kickPlayer').or(page.getByText(/kick/i)).first().waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });

@@ -27,7 +27,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
         from servers as server, generate_series(1, 230) as number where server.namespace_id = ${game.namespace_id}`);
     });
     await using opened = await chromium.open(`/hub/${its.name_id}/prod/servers`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByText('1 of 1').waitFor();
     await page.getByLabel('Show').selectOption('ended');
     await page.getByText('1 to 100').waitFor();
@@ -46,6 +46,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
     await page.getByLabel('Id or tag').fill('');
     await page.getByRole('button', { name: 'Later servers' }).click();
     await page.getByText('101 to 200').waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });

@@ -23,7 +23,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
 
   test('limits, the users of the site and who may see it can be changed', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByLabel('Lobbies at once').fill('17');
     await page.getByRole('button', { name: 'Save limits' }).click();
     await page.getByText('The limits are set.').waitFor();
@@ -41,7 +41,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await page.getByText('ana may not see the site any more.').waitFor();
     expect((await configOf()).cdn.auth_user_list).toEqual([]);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a domain that is not proven is refused in the words of the service', async () => {
@@ -54,7 +54,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
 
   test('a token is made, shown once and explained; a revoked one is refused', async () => {
     await using opened = await chromium.open(path);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('button', { name: 'Cloud token' }).click();
     const dialog = page.getByRole('dialog');
     const token = (await dialog.locator('code').textContent()) ?? '';
@@ -82,7 +82,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.getByText('refuses it:').waitFor();
     await page.getByLabel('What is this token?').fill('nonsense');
     await page.getByText('This is no token of Muster.').waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('members invite, and the owner removes; a tool of the game sees no members', async () => {

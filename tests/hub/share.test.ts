@@ -25,14 +25,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     await using opened = await chromium.open(at, game.cloud_token);
     await opened.page.getByRole('button', { name: 'Share' }).click();
     const link = await opened.page.getByRole('dialog').locator('code').textContent();
-    expect(opened.troubles).toEqual([]);
+    expect(opened.problems).toEqual([]);
     return link ?? '';
   }
 
   test('one of a namespace shows its lobbies live, without any action, until it is revoked', async () => {
     const link = await makeLink(path);
     await using opened = await chromium.openPage();
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.goto(link);
     await page.getByText('No lobby is running. New ones appear here.').waitFor();
     const requests: string[] = [];
@@ -58,7 +58,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     await owner.page.getByRole('button', { name: 'Revoke', exact: true }).click();
     await owner.page.getByText('The link shows nothing any more.').waitFor();
     await page.getByRole('alert').waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('one of a namespace shows all of its lobbies, of which only those in sight are sent', async () => {
@@ -72,12 +72,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     const shares = `/cloud/games/${many.game_id}/namespaces/${many.namespace_id}/shares`;
     const { url } = await muster.api.ok('POST', shares, { token: many.cloud_token, body: {} });
     await using opened = await chromium.openPage();
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.goto(url);
     await page.locator(ROW).first().waitFor();
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
     await page.locator(`${ROW}[aria-posinset="500"]`).waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('one that is pasted over the address of an open page is shown, and "back" ends that', async () => {

@@ -31,7 +31,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
     const refused = await find(muster, game, body);
     expect(outcomeOf(refused)).toBe('400 MATCHMAKER_VERIFICATION_FAILED');
     await using opened = await chromium.open(`${path}/why/${refused.headers.get('rvt-ray-id')}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const exchange = page.getByRole('region', { name: 'Verification', exact: true });
     await exchange.getByText(`POST ${provider.url}`).waitFor();
     await exchange.getByText('status 403').waitFor();
@@ -55,7 +55,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
     ]);
     expect(provider.requests[0]?.body.verification_data).toEqual({ ticket: 'another' });
     await takePictures(opened, 'settings-trials');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a find that needs a proof of work is tried again with a solved one', async () => {
@@ -64,7 +64,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
     const refused = await find(muster, game);
     expect(outcomeOf(refused)).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
     await using opened = await chromium.open(`${path}/why/${refused.headers.get('rvt-ray-id')}`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('The request got a seat.').waitFor();
     await page.goto(`${muster.config.public_url}${path}/settings`);
@@ -73,6 +73,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
     const form = page.getByRole('form', { name: 'Try the captcha' });
     await form.getByRole('button', { name: 'Ask the providers' }).click();
     await form.getByText('need no keys').waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });

@@ -27,7 +27,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
 
   test('bots play with their game servers, and each refusal leads to its Why', async () => {
     await using opened = await chromium.open(`${path}/try`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByLabel('Bots').fill('8');
     await page.getByLabel('Tags').fill('map=ice');
     await page.getByRole('button', { name: 'Start' }).click();
@@ -43,7 +43,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
     await page.getByRole('button', { name: 'Start' }).waitFor();
     await refused.getByRole('link', { name: 'Why' }).click();
     await page.getByText('find in duel at local with map=ice').waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test(
@@ -52,7 +52,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
       const big = await makeControlledGame(muster, { source: ROOM_SOURCE, game_modes: { duel: { max_players: 250 } } });
       const { game: its } = await muster.api.ok('GET', `/cloud/games/${big.game_id}`, { token: big.cloud_token });
       await using opened = await chromium.open(`/hub/${its.name_id}/prod/try`, big.cloud_token);
-      const { page, troubles } = opened;
+      const { page, problems } = opened;
       await page.getByLabel('Bots').fill('1000');
       await page.getByRole('button', { name: 'Start' }).click();
       const figureOf = async (name: string) =>
@@ -64,14 +64,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
       expect(await page.getByRole('region', { name: 'Game servers that did not let a bot in' }).count()).toBe(0);
       await page.getByRole('button', { name: 'Stop' }).click();
       await page.getByRole('button', { name: 'Start' }).waitFor();
-      expect(troubles).toEqual([]);
+      expect(problems).toEqual([]);
     },
     BOTS_TIMEOUT_MS,
   );
 
   test('the page itself can reach no other address', async () => {
     await using opened = await chromium.open(`${path}/try`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('button', { name: 'Start' }).waitFor();
     const reached = await page.evaluate(() =>
       fetch('http://127.0.0.1:1/').then(
@@ -80,7 +80,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
       ),
     );
     expect(reached).toBe('blocked');
-    expect(troubles.join()).toContain('connect-src');
+    expect(problems.join()).toContain('connect-src');
     const made = await page.evaluate(() => {
       try {
         new Worker('data:text/javascript,1');

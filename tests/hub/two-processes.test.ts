@@ -27,7 +27,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: two processes', () => {
   test('a find in another process is a seat on the page soon, without a request of the page', async () => {
     await seatOf(find(muster, game, { regions: ['local'] }));
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByRole('img', { name: '0 connected, 1 reserved' }).waitFor();
     // The page may still be loading its graphs.
     await page.waitForLoadState('networkidle');
@@ -54,7 +54,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: two processes', () => {
     // The quickest, because other tests run on the same processors.
     expect(Math.min(...took_ms)).toBeLessThan(SEAT_WITHIN_MS);
     expect(requests).toEqual([]);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('the receipt of another process is shown as soon as it is written', async () => {

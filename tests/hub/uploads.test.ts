@@ -52,7 +52,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
   test('a folder is packed in the browser, uploaded, and becomes a version whose servers run', async () => {
     await using made = await makeFolder();
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByText('Drop the folder of your game server here').waitFor();
     await page.getByLabel('Folder of a game server').setInputFiles(made.folder);
     const dialog = page.getByRole('dialog');
@@ -83,7 +83,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
     await page.getByText('The service has this content already').waitFor();
     expect((await builds()).filter(({ display_name }) => display_name.startsWith('tanks'))).toHaveLength(1);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('an upload that was interrupted sends only what is missing', async () => {

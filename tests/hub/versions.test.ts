@@ -32,7 +32,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
   test('a rollback shows what changes and what happens to lobbies, is live at once, and can be undone', async () => {
     await seatOf(find(muster, game));
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.locator(ROW).nth(2).waitFor();
     const newest = page.locator(ROW).first();
     await newest.getByText('prod', { exact: true }).waitFor();
@@ -50,12 +50,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
     await page.getByRole('button', { name: 'Undo' }).click();
     await waitFor(async () => (await liveVersion()) === newer_id, 'the rollback to be undone');
     await newest.getByText('prod', { exact: true }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a version can be compared with any other, and deployed', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.locator(ROW).nth(1).getByRole('link').click();
     const changes = page.getByRole('list', { name: 'Changes' });
     await changes.getByText('matchmaker.game_modes.default').waitFor();
@@ -68,7 +68,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
     await page.getByText('Running lobbies go on.').waitFor();
     expect(await liveVersion()).toBe(game.version_id);
     await page.getByRole('button', { name: 'Deploy' }).waitFor({ state: 'detached' });
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('the builds of the game are listed', async () => {

@@ -24,7 +24,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
 
   test('refusals come to the page by themselves, and one leads to each lobby that was passed over', async () => {
     await using opened = await chromium.open(`${path}/why`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByText('No request was refused in the last hour.').waitFor();
     await page.goto(`${muster.config.public_url}${path}/why?code=MATCHMAKER_QUEUE_FULL`);
     await page.getByText('No request was refused for MATCHMAKER_QUEUE_FULL in the last hour.').waitFor();
@@ -53,14 +53,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
     await considered.getByText('it has other tags').waitFor();
     await page.getByRole('region', { name: 'Time' }).getByText('answered', { exact: true }).waitFor();
     await takePictures(opened, 'why');
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a ray id leads to its request, which can be tried again', async () => {
     const answer = await duel({ map: 'mud' });
     const ray_id = answer.headers.get('rvt-ray-id') ?? '';
     await using opened = await chromium.open(`${path}/why`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     await page.getByLabel('Ray id of an answer').fill(ray_id);
     await page.getByLabel('Ray id of an answer').press('Enter');
     await page.getByText(ray_id, { exact: true }).waitFor();
@@ -69,7 +69,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
     await page.getByRole('alert').getByText('MATCHMAKER_TOO_MANY_LOBBIES').waitFor();
     await page.getByText(ray_id, { exact: true }).waitFor({ state: 'detached' });
     await page.getByText('find in duel at local with map=mud').waitFor();
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 
   test('a ray id without a receipt is explained', async () => {

@@ -12,9 +12,9 @@ import { readHolder } from '../support/cluster-rows.ts';
 import { packImage } from '../support/containers.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { listServers, uploadBuild } from '../support/game.ts';
-import { openPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
-import { type Front, openFront } from '../support/kubernetes-front.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
 import { IMAGE, type Lab, reasonWithoutLab, startLab } from '../support/kubernetes-lab.ts';
+import { type LoadBalancer, openLoadBalancer } from '../support/load-balancer.ts';
 import { findSeat, seeEachOther } from '../support/players.ts';
 import { findContainerProcess } from '../support/processes.ts';
 import { enterRoom, makeRoomGame, type RoomPlayer } from '../support/room.ts';
@@ -72,7 +72,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
   let lab: Lab;
   let folder: string;
   let database: Database;
-  let front: Front;
+  let front: LoadBalancer;
   let service: { api: Api; administrator_token: string };
   let game: Awaited<ReturnType<typeof makeRoomGame>>;
   let players: [RoomPlayer, RoomPlayer];
@@ -230,8 +230,8 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
         await kubectl('-n', 'muster', 'get', 'service', 'muster', '-o', 'jsonpath={.spec.clusterIP}')
       ).trim();
       const tls = { cert: CERTIFICATE, key: CERTIFICATE_KEY };
-      front = opened.use(await openFront(lab.host, 80, [address]));
-      opened.use(await openFront(lab.host, 443, [address], { to_port: 80, tls }));
+      front = opened.use(await openLoadBalancer(lab.host, 80, [address]));
+      opened.use(await openLoadBalancer(lab.host, 443, [address], { to_port: 80, tls }));
       service = { api: createApi(`http://${lab.host}`), administrator_token };
       for (const name of MUSTERS) {
         machine_ids.set(name, (await kubectl('-n', 'muster', 'exec', name, '--', 'cat', '/data/node-id')).trim());
@@ -262,7 +262,11 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
       await using forward = await openForward(name);
       const { player, ports } = await findSeat(service, game);
       expect(ports.game.hostname).toBe(`${server_id}-game.${SERVERS_DOMAIN}`);
-      using third = openPlayer({ name: `${server_id}-game`, url: forward.url, path: `/?token=${player.token}` });
+      using third = openWebSocketPlayer({
+        name: `${server_id}-game`,
+        url: forward.url,
+        path: `/?token=${player.token}`,
+      });
       const [greeting = ''] = await third.next(1);
       expect(JSON.parse(String(greeting)).lobby).toBe(players[0].lobby_id);
       third.socket.close();

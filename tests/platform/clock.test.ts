@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { after, systemClock } from '../../src/platform/clock.ts';
-import { createMovedClock } from '../support/clock.ts';
+import { createTestClock } from '../support/clock.ts';
 
 test('after: returns a moment that many milliseconds later or earlier, and leaves the given one unchanged', () => {
   const moment = new Date('2026-03-01T00:00:00.000Z');
@@ -11,7 +11,7 @@ test('after: returns a moment that many milliseconds later or earlier, and leave
 
 test('systemClock: tells the time of day; so does the test clock until it is advanced', () => {
   const before = Date.now();
-  const moved = createMovedClock();
+  const moved = createTestClock();
   const times = [systemClock.now(), moved.now()].map((moment) => moment.getTime());
   const later = Date.now();
   for (const time of times) expect(time >= before && time <= later).toBe(true);

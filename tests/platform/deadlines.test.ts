@@ -4,7 +4,7 @@ import { type DatabaseAddress, openDatabase } from '../../src/platform/database/
 import { DEADLINES } from '../../src/platform/database/deadlines.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { openProxied } from '../support/proxied.ts';
+import { openDatabaseProxy } from '../support/database-proxy.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -13,11 +13,11 @@ const SHORT = { query_ms: 100, pool_wait_ms: 100, transaction_ms: 100 };
 describe('deadlines: every wait for the database ends', () => {
   let opened: AsyncDisposableStack;
   let address: DatabaseAddress;
-  let proxied: Awaited<ReturnType<typeof openProxied>>;
+  let proxied: Awaited<ReturnType<typeof openDatabaseProxy>>;
   beforeAll(async () => {
     opened = new AsyncDisposableStack();
     ({ address } = opened.use(await openTestDatabase()));
-    proxied = opened.use(await openProxied(address));
+    proxied = opened.use(await openDatabaseProxy(address));
     await using database = openDatabase(address, 1);
     await database.queries.execute(sql`create table done (name text)`);
   });
@@ -59,7 +59,7 @@ describe('deadlines: every wait for the database ends', () => {
   }
 
   test('a statement that takes too long, and cannot be cancelled: DATABASE_BUSY, and nothing else fails', async () => {
-    await using middle = await openProxied(address);
+    await using middle = await openDatabaseProxy(address);
     await using database = openDatabase({ url: middle.url }, 1, SHORT);
     await whenInTime(() => database.queries.execute(sql`select 1`));
     middle.proxy.stall();
@@ -71,7 +71,7 @@ describe('deadlines: every wait for the database ends', () => {
   });
 
   test('a statement that is given up while its connection opens: the connection serves the next one', async () => {
-    await using late = await openProxied(address);
+    await using late = await openDatabaseProxy(address);
     await using database = openDatabase({ url: late.url }, 1, SHORT);
     const release = late.proxy.hold();
     expect(await codeOf(database.queries.execute(sql`select 1`))).toBe('DATABASE_BUSY');
@@ -140,7 +140,7 @@ describe('deadlines: every wait for the database ends', () => {
   });
 
   test('a dedicated connection whose peer is silent is replaced by another', async () => {
-    await using middle = await openProxied(address);
+    await using middle = await openDatabaseProxy(address);
     await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 3_000 });
     const connection = database.openDedicatedConnection();
     const pidOf = async () => {

@@ -51,7 +51,7 @@ test('objects on disk: an object that would use the reserve is refused before it
   const content = piecesOf('abc');
   const refusal = await rejectionOf(ServiceError, objects.put('a/0', content, 3));
   expect([refusal.code, refusal.status, refusal.retry_after_ms]).toEqual(['STORAGE_FULL', 503, 30_000]);
-  expect(content.taken).toBe(0);
+  expect(content.requested_count).toBe(0);
   expect(await readdir(directory)).toEqual([]);
 });
 

@@ -16,8 +16,8 @@ import { connectEmbedded } from '../../src/platform/database/connect.ts';
 import { POSTGRES_FILES_VERSION } from '../../src/platform/database/postgres-files.ts';
 import { StartError } from '../../src/platform/errors.ts';
 import { identifyProcess, signalProcess } from '../../src/platform/processes.ts';
-import { sharedFiles } from '../support/cluster.ts';
 import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
+import { sharedFiles } from '../support/postgres-cluster.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
@@ -84,7 +84,7 @@ describe('embedded PostgreSQL: what an earlier start left behind', () => {
   });
 
   test('a server that was killed with its service is started again with all committed data', async () => {
-    await postgres_directory.openAndDie({ is_durable: true });
+    await postgres_directory.openInKilledProcess({ is_durable: true });
     const client = { connection: connectionOf(postgres_directory) };
     await query(client, `insert into kept values ('committed')`);
     for (const pid of findProcessesOf(postgres_directory.directory)) signalProcess(pid, 'SIGKILL');
@@ -99,7 +99,7 @@ describe('embedded PostgreSQL: what an earlier start left behind', () => {
   });
 
   test('a server whose socket was removed is replaced', async () => {
-    const pid = await postgres_directory.openAndDie();
+    const pid = await postgres_directory.openInKilledProcess();
     rmSync(join(postgres_directory.directory, 'socket/.s.PGSQL.5432'));
     await using server = await postgres_directory.open();
     expect(await query(server, 'select * from kept')).toEqual([{ word: 'committed' }]);

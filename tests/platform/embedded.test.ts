@@ -94,7 +94,7 @@ describe('the embedded PostgreSQL', () => {
   }
 
   test('is found again when the process that opened it was killed', async () => {
-    const pid = await postgres_directory.openAndDie();
+    const pid = await postgres_directory.openInKilledProcess();
     const server = await postgres_directory.open();
     expect(postmasterOf(postgres_directory)).toBe(pid);
     expect(await query(server, 'select word from kept')).toEqual([{ word: 'muster' }]);
@@ -103,7 +103,7 @@ describe('the embedded PostgreSQL', () => {
   });
 
   test('is awaited while it stops, and then started again', async () => {
-    const pid = await postgres_directory.openAndDie();
+    const pid = await postgres_directory.openInKilledProcess();
     const client = { connection: connectionOf(postgres_directory) };
     const held = query(
       client,

@@ -47,11 +47,11 @@ describe('failover: a database with a standby', () => {
     await using muster = await openEverything();
     const { proxy, database, received, write } = muster;
     expect(isWritten(await write())).toBe(true);
-    await proxy.leadTo(servers.standby);
+    await proxy.redirectTo(servers.standby);
     await waitFor(async () => isRefused(await write()), 'writes to be refused');
     expect((await checkDatabase(database))?.code).toBe('DATABASE_STANDBY');
     // Connections to the standby stay open, so only their users can find out that the address leads elsewhere now.
-    proxy.leadNewTo(servers.primary);
+    proxy.redirectNewTo(servers.primary);
     await waitFor(async () => isWritten(await write()), 'writes on every connection', REPLACED_WITHIN_MS);
     expect(await checkDatabase(database)).toBeUndefined();
     await waitFor(
@@ -68,7 +68,7 @@ describe('failover: a database with a standby', () => {
     await using muster = await openEverything();
     const { proxy, database, received, write } = muster;
     expect(isWritten(await write())).toBe(true);
-    await proxy.leadTo(servers.standby);
+    await proxy.redirectTo(servers.standby);
     await waitFor(async () => isRefused(await write()), 'writes to be refused');
     await servers.promote();
     await waitFor(async () => isWritten(await write()), 'writes on every connection', REPLACED_WITHIN_MS);

@@ -9,10 +9,10 @@ import { deleteTopics, readEpoch, readVersions, touch } from '../../src/platform
 import type { Watchable } from '../../src/platform/watch/views.ts';
 import { openWatch } from '../../src/platform/watch/watch.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { openProxied } from '../support/proxied.ts';
+import { openDatabaseProxy } from '../support/database-proxy.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
-import { answerOf, openWatchingNode, type WatchingNode, watchWords } from '../support/watching.ts';
+import { answerOfState, openWatchingNode, type WatchingNode, watchNumbers } from '../support/watching.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;
@@ -204,14 +204,14 @@ describe('feed: a notification', () => {
   test('that was lost with the connection comes after reconnecting', async () => {
     const [changed, quiet] = [newTopic(), newTopic()];
     await touchOnce(changed, quiet);
-    await using proxied = await openProxied(address);
+    await using proxied = await openDatabaseProxy(address);
     await using far = await openWatchingNode({ url: proxied.url });
     for (const topic of [changed, quiet]) far.feed.subscribe(topic, (version) => received.push({ topic, version }));
     await touchOnce(changed, quiet);
     await Promise.all([waitForNotification(changed, 2), waitForNotification(quiet, 2)]);
     await proxied.proxy.cut();
     for (let times = 0; times < 3; times += 1) await touchOnce(changed);
-    await proxied.proxy.mend();
+    await proxied.proxy.heal();
     await waitForNotification(changed, 5);
     expect(received.filter(({ topic }) => topic === quiet)).toEqual([{ topic: quiet, version: 2 }]);
     expect(far.events.map(({ event }) => event)).toContain('feed_reconnected');
@@ -276,35 +276,37 @@ describe('feed.observe', () => {
     const feed = opened.use(await openFeed(silent, { emit() {} }, 60_000));
     const limits = { watch_hold_ms: 60_000, watchers_max: 10, watchers_per_caller_max: 10 };
     const node = { database, watch: await openWatch(database.queries, feed, limits) };
-    await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
-    const words = watchWords(node);
+    await database.queries.execute(
+      sql`create table if not exists numbers (name text primary key, number int not null)`,
+    );
+    const numbers = watchNumbers(node);
     const remembered = createWatchedCache({
       feed,
-      topic: (key) => `word:${key}`,
-      load: (key) => words.read(key),
+      topic: (key) => `number:${key}`,
+      load: (key) => numbers.read(key),
       entries_max: 10,
     });
     const watchable: Watchable<string, number> = {
-      topics: words.topics,
+      topics: numbers.topics,
       read: async (key) => await remembered.get(key),
     };
-    const change = (word: number) =>
+    const change = (number: number) =>
       writer.transact(async (tx) => {
-        await touch(tx, [`word:${name}`]);
+        await touch(tx, [`number:${name}`]);
         await tx.execute(sql`
-          insert into words values (${name}, ${word}) on conflict (name) do update set word = excluded.word`);
+          insert into numbers values (${name}, ${number}) on conflict (name) do update set number = excluded.number`);
       });
     const signal = new AbortController().signal;
-    const readOnce = () => answerOf(node, watchable, name, { watch_index: undefined, signal, caller_key: 'ann' });
+    const readOnce = () => answerOfState(node, watchable, name, { watch_index: undefined, signal, caller_key: 'ann' });
     const indexes: string[] = [];
-    for (const word of [1, 2, 3]) {
-      await change(word);
+    for (const number of [1, 2, 3]) {
+      await change(number);
       const { view, watch } = await readOnce();
-      expect(view).toBe(word);
+      expect(view).toBe(number);
       indexes.push(watch.index);
       expect(await readOnce()).toEqual({ view, watch });
       // Once the feed is ready, an unchanged value is not read again.
-      expect(words.reads).toBe(word + 1);
+      expect(numbers.reads).toBe(number + 1);
     }
     expect(new Set(indexes).size).toBe(3);
   });

@@ -48,7 +48,7 @@ async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Prom
   const proxy = stack.use(await openTcpProxy({ host: hostname, port: Number(port || 6379) }));
   const store: StoreSettings = { kind: 'redis', url: `redis://127.0.0.1:${proxy.port}${pathname}` };
   return way === 'cut'
-    ? { store, lose: () => proxy.cut(), mend: () => proxy.mend() }
+    ? { store, lose: () => proxy.cut(), mend: () => proxy.heal() }
     : { store, lose: () => proxy.stall(), mend() {} };
 }
 

@@ -9,19 +9,19 @@ import {
 } from '../../src/platform/database/database.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { openProxied } from '../support/proxied.ts';
+import { openDatabaseProxy } from '../support/database-proxy.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 
 let opened: AsyncDisposable;
 let address: DatabaseAddress;
 let observer: Database;
-let proxied: Awaited<ReturnType<typeof openProxied>>;
+let proxied: Awaited<ReturnType<typeof openDatabaseProxy>>;
 beforeAll(async () => {
   const own = await openTestDatabase();
   opened = own;
   address = own.address;
-  proxied = await openProxied(address);
+  proxied = await openDatabaseProxy(address);
   observer = openDatabase(address, 1);
   await observer.queries.execute(sql`create table steps (name text)`);
 });
@@ -67,7 +67,7 @@ const LOSSES = [
     address: () => ({ url: proxied.url }),
     async lose() {
       await proxied.proxy.cut();
-      await proxied.proxy.mend();
+      await proxied.proxy.heal();
     },
   },
 ];
@@ -173,7 +173,7 @@ test('listening: after a lost connection it resumes and reports possible gaps', 
 });
 
 test('lost connection: PostgreSQL ends it but the network keeps it open: the statement fails, and the next one uses another', async () => {
-  await using hidden = await openProxied(address);
+  await using hidden = await openDatabaseProxy(address);
   await using database = openDatabase({ url: hidden.url }, 1);
   hidden.proxy.hideEnds();
   const pid = await backendOf(database.queries);
@@ -187,7 +187,7 @@ test('lost connection: PostgreSQL ends it but the network keeps it open: the sta
 });
 
 test('lost connection: closed while it opens and the driver reads its types: only the statement fails', async () => {
-  await using slow = await openProxied(address);
+  await using slow = await openDatabaseProxy(address);
   slow.proxy.stallAfter('typarray');
   const database = openDatabase({ url: slow.url }, 1);
   const code = codeOf(backendOf(database.queries));

@@ -223,7 +223,7 @@ test('objects in a bucket: read little of the content while the storage does not
   const pieces = Array<string>(2_000).fill('a'.repeat(100_000));
   const content = piecesOf(...pieces);
   expect(await failureOf(objects.put('a/0', content, 200_000_000))).toBe('PUT a/0: TimeoutError');
-  expect(content.taken).toBeLessThan(300);
+  expect(content.requested_count).toBeLessThan(300);
   expect(content.is_closed).toBe(true);
 });
 

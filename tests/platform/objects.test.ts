@@ -95,7 +95,7 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it remai
     const { objects } = await open();
     const content = piecesOf('abc', 'def', 'ghi', 'jkl');
     await rejectionOf(ServiceError, objects.put('a/0.part', content, 4));
-    expect([content.taken, content.is_closed]).toEqual([2, true]);
+    expect([content.requested_count, content.is_closed]).toEqual([2, true]);
   });
 
   test('and an existing one stays unchanged', async () => {

@@ -35,7 +35,7 @@ describe('when connections to PostgreSQL are lost', () => {
     );
     await has_begun.promise;
     await external.proxy.cut();
-    await external.proxy.mend();
+    await external.proxy.heal();
     const next = database.transact(async (tx) => {
       await tx.execute(sql`insert into numbers values (2)`);
       goes_on.resolve();
@@ -68,7 +68,7 @@ describe('when connections to PostgreSQL are lost', () => {
     await waitFor(() => answered > 10 * POOL, 'queries to be answered');
     await external.proxy.cut();
     await waitFor(() => causes.size > 0, 'the loss to be noticed');
-    await external.proxy.mend();
+    await external.proxy.heal();
     await waitFor(async () => (await ask(database)) === undefined, 'the server to be back');
     is_back = true;
     await Promise.all(asking);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { type Operator, openOperator, outcomeOfWrite, type ReadOnlySetting } from '../support/read-only.ts';
+import { type DatabaseAdmin, openDatabaseAdmin, outcomeOfWrite, type ReadOnlySetting } from '../support/read-only.ts';
 import { waitFor } from '../support/wait.ts';
 
 const POOL = 5;
@@ -40,10 +40,10 @@ const WRITERS: { name: string; open(database: Database): () => Promise<string[]>
 
 describe('a database that was read-only for a moment', () => {
   let opened: Awaited<ReturnType<typeof openTestDatabase>>;
-  let operator: Operator;
+  let operator: DatabaseAdmin;
   beforeAll(async () => {
     opened = await openTestDatabase();
-    operator = await openOperator(opened.address);
+    operator = await openDatabaseAdmin(opened.address);
     await operator.database.queries.execute(sql`create table notes (note text)`);
   });
   afterAll(async () => {

@@ -13,7 +13,7 @@ const FAULT = new Error(SECRET);
 /** How many more reads of the broken view fail. */
 let failing_reads = 0;
 const broken = {
-  topics: (name: string) => [`word:${name}`],
+  topics: (name: string) => [`number:${name}`],
   async read() {
     failing_reads -= 1;
     if (failing_reads >= 0) throw FAULT;
@@ -24,10 +24,12 @@ const OPTIONS = {
   summary: 'For a test.',
   allow: ['identity'],
   free_params: ['name'],
-  response: Type.Object({ word: Type.Integer() }),
+  response: Type.Object({ number: Type.Integer() }),
 } as const;
 const ROUTES = [
-  watched('/matchmaker/broken/:name', OPTIONS, ({ params }) => watchState(broken, params.name, (word) => ({ word }))),
+  watched('/matchmaker/broken/:name', OPTIONS, ({ params }) =>
+    watchState(broken, params.name, (number) => ({ number })),
+  ),
   watched('/matchmaker/refused/:name', OPTIONS, () => {
     throw FAULT;
   }),
@@ -62,7 +64,7 @@ describe('a fault of the service that a socket meets is in the log', () => {
     const name = crypto.randomUUID();
     failing_reads = 2;
     const key = await socket.subscribe('a', `/matchmaker/broken/${name}`);
-    expect(await socket.body(key)).toMatchObject({ word: 7 });
+    expect(await socket.body(key)).toMatchObject({ number: 7 });
     const failure = { event: 'watch_failed' as const, watched: expect.stringContaining(name), cause: FAULT };
     expect(failuresOf('watch_failed')).toEqual([failure]);
     // The read for all listeners, and that of the audience.
@@ -75,7 +77,7 @@ describe('a fault of the service that a socket meets is in the log', () => {
   test('once while a subscription cannot be authorized again', async () => {
     const identity_id = crypto.randomUUID();
     using socket = openSocket(app.url, { token: await app.issue({ kind: 'identity', identity_id }) });
-    const path = `/cloud/games/${GAME_ID}/words/${crypto.randomUUID()}`;
+    const path = `/cloud/games/${GAME_ID}/numbers/${crypto.randomUUID()}`;
     await socket.body(await socket.subscribe('a', path));
     const before = failuresOf('watch_failed').length;
     const repair = app.failChecks(FAULT);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened.disposeAsync());
 
-const newPath = () => `/matchmaker/words/${crypto.randomUUID()}`;
+const newPath = () => `/matchmaker/numbers/${crypto.randomUUID()}`;
 const nameOf = (path: string) => path.split('/').at(-1) ?? '';
 const open = () => openSocket(app.url, { token });
 const refusal = (socket: TestSocket) => socket.next(({ type }) => type === 'error');
@@ -40,28 +40,28 @@ const BAD: [string, string | Uint8Array<ArrayBuffer>, string?][] = [
   ['a type that is a property of every object', '{"type":"constructor"}'],
   ['a type that only the service sends', '{"type":"ready"}'],
   ['a type in upper case', '{"type":"PING"}'],
-  ['subscribe without an id', '{"type":"subscribe","path":"/matchmaker/words/a"}'],
-  ['subscribe with an id that is a number', '{"type":"subscribe","id":1,"path":"/matchmaker/words/a"}'],
-  ['subscribe with an empty id', '{"type":"subscribe","id":"","path":"/matchmaker/words/a"}'],
-  ['subscribe with a long id', `{"type":"subscribe","id":"${'x'.repeat(65)}","path":"/matchmaker/words/a"}`],
+  ['subscribe without an id', '{"type":"subscribe","path":"/matchmaker/numbers/a"}'],
+  ['subscribe with an id that is a number', '{"type":"subscribe","id":1,"path":"/matchmaker/numbers/a"}'],
+  ['subscribe with an empty id', '{"type":"subscribe","id":"","path":"/matchmaker/numbers/a"}'],
+  ['subscribe with a long id', `{"type":"subscribe","id":"${'x'.repeat(65)}","path":"/matchmaker/numbers/a"}`],
   ['subscribe without a path', '{"type":"subscribe","id":"a"}', 'a'],
   ['subscribe without a path, with an id of the maximum length', `{"type":"subscribe","id":"${X64}"}`, X64],
   ['subscribe with an id that is in use', '{"type":"subscribe","id":"mine"}'],
   [
     'subscribe with a path that is a whole address',
-    '{"type":"subscribe","id":"a","path":"http://muster/matchmaker/words/a"}',
+    '{"type":"subscribe","id":"a","path":"http://muster/matchmaker/numbers/a"}',
     'a',
   ],
   ['subscribe with an empty path', '{"type":"subscribe","id":"a","path":""}', 'a'],
   ['subscribe with a long path', `{"type":"subscribe","id":"a","path":"/${'x'.repeat(4_096)}"}`, 'a'],
   [
     'subscribe with a number for an index',
-    '{"type":"subscribe","id":"a","path":"/matchmaker/words/a","watch_index":1}',
+    '{"type":"subscribe","id":"a","path":"/matchmaker/numbers/a","watch_index":1}',
     'a',
   ],
   [
     'subscribe with a long index',
-    `{"type":"subscribe","id":"a","path":"/matchmaker/words/a","watch_index":"${'1'.repeat(65)}"}`,
+    `{"type":"subscribe","id":"a","path":"/matchmaker/numbers/a","watch_index":"${'1'.repeat(65)}"}`,
     'a',
   ],
   ['unsubscribe without an id', '{"type":"unsubscribe"}'],
@@ -81,7 +81,7 @@ describe('socket: an invalid frame is refused, and the socket stays open', () =>
     const { id, error } = await refusal(socket);
     expect([id, error.code]).toEqual([refused_id, 'WATCH_BAD_FRAME']);
     await app.increment(nameOf(path));
-    expect((await socket.body(key)).word).toBe(1);
+    expect((await socket.body(key)).number).toBe(1);
   });
 
   test('unknown members of a frame are ignored', async () => {
@@ -119,7 +119,7 @@ describe('socket: an invalid frame is refused, and the socket stays open', () =>
     const [refused, ...more] = socket.frames.filter(({ type }) => type === 'error');
     expect([refused.error.code, refused.retry_after_ms, more]).toEqual(['WATCH_TOO_MANY_FRAMES', 1_000, []]);
     await app.increment(nameOf(path));
-    expect((await other.body(key)).word).toBe(1);
+    expect((await other.body(key)).number).toBe(1);
   });
 });
 
@@ -133,7 +133,7 @@ describe('the id of a subscription', () => {
     const { id, error } = await refusal(socket);
     expect([id, error.code]).toEqual([undefined, 'WATCH_BAD_FRAME']);
     await app.increment(nameOf(path));
-    expect((await socket.body(key)).word).toBe(1);
+    expect((await socket.body(key)).number).toBe(1);
   });
 
   test('is in use as soon as it is sent, and free once it is unsubscribed', async () => {
@@ -145,11 +145,11 @@ describe('the id of a subscription', () => {
     await socket.next(({ type }) => type === 'unsubscribed');
     expect(socket.frames.filter(({ type }) => type === 'error')).toHaveLength(1);
     const key = await socket.subscribe('a', second);
-    expect((await socket.body(key)).word).toBe(0);
+    expect((await socket.body(key)).number).toBe(0);
     // The first subscription was never made.
     await app.increment(nameOf(first));
     await app.increment(nameOf(second));
-    expect((await socket.body(key)).word).toBe(1);
+    expect((await socket.body(key)).number).toBe(1);
     const keys = socket.frames.filter(({ type }) => type === 'body').map((frame) => frame.key);
     expect(keys.slice(-2)).toEqual([key, key]);
   });
@@ -171,7 +171,7 @@ describe('the id of a subscription', () => {
     using socket = open();
     const path = newPath();
     await socket.subscribe('a', path);
-    for (const same of [path, `${path}?`, `${path}?more=1`, path.replace('words', './words')]) {
+    for (const same of [path, `${path}?`, `${path}?more=1`, path.replace('numbers', './numbers')]) {
       socket.send({ type: 'subscribe', id: 'b', path: same });
       const { id, error } = await refusal(socket);
       expect([id, error.code]).toEqual(['b', 'WATCH_BAD_FRAME']);
@@ -189,8 +189,8 @@ test('socket: after a client subscribes to a view again, it gets no body that wa
   for (let round = 0; round < 20; round += 1) {
     const key = await socket.subscribe('a', path);
     // The service may learn of the last commit only now; then a second body follows the first.
-    const seen = [(await socket.body(key)).word];
-    while (seen.at(-1) < 2 * round) seen.push((await socket.body(key)).word);
+    const seen = [(await socket.body(key)).number];
+    while (seen.at(-1) < 2 * round) seen.push((await socket.body(key)).number);
     expect(seen).toEqual([...new Set(seen)].sort((one, other) => one - other));
     expect(seen.at(-1)).toBe(2 * round);
     const incrementing = Promise.all([app.increment(nameOf(path)), app.increment(nameOf(path))]);

@@ -14,13 +14,14 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened.disposeAsync());
 
-const pathOf = (name: string) => `/matchmaker/words/${name}`;
+const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
 const isError = ({ type }: { type: string }) => type === 'error';
 const isOpen = (socket: TestSocket) => socket.next(({ type }) => type === 'ready');
 
 /** Subscribes to as many things, numbers are their ids, and returns the outcome of each. */
-async function subscribeAll(socket: TestSocket, numbers: number[], word = 'word'): Promise<string[]> {
-  for (const number of numbers) socket.send({ type: 'subscribe', id: `${number}`, path: pathOf(`${word}-${number}`) });
+async function subscribeAll(socket: TestSocket, numbers: number[], prefix = 'number'): Promise<string[]> {
+  for (const number of numbers)
+    socket.send({ type: 'subscribe', id: `${number}`, path: pathOf(`${prefix}-${number}`) });
   const outcomes = () => socket.frames.filter(({ type }) => type === 'subscribed' || type === 'error');
   const before = outcomes().length;
   await waitFor(() => outcomes().length === before + numbers.length, 'an answer to each subscription');
@@ -51,7 +52,7 @@ describe('a socket may watch', () => {
     expect(await subscribeAll(one, [0, 1])).toEqual(['subscribed', 'subscribed']);
     expect(await subscribeAll(two, [0, 1, 2])).toEqual(['subscribed', 'subscribed', 'TOO_MANY_WATCHERS']);
     const seen = await waitFor(() => one.frames.find(({ type }) => type === 'body'), 'a body');
-    const poll = await app.api.get(`${pathOf('word-0')}?watch_index=${seen.body.watch.index}`, token);
+    const poll = await app.api.get(`${pathOf('number-0')}?watch_index=${seen.body.watch.index}`, token);
     expect([poll.status, poll.body.code]).toEqual([429, 'TOO_MANY_WATCHERS']);
     expect(await subscribeAll(other, [0])).toEqual(['subscribed']);
     one.socket.close();
@@ -139,7 +140,7 @@ describe('the server keeps nothing', () => {
       // As many frames as a client may send at once.
       using socket = openSocket(app.url, { token });
       for (let time = 0; time < 100; time += 1) {
-        const path = time % 3 === 0 ? pathOf('leak') : `/cloud/games/01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0/words/leak`;
+        const path = time % 3 === 0 ? pathOf('leak') : `/cloud/games/01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0/numbers/leak`;
         socket.send({ type: 'subscribe', id: `${time}`, path: time % 7 === 0 ? '/nothing' : path });
         socket.send({ type: 'unsubscribe', id: `${time}` });
         if (time % 10 === 0) await socket.next(({ type, id }) => type === 'unsubscribed' && id === `${time}`);
@@ -151,7 +152,7 @@ describe('the server keeps nothing', () => {
     // A used channel is kept; the listeners of the sockets are not.
     const left = new Map(app.listeners);
     for (const [topic, count] of listeners) left.set(topic, (left.get(topic) ?? 0) - count);
-    expect([...left].filter(([topic, count]) => count > (topic === 'word:leak' ? 1 : 0))).toEqual([]);
+    expect([...left].filter(([topic, count]) => count > (topic === 'number:leak' ? 1 : 0))).toEqual([]);
     // Exactly the slots that are not in use can be taken.
     using socket = openSocket(app.url, { token });
     const outcomes = await subscribeAll(socket, upTo(WATCHERS_MAX));

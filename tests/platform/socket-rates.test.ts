@@ -38,7 +38,7 @@ describe('a subscription', () => {
     expect((await app.api.get('/matchmaker/rare/one', token)).status).toBe(429);
     // The existing subscriptions continue.
     await app.increment('two');
-    await socket.next(({ type, body }) => type === 'body' && body.word === 1);
+    await socket.next(({ type, body }) => type === 'body' && body.number === 1);
   });
 
   test('of one caller does not count for another', async () => {
@@ -58,9 +58,9 @@ describe('a client that resumes with an index', () => {
     for (let number = 1; number <= 20; number += 1) {
       const poll = app.api.ok('GET', `/matchmaker/rare/four?watch_index=${index}`, { token });
       await app.increment('four');
-      const { word, watch } = await poll;
-      expect(word).toBe(number);
-      ({ index } = watch);
+      const answered = await poll;
+      expect(answered.number).toBe(number);
+      ({ index } = answered.watch);
     }
     for (let number = 0; number < 5; number += 1) {
       using socket = openSocket(app.url, { token });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync());
 
 const newName = () => crypto.randomUUID();
-const pathOf = (name: string) => `/matchmaker/words/${name}`;
+const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
 const linesOf = (name: string) => `/matchmaker/lines/${name}`;
 const open = (on = app, its_token = token) => openSocket(on.url, { token: its_token });
 const indexOf = async (path: string): Promise<string> => (await app.api.ok('GET', path, { token })).watch.index;
@@ -33,7 +33,7 @@ async function bodiesUntil(socket: ReturnType<typeof open>, isLast: (body: Body)
 }
 
 interface Body {
-  word: number;
+  number: number;
   lines: number[];
 }
 
@@ -45,10 +45,10 @@ describe('a client resumes with the index of its last body', () => {
     const key = await socket.subscribe('a', pathOf(name), index);
     await app.increment(name);
     const body = await socket.body(key);
-    expect(socket.frames.filter(({ type }) => type === 'body').map((frame) => frame.body.word)).toEqual([1]);
+    expect(socket.frames.filter(({ type }) => type === 'body').map((frame) => frame.body.number)).toEqual([1]);
     const polling = app.api.ok('GET', `${pathOf(name)}?watch_index=${body.watch.index}`, { token });
     await app.increment(name);
-    expect((await polling).word).toBe(2);
+    expect((await polling).number).toBe(2);
   });
 
   test('on another process, which sends nothing before the next change', async () => {
@@ -59,7 +59,7 @@ describe('a client resumes with the index of its last body', () => {
     using socket = open(other, await other.issue());
     await socket.subscribe('a', pathOf(name), index);
     await app.increment(name);
-    expect((await bodiesUntil(socket, ({ word }) => word === 2)).map(({ word }) => word)).toEqual([2]);
+    expect((await bodiesUntil(socket, ({ number }) => number === 2)).map(({ number }) => number)).toEqual([2]);
   });
 
   test('and gets only the newest of several states', async () => {
@@ -68,7 +68,7 @@ describe('a client resumes with the index of its last body', () => {
     await incrementTimes(name, 5);
     using socket = open();
     await socket.subscribe('a', pathOf(name), index);
-    expect((await bodiesUntil(socket, ({ word }) => word === 5)).map(({ word }) => word)).toEqual([5]);
+    expect((await bodiesUntil(socket, ({ number }) => number === 5)).map(({ number }) => number)).toEqual([5]);
   });
 
   test('and gets each line of a log once, however many there are', async () => {
@@ -91,11 +91,11 @@ describe('a client resumes with the index of its last body', () => {
     using socket = open();
     await socket.subscribe('a', `${pathOf(name)}?watch_index=${index}`);
     await app.increment(name);
-    expect((await bodiesUntil(socket, ({ word }) => word === 2)).map(({ word }) => word)).toEqual([2]);
+    expect((await bodiesUntil(socket, ({ number }) => number === 2)).map(({ number }) => number)).toEqual([2]);
     using other = open();
     await other.subscribe('a', `${pathOf(name)}?watch_index=${index}`, await indexOf(pathOf(name)));
     await app.increment(name);
-    expect((await bodiesUntil(other, ({ word }) => word === 3)).map(({ word }) => word)).toEqual([3]);
+    expect((await bodiesUntil(other, ({ number }) => number === 3)).map(({ number }) => number)).toEqual([3]);
   });
 });
 
@@ -110,7 +110,7 @@ describe('an invalid index counts as nothing seen, without effect on other clien
     ['that is garbage', () => '\u0000{"$ne":1}'],
   ];
   const KINDS: [string, (name: string) => string, (body: Body) => number][] = [
-    ['state', pathOf, ({ word }) => word],
+    ['state', pathOf, ({ number }) => number],
     ['log', linesOf, ({ lines }) => (lines.at(-1) ?? -1) + 1],
   ];
   for (const [kind, toPath, numberOf] of KINDS) {
@@ -158,7 +158,7 @@ test('socket: when the service stops, sockets close with 1012, polls are answere
   const polled = newName();
   const { watch } = await stopping.api.ok('GET', pathOf(polled), { token: its_token });
   const polling = stopping.api.ok('GET', `${pathOf(polled)}?watch_index=${watch.index}`, { token: its_token });
-  await waitFor(() => stopping.listeners.get(`word:${polled}`) === 1, 'the poll to wait');
+  await waitFor(() => stopping.listeners.get(`number:${polled}`) === 1, 'the poll to wait');
   stopping.stop();
   for (const socket of sockets) expect((await socket.closed).code).toBe(1012);
   expect((await polling).watch).toEqual(watch);

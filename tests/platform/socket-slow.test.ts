@@ -22,9 +22,9 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened.disposeAsync());
 
-const pathOf = (name: string) => `/matchmaker/words/${name}`;
-const wordsOf = ({ texts }: RawSocket): number[] =>
-  texts.filter((text) => text.startsWith('{"type":"body"')).map((text) => JSON.parse(text).body.word);
+const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
+const numbersOf = ({ texts }: RawSocket): number[] =>
+  texts.filter((text) => text.startsWith('{"type":"body"')).map((text) => JSON.parse(text).body.number);
 /** Returns the bytes that the server keeps for clients that do not read. */
 const unsentBytes = () => Math.max(0, ...[...app.sockets].map((socket) => socket.getBufferedAmount()));
 
@@ -32,7 +32,7 @@ const unsentBytes = () => Math.max(0, ...[...app.sockets].map((socket) => socket
 async function openSlow(name: string): Promise<RawSocket> {
   const slow = await openRawSocket(app.url, await app.issue());
   slow.send({ type: 'subscribe', id: 'a', path: pathOf(name) });
-  await waitFor(() => wordsOf(slow).length === 1, 'the first body');
+  await waitFor(() => numbersOf(slow).length === 1, 'the first body');
   slow.pause();
   return slow;
 }
@@ -47,21 +47,21 @@ describe('a client that does not read', () => {
     let unsent_max = 0;
     for (let change = 1; change <= CHANGES; change += 1) {
       await app.increment(name);
-      expect((await fast.body(key)).word).toBe(change);
+      expect((await fast.body(key)).number).toBe(change);
       unsent_max = Math.max(unsent_max, unsentBytes());
     }
     expect(unsent_max).toBeWithin(1, BODY_BYTES + MORE_BYTES);
 
     slow.resume();
-    await waitFor(() => wordsOf(slow).at(-1) === CHANGES, 'the newest body');
-    const words = wordsOf(slow);
-    expect(words).toEqual([...new Set(words)].sort((one, other) => one - other));
-    expect(words.length).toBeLessThan(UNDERWAY_MAX);
+    await waitFor(() => numbersOf(slow).at(-1) === CHANGES, 'the newest body');
+    const numbers = numbersOf(slow);
+    expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
+    expect(numbers.length).toBeLessThan(UNDERWAY_MAX);
     for (let change = CHANGES + 1; change <= CHANGES + 3; change += 1) {
       await app.increment(name);
-      await waitFor(() => wordsOf(slow).at(-1) === change, 'the next body');
+      await waitFor(() => numbersOf(slow).at(-1) === change, 'the next body');
     }
-    expect(wordsOf(slow)).toHaveLength(words.length + 3);
+    expect(numbersOf(slow)).toHaveLength(numbers.length + 3);
   }, 90_000);
 
   test('and watches several things costs at most one body of each', async () => {
@@ -78,7 +78,7 @@ describe('a client that does not read', () => {
     }
     expect(unsent_max).toBeWithin(1, names.length * (BODY_BYTES + MORE_BYTES));
     slow.resume();
-    const isThere = () => wordsOf(slow).filter((word) => word === 5).length === names.length;
+    const isThere = () => numbersOf(slow).filter((number) => number === 5).length === names.length;
     await waitFor(isThere, 'the newest body of each');
   }, 90_000);
 
@@ -109,7 +109,10 @@ describe('a client that does not read', () => {
       for (let change = 0; unsentBytes() === 0; change += 1) {
         expect(change).toBeLessThan(CHANGES);
         await app.increment(name);
-        await waitFor(async () => (await app.api.get(pathOf(name), await app.issue())).body.word === change + 1, 'it');
+        await waitFor(
+          async () => (await app.api.get(pathOf(name), await app.issue())).body.number === change + 1,
+          'it',
+        );
       }
       let started = performance.now();
       while (app.sockets.size === before) {

@@ -18,13 +18,14 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync());
 
 const newName = () => crypto.randomUUID();
-const pathOf = (name: string) => `/matchmaker/words/${name}`;
-const ofGame = (name: string) => `/cloud/games/${GAME_ID}/words/${name}`;
+const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
+const ofGame = (name: string) => `/cloud/games/${GAME_ID}/numbers/${name}`;
 const newCaller = () => ({ kind: 'identity' as const, identity_id: crypto.randomUUID() });
 const isReady = ({ type }: { type: string }) => type === 'ready';
 const isError = ({ type }: { type: string }) => type === 'error';
 const open = (token?: string) => openSocket(app.url, token === undefined ? {} : { token });
-const bodiesOf = ({ frames }: TestSocket) => frames.filter(({ type }) => type === 'body').map(({ body }) => body.word);
+const bodiesOf = ({ frames }: TestSocket) =>
+  frames.filter(({ type }) => type === 'body').map(({ body }) => body.number);
 
 describe('a socket takes its token', () => {
   const WAYS: [string, (token: string) => TestSocket][] = [
@@ -94,7 +95,7 @@ describe('a socket without a token', () => {
     // The socket without a subscription is closed at its deadline.
     expect((await silent.closed).code).toBe(4401);
     await app.increment(name);
-    expect((await socket.next((frame) => frame.body?.word === 1)).key).toBe(key);
+    expect((await socket.next((frame) => frame.body?.number === 1)).key).toBe(key);
     socket.send({ type: 'authenticate', token: await app.issue() });
     await socket.next(isReady);
     expect(await socket.subscribe('b', pathOf(name))).toBeString();
@@ -157,7 +158,7 @@ describe('when a token expires', () => {
     expect(await of_bob.next(isError)).toMatchObject({ id: 'b', error: { code: 'CLAIMS_ENTITLEMENT_EXPIRED' } });
     expect(await of_bob.closed).toEqual({ code: 4401, reason: 'CLAIMS_ENTITLEMENT_EXPIRED' });
     await app.increment(name);
-    await of_ann.next((frame) => frame.body?.word === 1);
+    await of_ann.next((frame) => frame.body?.number === 1);
     expect(bodiesOf(of_bob)).toEqual([0]);
   });
 });
@@ -176,7 +177,7 @@ describe('when a caller loses the right to watch something', () => {
     const refused = await app.api.get(ofGame(name), token);
     expect([id, error.code]).toEqual(['a', refused.body.code]);
     await app.increment(other);
-    expect((await socket.body(key)).word).toBe(1);
+    expect((await socket.body(key)).number).toBe(1);
   });
 
   test('it gets no later change, however long the check takes', async () => {
@@ -189,12 +190,12 @@ describe('when a caller loses the right to watch something', () => {
     const release = app.holdChecks();
     await app.revoke(leaving.identity_id, name);
     // The other caller has the change while the check is still running.
-    await other.next((frame) => frame.body?.word === 1);
+    await other.next((frame) => frame.body?.number === 1);
     expect(bodiesOf(socket)).toEqual([0]);
     release();
     expect((await socket.next(isError)).error.code).toBe('GAME_NOT_FOUND');
     await app.increment(name);
-    await other.next((frame) => frame.body?.word === 2);
+    await other.next((frame) => frame.body?.number === 2);
     expect(bodiesOf(socket)).toEqual([0]);
     await waitFor(() => app.listeners.get(`rights:${leaving.identity_id}`) === undefined, 'the listener to be removed');
   });
@@ -209,12 +210,12 @@ describe('when a caller loses the right to watch something', () => {
     const release = app.holdChecks();
     await app.touchRights(caller.identity_id);
     await app.increment(name);
-    await other.next((frame) => frame.body?.word === 1);
+    await other.next((frame) => frame.body?.number === 1);
     expect(bodiesOf(socket)).toEqual([0]);
     release();
-    await socket.next((frame) => frame.body?.word === 1);
+    await socket.next((frame) => frame.body?.number === 1);
     await app.increment(name);
-    await socket.next((frame) => frame.body?.word === 2);
+    await socket.next((frame) => frame.body?.number === 2);
     expect(bodiesOf(socket)).toEqual([0, 1, 2]);
   });
 

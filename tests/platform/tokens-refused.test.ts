@@ -6,7 +6,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import type { Caller, CallerKind } from '../../src/platform/tokens/caller.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { makeTokenMaker, quickKeyOf, type TokenMaker } from '../support/token-maker.ts';
+import { makeTokenMaker, playerKeyOf, type TokenMaker } from '../support/token-maker.ts';
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
@@ -232,7 +232,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
 test('tokens: only player tokens are accepted with the signature of player tokens', async () => {
   const head = encode({ typ: 'JWT', alg: 'HS256' });
   const sign = (payload: string) =>
-    createHmac('sha256', quickKeyOf(maker.key)).update(`${head}.${payload}`).digest('base64url');
+    createHmac('sha256', playerKeyOf(maker.key)).update(`${head}.${payload}`).digest('base64url');
   const forge = async (kind: CallerKind) => {
     const [, , payload = ''] = (await maker.tokens.issue(makeCaller(kind))).split('.');
     return `${head}.${payload}.${sign(payload)}`;

@@ -6,7 +6,7 @@ import { decodeClaims } from '../../src/platform/tokens/claims.ts';
 import { readMessage } from '../../src/platform/tokens/messages.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { makeTokenMaker, quickKeyOf } from '../support/token-maker.ts';
+import { makeTokenMaker, playerKeyOf } from '../support/token-maker.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -57,7 +57,7 @@ describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
     expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({ typ: 'JWT', alg });
     const signed = `${header}.${claims}`;
     if (kind === 'player') {
-      expect(signature).toBe(createHmac('sha256', quickKeyOf(key)).update(signed).digest('base64url'));
+      expect(signature).toBe(createHmac('sha256', playerKeyOf(key)).update(signed).digest('base64url'));
     } else {
       const public_key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: key.x } });
       expect(verify(null, Buffer.from(signed), public_key, Buffer.from(signature, 'base64url'))).toBe(true);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { touch } from '../../src/platform/watch/versions.ts';
 import type { AppendOnlyLog } from '../../src/platform/watch/views.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { followingOf, openWatchingNode, type Watched, type WatchingNode } from '../support/watching.ts';
+import { answerOfLog, openWatchingNode, type Watched, type WatchingNode } from '../support/watching.ts';
 
 const ENTRIES_MAX = 5;
 
@@ -49,7 +49,7 @@ describe('watch: a log', () => {
   });
 
   const follow = (watch_index?: string, on = node): Promise<Watched<string[]>> =>
-    followingOf(on, log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), caller_key: 'ann' });
+    answerOfLog(on, log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), caller_key: 'ann' });
 
   test('is answered with its newest entries without an index', async () => {
     await log.write('1', '2', '3', '4', '5', '6', '7');

@@ -3,7 +3,13 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
-import { answerOf, incrementWord, openWatchingNode, type WatchingNode, watchWords } from '../support/watching.ts';
+import {
+  answerOfState,
+  incrementNumber,
+  openWatchingNode,
+  type WatchingNode,
+  watchNumbers,
+} from '../support/watching.ts';
 
 const PER_CALLER_MAX = 64;
 const IN_ALL_MAX = 20_000;
@@ -53,12 +59,12 @@ describe('waiters for a change', () => {
     {
       how: 'are answered',
       async end() {
-        const words = watchWords(node);
+        const numbers = watchNumbers(node);
         const asking = { watch_index: undefined, signal: stop.signal, caller_key: 'ann' };
-        const { watch } = await answerOf(node, words, 'ann', asking);
-        const answered = answerOf(node, words, 'ann', { ...asking, watch_index: watch.index });
+        const { watch } = await answerOfState(node, numbers, 'ann', asking);
+        const answered = answerOfState(node, numbers, 'ann', { ...asking, watch_index: watch.index });
         await expectFull();
-        await incrementWord(node, 'ann');
+        await incrementNumber(node, 'ann');
         await answered;
       },
     },
@@ -114,7 +120,7 @@ describe('waiters for a change', () => {
   test('requests without an index take no slot', async () => {
     const waiting = Array.from({ length: PER_CALLER_MAX }, () => wait('ann'));
     const request = { watch_index: undefined, signal: stop.signal, caller_key: 'ann' };
-    expect((await answerOf(node, watchWords(node), 'untouched', request)).view).toBe(0);
+    expect((await answerOfState(node, watchNumbers(node), 'untouched', request)).view).toBe(0);
     stop.abort();
     await Promise.all(waiting);
   });
@@ -126,16 +132,16 @@ describe('waiters for a change', () => {
       reads += 1;
       return wanted ? 'seen' : undefined;
     };
-    const seen = node.watch.until('word:ann', read, {
+    const seen = node.watch.until('number:ann', read, {
       signal: stop.signal,
       caller_key: 'ann',
       timeout_ms: 600_000,
     });
     await waitFor(() => reads === 1, 'the first read');
-    await incrementWord(node, 'ann');
+    await incrementNumber(node, 'ann');
     await waitFor(() => reads === 2, 'the second read');
     wanted = true;
-    await incrementWord(node, 'ann');
+    await incrementNumber(node, 'ann');
     expect(await seen).toBe('seen');
     expect(reads).toBe(3);
   });
@@ -146,15 +152,15 @@ describe('waiters for a change', () => {
       const seen = value;
       if (seen === 'new') return seen;
       const notified = Promise.withResolvers<void>();
-      const unsubscribe = node.feed.subscribe('word:eve', () => notified.resolve());
+      const unsubscribe = node.feed.subscribe('number:eve', () => notified.resolve());
       value = 'new';
-      await incrementWord(node, 'eve');
+      await incrementNumber(node, 'eve');
       await notified.promise;
       unsubscribe();
       return undefined;
     };
     const waiting = { signal: stop.signal, caller_key: 'ann', timeout_ms: 600_000 };
-    expect(await node.watch.until('word:eve', read, waiting)).toBe('new');
+    expect(await node.watch.until('number:eve', read, waiting)).toBe('new');
   });
 
   test('watch.until: reads once more at its deadline, and returns undefined', async () => {

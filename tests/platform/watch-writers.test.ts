@@ -4,7 +4,13 @@ import fc from 'fast-check';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { answerOf, incrementWord, openWatchingNode, type WatchingNode, watchWords } from '../support/watching.ts';
+import {
+  answerOfState,
+  incrementNumber,
+  openWatchingNode,
+  type WatchingNode,
+  watchNumbers,
+} from '../support/watching.ts';
 
 let opened: AsyncDisposableStack;
 let writer: Database;
@@ -26,13 +32,13 @@ interface Seen {
   number: number;
 }
 
-/** Watches a word, poll by poll, until it reaches this number. Returns all that it has seen. */
+/** Watches a number, poll by poll, until it has this value. Returns all values that it has seen. */
 async function follow(node: WatchingNode, name: string, until: number, caller_key: string): Promise<Seen[]> {
-  const words = watchWords(node);
+  const numbers = watchNumbers(node);
   const seen: Seen[] = [];
   let watch_index: string | undefined;
   for (;;) {
-    const { view, watch } = await answerOf(node, words, name, {
+    const { view, watch } = await answerOfState(node, numbers, name, {
       watch_index,
       signal: AbortSignal.timeout(30_000),
       caller_key,
@@ -46,11 +52,11 @@ async function follow(node: WatchingNode, name: string, until: number, caller_ke
 
 const failed = new Error('rolled back');
 const STEPS = {
-  increment: (name: string) => incrementWord({ database: writer }, name),
+  increment: (name: string) => incrementNumber({ database: writer }, name),
   async incrementAndFail(name: string) {
     const work = writer.transact(async (tx) => {
-      await touch(tx, [`word:${name}`]);
-      await tx.execute(sql`update words set word = word + 1000 where name = ${name}`);
+      await touch(tx, [`number:${name}`]);
+      await tx.execute(sql`update numbers set number = number + 1000 where name = ${name}`);
       throw failed;
     });
     await work.catch((error: unknown) => {
@@ -58,7 +64,7 @@ const STEPS = {
     });
   },
   async touchOnly(name: string) {
-    await writer.transact((tx) => touch(tx, [`word:${name}`]));
+    await writer.transact((tx) => touch(tx, [`number:${name}`]));
   },
 };
 type Step = keyof typeof STEPS;

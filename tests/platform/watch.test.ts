@@ -5,12 +5,12 @@ import { openTestDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 import {
-  answerOf,
-  incrementWord,
+  answerOfState,
+  incrementNumber,
   openWatchingNode,
   type Watched,
   type WatchingNode,
-  watchWords,
+  watchNumbers,
 } from '../support/watching.ts';
 
 const FOR_EVER = new AbortController().signal;
@@ -32,7 +32,7 @@ const newName = (): string => crypto.randomUUID();
 
 function answer(
   on: WatchingNode,
-  words: ReturnType<typeof watchWords>,
+  numbers: ReturnType<typeof watchNumbers>,
   name: string,
   {
     watch_index,
@@ -40,82 +40,82 @@ function answer(
     caller_key = name,
   }: { watch_index?: string; signal?: AbortSignal; caller_key?: string } = {},
 ): Promise<Watched<number>> {
-  return answerOf(on, words, name, { watch_index, signal, caller_key });
+  return answerOfState(on, numbers, name, { watch_index, signal, caller_key });
 }
 
 /** Returns whether an answer is still pending after another has completed. */
 async function isWaiting(pending: Promise<unknown>, on = node): Promise<boolean> {
-  const words = watchWords(on);
+  const numbers = watchNumbers(on);
   const name = newName();
-  const { watch } = await answer(on, words, name);
-  const other = answer(on, words, name, { watch_index: watch.index });
-  await incrementWord(on, name);
+  const { watch } = await answer(on, numbers, name);
+  const other = answer(on, numbers, name, { watch_index: watch.index });
+  await incrementNumber(on, name);
   await other;
   return Bun.peek.status(pending) === 'pending';
 }
 
 describe('watch.answer', () => {
   test('without an index comes at once, with an index', async () => {
-    const { view, watch } = await answer(node, watchWords(node), newName());
+    const { view, watch } = await answer(node, watchNumbers(node), newName());
     expect(view).toBe(0);
     expect(watch.index).toMatch(INDEX);
     expect(watch.index).toEndWith('.0');
   });
 
   test('with the current index comes at the next change, with the state after it', async () => {
-    const words = watchWords(node);
+    const numbers = watchNumbers(node);
     const name = newName();
-    const first = await answer(node, words, name);
-    const next = answer(node, words, name, { watch_index: first.watch.index });
+    const first = await answer(node, numbers, name);
+    const next = answer(node, numbers, name, { watch_index: first.watch.index });
     expect(await isWaiting(next)).toBe(true);
-    await incrementWord(node, name);
+    await incrementNumber(node, name);
     expect(await next).toEqual({ view: 1, watch: { index: first.watch.index.replace(/\.0$/, '.1') } });
   });
 
   test('with an outdated index comes at once', async () => {
-    const words = watchWords(node);
+    const numbers = watchNumbers(node);
     const name = newName();
-    const { watch } = await answer(node, words, name);
-    await incrementWord(node, name);
-    await incrementWord(node, name);
-    expect(await answer(node, words, name, { watch_index: watch.index })).toMatchObject({ view: 2 });
+    const { watch } = await answer(node, numbers, name);
+    await incrementNumber(node, name);
+    await incrementNumber(node, name);
+    expect(await answer(node, numbers, name, { watch_index: watch.index })).toMatchObject({ view: 2 });
   });
 
   test('without watchers, a change causes no read', async () => {
-    const words = watchWords(node);
+    const numbers = watchNumbers(node);
     const name = newName();
-    const { watch } = await answer(node, words, name);
-    const next = answer(node, words, name, { watch_index: watch.index });
-    await incrementWord(node, name);
+    const { watch } = await answer(node, numbers, name);
+    const next = answer(node, numbers, name, { watch_index: watch.index });
+    await incrementNumber(node, name);
     await next;
-    const { reads } = words;
+    const { reads } = numbers;
     const received: (number | undefined)[] = [];
-    const unsubscribe = node.feed.subscribe(`word:${name}`, (version) => received.push(version));
-    await incrementWord(node, name);
+    const unsubscribe = node.feed.subscribe(`number:${name}`, (version) => received.push(version));
+    await incrementNumber(node, name);
     await waitFor(() => received.includes(2), 'the change to arrive');
     expect(await isWaiting(new Promise(() => {}))).toBe(true);
-    expect(words.reads).toBe(reads);
+    expect(numbers.reads).toBe(reads);
     unsubscribe();
   });
 
   test('ignores changes of other topics', async () => {
-    const words = watchWords(node);
+    const numbers = watchNumbers(node);
     const [name, other] = [newName(), newName()];
-    const { watch } = await answer(node, words, name);
-    const next = answer(node, words, name, { watch_index: watch.index });
-    await incrementWord(node, other);
+    const { watch } = await answer(node, numbers, name);
+    const next = answer(node, numbers, name, { watch_index: watch.index });
+    await incrementNumber(node, other);
     expect(await isWaiting(next)).toBe(true);
-    await incrementWord(node, name);
+    await incrementNumber(node, name);
     expect((await next).view).toBe(1);
   });
 
   test('after the hold time is the current state, with the same index', async () => {
     await using hasty = await openWatchingNode(address, { hold_ms: 20 });
-    const words = watchWords(hasty);
+    const numbers = watchNumbers(hasty);
     const name = newName();
-    await incrementWord(hasty, name);
-    const first = await answer(hasty, words, name);
-    expect(await answer(hasty, words, name, { watch_index: first.watch.index })).toEqual(first);
+    await incrementNumber(hasty, name);
+    const first = await answer(hasty, numbers, name);
+    expect(await answer(hasty, numbers, name, { watch_index: first.watch.index })).toEqual(first);
   });
 
   const FOREIGN = [
@@ -129,39 +129,39 @@ describe('watch.answer', () => {
   ];
   for (const { what, of } of FOREIGN) {
     test(`to an index ${what} comes at once, with a valid index`, async () => {
-      const words = watchWords(node);
+      const numbers = watchNumbers(node);
       const name = newName();
-      const now = await answer(node, words, name);
-      const again = await answer(node, words, name, { watch_index: of(now.watch.index) });
+      const now = await answer(node, numbers, name);
+      const again = await answer(node, numbers, name, { watch_index: of(now.watch.index) });
       expect(again).toEqual(now);
-      const next = answer(node, words, name, { watch_index: again.watch.index });
+      const next = answer(node, numbers, name, { watch_index: again.watch.index });
       expect(await isWaiting(next)).toBe(true);
-      await incrementWord(node, name);
+      await incrementNumber(node, name);
       expect((await next).view).toBe(1);
     });
   }
 
   test('with the index of another process waits for a change', async () => {
     const name = newName();
-    await incrementWord(node, name);
-    const first = await answer(node, watchWords(node), name);
+    await incrementNumber(node, name);
+    const first = await answer(node, watchNumbers(node), name);
     await using other = await openWatchingNode(address);
-    const next = answer(other, watchWords(other), name, { watch_index: first.watch.index });
+    const next = answer(other, watchNumbers(other), name, { watch_index: first.watch.index });
     expect(await isWaiting(next, other)).toBe(true);
-    await incrementWord(node, name);
+    await incrementNumber(node, name);
     expect(await next).toEqual({ view: 2, watch: { index: first.watch.index.replace(/1$/, '2') } });
   });
 
   test('ends when its client disconnects', async () => {
-    const words = watchWords(node);
+    const numbers = watchNumbers(node);
     const name = newName();
-    const { watch } = await answer(node, words, name);
+    const { watch } = await answer(node, numbers, name);
     const gone = new AbortController();
-    const next = answer(node, words, name, { watch_index: watch.index, signal: gone.signal });
+    const next = answer(node, numbers, name, { watch_index: watch.index, signal: gone.signal });
     expect(await isWaiting(next)).toBe(true);
     gone.abort();
     expect(await next).toEqual({ view: 0, watch });
-    expect(await answer(node, words, name, { watch_index: watch.index, signal: gone.signal })).toEqual({
+    expect(await answer(node, numbers, name, { watch_index: watch.index, signal: gone.signal })).toEqual({
       view: 0,
       watch,
     });
@@ -170,31 +170,31 @@ describe('watch.answer', () => {
   test('that fails does not affect the next', async () => {
     const name = newName();
     const failing = {
-      topics: () => [`word:${name}`],
+      topics: () => [`number:${name}`],
       read: () => Promise.reject(new ServiceError('GAME_NOT_FOUND', {})),
     };
     const waiting = { watch_index: undefined, signal: FOR_EVER, caller_key: name };
-    const { code } = await rejectionOf(ServiceError, answerOf(node, failing, name, waiting));
+    const { code } = await rejectionOf(ServiceError, answerOfState(node, failing, name, waiting));
     expect(code).toBe('GAME_NOT_FOUND');
-    expect((await answer(node, watchWords(node), name)).view).toBe(0);
+    expect((await answer(node, watchNumbers(node), name)).view).toBe(0);
   });
 });
 
 test('watch.answer: a change is read once for all watchers', async () => {
-  const words = watchWords(node);
+  const numbers = watchNumbers(node);
   const name = newName();
-  const { watch } = await answer(node, words, name);
+  const { watch } = await answer(node, numbers, name);
   const waiting = Array.from({ length: 500 }, (_, number) =>
-    answer(node, words, name, { watch_index: watch.index, caller_key: `player ${number}` }),
+    answer(node, numbers, name, { watch_index: watch.index, caller_key: `player ${number}` }),
   );
   expect(await isWaiting(Promise.race(waiting))).toBe(true);
   // One read for the first answer, one for the polls that wait now.
-  await waitFor(() => words.reads === 2, 'the reads before the change');
-  words.reads = 0;
-  await incrementWord(node, name);
+  await waitFor(() => numbers.reads === 2, 'the reads before the change');
+  numbers.reads = 0;
+  await incrementNumber(node, name);
   const answers = await Promise.all(waiting);
   expect(new Set(answers.map(({ view }) => view))).toEqual(new Set([1]));
-  expect(words.reads).toBe(1);
+  expect(numbers.reads).toBe(1);
 });
 
 test('watch.answer: keys do not share states', async () => {
@@ -207,7 +207,7 @@ test('watch.answer: keys do not share states', async () => {
     },
   };
   const ask = (identity_id: string) =>
-    answerOf(
+    answerOfState(
       node,
       watchable,
       { name: 'one', identity_id },

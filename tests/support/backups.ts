@@ -26,10 +26,10 @@ export async function runOn(home: Home, name: 'backup' | 'restore', file: string
 }
 
 /** Waits until a lobby whose server was not restored has ended. */
-export async function waitForEnd({ api }: Pick<Program, 'api'>, game: TestGame, lost_lobby: string): Promise<void> {
+export async function waitForEnd({ api }: Pick<Program, 'api'>, game: TestGame, ended_lobby_id: string): Promise<void> {
   await waitFor(async () => {
     const { lobbies } = await api.ok('GET', '/matchmaker/lobbies/list', { token: game.public_token });
-    return lobbies.every(({ lobby_id }: { lobby_id: string }) => lobby_id !== lost_lobby);
+    return lobbies.every(({ lobby_id }: { lobby_id: string }) => lobby_id !== ended_lobby_id);
   }, 'the lobby whose server was not restored to end');
 }
 

@@ -51,7 +51,7 @@ export async function sendArchive(
   });
   const send = async (bytes: Uint8Array<ArrayBuffer>) => {
     const response = await fetch(image_presigned_request.url, { method: 'PUT', body: bytes });
-    if (!response.ok) throw new Error(`it is not taken: ${await response.text()}`);
+    if (!response.ok) throw new Error(`the archive is refused: ${await response.text()}`);
   };
   await send(content);
   return {

@@ -8,7 +8,7 @@ import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createOutbound } from '../../src/platform/outbound/outbound.ts';
 import { loadKey } from '../../src/platform/tokens/keys.ts';
 import type { CaptchaProvider } from './captcha-provider.ts';
-import type { createMovedClock } from './clock.ts';
+import type { createTestClock } from './clock.ts';
 
 const POOL = 4;
 const HERE = '203.0.113.7';
@@ -22,7 +22,7 @@ export interface CheckOutcome {
 
 interface CaptchaChecksOptions {
   database_address: DatabaseAddress;
-  clock: ReturnType<typeof createMovedClock>;
+  clock: ReturnType<typeof createTestClock>;
   provider: CaptchaProvider;
   more?: Partial<CaptchaDependencies>;
 }
@@ -61,7 +61,7 @@ export async function openCaptchaChecks({ database_address, clock, provider, mor
     database,
     events,
     /** Checks a request of a client to a namespace whose version has this configuration. */
-    async ask(
+    async check(
       { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
       visitor: Partial<SeatRequest> = {},
     ): Promise<CheckOutcome> {
@@ -86,7 +86,7 @@ export async function openCaptchaChecks({ database_address, clock, provider, mor
   };
 }
 
-/** "solved", or the code of the refusal. */
-export function outcomeOf({ decision, error }: CheckOutcome): string {
+/** Returns the decision, such as "solved", or the code of the refusal. */
+export function outcomeOfCheck({ decision, error }: CheckOutcome): string {
   return error?.code ?? decision?.decision ?? 'nothing was decided';
 }

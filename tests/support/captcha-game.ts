@@ -25,7 +25,7 @@ export type CaptchaGame = Awaited<ReturnType<typeof makeControlledGame>>;
 /** A service whose providers of captchas are on this machine, for all tests of a file. */
 export function shareCaptchaService() {
   const opened = new AsyncDisposableStack();
-  const shared: Partial<{ provider: CaptchaProvider; muster: TestService; beside: TestService; inspector: Inspector }> =
+  const shared: Partial<{ provider: CaptchaProvider; muster: TestService; second: TestService; inspector: Inspector }> =
     {};
   beforeAll(async () => {
     const provider = opened.use(await openCaptchaProvider());
@@ -36,8 +36,8 @@ export function shareCaptchaService() {
       MUSTER_SITES_DOMAIN: 'sites.example.com',
     };
     const muster = opened.use(await openTestService(settings));
-    const beside = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { beside: muster }));
-    Object.assign(shared, { provider, muster, beside, inspector: opened.use(openInspector(muster)) });
+    const second = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { beside: muster }));
+    Object.assign(shared, { provider, muster, second, inspector: opened.use(openInspector(muster)) });
   }, 90_000);
   afterAll(() => opened.disposeAsync(), 90_000);
 
@@ -54,9 +54,9 @@ export function shareCaptchaService() {
     get muster() {
       return get('muster');
     },
-    /** A second machine on the same database, in another region without players. */
-    get beside() {
-      return get('beside');
+    /** A second service on the same database, in another region without players. */
+    get second() {
+      return get('second');
     },
     get inspector() {
       return get('inspector');
@@ -67,8 +67,8 @@ export function shareCaptchaService() {
       const matchmaker = { ...game.matchmaker, captcha: { ...TIMES, ...captcha } };
       return { ...game, version_id: await deploy(get('muster').api, game, matchmaker) };
     },
-    /** Sends a find as a player of the game. */
-    ask: (game: CaptchaGame, kind: keyof typeof BODIES, body: object = {}, at = get('muster')) =>
+    /** Sends a request for seats as a player of the game. */
+    send: (game: CaptchaGame, kind: keyof typeof BODIES, body: object = {}, at = get('muster')) =>
       at.api.post(`/matchmaker/lobbies/${kind}`, game.public_token, { ...BODIES[kind], ...body }),
     /** Returns a new captcha for which the provider has this verdict. */
     captcha(behavior = 'ok'): string {

@@ -3,25 +3,25 @@ import { hostileTargets } from './hostile-target.ts';
 import { answerText, isWhole, listenAt } from './listener.ts';
 
 const HOSTILE = hostileTargets('http://127.0.0.1:1/');
-const json = (said: unknown, status = 200) => answerText(status, { body: JSON.stringify(said) });
-const yes = (more: object = {}) =>
+const json = (body: unknown, status = 200) => answerText(status, { body: JSON.stringify(body) });
+const accept = (more: object = {}) =>
   json({ success: true, challenge_ts: '2026-01-01T00:00:00Z', hostname: 'play.example.com', ...more });
-const no = (...codes: string[]) => json({ success: false, 'error-codes': codes });
+const refuse = (...codes: string[]) => json({ success: false, 'error-codes': codes });
 
 /**
  * The answers of a provider, by the part of the captcha before its colon: "ok:1", "ok:2" and so on are all accepted.
  */
-const SAID: Record<string, (form: URLSearchParams) => string> = {
-  ok: () => yes(),
-  wrong: () => no('invalid-input-response'),
-  duplicate: () => no('timeout-or-duplicate'),
+const ANSWERS: Record<string, (form: URLSearchParams) => string> = {
+  ok: () => accept(),
+  wrong: () => refuse('invalid-input-response'),
+  duplicate: () => refuse('timeout-or-duplicate'),
   'wrong-400': () => json({ success: false, 'error-codes': ['bad-request'] }, 400),
-  'bad-secret': () => no('invalid-input-secret'),
-  'internal-error': () => no('internal-error'),
-  'other-hostname': () => yes({ hostname: 'evil.example' }),
-  'below-hostname': () => yes({ hostname: 'Eu.Play.example.com' }),
-  'no-hostname': () => yes({ hostname: undefined }),
-  'other-sitekey': () => yes({ sitekey: 'another-site' }),
+  'bad-secret': () => refuse('invalid-input-secret'),
+  'internal-error': () => refuse('internal-error'),
+  'other-hostname': () => accept({ hostname: 'evil.example' }),
+  'below-hostname': () => accept({ hostname: 'Eu.Play.example.com' }),
+  'no-hostname': () => accept({ hostname: undefined }),
+  'other-sitekey': () => accept({ sitekey: 'another-site' }),
   'as-text': () => json({ success: 'true' }),
   'yes-500': () => json({ success: true }, 500),
   '403': () => answerText(403, { body: 'blocked' }),
@@ -39,25 +39,29 @@ export type CaptchaProvider = Awaited<ReturnType<typeof openCaptchaProvider>>;
 
 /**
  * A provider of captchas on this machine; `hcaptcha` and `turnstile` are its addresses. Each captcha chooses its answer
- * by the part before its colon: a name of the list above, or of a hostile target. `lost:` is answered the second time.
+ * by the part before its colon: a name of the list above, or of a hostile target. `cut-once:`
+ * cuts the first connection, and accepts the captcha the second time.
  */
 export async function openCaptchaProvider() {
-  const asked: { path: string; form: Record<string, string> }[] = [];
+  const requests: { path: string; form: Record<string, string> }[] = [];
   const seen = new Set<string>();
 
   function answer(socket: Socket, received: string): void {
     const [head = '', body = ''] = received.split('\r\n\r\n');
     const form = new URLSearchParams(body);
-    asked.push({ path: head.split(' ')[1] ?? '', form: Object.fromEntries(form) });
+    requests.push({ path: head.split(' ')[1] ?? '', form: Object.fromEntries(form) });
     const captcha = form.get('response') ?? '';
     const name = captcha.slice(0, captcha.lastIndexOf(':'));
     const hostile = HOSTILE[name];
     if (hostile) {
       hostile.serve(socket);
-      // Hostile targets wait for a request, which has come already.
+      // A hostile target waits for a request, which has arrived already.
       socket.emit('data', Buffer.from(received, 'latin1'));
-    } else if (name === 'lost' && !seen.has(captcha)) socket.destroy();
-    else socket.end((name === 'lost' ? yes : (SAID[name] ?? (() => no('invalid-input-response'))))(form as never));
+    } else if (name === 'cut-once' && !seen.has(captcha)) socket.destroy();
+    else
+      socket.end(
+        (name === 'cut-once' ? accept : (ANSWERS[name] ?? (() => refuse('invalid-input-response'))))(form as never),
+      );
     seen.add(captcha);
   }
 
@@ -78,7 +82,7 @@ export async function openCaptchaProvider() {
     /** The settings of a service that uses it. */
     settings: { MUSTER_HCAPTCHA_URL: `${origin}/hcaptcha`, MUSTER_TURNSTILE_URL: `${origin}/turnstile` },
     /** Returns the requests that it received, for one captcha or for all. */
-    asked: (captcha?: string) => asked.filter(({ form }) => captcha === undefined || form.response === captcha),
+    requestsOf: (captcha?: string) => requests.filter(({ form }) => captcha === undefined || form.response === captcha),
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   };
 }

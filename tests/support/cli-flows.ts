@@ -31,7 +31,7 @@ export function parseArguments(command: string): string[] {
   return [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '');
 }
 
-/** Returns what stays the same each time: a text without its ids, tokens, numbers, times and the width of columns. */
+/** Replaces what differs from run to run: ids, tokens, numbers, times and the width of columns. */
 export function maskChanging(text: string): string {
   return text
     .trim()

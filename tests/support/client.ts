@@ -64,7 +64,7 @@ export function shareLink(muster: Pick<TestService, 'config'>) {
 export function watchWith(client: Client, path: string, options: WatchOptions = {}): Watcher {
   const bodies: Body[] = [];
   const errors: Refusal[] = [];
-  let given = 0;
+  let returned_count = 0;
   const stop = client.watch<Body>(path, (body) => void bodies.push(body), {
     onError: (error) => void errors.push(error),
     ...options,
@@ -76,10 +76,10 @@ export function watchWith(client: Client, path: string, options: WatchOptions = 
     async next(condition = () => true) {
       const found = await waitFor(() => {
         if (errors.length > 0) throw new Error(`refused with ${JSON.stringify(errors)}`);
-        const index = bodies.findIndex((body, number) => number >= given && condition(body));
+        const index = bodies.findIndex((body, number) => number >= returned_count && condition(body));
         return index < 0 ? undefined : { index };
       }, 'a body');
-      given = found.index + 1;
+      returned_count = found.index + 1;
       return bodies[found.index];
     },
     refusal: () => waitFor(() => errors[0], 'a refusal'),

@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/platform/clock.ts';
 
-/** Creates a clock that runs like the real one, and that a test can advance. */
-export function createMovedClock(): Clock & { advance(milliseconds: number): void } {
+/** Creates a clock that runs like that of the machine, and that a test can advance. */
+export function createTestClock(): Clock & { advance(milliseconds: number): void } {
   let ahead_ms = 0;
   return {
     now: () => new Date(Date.now() + ahead_ms),
@@ -11,8 +11,8 @@ export function createMovedClock(): Clock & { advance(milliseconds: number): voi
   };
 }
 
-/** Creates a clock that only the test advances, for rules that depend on a millisecond. */
-export function createStillClock(
+/** Creates a clock that stands still until a test advances it, for rules that depend on a millisecond. */
+export function createFixedClock(
   start = new Date('2030-01-01T00:00:00Z'),
 ): Clock & { advance(milliseconds: number): void } {
   let at_ms = start.getTime();

@@ -1,5 +1,5 @@
-// A proxy that knows nothing but CONNECT, as a process of its own, and takes every name for this machine. Writes its port,
-// then each target to which it connects, one a line.
+// A process with a proxy that accepts only CONNECT, and resolves every name to this machine. It writes its port, and then each
+// target to which it connects, one a line.
 import { connect, createServer } from 'node:net';
 
 const HEAD_END = '\r\n\r\n';

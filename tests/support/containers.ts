@@ -33,7 +33,7 @@ interface ImageChanges {
   cwd?: string;
 }
 
-/** Unpacks an image by hand: a few commands, and a script in its working directory. */
+/** Makes an unpacked image: a few commands, and a script in its working directory. */
 export async function makeImage(directory: string, script: string, changes: ImageChanges = {}): Promise<UnpackedBuild> {
   if (busybox === null) throw new Error('there is no busybox');
   const build = join(directory, 'builds', crypto.randomUUID());
@@ -54,7 +54,7 @@ export async function makeImage(directory: string, script: string, changes: Imag
   return { kind: 'oci_bundle', sha256: undefined, directory: build, command: [] };
 }
 
-/** Unpacks an image by hand that runs a JavaScript program: Bun with the libraries that it needs. */
+/** Makes an unpacked image that runs a JavaScript program: Bun with the libraries that it needs. */
 export async function makeScriptImage(directory: string, script: string): Promise<UnpackedBuild> {
   const build = await makeImage(directory, '', { args: ['/bin/bun', 'main.js'] });
   const root = join(build.directory, 'rootfs');

@@ -4,14 +4,14 @@ import contract from '../contract/data/wire-contract.json' with { type: 'json' }
 type Shape = string | { object: Record<string, Shape> } | { array: Shape } | { map: Shape } | { enum: string[] };
 
 /** The operations of the reference API's clients, as its contract has them, without those out of scope. */
-export interface Operation {
+export interface ContractOperation {
   operation: string;
   method: string;
   path: string;
   response: Record<string, Shape>;
 }
 
-export const OPERATIONS: readonly Operation[] = contract.operations as unknown as Operation[];
+export const OPERATIONS: readonly ContractOperation[] = contract.operations as unknown as ContractOperation[];
 const SCHEMAS = contract.schemas as unknown as Record<string, Shape>;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

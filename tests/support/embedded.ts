@@ -9,7 +9,7 @@ import {
 } from '../../src/platform/database/embedded.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { signalProcess } from '../../src/platform/processes.ts';
-import { sharedFiles } from './cluster.ts';
+import { sharedFiles } from './postgres-cluster.ts';
 import { findProcessesOf } from './processes.ts';
 import { makeDataDirectory } from './service.ts';
 import { waitFor } from './wait.ts';
@@ -23,7 +23,7 @@ export interface PostgresDirectory extends AsyncDisposable {
   events: ServiceEvent[];
   open(options?: OpenOptions): Promise<EmbeddedPostgres>;
   /** Opens it from a separate process that is then killed, so PostgreSQL runs alone. Returns its process id. */
-  openAndDie(options?: { is_durable?: boolean }): Promise<number>;
+  openInKilledProcess(options?: { is_durable?: boolean }): Promise<number>;
 }
 
 export async function makePostgresDirectory(): Promise<PostgresDirectory> {
@@ -42,7 +42,7 @@ export async function makePostgresDirectory(): Promise<PostgresDirectory> {
         events: { emit: (event) => events.push(event) },
         ...options,
       }),
-    async openAndDie({ is_durable = false } = {}) {
+    async openInKilledProcess({ is_durable = false } = {}) {
       const command = [
         process.execPath,
         join(import.meta.dir, 'embedded-opener.ts'),

@@ -202,7 +202,7 @@ export async function inspect({ client }: TestEngine, server_id: string): Promis
 }
 
 /** Lists the containers, images and networks of an engine that a Muster made. */
-export async function leftIn({ client }: TestEngine): Promise<string[]> {
+export async function listLeftovers({ client }: TestEngine): Promise<string[]> {
   const kinds = ['/containers/json?all=true', '/images/json', '/networks'];
   const listed = kinds.map(async (path) => {
     const all: object[] = JSON.parse((await client.call({ method: 'GET', path })).text);

@@ -94,8 +94,8 @@ export function createGameServerClient({ api }: HasApi, token: string | undefine
   };
 }
 
-/** Waits for the first server of a game, and returns its lobby. */
-export async function onlyLobby(muster: HasApi, game: TestGame): Promise<string> {
+/** Waits for the first server of a game. Returns the id of its lobby. */
+export async function waitForFirstLobby(muster: HasApi, game: TestGame): Promise<string> {
   const server = await waitFor(async () => (await listServers(muster, game))[0], 'a lobby');
   return server.tags.lobby_id;
 }

@@ -86,7 +86,7 @@ export async function startWebServer(
 }
 
 /** Opens a player's WebSocket to a port by its name, and keeps the frames that it gets. */
-export function openPlayer({
+export function openWebSocketPlayer({
   name = '',
   url = '',
   path = '/socket',

@@ -12,12 +12,12 @@ const LAUNCH_TIMEOUT_MS = 60_000;
 const WIDTHS = { wide: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 const SCHEMES = ['light', 'dark'] as const;
 
-/** A page of the hub in a browser of its own, and what went wrong in it. */
+/** A page of the hub in a browser of its own, and the problems that the browser reports. */
 export interface HubPage extends AsyncDisposable {
   page: Page;
   context: BrowserContext;
   /** Uncaught errors, errors on the console, refusals by the policy, and requests of other origins. */
-  troubles: string[];
+  problems: string[];
 }
 
 /** The service whose pages are opened. */
@@ -43,20 +43,20 @@ export function shareChromium(muster: Opened) {
     if (!browser) throw new Error('the browser is open while tests run');
     const context = await browser.newContext({ viewport: WIDTHS.wide });
     const page = await context.newPage();
-    const troubles: string[] = [];
-    page.on('pageerror', (error) => troubles.push(`error: ${error.message}`));
-    // A refused request is an error of the console, too; the tests expect it where it belongs.
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
+    // The console also reports each refused request. Those are no problems: tests cause them on purpose.
     page.on('console', (line) => {
       if (line.type() === 'error' && !line.text().startsWith('Failed to load resource')) {
-        troubles.push(`console: ${line.text()}`);
+        problems.push(`console: ${line.text()}`);
       }
     });
     page.on('request', (request) => {
       const { protocol, origin } = new URL(request.url());
       if (protocol.startsWith('http') && origin !== muster.config.public_url)
-        troubles.push(`request: ${request.url()}`);
+        problems.push(`request: ${request.url()}`);
     });
-    return { page, context, troubles, [Symbol.asyncDispose]: () => context.close() };
+    return { page, context, problems, [Symbol.asyncDispose]: () => context.close() };
   }
 
   /** Makes a link that opens a path of the hub logged in. */
@@ -80,11 +80,11 @@ export function shareChromium(muster: Opened) {
   };
 }
 
-/** Returns what axe calls serious or critical: barriers for people with disabilities. */
-async function findBarriers(page: Page): Promise<string[]> {
+/** Returns the accessibility violations that axe calls serious or critical. */
+async function findViolations(page: Page): Promise<string[]> {
   const has_axe = await page.evaluate(() => 'axe' in globalThis);
   if (!has_axe) await page.evaluate(axe.source);
-  // Game servers choose exact colors of their lines. Of hundreds of lines, which are alike, some are enough.
+  // The colors of log lines are those that the game server chose. Of hundreds of similar lines, some are enough.
   const { violations } = await page.evaluate(() =>
     (globalThis as unknown as { axe: typeof axe }).axe.run({ exclude: ['.line [style]', '.line:nth-child(n + 40)'] }),
   );
@@ -114,7 +114,7 @@ async function findDividedWords(page: Page): Promise<string[]> {
 
 /**
  * Takes pictures of a page in both widths and both color schemes: of the window, or of the whole page. Fails if the page is
- * wider than the window in one of them, divides words of tables, or has barriers.
+ * wider than the window in one of them, divides words of tables, or has accessibility violations.
  */
 export async function takePictures({ page }: HubPage, name: string, { is_whole = false } = {}): Promise<void> {
   for (const [width_name, size] of Object.entries(WIDTHS)) {
@@ -123,7 +123,7 @@ export async function takePictures({ page }: HubPage, name: string, { is_whole =
       await page.emulateMedia({ colorScheme });
       const path = join(PICTURES, `${name}-${width_name}-${colorScheme}.png`);
       await page.screenshot({ path, fullPage: is_whole });
-      expect({ name, width_name, colorScheme, found: await findBarriers(page) }).toMatchObject({ found: [] });
+      expect({ name, width_name, colorScheme, found: await findViolations(page) }).toMatchObject({ found: [] });
     }
     const excess = await page.evaluate(
       () => document.documentElement.scrollWidth - document.documentElement.clientWidth,

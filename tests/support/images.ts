@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Process as BundleProcess } from '../../src/features/builds/bundle.ts';
 import { unpackBundle, unpackImage } from '../../src/features/builds/container-builds.ts';
 import { UNPACK_LIMITS, type UnpackLimits } from '../../src/features/builds/tar-reader.ts';
-import { refusalBy } from './refusals.ts';
+import { buildRefusalOf } from './build-refusal.ts';
 import { listTree, packTar, type TarEntry } from './tar.ts';
 
 /** The architecture of this machine, as images name it. */
@@ -125,7 +125,7 @@ export async function unpackContainer(archive: Uint8Array, options: UnpackOption
       kind === 'docker_image'
         ? unpackImage(stream, directory, { ...common, image_tag })
         : unpackBundle(stream, directory, common);
-    const refusal = await refusalBy(work);
+    const refusal = await buildRefusalOf(work);
     const all = await listTree(directory);
     const below = Object.keys(all).flatMap((path) => (path.startsWith('rootfs/') ? path.slice('rootfs/'.length) : []));
     const on_disk = (path: string) => join(directory, 'rootfs', path);

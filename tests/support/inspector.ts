@@ -6,7 +6,7 @@ import { waitFor } from './wait.ts';
 
 export type Inspector = ReturnType<typeof openInspector>;
 
-/** Reads facts from a service's database that no answer shows: seats, and whether all counts agree with them. */
+/** Reads from a service's database what no answer shows, such as seats, and whether all counts agree with them. */
 export function openInspector({ database_address }: Pick<TestService, 'database_address'>) {
   const database = openDatabase(database_address, 2);
   const { queries } = database;
@@ -76,7 +76,7 @@ export function openInspector({ database_address }: Pick<TestService, 'database_
       return row;
     },
     /** Waits until the count of players of each game is current: a loop writes it every few seconds. */
-    async untilPlayersAreCounted(): Promise<void> {
+    async waitForPlayerCounts(): Promise<void> {
       await waitFor(async () => {
         const rows = await queries.execute(sql`
           select game_id from games where player_count <> (

@@ -4,11 +4,12 @@ import { openDatabase } from '../../src/platform/database/database.ts';
 import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { signalProcess } from '../../src/platform/processes.ts';
-import { provideCluster } from './cluster.ts';
 import { databaseDirectoryOf, databaseOn, databasePrefix, TEST_DATABASE_URL, type TestServer } from './keeper.ts';
+import { providePostgresCluster } from './postgres-cluster.ts';
 import { findProcessesOf } from './processes.ts';
 
-// The keeper of a run of tests. Its standard input ends with the run, however that ends; it asks for a database by a line.
+// The keeper of a run of tests. The run requests a database by a line to its standard input, which closes when the run ends,
+// even if the run is killed.
 const [directory = '', machine_tmp = ''] = process.argv.slice(2);
 const CLEANING_ROUNDS_MAX = 100;
 // Ctrl-C reaches every process of the terminal: the keeper has to clean up after the others.
@@ -34,7 +35,7 @@ for (const path of [directory, database_directory]) rmSync(path, { recursive: tr
 
 /** Starts a PostgreSQL of the run's own, on a copy of a migrated cluster, whose only database is the migrated one. */
 async function openEmbedded(): Promise<TestServer & AsyncDisposable> {
-  await provideCluster(database_directory, machine_tmp);
+  await providePostgresCluster(database_directory, machine_tmp);
   const events = { emit() {} };
   const postgres = await openEmbeddedPostgres({ directory: database_directory, is_durable: false, events });
   const admin = postgres.connection;

@@ -7,7 +7,7 @@ import { makeCertificate } from './tls.ts';
 const NAME = 'api-proxy';
 
 /** A call of the API server that is held. */
-export interface HeldCall {
+export interface CallToHold {
   method: 'POST' | 'PATCH' | 'DELETE';
   /** Whether the API server gets the call, so that only its answer is lost. */
   is_done: boolean;
@@ -18,7 +18,7 @@ export interface ApiProxy extends AsyncDisposable {
   /** A kubeconfig that leads through it. */
   kubeconfig: string;
   /** Holds the next such call forever. Resolves once it is held. */
-  hold(call: HeldCall): Promise<void>;
+  hold(call: CallToHold): Promise<void>;
   /** Ends all calls, and answers no other until `heal`. */
   cut(): void;
   heal(): void;
@@ -31,7 +31,7 @@ export async function openApiProxy(lab: Lab): Promise<ApiProxy> {
   const { access } = openCredentials(lab.kubeconfig);
   const { certificate, key } = await makeCertificate([NAME]);
   const created: { name: string; uid: string }[] = [];
-  let awaited: (HeldCall & { onHeld(): void }) | undefined;
+  let awaited: (CallToHold & { onHeld(): void }) | undefined;
   let cutting = new AbortController();
 
   async function answer(request: Request): Promise<Response> {

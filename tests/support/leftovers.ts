@@ -13,7 +13,7 @@ export function groupsOf(server_ids: ReadonlySet<string>, folder = '/sys/fs/cgro
   ]);
 }
 
-/** Counts the zombies of this machine: a process that a server left is a child of any process that takes orphans. */
+/** Counts the zombies of the whole machine, because a process that a server left may be a child of any other process. */
 export const countZombies = (): number => listProcesses().filter((pid) => readStat(pid)?.is_dead).length;
 
 /** Counts the open files of a process. */

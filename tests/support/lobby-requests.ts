@@ -2,10 +2,10 @@ import type { LobbyIndex, OpenLobby } from '../../src/features/lobbies/matchmaki
 import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
 import { type FindRequest, type SeatRequest, seatsOf } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
-import { searchOf } from './lobby-queue.ts';
 import { freeSeats, fullest, isReserved, suits } from './matchmaking-rules.ts';
 import type { LobbyState } from './matchmaking-state.ts';
 import { arrivalOf, type SimulatedNamespace } from './simulated-namespace.ts';
+import { searchOf } from './simulated-queue.ts';
 
 export const MODES = ['red', 'blue'];
 export const REGIONS = ['here', 'there'];
@@ -24,11 +24,11 @@ export function newLobby(
   return { game_mode, region, tags, ...maxima, publicity, lobby_config: undefined };
 }
 
-export function withSome<Item>(item: Item | undefined, work: (item: Item) => void): void {
+export function ifDefined<Item>(item: Item | undefined, work: (item: Item) => void): void {
   if (item !== undefined) work(item);
 }
 
-/** The row of a lobby, as a machine reads it. Rows do not change after they were read. */
+/** Returns the row of a lobby, as a process reads it. A row does not change after it was read. */
 export function rowOf({ lobby_id, version, game_mode, region, tags, publicity, ...lobby }: LobbyState): OpenLobby {
   const { normal, direct, party } = lobby.maxima;
   return {
@@ -59,14 +59,14 @@ export function drawSearch(chance: Chance): FindRequest['search'] {
   };
 }
 
-/** The free seats of the lobby that a find must get by the rules; undefined if it gets none, or for a join. */
+/** Returns the free seats of the lobby that a find must get by the rules; undefined if it gets none, or for a join. */
 export function fewestFree(
   namespace: SimulatedNamespace,
   index: LobbyIndex,
   request: SeatRequest | undefined,
 ): number | undefined {
   if (request?.kind !== 'find') return undefined;
-  // Only a machine that lost a seat there knows that the server is ending.
+  // Only a process whose seats were refused there knows that the server is ending.
   const known = namespace.running().filter(({ lobby_id }) => index.get(lobby_id));
   const earlier = namespace.queue.before(namespace.queue.placeOf(request));
   const open = known.filter((lobby) => suits(lobby, searchOf(request)) && !isReserved(lobby, earlier));

@@ -5,7 +5,7 @@ import { freeSeats } from './matchmaking-rules.ts';
 import { isUntouched, type LobbyState } from './matchmaking-state.ts';
 import type { SimulatedNamespace } from './simulated-namespace.ts';
 
-const PLACE = { namespace_id: 'namespace', game_id: 'game' };
+const IDS = { namespace_id: 'namespace', game_id: 'game' };
 const FAILURES_COUNT_FOR_MS = 600_000;
 
 /** Creates the missing warm lobbies of one pool. Returns their number, and records a fault if it is wrong. */
@@ -31,21 +31,21 @@ export function keepLobbiesWarm(namespace: SimulatedNamespace, min: number): num
   const may =
     failed.length > 0 && namespace.now_ms < last_ms + Math.min(60_000, 1_000 * 2 ** failed.length) ? 0 : Infinity;
   const expected = Math.min(may, Math.max(0, min - count));
-  if (created !== expected) namespace.fault(`${created} lobbies are kept warm where ${expected} are missing`);
+  if (created !== expected) namespace.addFault(`${created} warm lobbies are created where ${expected} are missing`);
   const lobby = newLobby('red', 'here', {}, null);
-  for (let one = 0; one < created; one += 1)
-    namespace.createPlanned({ ...PLACE, version_id, lobby, first_players: [] });
+  for (let one = 0; one < created; one += 1) namespace.createPlanned({ ...IDS, version_id, lobby, first_players: [] });
   return created;
 }
 
-/** Checks that a machine that has read all changes has the current state of a lobby. */
+/** Checks that the index of a process that has read all changes has the current state of a lobby. */
 export function checkMemory(namespace: SimulatedNamespace, index: LobbyIndex, lobby: LobbyState): void {
   const { lobby_id, version, game_mode, region, tags } = lobby;
   const seen = index.get(lobby_id);
   if (lobby.is_ending && !seen) return;
-  if (seen?.player_count !== lobby.taken) namespace.fault(`${lobby_id} is remembered with ${seen?.player_count}`);
+  if (seen?.player_count !== lobby.taken)
+    namespace.addFault(`${lobby_id} is indexed with ${seen?.player_count} players`);
   const pool = [...index.fullestFirst({ version_id: version, game_mode, region }, tags)].map((one) => one.lobby_id);
   const has_room = freeSeats(lobby, { kind: 'find', players: 1 }) > 0;
   const is_open = !lobby.is_closed && lobby.publicity !== 'private' && has_room;
-  if (pool.includes(lobby_id) !== is_open) namespace.fault(`${lobby_id} is ${is_open ? 'not ' : ''}offered`);
+  if (pool.includes(lobby_id) !== is_open) namespace.addFault(`${lobby_id} is ${is_open ? 'not ' : ''}in the pool`);
 }

@@ -12,16 +12,16 @@ import { findProcessesOf } from './processes.ts';
 import { type Home, makeHome, type Program } from './program.ts';
 import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-const LOOK_EVERY_MS = 200;
+const CHECK_EVERY_MS = 200;
 
-/** A machine of a group: a process of the program with data, ports and a way to the database of its own. */
+/** A machine of a group: a process of the program with data, ports and a connection to the database of its own. */
 export interface GroupMachine {
   machine_id: string;
   home: Home;
   /** Its current process. */
   program: Program;
-  /** Its way to the database. */
-  way: TcpProxy;
+  /** The proxy between it and the database. */
+  database_proxy: TcpProxy;
   /** The host of its game servers. */
   host: string;
 }
@@ -43,7 +43,7 @@ export interface GroupOptions {
 
 export type MachineGroup = Awaited<ReturnType<typeof openMachineGroup>>;
 
-/** Starts machines on one database. Writes down whatever must not happen, however machines come and go. */
+/** Starts machines on one database. Records what no machine may do, whichever machines run. */
 export async function openMachineGroup(
   count: number,
   { settings = {}, networks = [], own_settings = [] }: GroupOptions = {},
@@ -54,11 +54,11 @@ export async function openMachineGroup(
   const machines: GroupMachine[] = [];
   for (let index = 0; index < count; index += 1) {
     const network = networks[index - count + networks.length];
-    const way = opened.use(
+    const database_proxy = opened.use(
       await openTcpProxy({ host: target.hostname, port: Number(target.port) }, network?.outer_address),
     );
     const url = new URL(external.url);
-    url.host = `${network?.outer_address ?? '127.0.0.1'}:${way.port}`;
+    url.host = `${network?.outer_address ?? '127.0.0.1'}:${database_proxy.port}`;
     const home_settings = {
       DATABASE_URL: url.href,
       MUSTER_DEMO: 'off',
@@ -72,7 +72,7 @@ export async function openMachineGroup(
     if (machines[0]) await symlink(join(machines[0].home.data_directory, 'objects'), objects);
     const program = await home.start({ settings: network ? { MUSTER_PUBLIC_URL: home.url } : {} });
     const machine_id = await machineIdOf(home.data_directory);
-    machines.push({ machine_id, home, program, way, host: network?.address ?? '127.0.0.1' });
+    machines.push({ machine_id, home, program, database_proxy, host: network?.address ?? '127.0.0.1' });
   }
   const database = opened.use(openDatabase({ url: external.url }, 2));
   const inspector = opened.use(openInspector({ database_address: { url: external.url } }));
@@ -108,8 +108,8 @@ export async function openMachineGroup(
   return {
     machines,
     database,
-    /** The way of all machines to the database. */
-    way: external.proxy,
+    /** The proxy between all machines and the database. */
+    database_proxy: external.proxy,
     operatorOf,
     seatOn,
     /** Puts a connected player into a lobby on each machine. */
@@ -119,7 +119,7 @@ export async function openMachineGroup(
       return seated;
     },
     /** Returns why a lobby and its players ended; undefined for each that has not. */
-    async endOf({ lobby_id }: SeatedPlayer) {
+    async readEnd({ lobby_id }: SeatedPlayer) {
       const [row] = await database.queries.execute<{ stop_reason: string | null; seated: number }>(sql`
         select stop_reason, (select count(*)::int from players
           where players.lobby_id = lobbies.lobby_id and remove_ts is null) as seated
@@ -142,7 +142,7 @@ export async function openMachineGroup(
         select server_id, node_id from servers where node_id is not null and ended_at is null`);
       return rows.map(({ server_id, node_id }) => `${server_id} ${node_id}`);
     },
-    /** Returns what must not have happened, so far. */
+    /** Returns what was recorded so far. */
     async faults(): Promise<string[]> {
       return [...faultsOfOwners(), ...(await faultsOfRows()), ...(await inspector.faults())];
     },
@@ -156,7 +156,7 @@ const serversOn = ({ home }: GroupMachine) => readdirSync(join(home.data_directo
 function watchOwners(machines: GroupMachine[], opened: AsyncDisposableStack): () => string[] {
   const owners = new Map<string, string>();
   const faults: string[] = [];
-  const look = () => {
+  const check = () => {
     for (const machine of machines) {
       const { machine_id } = machine;
       for (const server_id of serversOn(machine)) {
@@ -166,15 +166,15 @@ function watchOwners(machines: GroupMachine[], opened: AsyncDisposableStack): ()
       }
     }
   };
-  const timer = setInterval(look, LOOK_EVERY_MS);
+  const timer = setInterval(check, CHECK_EVERY_MS);
   opened.defer(() => clearInterval(timer));
   return () => {
-    look();
+    check();
     return faults;
   };
 }
 
-/** Lets PostgreSQL write down every change that no process may make. Returns a function that returns them. */
+/** Lets PostgreSQL record every change that no process may make. Returns a function that returns them. */
 async function watchRows({ queries }: Database): Promise<() => Promise<string[]>> {
   const rules: [table: string, key: string, condition: string, fault: string][] = [
     ['servers', 'server_id', 'old.node_id <> new.node_id', 'went to another machine'],

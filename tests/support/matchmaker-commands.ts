@@ -1,6 +1,6 @@
 import { expect } from 'bun:test';
 import fc from 'fast-check';
-import { outcomeOf } from './matchmaker.ts';
+import { outcomeOfCall } from './matchmaker.ts';
 import type { Oracle } from './matchmaker-oracle.ts';
 import { client, createBody, findBody, join, joinBody, number } from './matchmaker-requests.ts';
 import type { Run } from './matchmaker-run.ts';
@@ -40,8 +40,8 @@ function lobbyOf(oracle: Oracle, one: number): LobbyState | undefined {
   return pick(one === 0 || oracle.running_count === 0 ? oracle.lobbies : oracle.running(), one);
 }
 
-async function isAccepted(lobby: LobbyState, saying: Promise<unknown>): Promise<boolean> {
-  const outcome = await outcomeOf(saying);
+async function isAccepted(lobby: LobbyState, call: Promise<unknown>): Promise<boolean> {
+  const outcome = await outcomeOfCall(call);
   const is_stopped = lobby.stop_reason !== undefined;
   expect(outcome).toEqual(is_stopped ? { code: 'MATCHMAKER_LOBBY_STOPPED' } : { answer: undefined });
   return !is_stopped;
@@ -69,8 +69,8 @@ const arbitraries = {
       await real.queue.ask(body, from);
     }),
   ),
-  waitNoMore: number.map((given) =>
-    command('hang up while waiting', given, (_oracle, real, one) => real.queue.hangUp(one)),
+  abortQueued: number.map((given) =>
+    command('abort while in the queue', given, (_oracle, real, one) => real.queue.abort(one)),
   ),
   join: fc.record({ join, client, is_by_code: fc.boolean() }).map((given) =>
     command(
@@ -82,7 +82,7 @@ const arbitraries = {
         if (!is_by_code)
           return await real.expectSeat({ kind: 'join', body, client: from }, oracle.join(lobby, from, together));
         const { lobby_id, ...rest } = body;
-        // The code of a stopped lobby leads nowhere.
+        // The code of a stopped lobby finds no lobby.
         const expected = oracle.join(lobby?.stop_reason === undefined ? lobby : undefined, from, together);
         const code = await real.codeOf(lobby_id);
         await real.expectSeat({ kind: 'join', body: { ...rest, code }, client: from }, expected);
@@ -119,7 +119,8 @@ const arbitraries = {
       given,
       async (oracle, real, { number: one, is_closed }) => {
         const lobby = lobbyOf(oracle, one);
-        if (!lobby || !(await isAccepted(lobby, real.host.setClosed(real.caller(lobby.lobby_id), is_closed)))) return;
+        if (!lobby || !(await isAccepted(lobby, real.lobbies.setClosed(real.caller(lobby.lobby_id), is_closed))))
+          return;
         oracle.setClosed(lobby, is_closed);
         real.count(is_closed ? 'close' : 'open');
       },
@@ -135,7 +136,7 @@ const arbitraries = {
         const player = pick(holders.toReversed(), one);
         const lobby = other === undefined ? player?.lobby : pick(oracle.lobbies, other);
         if (!player?.token || !lobby) return;
-        const outcome = await outcomeOf(real.host.connected(real.caller(lobby.lobby_id), player.token));
+        const outcome = await outcomeOfCall(real.lobbies.connected(real.caller(lobby.lobby_id), player.token));
         const code = oracle.connect(player, lobby);
         real.count(`connected ${code ?? ''}`);
         expect(outcome).toEqual(code === undefined ? { answer: undefined } : { code });
@@ -151,7 +152,7 @@ const arbitraries = {
         const player = pick(oracle.players.filter(({ token }) => token !== undefined).toReversed(), one);
         const { token } = player ?? {};
         if (!player || !token) return;
-        const show = () => outcomeOf(real.host.connected(real.caller(player.lobby.lobby_id), token));
+        const show = () => outcomeOfCall(real.lobbies.connected(real.caller(player.lobby.lobby_id), token));
         const outcomes = await Promise.all([show(), show(), show()]);
         const code = oracle.connect(player, player.lobby);
         real.count(`connected by several ${code ?? ''}`);
@@ -174,7 +175,7 @@ const arbitraries = {
         const { token } = player ?? {};
         if (!player || !token) return;
         const left = { player_token: token, reconnect_within_ms: seconds * 1_000 };
-        const leave = () => outcomeOf(real.host.disconnected(real.caller(player.lobby.lobby_id), left));
+        const leave = () => outcomeOfCall(real.lobbies.disconnected(real.caller(player.lobby.lobby_id), left));
         const outcomes = await Promise.all(is_repeated ? [leave(), leave()] : [leave()]);
         for (const outcome of outcomes) expect(outcome).toEqual({ answer: undefined });
         if (seconds === 0) oracle.remove([player], 'disconnected');
@@ -184,12 +185,12 @@ const arbitraries = {
       hasToken,
     ),
   ),
-  hangUp: number.map((given) =>
-    command('hang up', given, async (_oracle, real, one) => {
+  abort: number.map((given) =>
+    command('abort', given, async (_oracle, real, one) => {
       const waiting = pick(real.pending(), one);
       if (!waiting) return;
-      await real.hangUp(waiting);
-      real.count('hang up');
+      await real.abort(waiting);
+      real.count('abort');
     }),
   ),
   pass: fc
@@ -211,7 +212,7 @@ const arbitraries = {
         if (!lobby) return;
         const was_running = lobby.stop_reason === undefined;
         const { lobby_id } = lobby;
-        expect(await real.host.history.remove({ ...real.scope, lobby_id })).toBe(was_running);
+        expect(await real.lobbies.history.remove({ ...real.scope, lobby_id })).toBe(was_running);
         if (!was_running) return;
         oracle.stop(lobby, 'removed');
         await real.answerAll(lobby, 'MATCHMAKER_LOBBY_STOPPED');
@@ -229,7 +230,7 @@ const arbitraries = {
         if (!lobby) return;
         // Until the end is noticed, the answer to a waiting find depends on chance.
         if (oracle.queue.length > 0) return;
-        const server_id = await real.host.serverOf({ ...real.scope, lobby_id: lobby.lobby_id });
+        const server_id = await real.lobbies.serverOf({ ...real.scope, lobby_id: lobby.lobby_id });
         await real.matchmaker.servers.destroy(real.scope, server_id);
         lobby.is_ending = true;
         real.count('server ends');
@@ -249,7 +250,7 @@ const arbitraries = {
 const {
   find,
   wait,
-  waitNoMore,
+  abortQueued,
   join: joins,
   create,
   rush: rushes,
@@ -259,13 +260,13 @@ const {
   connectedTwice,
   disconnected,
 } = arbitraries;
-const { hangUp, pass, reconcile, removed, serverEnds, version } = arbitraries;
+const { abort, pass, reconcile, removed, serverEnds, version } = arbitraries;
 
 /** Returns series of commands, in which the usual actions of players are frequent. */
 export function commands(maxCommands: number): fc.Arbitrary<Iterable<Command>> {
   const often = [find, find, find, find, wait, wait, joins, joins, create, rushes, ready, ready, ready];
   const seldom = [close, connected, connected, connectedTwice, disconnected, disconnected, disconnected, removed];
-  const rare = [hangUp, waitNoMore, pass, reconcile, removed, serverEnds, version];
+  const rare = [abort, abortQueued, pass, reconcile, removed, serverEnds, version];
   const all = [...often, ...often, ...often, ...seldom, ...seldom, ...rare];
   return fc.commands<Oracle, Run, false>(all, { maxCommands, size: 'max' });
 }

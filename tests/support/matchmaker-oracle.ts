@@ -15,7 +15,7 @@ import {
 } from './matchmaking-rules.ts';
 import { type LobbyState, MatchmakingState } from './matchmaking-state.ts';
 
-/** A find that waits for its turn. */
+/** A find that waits in the queue. */
 export interface OracleWaiter {
   ticket: string;
   body: FindBody;
@@ -23,7 +23,7 @@ export interface OracleWaiter {
 }
 
 /** The expected result of a request: a seat in one of these lobbies, a new lobby, or a refusal with one of these codes. */
-export type Expected = { among: LobbyState[] } | { makes: LobbyTraits } | { codes: string[] };
+export type Expected = { among: LobbyState[] } | { creates: LobbyTraits } | { codes: string[] };
 
 /** Predicts the matchmaker of a namespace, one request after the other, without caches and concurrency. */
 export class Oracle extends MatchmakingState {
@@ -67,10 +67,10 @@ export class Oracle extends MatchmakingState {
   #search(body: FindBody, before: OracleWaiter[]): Expected {
     const chosen = fullest(this.lobbiesFor(body, before), body.players ?? 1);
     if (chosen.length > 0) return { among: chosen };
-    const makes = this.target(body);
-    if (!makes) return { codes: ['MATCHMAKER_AUTO_CREATE_FAILED'] };
+    const creates = this.target(body);
+    if (!creates) return { codes: ['MATCHMAKER_AUTO_CREATE_FAILED'] };
     if (body.prevent_auto_create_lobby) return { codes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'] };
-    return this.#make(makes, before);
+    return this.#create(creates, before);
   }
 
   /** Adds the refusal of a client with too many players, if it has. Another refusal may come first. */
@@ -105,7 +105,7 @@ export class Oracle extends MatchmakingState {
     const chosen = region ?? regions[0] ?? '';
     if (!REGIONS.includes(chosen)) return { codes: ['MATCHMAKER_REGION_NOT_FOUND'] };
     if (!regions.includes(chosen)) return { codes: ['MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE'] };
-    const created = this.#make(
+    const created = this.#create(
       { version: this.version, game_mode, region: chosen, tags, publicity, maxima },
       this.queue,
     );
@@ -123,10 +123,10 @@ export class Oracle extends MatchmakingState {
     return this.#admit(has_room ? { among: [lobby] } : { codes: full }, client, players);
   }
 
-  #make(makes: LobbyTraits, before: OracleWaiter[]): Expected {
+  #create(creates: LobbyTraits, before: OracleWaiter[]): Expected {
     const { lobby_count_max } = this.limits;
     const may = mayCreateLobby({ running: this.running_count, lobby_count_max, waiting_before: before.length });
-    return may ? { makes } : { codes: ['MATCHMAKER_TOO_MANY_LOBBIES'] };
+    return may ? { creates } : { codes: ['MATCHMAKER_TOO_MANY_LOBBIES'] };
   }
 
   /** Returns the search of a find: in the regions that it names, or in the first that offers one of its modes. */

@@ -20,7 +20,7 @@ interface QueueOptions {
   version(): string;
 }
 
-/** The finds that wait for their turn, and the oracle's prediction of them. */
+/** The finds that wait in the queue, and the oracle's prediction of them. */
 export function createQueueRun({
   matchmaker,
   oracle,
@@ -65,13 +65,13 @@ export function createQueueRun({
         body: { ...body, ticket, wait_ms: LONG_MS },
       });
       let is_answered = false;
-      const coming = resultOf(request).finally(() => {
+      const answering = resultOf(request).finally(() => {
         is_answered = true;
       });
       const isWaiting = async () => (await read()).some((row) => row.ticket === ticket);
-      // Stops looking for a find that has been answered: many looks would keep the machine busy.
+      // Stops reading once the find has been answered, because repeated reads would keep the machine busy.
       const waits = waitFor(async () => is_answered || (await isWaiting()), 'the find to wait');
-      const result = await Promise.race([coming, waits]);
+      const result = await Promise.race([answering, waits]);
       waits.catch(() => {});
       const seats = waiting.reduce((sum, one) => sum + (one.body.players ?? 1), body.players ?? 1);
       const meets_limit = 'codes' in expected && expected.codes[0] === TOO_MANY;
@@ -99,22 +99,22 @@ export function createQueueRun({
         const request = leave(waiter);
         const result = await resultOf(request);
         await expectResult(request, result, expected, known);
-        count(`turn ${'code' in result ? result.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
+        count(`queued ${'code' in result ? result.code : 'creates' in expected ? 'new lobby' : 'seat'}`);
       }
       await check();
     },
-    /** Disconnects the client of a waiting find. */
-    async hangUp(number: number): Promise<void> {
+    /** Aborts a waiting find, as a client that disconnects. */
+    async abort(number: number): Promise<void> {
       const waiter = oracle.queue[number % Math.max(1, oracle.queue.length)];
       if (!waiter) return;
       const request = leave(waiter);
-      request.hangUp();
+      request.abort();
       expect(await request.outcome).toEqual({ code: 'API_REQUEST_TIMEOUT' });
-      count('hang up while waiting');
+      count('abort while in the queue');
     },
     async sweep(): Promise<void> {
       for (const request of asked.values()) {
-        request.hangUp();
+        request.abort();
         await request.outcome;
       }
     },

@@ -2,7 +2,7 @@ import { expect } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { JoinAnswer } from '../../src/features/lobbies/wire.ts';
 import type { Inspector } from './inspector.ts';
-import { type Matchmaker, type SentRequest, TIMES, type Wanted } from './matchmaker.ts';
+import { type Matchmaker, type SeatRequestBody, type SentRequest, TIMES } from './matchmaker.ts';
 import type { VersionName } from './matchmaker-modes.ts';
 import type { Expected, Oracle } from './matchmaker-oracle.ts';
 import { createQueueRun } from './matchmaker-queue.ts';
@@ -84,7 +84,7 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
   async function check(): Promise<void> {
     const [rows, lobbies, faults] = await Promise.all([readPlayers(), readLobbies(), inspector.faults(namespace_id)]);
     const players = oracle.players.map(({ player_id, lobby, state, remove_reason = null }) => {
-      // Only the end counts for a player who has left, also if connected before.
+      // For a player who has left, only the end counts, not whether the player was connected before.
       return { player_id, lobby_id: lobby.lobby_id, state, remove_reason };
     });
     const seen = rows.map(({ player_id, lobby_id, is_connected, remove_reason }) => {
@@ -132,15 +132,15 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     known: readonly string[] = lobbyIds(),
   ): Promise<void> {
     const { kind } = request.wanted;
-    count(`${kind} ${'code' in result ? result.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
+    count(`${kind} ${'code' in result ? result.code : 'creates' in expected ? 'new lobby' : 'seat'}`);
     if ('code' in result) {
       expect('codes' in expected ? expected.codes : expected).toContain(result.code);
       await checkReceipt(request, { code: result.code });
       return;
     }
-    if ('makes' in expected) {
+    if ('creates' in expected) {
       expect(lobbyIds()).not.toContain(result.lobby_id);
-      return await recordSeats(request, result, oracle.createLobby(result.lobby_id, expected.makes), true);
+      return await recordSeats(request, result, oracle.createLobby(result.lobby_id, expected.creates), true);
     }
     const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === result.lobby_id);
     if (!lobby) throw new Error(`got a seat in ${result.lobby_id} where ${JSON.stringify(expected)} was expected`);
@@ -187,13 +187,13 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     resultOf,
     checkReceipt,
     recordSeats,
-    host: matchmaker.lobbies,
+    lobbies: matchmaker.lobbies,
     scope: { game_id, namespace_id },
     caller: (lobby_id: string) => ({ kind: 'lobby', lobby_id }) as const,
-    ask: (wanted: Wanted) => matchmaker.ask(namespace_id, wanted),
+    ask: (wanted: SeatRequestBody) => matchmaker.ask(namespace_id, wanted),
     pending: () => pending,
     /** Returns whether a lobby has the wanted traits. */
-    async isAsMade(lobby_id: string, { version, maxima: _maxima, ...wanted }: LobbyTraits): Promise<boolean> {
+    async hasTraits(lobby_id: string, { version, maxima: _maxima, ...wanted }: LobbyTraits): Promise<boolean> {
       const row = (await readLobbies()).find((lobby) => lobby.lobby_id === lobby_id);
       if (!row) return false;
       const { version_id, game_mode, region, tags, publicity } = row;
@@ -212,7 +212,7 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
       await matchmaker.lobbies.ready({ lobby_id });
     },
     /** Sends a request while no other is active, and checks its result. */
-    async expectSeat(wanted: Wanted, expected: Expected): Promise<void> {
+    async expectSeat(wanted: SeatRequestBody, expected: Expected): Promise<void> {
       const request = matchmaker.ask(namespace_id, wanted);
       await expectResult(request, await resultOf(request), expected);
     },
@@ -227,9 +227,9 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     }),
     /** Checks the answers to all requests that wait for a lobby. */
     async answerAll(lobby: LobbyState, code?: string): Promise<void> {
-      const its = pending.filter((one) => one.lobby === lobby);
+      const answered = pending.filter((one) => one.lobby === lobby);
       pending = pending.filter((one) => one.lobby !== lobby);
-      for (const one of its) {
+      for (const one of answered) {
         const outcome = await one.request.outcome;
         if ('answer' in outcome) {
           expect(code).toBeUndefined();
@@ -240,10 +240,10 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
         }
       }
     },
-    /** Disconnects a client that waits. */
-    async hangUp(one: Pending): Promise<void> {
+    /** Aborts a request that waits for its lobby. */
+    async abort(one: Pending): Promise<void> {
       pending = pending.filter((other) => other !== one);
-      one.request.hangUp();
+      one.request.abort();
       expect(await one.request.outcome).toEqual({ code: 'API_REQUEST_TIMEOUT' });
       oracle.remove(
         oracle.players.filter(({ player_id }) => one.player_ids.includes(player_id)),
@@ -269,7 +269,7 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     /** Advances beyond all time limits, and checks that every seat has ended for a reason. */
     async end(): Promise<void> {
       while (oracle.queue.length > 0) {
-        await this.queue.hangUp(0);
+        await this.queue.abort(0);
         await this.queue.settle();
       }
       this.advance(TIMES.player_timeout_ms + TIMES.ready_timeout_ms);
@@ -278,10 +278,10 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
       expect(oracle.players.filter(({ remove_reason }) => remove_reason === undefined)).toEqual([]);
       expect(pending).toEqual([]);
     },
-    /** Ends everything that the background work of another run would process. */
+    /** Ends everything that the background work would process during later runs. */
     async sweep(): Promise<void> {
       for (const { request } of pending) {
-        request.hangUp();
+        request.abort();
         await request.outcome;
       }
       await this.queue.sweep();

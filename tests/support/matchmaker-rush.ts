@@ -1,6 +1,6 @@
 import { expect } from 'bun:test';
 import type { FindBody } from '../../src/features/lobbies/wire.ts';
-import type { SentRequest, Wanted } from './matchmaker.ts';
+import type { SeatRequestBody, SentRequest } from './matchmaker.ts';
 import type { Oracle } from './matchmaker-oracle.ts';
 import { type Join, joinBody } from './matchmaker-requests.ts';
 import type { Result, Run } from './matchmaker-run.ts';
@@ -12,9 +12,9 @@ interface Finished {
   result: Result;
 }
 
-/** Sends several requests at one moment: in any order, each seat must be allowed, and each refusal possible. */
+/** Sends several requests at once. Whatever their order, each seat must be allowed, and each refusal possible. */
 export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join)[]): Promise<void> {
-  const wanted = requests.map((body, number): Wanted => {
+  const wanted = requests.map((body, number): SeatRequestBody => {
     const client = 1 + (number % 2);
     if ('game_modes' in body) return { kind: 'find', body, client };
     const lobby = oracle.lobbies[body.number % Math.max(1, oracle.lobbies.length)];
@@ -39,7 +39,7 @@ export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join
     const arrival: Arrival = { kind: kind === 'find' ? 'find' : 'join', players: body.players ?? 1 };
     arrivals.set(lobby, [...(arrivals.get(lobby) ?? []), arrival]);
   }
-  for (const [lobby, its] of arrivals) expect(haveRoom(lobby, its)).toBe(true);
+  for (const [lobby, arrived] of arrivals) expect(haveRoom(lobby, arrived)).toBe(true);
   await recordAllSeats(oracle, real, finished, before);
   for (const client of [1, 2]) expect(oracle.isOver(client, 0)).toBe(false);
   for (const { request, result } of finished) {
@@ -55,14 +55,14 @@ async function recordNewLobbies(oracle: Oracle, real: Run, finished: Finished[])
     'code' in result ? [] : [{ ...result, wanted: request.wanted }],
   );
   const groups = Map.groupBy(arrivals, ({ lobby_id }) => lobby_id);
-  for (const [lobby_id, its] of groups) {
+  for (const [lobby_id, arrived] of groups) {
     if (oracle.lobby(lobby_id)) continue;
     // Any request seated there: the first one may have lost a race for a seat in another lobby.
-    const makers = its.filter(({ wanted }) => wanted.kind === 'find' && !wanted.body.prevent_auto_create_lobby);
-    const candidates = makers.flatMap(({ wanted }) =>
+    const creators = arrived.filter(({ wanted }) => wanted.kind === 'find' && !wanted.body.prevent_auto_create_lobby);
+    const candidates = creators.flatMap(({ wanted }) =>
       wanted.kind === 'find' ? (oracle.target(wanted.body) ?? []) : [],
     );
-    const are_made = await Promise.all(candidates.map((made) => real.isAsMade(lobby_id, made)));
+    const are_made = await Promise.all(candidates.map((made) => real.hasTraits(lobby_id, made)));
     const makes = candidates[are_made.indexOf(true)];
     if (!makes) throw new Error(`no request was to create lobby ${lobby_id}`);
     oracle.createLobby(lobby_id, makes);
@@ -79,7 +79,7 @@ async function recordAllSeats(oracle: Oracle, real: Run, finished: Finished[], b
 }
 
 /** Returns the codes that a refused request may have, by the state afterwards: meanwhile seats were only taken. */
-function possibleCodes(oracle: Oracle, wanted: Wanted, before: LobbyState[]): string[] {
+function possibleCodes(oracle: Oracle, wanted: SeatRequestBody, before: LobbyState[]): string[] {
   const { client = 1 } = wanted;
   if (wanted.kind === 'create') return [];
   if (wanted.kind === 'join') {

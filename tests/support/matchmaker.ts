@@ -32,7 +32,7 @@ import { makeDataDirectory, type TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
 const POOL = 6;
-const PLENTY = 1_000_000;
+const UNLIMITED = 1_000_000;
 const REQUEST_TIMEOUT_MS = 50_000;
 const PUBLIC_URL = 'http://127.0.0.1:1';
 export const OWN_REGION = 'local';
@@ -40,7 +40,7 @@ export const OWN_REGION = 'local';
 /** The time limits of these tests. */
 export const TIMES = { seat_timeout_ms: 60_000, ready_timeout_ms: 180_000, player_timeout_ms: 600_000 };
 
-export type Wanted = { /** The last number of the client's address. */ client?: number } & (
+export type SeatRequestBody = { /** The last number of the client's address. */ client?: number } & (
   | { kind: 'find'; body: FindBody }
   | { kind: 'create'; body: CreateBody }
   | { kind: 'join'; body: { lobby_id?: string; code?: string; players?: number } }
@@ -51,11 +51,11 @@ export type Outcome = { answer: JoinAnswer } | { code: string };
 /** A request for seats that may not be answered yet. */
 export interface SentRequest {
   ray_id: string;
-  wanted: Wanted;
+  wanted: SeatRequestBody;
   /** Its seat in a lobby that is not ready, as soon as it is taken; undefined if the request is answered without waiting. */
   waits: Promise<{ lobby_id: string; player_id: string } | undefined>;
   outcome: Promise<Outcome>;
-  hangUp(): void;
+  abort(): void;
 }
 
 export type Matchmaker = Awaited<ReturnType<typeof openMatchmaker>>;
@@ -71,7 +71,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const database = opened.use(openDatabase(database_address, POOL));
   const events = { emit: () => {} };
   const feed_of_service = opened.use(await openFeed(database, events));
-  /** Notifications of lobbies, which the matchmaker gets when a test delivers them. */
+  /** Notifications of lobbies, which wait until a test delivers them. */
   let withheld: (() => void)[] = [];
   const feed: Feed = {
     ...feed_of_service,
@@ -80,7 +80,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       return feed_of_service.subscribe(topic, (version) => withheld.push(() => onChange(version)));
     },
   };
-  const limits = { watch_hold_ms: 40_000, watchers_max: PLENTY, watchers_per_caller_max: PLENTY };
+  const limits = { watch_hold_ms: 40_000, watchers_max: UNLIMITED, watchers_per_caller_max: UNLIMITED };
   const watch = await openWatch(database.queries, feed, limits);
   const tokens = await createTokens(await loadKey(database.queries, clock, 'token'), clock);
   const presigner = createPresigner(await loadKey(database.queries, clock, 'upload'), clock, PUBLIC_URL);
@@ -156,7 +156,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     counters: { count: (_kind, _namespace_id, work) => work() },
     own_region: OWN_REGION,
     request_timeout_ms: REQUEST_TIMEOUT_MS,
-    receipts_per_second_max: PLENTY,
+    receipts_per_second_max: UNLIMITED,
     onLeft: () => {},
     onCreated: () => {},
   });
@@ -179,9 +179,9 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     tokens,
     receipts: lobbies.receipts,
     /** Sends a request for seats, as a player of a namespace. */
-    ask(namespace_id: string, wanted: Wanted): SentRequest {
-      const leaving = new AbortController();
-      const { signal } = leaving;
+    ask(namespace_id: string, wanted: SeatRequestBody): SentRequest {
+      const aborting = new AbortController();
+      const { signal } = aborting;
       const ray_id = crypto.randomUUID();
       const waits = Promise.withResolvers<{ lobby_id: string; player_id: string } | undefined>();
       waiting_requests.set(signal, waits.resolve);
@@ -202,11 +202,11 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
           : wanted.kind === 'create'
             ? lobbies.create(caller, wanted.body, context)
             : lobbies.join(caller, wanted.body, context);
-      const outcome = outcomeOf(answering).finally(() => {
+      const outcome = outcomeOfCall(answering).finally(() => {
         waiting_requests.delete(signal);
         waits.resolve(undefined);
       });
-      return { ray_id, wanted, waits: waits.promise, outcome, hangUp: () => leaving.abort() };
+      return { ray_id, wanted, waits: waits.promise, outcome, abort: () => aborting.abort() };
     },
     /** Subscribes to a namespace's lobbies until the returned function is called. */
     subscribeTo(namespace_id: string): () => void {
@@ -257,7 +257,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
 }
 
 /** Returns the answer of a call, or the code of its refusal; the text of any other error. */
-export async function outcomeOf<Answer>(work: Promise<Answer>): Promise<{ answer: Answer } | { code: string }> {
+export async function outcomeOfCall<Answer>(work: Promise<Answer>): Promise<{ answer: Answer } | { code: string }> {
   try {
     return { answer: await work };
   } catch (error) {

@@ -8,8 +8,8 @@ export type RecordType = 'A' | 'AAAA' | 'TXT';
 export interface NameServer extends Disposable {
   /** Its address and port, as in settings. */
   address: string;
-  /** Returns how many questions it got for a name. */
-  asked(name: string, type: RecordType): number;
+  /** Returns the number of questions that it received for a name. */
+  questionCount(name: string, type: RecordType): number;
   /** Returns the addresses of a name; rejects if it has none. */
   resolve(name: string): Promise<string[]>;
 }
@@ -37,7 +37,7 @@ export async function openNameServer(
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
   return {
     address: `127.0.0.1:${socket.address().port}`,
-    asked: (name, type) => counts.get(`${name} ${type}`) ?? 0,
+    questionCount: (name, type) => counts.get(`${name} ${type}`) ?? 0,
     async resolve(name) {
       const found = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
       const addresses = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));

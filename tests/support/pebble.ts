@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LocalAuthority } from '../../src/features/certificates/local-authority.ts';
 import { openDataDirectory } from '../../src/platform/data-directory.ts';
-import { createMovedClock } from './clock.ts';
+import { createTestClock } from './clock.ts';
 import { IS_LONG } from './length.ts';
 import { makeDataDirectory } from './service.ts';
 import { findFreePort } from './test-ports.ts';
@@ -45,7 +45,7 @@ export async function openPebble({
   opened.defer(() => rm(folder, { recursive: true, force: true }));
   using data = openDataDirectory(await makeDataDirectory());
   opened.defer(() => rm(data.path, { recursive: true, force: true }));
-  const local = await LocalAuthority.open({ data, clock: createMovedClock(), names: ['localhost', address] });
+  const local = await LocalAuthority.open({ data, clock: createTestClock(), names: ['localhost', address] });
   const [listen, management, dns, dns_management] = Array.from({ length: 4 }, findFreePort);
   await writeFile(join(folder, 'ca.pem'), await readFile(local.file));
   await writeFile(join(folder, 'cert.pem'), local.certificate.certificate);

@@ -1,6 +1,6 @@
 /** Content in pieces, like the body of a request, and the number of requested pieces. */
 export interface Pieces extends AsyncIterable<Uint8Array> {
-  taken: number;
+  requested_count: number;
   /** Whether no more pieces will be requested. */
   is_closed: boolean;
 }
@@ -8,12 +8,12 @@ export interface Pieces extends AsyncIterable<Uint8Array> {
 /** Returns the pieces in order. An error among them is thrown. */
 export function piecesOf(...pieces: (string | Error)[]): Pieces {
   const content = {
-    taken: 0,
+    requested_count: 0,
     is_closed: false,
     async *[Symbol.asyncIterator]() {
       try {
         for (const piece of pieces) {
-          content.taken += 1;
+          content.requested_count += 1;
           if (piece instanceof Error) throw piece;
           yield Buffer.from(piece);
         }

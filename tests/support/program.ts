@@ -5,8 +5,8 @@ import type { Subprocess } from 'bun';
 import { removeGroup } from '../../src/platform/cgroups.ts';
 import { hasErrorCode } from '../../src/platform/system-errors.ts';
 import { type Api, createApi } from './api.ts';
-import { provideCluster } from './cluster.ts';
 import type { Network } from './network.ts';
+import { providePostgresCluster } from './postgres-cluster.ts';
 import { findProcessesOf } from './processes.ts';
 import { makeDataDirectory } from './service.ts';
 import { claimTestPorts } from './test-ports.ts';
@@ -91,7 +91,7 @@ export async function makeHome(
   { parent, user_id, groups = [], network, has_cluster = false }: HomeOptions = {},
 ): Promise<Home> {
   const data_directory = await makeDataDirectory(parent);
-  if (has_cluster) await provideCluster(join(data_directory, 'postgres'));
+  if (has_cluster) await providePostgresCluster(join(data_directory, 'postgres'));
   if (user_id !== undefined) await chown(data_directory, user_id, user_id);
   const runnable = user_id === undefined ? COMMAND : await copyForOthers(COMMAND, data_directory);
   const grouped = groups.length > 0 ? ['/bin/sh', '-c', enter(groups), 'sh', ...runnable] : runnable;

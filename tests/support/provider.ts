@@ -15,7 +15,7 @@ export interface Provider extends AsyncDisposable {
   allow: string;
   /** The received requests, in order. */
   requests: ProviderRequest[];
-  /** Its answer: accepts, until a test changes it. */
+  /** Returns its answer. Accepts every request until a test replaces it. */
   answer: (request: ProviderRequest) => Response | Promise<Response>;
 }
 
@@ -27,15 +27,15 @@ export function openProvider(): Provider {
     async fetch(request) {
       const text = await request.text();
       const { pathname, search } = new URL(request.url);
-      const asked = {
+      const received = {
         method: request.method,
         path: pathname + search,
         headers: request.headers,
         text,
         body: JSON.parse(text),
       };
-      requests.push(asked);
-      return await provider.answer(asked);
+      requests.push(received);
+      return await provider.answer(received);
     },
   });
   const provider: Provider = {

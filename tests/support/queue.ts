@@ -8,37 +8,37 @@ import { connectGameServer, find, makeControlledGame, seatOf } from './game-serv
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
-/** The longest possible wait of a find: no test waits for its end. */
+/** The longest wait that a find may request, so that no find stops waiting by itself during a test. */
 const LONG_MS = 45_000;
 
 /** A find that waits in the queue. */
 export interface Waiter {
   ticket: string;
   answer: Promise<Answer>;
-  hangUp(): void;
+  abort(): void;
   /** Its answer; undefined while it waits. */
   outcome: string | undefined;
 }
 
 /** Sends a find that waits. Resolves once it is in the queue. */
-export async function queueUp(asked: { api: Api }, game: TestGame, body: object = {}): Promise<Waiter> {
+export async function queueUp(service: { api: Api }, game: TestGame, body: object = {}): Promise<Waiter> {
   const ticket = crypto.randomUUID();
   const leaving = new AbortController();
-  const asking = find(asked, game, { wait_ms: LONG_MS, ticket, ...body }, leaving.signal);
-  const waiter: Waiter = { ticket, answer: asking, hangUp: () => leaving.abort(), outcome: undefined };
+  const asking = find(service, game, { wait_ms: LONG_MS, ticket, ...body }, leaving.signal);
+  const waiter: Waiter = { ticket, answer: asking, abort: () => leaving.abort(), outcome: undefined };
   waiter.answer = asking.then(
     (answer) => {
       waiter.outcome = answer.status === 200 ? '200' : `${answer.status} ${answer.body.code}`;
       return answer;
     },
     (error: unknown) => {
-      waiter.outcome = 'hung up';
+      waiter.outcome = 'aborted';
       throw error;
     },
   );
   waiter.answer.catch(() => {});
   await waitFor(
-    async () => waiter.outcome !== undefined || (await placeOf(asked, game, ticket)).is_waiting,
+    async () => waiter.outcome !== undefined || (await placeOf(service, game, ticket)).is_waiting,
     'the find to wait',
   );
   return waiter;
@@ -49,7 +49,7 @@ export async function placeOf({ api }: { api: Api }, { public_token: token }: Te
   return place;
 }
 
-/** Makes a game whose only lobby is full of players who can leave; one stays, so that the lobby does not end. */
+/** Makes a game whose only lobby is full of players who can leave. */
 export async function makeFullGame(
   service: Pick<TestService, 'api' | 'administrator_token'>,
   mode: object = {},
@@ -72,8 +72,8 @@ export async function makeFullGame(
     async leave(): Promise<void> {
       await host.disconnected(tokens.pop() ?? '');
     },
-    /** A find with a seat may leave too. */
-    seat: (token: string) => void tokens.push(token),
+    /** Adds a player to those who can leave, by the token. */
+    addSeat: (token: string) => void tokens.push(token),
   };
 }
 

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Chance } from './chance.ts';
 import { hasRoom, haveRoom, type LobbyTraits, suits } from './matchmaking-rules.ts';
-import { GAME_MODES, type Held, NOWHERE, PATHS, type Race, reportReady, searchOf, send } from './race.ts';
+import { type AnsweredSeat, GAME_MODES, NOWHERE, PATHS, type Race, reportReady, searchOf, send } from './race.ts';
 import { waitFor } from './wait.ts';
 
 /** Waits until the queue is empty: another process removes the finds of a killed one. */
@@ -51,16 +51,16 @@ export async function audit(race: Race): Promise<string[]> {
 async function auditLobbies(race: Race, seats: Map<string, Seat>): Promise<string[]> {
   const lobbies = new Map((await readLobbies(race)).map((lobby) => [lobby.lobby_id, lobby]));
   const faults: string[] = [];
-  const seated_by_lobby = new Map<string, Map<Held['asked'], number>>();
-  for (const { token, lobby_id, asked } of race.answered) {
+  const seated_by_lobby = new Map<string, Map<AnsweredSeat['request'], number>>();
+  for (const { token, lobby_id, request } of race.answered) {
     const lobby = lobbies.get(lobby_id);
     if (!lobby) faults.push(`${lobby_id} does not exist`);
-    else if (asked.search && !suits({ ...lobby, is_closed: false }, asked.search))
-      faults.push(`${lobby_id} does not suit ${JSON.stringify(asked.search)}`);
+    else if (request.search && !suits({ ...lobby, is_closed: false }, request.search))
+      faults.push(`${lobby_id} does not suit ${JSON.stringify(request.search)}`);
     const { player_id } = await race.tokens.verifyKind(token, ['player']);
     if (seats.get(player_id)?.remove_reason !== null) continue;
-    const arrivals = seated_by_lobby.get(lobby_id) ?? new Map<Held['asked'], number>();
-    seated_by_lobby.set(lobby_id, arrivals.set(asked, (arrivals.get(asked) ?? 0) + 1));
+    const arrivals = seated_by_lobby.get(lobby_id) ?? new Map<AnsweredSeat['request'], number>();
+    seated_by_lobby.set(lobby_id, arrivals.set(request, (arrivals.get(request) ?? 0) + 1));
   }
   for (const [lobby_id, arrivals] of seated_by_lobby) {
     const lobby = lobbies.get(lobby_id);
@@ -98,8 +98,8 @@ export async function findWithoutRace(race: Race, chance: Chance, finds: number)
     if (reply.outcome !== '200') continue;
     const { lobby, player, players = [player] } = reply.body;
     if (!open.some(({ lobby_id }) => lobby_id === lobby.lobby_id)) faults.push(`${lobby.lobby_id} is not open`);
-    const asked = { kind: 'find', players: wanted.players, search } as const;
-    race.answered.push(...players.map(({ token }) => ({ lobby_id: lobby.lobby_id, asked, token, has_left: false })));
+    const request = { kind: 'find', players: wanted.players, search } as const;
+    race.answered.push(...players.map(({ token }) => ({ lobby_id: lobby.lobby_id, request, token, has_left: false })));
   }
   ending.abort();
   await reporting;

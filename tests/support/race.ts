@@ -2,14 +2,14 @@ import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Chance } from './chance.ts';
-import { createMovedClock } from './clock.ts';
+import { createTestClock } from './clock.ts';
 import type { TestGame } from './game.ts';
 import type { Arrival, Search } from './matchmaking-rules.ts';
 import type { Program } from './program.ts';
 import { recordStart } from './record-start.ts';
 import { openServiceTokens } from './service-tokens.ts';
 
-/** A region without a machine: its lobbies are real, and their servers are rows that never start. */
+/** A region without a machine: its lobbies are real, and their servers are rows that no machine takes. */
 export const NOWHERE = 'nowhere';
 const HELD_MAX = 9;
 const WAIT_MAX_MS = 1_000;
@@ -17,10 +17,10 @@ const FINDS_WHILE_CLOSED = 4;
 const PAUSE_MS = 10;
 
 /** A seat in an answer that a client got. */
-export interface Held {
+export interface AnsweredSeat {
   lobby_id: string;
   /** The content of the request, which all of its seats share. */
-  asked: Arrival & { search: Search | undefined };
+  request: Arrival & { search: Search | undefined };
   token: string;
   has_left: boolean;
 }
@@ -36,28 +36,28 @@ export interface Race {
   lobbyToken(lobby_id: string): Promise<string>;
   /** The current program of each process. */
   programs: Program[];
-  asked: number;
+  sent_count: number;
   /** Seats of requests that were cut off, with unknown result. */
   unanswered: number;
-  answered: Held[];
+  answered: AnsweredSeat[];
   outcomes: Map<string, number>;
   faults: string[];
   /** Lobbies that were reported as closed or removed, unless another request reversed it. */
   ended: Map<string, Ending>;
-  /** Lobbies that one client closes and opens. With two, neither would know the current state. */
+  /** Lobbies that a client is closing and opening. Only one does so at a time, so that it knows their state. */
   closing: Set<string>;
 }
 
 export async function openRace(program: Program, database_url: string, game: Race['game']): Promise<Race> {
   const database = openDatabase({ url: database_url }, 4);
-  const tokens = await openServiceTokens({ database_address: { url: database_url }, clock: createMovedClock() });
+  const tokens = await openServiceTokens({ database_address: { url: database_url }, clock: createTestClock() });
   const lobby_tokens = new Map<string, Promise<string>>();
   const lobbyToken = (lobby_id: string) => {
     const token = lobby_tokens.get(lobby_id) ?? Promise.resolve(tokens.issue({ kind: 'lobby', lobby_id }));
     lobby_tokens.set(lobby_id, token);
     return token;
   };
-  const counts = { asked: 0, unanswered: 0, answered: [], faults: [] };
+  const counts = { sent_count: 0, unanswered: 0, answered: [], faults: [] };
   return {
     game,
     database,
@@ -137,7 +137,7 @@ const EXPECTED: Record<string, RegExp> = {
  * requests.
  */
 export async function play(race: Race, chance: Chance, requests: number): Promise<void> {
-  const mine: Held[] = [];
+  const mine: AnsweredSeat[] = [];
 
   function record(what: string, outcome: string): void {
     const name = `${what} ${outcome}`;
@@ -154,12 +154,12 @@ export async function play(race: Race, chance: Chance, requests: number): Promis
     const waiting = chance.oneIn(4) ? { wait_ms: chance.below(WAIT_MAX_MS), ticket: crypto.randomUUID() } : {};
     const body = kind === 'join' ? { lobby_id: known?.lobby_id } : { ...search, prevent_auto_create_lobby, ...waiting };
     const was_ended = new Map(race.ended);
-    race.asked += 1;
+    race.sent_count += 1;
     const reply = await send(race, chance.pick(race.programs), PATHS[kind], race.game.public_token, {
       ...body,
       ...players,
     });
-    if (reply === 'refused connection') race.asked -= 1;
+    if (reply === 'refused connection') race.sent_count -= 1;
     if (reply === 'cut off') race.unanswered += players.players ?? 1;
     if (typeof reply === 'string') return await Bun.sleep(PAUSE_MS);
     record(kind, reply.outcome);
@@ -171,19 +171,19 @@ export async function play(race: Race, chance: Chance, requests: number): Promis
     const was_ended_all_along = ending !== undefined && race.ended.get(lobby.lobby_id) === ending;
     if (kind === 'find' && was_ended_all_along)
       race.faults.push(`${lobby.lobby_id} was found although it was closed or removed`);
-    const asked = {
+    const request = {
       kind,
       players: all.length,
       search: kind === 'find' ? searchOf(race, search, all.length) : undefined,
     };
-    const held = all.map(({ token }): Held => ({ lobby_id: lobby.lobby_id, asked, token, has_left: false }));
+    const held = all.map(({ token }): AnsweredSeat => ({ lobby_id: lobby.lobby_id, request, token, has_left: false }));
     race.answered.push(...held);
     mine.push(...held);
     if (chance.oneIn(3)) await connect(held[0]);
   }
 
   /** Connects a player twice at the same moment, at any processes: the token counts once. */
-  async function connect(held: Held | undefined): Promise<void> {
+  async function connect(held: AnsweredSeat | undefined): Promise<void> {
     if (!held) return;
     const token = await race.lobbyToken(held.lobby_id);
     const connectOnce = () =>
@@ -234,7 +234,7 @@ export async function play(race: Race, chance: Chance, requests: number): Promis
     race.ended.set(lobby_id, {});
   }
 
-  while (race.asked < requests) {
+  while (race.sent_count < requests) {
     await requestSeats();
     while (mine.length > HELD_MAX || (mine.length > 2 && chance.oneIn(3))) await leave();
     if (chance.oneIn(20)) await close();
@@ -259,9 +259,9 @@ export async function reportReady(race: Race, chance: Chance, signal: AbortSigna
   }
 }
 
-type Asked = Pick<Search, 'game_modes' | 'regions'>;
+type SearchBody = Pick<Search, 'game_modes' | 'regions'>;
 
 /** Returns the search of a find, as the rules read it. */
-export const searchOf = ({ game }: Race, { game_modes, regions }: Asked, players: number): Search => {
+export const searchOf = ({ game }: Race, { game_modes, regions }: SearchBody, players: number): Search => {
   return { version: game.version_id, game_modes, regions, tags: {}, players };
 };

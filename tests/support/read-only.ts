@@ -6,8 +6,8 @@ import { toServiceError } from '../../src/platform/database/failures.ts';
 /** Ways to make new connections read-only; an open connection keeps its setting. */
 export type ReadOnlySetting = 'database' | 'role in database';
 
-/** An operator of a database, with a connection that can always write. */
-export interface Operator extends AsyncDisposable {
+/** The administrator of a database, with a connection that can always write. */
+export interface DatabaseAdmin extends AsyncDisposable {
   database: Database;
   /** Makes new connections read-only. Existing ones stay as they are. */
   setReadOnly(setting: ReadOnlySetting): Promise<void>;
@@ -17,8 +17,8 @@ export interface Operator extends AsyncDisposable {
   allowWrites(setting: ReadOnlySetting): Promise<void>;
 }
 
-/** Opens an operator of the database at an address. */
-export async function openOperator(address: DatabaseAddress): Promise<Operator> {
+/** Connects as the administrator of the database at an address. */
+export async function openDatabaseAdmin(address: DatabaseAddress): Promise<DatabaseAdmin> {
   const database = openDatabase(address, 1);
   const run = (statement: string) => database.queries.execute(sql.raw(statement));
   const [names] = await database.queries.execute<{ role: string; name: string }>(

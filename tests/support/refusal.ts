@@ -10,7 +10,7 @@ export function refusalOf<Refusal extends Error>(wanted: Class<Refusal>, call: (
   throw new Error('it was not refused');
 }
 
-/** Returns the error with which a promise is rejected. Fails like the function above. */
+/** Returns the error with which a promise is rejected. Fails if it is not rejected, or with an error of another class. */
 export async function rejectionOf<Refusal extends Error>(
   wanted: Class<Refusal>,
   work: PromiseLike<unknown>,

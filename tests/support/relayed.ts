@@ -43,7 +43,7 @@ export interface NamedPort {
 }
 
 /** Opens a TLS connection as a player does, who trusts one certificate. */
-export async function openPlayer({ hostname, port }: NamedPort, ca: string): Promise<TLSSocket> {
+export async function openTlsPlayer({ hostname, port }: NamedPort, ca: string): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const socket = connect({ host: hostname, port, servername: hostname, ca }, resolve);
   socket.on('error', reject);

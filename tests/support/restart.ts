@@ -4,7 +4,7 @@ import type { ServiceEvent } from '../../src/platform/events.ts';
 import { keepEvents } from '../../src/platform/kept-events.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
-import { createMovedClock } from './clock.ts';
+import { createTestClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
 import { makeDataDirectory, type TestService } from './service.ts';
 import { claimTestPorts } from './test-ports.ts';
@@ -33,7 +33,7 @@ export async function openRestartableService(settings: Record<string, string> = 
     MUSTER_LIMITS_SCALE: '1000000',
   };
   const config: Config = readConfig({ ...own, ...settings });
-  const clock = createMovedClock();
+  const clock = createTestClock();
   const events: ServiceEvent[] = [];
   const api: Api = createApi(config.public_url);
   let service: Service | undefined;

@@ -83,7 +83,7 @@ export async function enterRoom(answer: {
     else if ('you' in message) opened.resolve();
     else room.positions = message;
   };
-  socket.onerror = () => opened.reject(new Error('the room does not take the player'));
+  socket.onerror = () => opened.reject(new Error('the room refuses the player'));
   socket.onclose = () => {
     opened.reject(new Error('the room closed the socket'));
     closed.resolve();

@@ -91,7 +91,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       expect(await opened.output(server, 'std_err')).toMatch(missing.sentence);
     });
 
-    test('that ends is reported', async () => {
+    test('that ends causes a report', async () => {
       let reports = 0;
       opened.runtime.onChange(() => {
         reports += 1;
@@ -101,7 +101,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       expect((await opened.endOf(server)).exit_code).toBe(5);
     });
 
-    test('that is asked to end does so in its own way', async () => {
+    test('that handles SIGTERM ends with its own exit code', async () => {
       const script = `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done`;
       const server = await opened.run(script);
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
@@ -121,10 +121,10 @@ export function describeRuntime(kind: RuntimeKind): void {
     }, 60_000);
 
     test('that ignores SIGTERM is killed, and gets no exit code', async () => {
-      const server = await opened.run(`trap 'echo deaf' TERM; echo ready; while :; do sleep 0.01; done`);
+      const server = await opened.run(`trap 'echo ignored' TERM; echo ready; while :; do sleep 0.01; done`);
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await opened.stop(server);
-      await waitFor(async () => (await opened.output(server)).includes('deaf'), 'it to have received SIGTERM');
+      await waitFor(async () => (await opened.output(server)).includes('ignored'), 'it to have received SIGTERM');
       expect((await opened.observe(server)).is).toBe('running');
       await opened.kill(server);
       expect(await opened.observe(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
@@ -147,7 +147,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       let text = '';
       let from: string | undefined;
       for (let time = 0; text.length < expected.length; time += 1) {
-        const runtime = time % 4 === 3 ? await opened.again() : opened.runtime;
+        const runtime = time % 4 === 3 ? await opened.reopen() : opened.runtime;
         const piece = await runtime.readOutput(server, 'std_out', { from, ...PIECE });
         expect(piece.skipped_bytes).toBe(0);
         expect(piece.bytes.length).toBeLessThanOrEqual(PIECE.bytes_max);
@@ -190,7 +190,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       expect(await opened.output(server)).toBe('clean [ "a", "b" ]\n');
     });
 
-    test('that is removed leaves nothing, whether it ran, has ended, or never existed', async () => {
+    test('that is removed leaves nothing, whether it runs, has ended, or never existed', async () => {
       const running = await opened.run('echo x > $HOME/file; exec sleep 600');
       const ended = await opened.run('exit 0');
       await opened.endOf(ended);
@@ -207,7 +207,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       const server = await opened.start(order);
       await waitFor(async () => (await opened.output(server)) !== '', 'its output');
       const running = { is: 'running', identity: server.identity, host: kind.host ?? HOST } as const;
-      const runtime = await opened.again();
+      const runtime = await opened.reopen();
       expect(await opened.observe(server, runtime)).toEqual(running);
       expect(await opened.observe(unrecorded(server), runtime)).toEqual(running);
       expect(await runtime.start(order)).toEqual(running);
@@ -220,7 +220,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       const server = await opened.run('exit 9');
       const end = await opened.endOf(server);
       expect(end).toEqual({ is: 'ended', exit_code: 9, exit_signal: null });
-      const runtime = await opened.again();
+      const runtime = await opened.reopen();
       expect(await opened.observe(server, runtime)).toEqual(end);
       expect(await opened.observe(unrecorded(server), runtime)).toEqual(end);
     });
@@ -228,7 +228,7 @@ export function describeRuntime(kind: RuntimeKind): void {
     test('can be asked to end after a restart of the service', async () => {
       const server = await opened.run(`trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done`);
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
-      const runtime = await opened.again();
+      const runtime = await opened.reopen();
       await opened.stop(server, runtime);
       expect(await opened.endOf(server, runtime)).toEqual({ is: 'ended', exit_code: 6, exit_signal: null });
     });
@@ -238,7 +238,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       // A pod that has no connection yet is killed by deleting it.
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await opened.kill(server);
-      const runtime = await opened.again();
+      const runtime = await opened.reopen();
       expect(await opened.observe(server, runtime)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
       await opened.remove(server, runtime);
       expect(await opened.observe(unrecorded(server), runtime)).toEqual({ is: 'absent' });

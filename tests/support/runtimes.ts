@@ -68,7 +68,7 @@ export const CONTAINER_RUNTIME: RuntimeKind = {
 
 /** Processes and containers in one. */
 export const COMBINED_RUNTIME: RuntimeKind = {
-  name: 'by kind',
+  name: 'combined',
   open: async (directory) =>
     combineRuntimes([await OWN_USER.open(directory), await CONTAINER_RUNTIME.open(directory)], { emit() {} }),
 };
@@ -90,7 +90,7 @@ export interface TestRuntime extends AsyncDisposable {
   directory: string;
   runtime: Runtime;
   /** Opens another runtime over the same directory, as after a restart of the service. */
-  again(): Promise<Runtime>;
+  reopen(): Promise<Runtime>;
   /** Returns the order to start a shell script. */
   orderOf(script: string, order?: Partial<StartOrder>): Promise<StartOrder>;
   /** Starts a server and waits until it is not pending. */
@@ -121,7 +121,7 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
 
   async function observe(server: ServerHandle, by = runtime): Promise<Observation> {
     const seen = (await by.observe([server])).get(server.server_id);
-    if (!seen) throw new Error('nothing was said of the server');
+    if (!seen) throw new Error('the runtime returned no observation of the server');
     return seen;
   }
 
@@ -137,7 +137,7 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
   }
 
   async function kill(server: ServerHandle, by = runtime): Promise<void> {
-    if (!(await by.kill([server])).has(server.server_id)) throw new Error('something of the server is left');
+    if (!(await by.kill([server])).has(server.server_id)) throw new Error('a process or a file of the server is left');
   }
 
   async function remove(server: ServerHandle, by = runtime): Promise<void> {
@@ -153,14 +153,14 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
     started.clear();
     // As a service does, which tries again: a pod may end while it is killed.
     const isGone = async (server: ServerHandle) => (await runtime.kill([server])).has(server.server_id);
-    await Promise.all(servers.map((server) => waitFor(() => isGone(server), 'nothing of a server to be left')));
+    await Promise.all(servers.map((server) => waitFor(() => isGone(server), 'a server to be removed completely')));
     await Promise.all(servers.map(({ server_id }) => runtime.remove(server_id)));
   }
 
   return {
     directory,
     runtime,
-    again: () => open(directory),
+    reopen: () => open(directory),
     orderOf: ordered,
     start,
     run: async (script, order) => await start(await ordered(script, order)),

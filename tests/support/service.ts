@@ -7,7 +7,7 @@ import type { ServiceEvent } from '../../src/platform/events.ts';
 import { keepEvents } from '../../src/platform/kept-events.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
-import { createMovedClock } from './clock.ts';
+import { createTestClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
 import { claimTestPorts } from './test-ports.ts';
 
@@ -22,7 +22,7 @@ export interface TestService extends AsyncDisposable {
   database_address: DatabaseAddress;
   api: Api;
   administrator_token: string;
-  clock: ReturnType<typeof createMovedClock>;
+  clock: ReturnType<typeof createTestClock>;
   /** All events that it logged. */
   events: ServiceEvent[];
 }
@@ -53,7 +53,7 @@ export async function openTestService(
     MUSTER_LIMITS_SCALE: '1000000',
     ...settings,
   });
-  const clock = beside?.clock ?? createMovedClock();
+  const clock = beside?.clock ?? createTestClock();
   const events: ServiceEvent[] = [];
   const service = await openService(config, {
     clock,

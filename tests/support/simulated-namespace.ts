@@ -6,9 +6,9 @@ import {
   seatsOf,
 } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../src/features/lobbies/rules.ts';
-import { SimulatedQueue } from './lobby-queue.ts';
 import { type Arrival, haveRoom, isOverLimit, isReserved, mayCreateLobby } from './matchmaking-rules.ts';
 import { type LobbyState, MatchmakingState } from './matchmaking-state.ts';
+import { SimulatedQueue } from './simulated-queue.ts';
 
 /** Requests whose client would have too many players, by their first player: whether by this request alone. */
 export type OverLimit = Map<string, boolean>;
@@ -39,14 +39,14 @@ export class SimulatedNamespace extends MatchmakingState {
     this.changed.set(lobby, this.changes);
     const { normal, direct, party } = lobby.maxima;
     const most = Math.max(normal, direct, party);
-    if (lobby.taken > most) this.fault(`${lobby.lobby_id} has ${lobby.taken} of ${most}`);
+    if (lobby.taken > most) this.addFault(`${lobby.lobby_id} has ${lobby.taken} of ${most}`);
   }
 
-  fault(text: string): void {
+  addFault(text: string): void {
     this.faults.push(`at ${this.now_ms} ms: ${text}`);
   }
 
-  pass(milliseconds: number): void {
+  advance(milliseconds: number): void {
     this.now_ms += milliseconds;
   }
 
@@ -105,7 +105,7 @@ export class SimulatedNamespace extends MatchmakingState {
     if (is_refused || !may) return { over_limit: this.#overLimit(refused) };
     const created = this.createLobby(`lobby ${this.lobbies.length}`, traits);
     const arrivals = admitted.map((request) => ({ kind: 'find', players: seatsOf(request) }) as const);
-    if (!haveRoom(created, arrivals)) this.fault(`${created.lobby_id} is created too full`);
+    if (!haveRoom(created, arrivals)) this.addFault(`${created.lobby_id} is created too full`);
     for (const request of admitted) {
       this.#seat(created, request);
       this.queue.leave(request.ticket);
@@ -116,7 +116,8 @@ export class SimulatedNamespace extends MatchmakingState {
   #seat(lobby: LobbyState, request: FirstPlayers): void {
     const player_ids = playerIdsOf(request);
     for (const player_id of player_ids) {
-      if (this.players.some((player) => player.player_id === player_id)) this.fault(`${player_id} has a second seat`);
+      if (this.players.some((player) => player.player_id === player_id))
+        this.addFault(`${player_id} has a second seat`);
     }
     this.seat(lobby, player_ids, request.client.name);
   }
@@ -158,7 +159,7 @@ export class SimulatedNamespace extends MatchmakingState {
     this.endSurplus((lobby_id) => [...chosen].some((lobby) => lobby.lobby_id === lobby_id));
     for (const lobby of idle) {
       const has_ended = lobby.stop_reason !== undefined;
-      if (has_ended !== chosen.has(lobby)) this.fault(`${lobby.lobby_id} is ${has_ended ? '' : 'not '}surplus`);
+      if (has_ended !== chosen.has(lobby)) this.addFault(`${lobby.lobby_id} is ${has_ended ? '' : 'not '}surplus`);
     }
   }
 
@@ -167,21 +168,21 @@ export class SimulatedNamespace extends MatchmakingState {
     let seats = 0;
     for (const { lobby_id, seated, stop_reason, idle_since_ms } of this.lobbies) {
       seats += seated.size;
-      if (stop_reason !== undefined && seated.size > 0) this.fault(`${lobby_id} has stopped with players`);
+      if (stop_reason !== undefined && seated.size > 0) this.addFault(`${lobby_id} has stopped with players`);
       if (stop_reason === undefined && (idle_since_ms === undefined) !== seated.size > 0)
-        this.fault(`${lobby_id} is idle since ${idle_since_ms} with ${seated.size} players`);
+        this.addFault(`${lobby_id} is idle since ${idle_since_ms} with ${seated.size} players`);
     }
     const players = this.seatedPlayers();
-    if (seats !== players.length) this.fault(`${players.length} players on ${seats} seats`);
+    if (seats !== players.length) this.addFault(`${players.length} players on ${seats} seats`);
     for (const player of players) {
       const { player_id, lobby, state } = player;
       const is_seated = lobby.seated.has(player) && lobby.stop_reason === undefined && state !== 'gone';
-      if (!is_seated) this.fault(`${player_id} has no seat in ${lobby.lobby_id}`);
+      if (!is_seated) this.addFault(`${player_id} has no seat in ${lobby.lobby_id}`);
     }
     for (const client of ['near', 'far']) {
-      if (this.countOf(client) > this.limits.players_max) this.fault(`${this.countOf(client)} players of ${client}`);
+      if (this.countOf(client) > this.limits.players_max) this.addFault(`${this.countOf(client)} players of ${client}`);
     }
-    if (this.running_count > this.limits.lobby_count_max) this.fault(`${this.running_count} lobbies run`);
+    if (this.running_count > this.limits.lobby_count_max) this.addFault(`${this.running_count} lobbies run`);
   }
 }
 

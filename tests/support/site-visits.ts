@@ -1,6 +1,6 @@
 import type { Api } from './api.ts';
 import { makeGame, type TestGame } from './game.ts';
-import { PROXY_SECRET } from './proxy.ts';
+import { PROXY_SECRET } from './proxy-secret.ts';
 import type { TestService } from './service.ts';
 import { type SiteFiles, showSite, uploadSite } from './site.ts';
 

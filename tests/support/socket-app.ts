@@ -22,16 +22,16 @@ import { touch } from '../../src/platform/watch/versions.ts';
 import { watchLog, watchState } from '../../src/platform/watch/views.ts';
 import { openWatch } from '../../src/platform/watch/watch.ts';
 import { type Api, createApi } from './api.ts';
-import { createMovedClock } from './clock.ts';
+import { createTestClock } from './clock.ts';
 import { NO_AUDIT, NO_GATEWAY } from './http-app.ts';
 import { makeTokenMaker } from './token-maker.ts';
 
-/** The WebSocket channel of a service whose views are numbers. Each has a name, which is called a word. */
+/** The WebSocket channel of a service whose views are numbers, each with a name. */
 export interface SocketApp extends AsyncDisposable {
   api: Api;
   url: string;
   tokens: Tokens;
-  clock: ReturnType<typeof createMovedClock>;
+  clock: ReturnType<typeof createTestClock>;
   /** All events that it logged. */
   events: ServiceEvent[];
   server: Server<Session>;
@@ -42,12 +42,12 @@ export interface SocketApp extends AsyncDisposable {
   /** Increments the number under a name. */
   increment(name: string): Promise<void>;
   /** Adds to the number under a name. */
-  incrementBy(name: string, word: number): Promise<void>;
-  /** Revokes a caller's right to see words of games, and increments a number in the same commit. */
+  incrementBy(name: string, by: number): Promise<void>;
+  /** Revokes a caller's right to see numbers of games, and increments a number in the same commit. */
   revoke(identity_id: string, name: string): Promise<void>;
   /** Announces that a caller's rights may have changed. */
   touchRights(identity_id: string): Promise<void>;
-  /** Resumes authorization checks, which wait from now on. */
+  /** Lets authorization checks wait until the returned function is called. */
   holdChecks(): () => void;
   /** Lets authorization checks fail with the error, until the returned function is called. */
   failChecks(error: Error): () => void;
@@ -67,18 +67,18 @@ export interface SocketAppOptions {
   watchers_per_caller_max?: number;
   /** The factor of the usual limits; by default a million. */
   limits_scale?: number;
-  /** Length of the filling of a body. */
+  /** Number of characters that make each body longer. */
   filling?: number;
 }
 
-const WORD = Type.Object({ word: Type.Integer(), filling: Type.String() });
+const NUMBER = Type.Object({ number: Type.Integer(), filling: Type.String() });
 const LINES = Type.Object({ lines: Type.Array(Type.Integer()) });
 const LINES_MAX = 256;
 export const GAME_ID = '01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0';
 
-const wordOf = async ({ queries }: Database, name: string): Promise<number> => {
-  const [row] = await queries.execute<{ word: number }>(sql`select word from words where name = ${name}`);
-  return row?.word ?? 0;
+const numberOf = async ({ queries }: Database, name: string): Promise<number> => {
+  const [row] = await queries.execute<{ number: number }>(sql`select number from numbers where name = ${name}`);
+  return row?.number ?? 0;
 };
 
 /** Opens the channel of one process. Several on one database are like several processes. */
@@ -87,20 +87,20 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const { watchers_max = 20_000, watchers_per_caller_max = 2_000 } = options;
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openDatabase(address, 4));
-  await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
+  await database.queries.execute(sql`create table if not exists numbers (name text primary key, number int not null)`);
   const logged: ServiceEvent[] = [];
   const events = { emit: (event: ServiceEvent) => void logged.push(event) };
-  const its_feed = opened.use(await openFeed(database, events));
+  const inner_feed = opened.use(await openFeed(database, events));
   const listeners = new Map<string, number>();
   const count = (topic: string, more: number) => {
     const now = (listeners.get(topic) ?? 0) + more;
     if (now === 0) listeners.delete(topic);
     else listeners.set(topic, now);
   };
-  const feed: typeof its_feed = {
-    ...its_feed,
+  const feed: typeof inner_feed = {
+    ...inner_feed,
     subscribe(topic, onChange) {
-      const unsubscribe = its_feed.subscribe(topic, onChange);
+      const unsubscribe = inner_feed.subscribe(topic, onChange);
       count(topic, 1);
       return () => {
         count(topic, -1);
@@ -115,15 +115,15 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   });
 
   const filling = 'x'.repeat(filling_length);
-  const words = { topics: (name: string) => [`word:${name}`], read: (name: string) => wordOf(database, name) };
+  const numbers = { topics: (name: string) => [`number:${name}`], read: (name: string) => numberOf(database, name) };
   /** A log with as many lines as the number. */
   const lines = {
-    topics: words.topics,
+    topics: numbers.topics,
     async last(name: string) {
-      return lines.from(name, Math.max(0, (await wordOf(database, name)) - LINES_MAX));
+      return lines.from(name, Math.max(0, (await numberOf(database, name)) - LINES_MAX));
     },
     async from(name: string, number: number) {
-      const end = await wordOf(database, name);
+      const end = await numberOf(database, name);
       const content = Array.from(
         { length: Math.max(0, Math.min(end - number, LINES_MAX)) },
         (_, line) => number + line,
@@ -131,19 +131,19 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
       return { content, next: number + content.length };
     },
   };
-  const reading = { summary: 'A word.', allow: ['identity'], free_params: ['name'], response: WORD } as const;
-  const toBody = (word: number) => ({ word, filling });
+  const reading = { summary: 'A number.', allow: ['identity'], free_params: ['name'], response: NUMBER } as const;
+  const toBody = (number: number) => ({ number, filling });
   const routes = [
-    watched('/matchmaker/words/:name', reading, ({ params }) => watchState(words, params.name, toBody)),
+    watched('/matchmaker/numbers/:name', reading, ({ params }) => watchState(numbers, params.name, toBody)),
     watched('/matchmaker/rare/:name', { ...reading, limit: inOneMinute('rare', 3) }, ({ params }) =>
-      watchState(words, params.name, toBody),
+      watchState(numbers, params.name, toBody),
     ),
-    watched('/cloud/words/:name', reading, ({ params }) => watchState(words, params.name, toBody)),
-    watched('/cloud/games/:game_id/words/:name', { ...reading, access: 'read' }, ({ params }) =>
-      watchState(words, params.name, toBody),
+    watched('/cloud/numbers/:name', reading, ({ params }) => watchState(numbers, params.name, toBody)),
+    watched('/cloud/games/:game_id/numbers/:name', { ...reading, access: 'read' }, ({ params }) =>
+      watchState(numbers, params.name, toBody),
     ),
     watched('/matchmaker/open/:name', { ...reading, allow: 'anyone' }, ({ params }) =>
-      watchState(words, params.name, toBody),
+      watchState(numbers, params.name, toBody),
     ),
     watched('/matchmaker/lines/:name', { ...reading, response: LINES }, ({ params }) =>
       watchLog(lines, params.name, (view) => ({ lines: view })),
@@ -152,7 +152,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   ];
 
   const { key } = await makeTokenMaker();
-  const clock = createMovedClock();
+  const clock = createTestClock();
   const tokens = await createTokens(key, clock);
   const revoked = new Set<string>();
   const rightsOf = (caller: Caller) => (caller.kind === 'identity' ? [`rights:${caller.identity_id}`] : []);
@@ -242,13 +242,13 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     server: server as Server<Session>,
     sockets,
     listeners,
-    increment: (name) => database.transact((tx) => incrementWord(tx, name)),
-    incrementBy: (name, word) => database.transact((tx) => incrementWord(tx, name, word)),
+    increment: (name) => database.transact((tx) => incrementNumber(tx, name)),
+    incrementBy: (name, by) => database.transact((tx) => incrementNumber(tx, name, by)),
     async revoke(identity_id, name) {
       revoked.add(identity_id);
       await database.transact(async (tx) => {
         await touch(tx, [`rights:${identity_id}`]);
-        await incrementWord(tx, name);
+        await incrementNumber(tx, name);
       });
     },
     touchRights: (identity_id) => database.transact(async (tx) => void (await touch(tx, [`rights:${identity_id}`]))),
@@ -281,8 +281,8 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   };
 }
 
-async function incrementWord(tx: Tx, name: string, by = 1): Promise<void> {
-  await touch(tx, [`word:${name}`]);
+async function incrementNumber(tx: Tx, name: string, by = 1): Promise<void> {
+  await touch(tx, [`number:${name}`]);
   await tx.execute(sql`
-    insert into words values (${name}, ${by}) on conflict (name) do update set word = words.word + ${by}`);
+    insert into numbers values (${name}, ${by}) on conflict (name) do update set number = numbers.number + ${by}`);
 }

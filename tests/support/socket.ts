@@ -32,7 +32,7 @@ export function openSocket(base_url: string, { token, protocols, headers, tls }:
   const options = { protocols: offered, headers: headers ?? {}, ...(tls && { tls }) };
   const socket = new WebSocket(`${base_url.replace(/^http/, 'ws')}/watch`, options as unknown as string[]);
   const frames: Frame[] = [];
-  let taken = 0;
+  let returned_count = 0;
   const closed = Promise.withResolvers<{ code: number; reason: string }>();
   socket.addEventListener('message', ({ data }) => frames.push(JSON.parse(data)));
   socket.addEventListener('close', ({ code, reason }) => closed.resolve({ code, reason }));
@@ -43,10 +43,10 @@ export function openSocket(base_url: string, { token, protocols, headers, tls }:
   };
   const next: TestSocket['next'] = async (condition = () => true) => {
     const found = await waitFor(() => {
-      const index = frames.findIndex((frame, index) => index >= taken && condition(frame));
+      const index = frames.findIndex((frame, index) => index >= returned_count && condition(frame));
       return index < 0 ? undefined : { index };
     }, 'a frame');
-    taken = found.index + 1;
+    returned_count = found.index + 1;
     return frames[found.index];
   };
   return {

@@ -2,8 +2,8 @@ import { appendFile, chmod, chown, cp, mkdir, readdir, readFile, writeFile } fro
 import { dirname, join } from 'node:path';
 import { type EmbeddedPostgres, POSTGRES_USER } from '../../src/platform/database/embedded.ts';
 import { unpackPostgres } from '../../src/platform/database/postgres-files.ts';
-import { sharedFiles } from './cluster.ts';
 import { makePostgresDirectory, type PostgresDirectory, query } from './embedded.ts';
+import { sharedFiles } from './postgres-cluster.ts';
 import { waitFor } from './wait.ts';
 
 /** A primary PostgreSQL and a standby that follows it, as two servers of a cluster. */
@@ -28,7 +28,7 @@ export async function openReplicated(...prepare: string[]): Promise<ReplicatedPo
     `primary_conninfo = 'host=${dirname(primary.path)} user=${primary.user}'\n`,
   );
   await writeFile(join(cluster, 'standby.signal'), '');
-  await giveAway(cluster);
+  await chownToPostgres(cluster);
   await startPostgres(cluster, sockets);
   const standby = { ...primary, path: join(sockets, '.s.PGSQL.5432') };
   await waitFor(async () => (await stateOf(cluster)) === 'ready', 'the standby to take connections');
@@ -50,7 +50,7 @@ async function copyCluster(postgres_directory: PostgresDirectory): Promise<{ clu
   await cp(postgres_directory.cluster, cluster, { recursive: true });
   await chmod(cluster, 0o700);
   await mkdir(sockets, { mode: 0o700 });
-  await giveAway(sockets);
+  await chownToPostgres(sockets);
   return { cluster, sockets };
 }
 
@@ -86,7 +86,7 @@ export async function stateOf(cluster: string): Promise<string | undefined> {
 }
 
 /** Gives a directory and its content to PostgreSQL's user, if the tests run as root. */
-async function giveAway(directory: string): Promise<void> {
+async function chownToPostgres(directory: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const within = await readdir(directory, { recursive: true });
   for (const path of [directory, ...within.map((name) => join(directory, name))]) {

@@ -15,7 +15,7 @@ export interface TarEntry {
   mtime?: Date;
 }
 
-/** A tar as an honest program writes it, of entries that need not be honest. */
+/** Packs entries, which may be hostile, as a usual program packs a tar. */
 export async function packTar(entries: TarEntry[]): Promise<Buffer> {
   const tar = pack();
   for (const { content = '', ...header } of entries) {

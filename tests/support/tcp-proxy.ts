@@ -2,21 +2,21 @@ import { connect, createServer, type Socket } from 'node:net';
 
 type Target = { path: string } | { host: string; port: number };
 
-/** A TCP proxy to a server, which a test can cut and mend. */
+/** A TCP proxy to a server, which a test can cut and heal. */
 export interface TcpProxy extends AsyncDisposable {
   port: number;
   /** The number of connections so far. */
   readonly connections: number;
-  /** Ends all connections; new ones are refused until it is mended. */
+  /** Ends all connections, and refuses new ones until `heal`. */
   cut(): Promise<void>;
-  mend(): Promise<void>;
+  heal(): Promise<void>;
   /** Directs new connections to another server; open ones stay. */
-  leadNewTo(target: Target): void;
+  redirectNewTo(target: Target): void;
   /** Ends all connections, and directs new ones to another server. */
-  leadTo(target: Target): Promise<void>;
-  /** Freezes the open connections without ending them, as when a machine is gone. */
+  redirectTo(target: Target): Promise<void>;
+  /** Freezes the open connections without ending them, as when a machine has lost its power. */
   stall(): void;
-  /** Refuses new connections until it is mended; open ones stay. */
+  /** Refuses new connections until `heal`; open ones stay. */
   refuse(): void;
   /** Leaves connections to it open when the server closes its side, as some load balancers do. */
   hideEnds(): void;
@@ -100,10 +100,10 @@ export async function openTcpProxy(first_target: Target, hostname = '127.0.0.1')
   }
 
   const port = await listen(0);
-  const mend = async () => {
+  const heal = async () => {
     await listen(port);
   };
-  const leadNewTo = (next: Target) => {
+  const redirectNewTo = (next: Target) => {
     target = next;
   };
   return {
@@ -112,12 +112,12 @@ export async function openTcpProxy(first_target: Target, hostname = '127.0.0.1')
       return connections;
     },
     cut,
-    mend,
-    leadNewTo,
-    async leadTo(next) {
-      leadNewTo(next);
+    heal,
+    redirectNewTo,
+    async redirectTo(next) {
+      redirectNewTo(next);
       await cut();
-      await mend();
+      await heal();
     },
     hideEnds() {
       are_ends_hidden = true;

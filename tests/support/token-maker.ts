@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { createTokens, type Tokens } from '../../src/platform/tokens/tokens.ts';
 
-/** Tokens of a service of their own, whose clock stands until it is set. */
+/** Tokens with a key of their own, and a clock that stands still until a test sets it. */
 export interface TokenMaker {
   tokens: Tokens;
   /** The private key; `x` is the public part. */
@@ -18,6 +18,6 @@ export async function makeTokenMaker(): Promise<TokenMaker> {
 }
 
 /** The key that signs tokens of players: derived from the private key (RFC 5869). */
-export function quickKeyOf({ d = '' }: JWK): Uint8Array {
+export function playerKeyOf({ d = '' }: JWK): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', 'muster player tokens', 32));
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { UNPACK_LIMITS, type UnpackLimits } from '../../src/features/builds/tar-reader.ts';
 import { unpackArchive } from '../../src/features/builds/unpack.ts';
-import { refusalBy } from './refusals.ts';
+import { buildRefusalOf } from './build-refusal.ts';
 import { listTree } from './tar.ts';
 
 /** The ways in which an archive may be compressed. */
@@ -63,7 +63,7 @@ export async function unpack(
     await mkdir(directory, { recursive: true });
     await Bun.write(join(parent, 'note'), 'untouched');
     const stream = archive instanceof ReadableStream ? archive : new Blob([new Uint8Array(archive)]).stream();
-    const refusal = await refusalBy(unpackArchive(stream, directory, { limits: { ...UNPACK_LIMITS, ...limits } }));
+    const refusal = await buildRefusalOf(unpackArchive(stream, directory, { limits: { ...UNPACK_LIMITS, ...limits } }));
     const tree = await listTree(directory);
     const contents = await readAll(directory, tree);
     const unpacked_bytes = Object.keys(tree).reduce((sum, path) => sum + sizeOf(join(directory, path)), 0);

@@ -35,10 +35,10 @@ export async function prepareScript(
   return { build_id, upload_id, requests: image_presigned_requests ?? [image_presigned_request] };
 }
 
-/** Sends one part, and returns the status and code of the answer. */
+/** Sends one part. Returns the status and code of the answer: "200 accepted" for a success. */
 export async function sendPart({ url }: PartRequest, content: string | Uint8Array<ArrayBuffer>): Promise<string> {
   const response = await fetch(url, { method: 'PUT', body: content });
-  const { code = 'taken' } = await response.json();
+  const { code = 'accepted' } = await response.json();
   return `${response.status} ${code}`;
 }
 
@@ -51,8 +51,8 @@ export async function completeUpload(
   return await api.post(`/cloud/uploads/${upload_id}/complete`, token);
 }
 
-/** Completes an upload. Returns status and code of the answer. */
-export async function completion(...asked: Parameters<typeof completeUpload>): Promise<string> {
-  const { status, body } = await completeUpload(...asked);
+/** Completes an upload. Returns the status and code of the answer: "200 complete" for a success. */
+export async function completion(...call: Parameters<typeof completeUpload>): Promise<string> {
+  const { status, body } = await completeUpload(...call);
   return `${status} ${body.code ?? 'complete'}`;
 }

@@ -12,13 +12,13 @@ const INDEX = /"watch":\{"index":"([0-9a-f]+)\.(\d+)"\}\}$/;
 export class WatchHistory {
   readonly faults: string[] = [];
   readonly target: Target;
-  /** The last body as it came. */
+  /** The text of the last body. */
   text = '';
   /** The index from which to continue. */
   index: string | undefined;
   bodies = 0;
   /** How often the watcher connected to a process. */
-  visits = 0;
+  connect_count = 0;
   lines = 0;
   #number = -1;
   /** The body of each number. */
@@ -28,37 +28,37 @@ export class WatchHistory {
     this.target = target;
   }
 
-  take(text: string): void {
+  add(text: string): void {
     this.bodies += 1;
     this.text = text;
     const [, epoch, digits] = INDEX.exec(text) ?? [];
     if (digits === undefined) {
-      this.note(`a body without an index: ${text.slice(0, 200)}`);
+      this.addFault(`a body without an index: ${text.slice(0, 200)}`);
       return;
     }
     const number = Number(digits);
-    if (number < this.#number) this.note(`after index ${this.#number} came ${number}`);
+    if (number < this.#number) this.addFault(`after index ${this.#number} came ${number}`);
     this.#number = number;
     this.index = `${epoch}.${digits}`;
-    if (this.target.linesOf) this.#takeLines(this.target.linesOf(text), number);
-    else this.#takeView(text, number);
+    if (this.target.linesOf) this.#addLines(this.target.linesOf(text), number);
+    else this.#addView(text, number);
   }
 
-  note(fault: string): void {
+  addFault(fault: string): void {
     this.faults.push(`${this.target.path}: ${fault}`);
   }
 
-  #takeLines(lines: string[], number: number): void {
+  #addLines(lines: string[], number: number): void {
     for (const line of lines) {
-      if (line !== String(this.lines)) this.note(`instead of line ${this.lines} came ${line}`);
+      if (line !== String(this.lines)) this.addFault(`instead of line ${this.lines} came ${line}`);
       this.lines = Number(line) + 1;
     }
-    if (number !== this.lines) this.note(`the index after line ${this.lines - 1} is ${number}`);
+    if (number !== this.lines) this.addFault(`the index after line ${this.lines - 1} is ${number}`);
   }
 
-  #takeView(text: string, number: number): void {
+  #addView(text: string, number: number): void {
     const before = this.#seen.get(number);
-    if (before !== undefined && before !== text) this.note(`at index ${number}\n  ${before}\nand then\n  ${text}`);
+    if (before !== undefined && before !== text) this.addFault(`at index ${number}\n  ${before}\nand then\n  ${text}`);
     this.#seen.set(number, text);
   }
 }

@@ -7,7 +7,7 @@ import { topics } from '../../src/features/topics.ts';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { buildsOf } from './builds.ts';
-import { createMovedClock } from './clock.ts';
+import { createTestClock } from './clock.ts';
 import { makeGuest, type Person } from './people.ts';
 import type { Program } from './program.ts';
 import { makeRoomGame, QUIET_SOURCE } from './room.ts';
@@ -32,7 +32,7 @@ export async function makeWatchableGame(program: Program, database_address: Data
     body: { game_modes: ['default'] },
   });
   const { lobby_id } = found.lobby;
-  const tokens = await openServiceTokens({ database_address, clock: createMovedClock() });
+  const tokens = await openServiceTokens({ database_address, clock: createTestClock() });
   const lobby_token = await tokens.issue({ kind: 'lobby', lobby_id });
   const build_id = await buildsOf(program, game).make();
   const people = await Promise.all(Array.from({ length: PEOPLE }, () => makeGuest(api, game)));
@@ -67,7 +67,7 @@ export async function tagServer({ database, server_id, game }: WatchableGame, nu
 
 /** Writes lines as a server does, and moves them into its log as the service does. */
 export async function openLogWriter({ database, server_id }: WatchableGame) {
-  const logs = createLogs({ database, clock: createMovedClock() });
+  const logs = createLogs({ database, clock: createTestClock() });
   const directory = await makeDataDirectory();
   const file = join(directory, 'output');
   const read = readerOf(file);

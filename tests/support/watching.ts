@@ -27,24 +27,26 @@ export async function openWatchingNode(
   await using opened = new AsyncDisposableStack();
   const events: ServiceEvent[] = [];
   const database = opened.use(openDatabase(address, 4));
-  await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
+  await database.queries.execute(sql`create table if not exists numbers (name text primary key, number int not null)`);
   const feed = opened.use(await openFeed(database, { emit: (event) => events.push(event) }, recheck_every_ms));
   const watch = await openWatch(database.queries, feed, { watch_hold_ms: hold_ms, ...LIMITS });
   const everything = opened.move();
   return { database, feed, watch, events, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }
 
-/** A number under a name, which can be watched; `reads` counts how often it was read. */
-export function watchWords({
+/** Returns a view of numbers by their names; `reads` counts how often it was read. */
+export function watchNumbers({
   database,
 }: Pick<WatchingNode, 'database'>): Watchable<string, number> & { reads: number } {
   return {
     reads: 0,
-    topics: (name) => [`word:${name}`],
+    topics: (name) => [`number:${name}`],
     async read(name) {
       this.reads += 1;
-      const [row] = await database.queries.execute<{ word: number }>(sql`select word from words where name = ${name}`);
-      return row?.word ?? 0;
+      const [row] = await database.queries.execute<{ number: number }>(
+        sql`select number from numbers where name = ${name}`,
+      );
+      return row?.number ?? 0;
     },
   };
 }
@@ -55,48 +57,50 @@ export interface Watched<View> {
   watch: { index: string };
 }
 
-interface Asking {
+interface PollOptions {
   watch_index: string | undefined;
   signal: AbortSignal;
   caller_key: string;
 }
 
 /** Returns the decoded answer to a watcher of a state. */
-export async function answerOf<Key, View>(
+export async function answerOfState<Key, View>(
   { watch }: Pick<WatchingNode, 'watch'>,
   watchable: Watchable<Key, View>,
   key: Key,
-  asking: Asking,
+  poll: PollOptions,
 ): Promise<Watched<View>> {
   return await ask(
     watch,
     watchState(watchable, key, (view) => ({ view })),
-    asking,
+    poll,
   );
 }
 
 /** Returns the decoded answer to a watcher of a log. */
-export async function followingOf<Key, View>(
+export async function answerOfLog<Key, View>(
   { watch }: Pick<WatchingNode, 'watch'>,
   log: AppendOnlyLog<Key, View>,
   key: Key,
-  asking: Asking,
+  poll: PollOptions,
 ): Promise<Watched<View>> {
   return await ask(
     watch,
     watchLog(log, key, (view) => ({ view })),
-    asking,
+    poll,
   );
 }
 
-async function ask(watch: Watch, view: View, { watch_index, ...waiting }: Asking) {
+async function ask(watch: Watch, view: View, { watch_index, ...waiting }: PollOptions) {
   return JSON.parse(await watch.answer(view, { number: watch.readIndex(watch_index), ...waiting }));
 }
 
 /** Increments the number under a name, and bumps its version. */
-export async function incrementWord({ database }: Pick<WatchingNode, 'database'>, name: string): Promise<void> {
+export async function incrementNumber({ database }: Pick<WatchingNode, 'database'>, name: string): Promise<void> {
   await database.transact(async (tx) => {
-    await touch(tx, [`word:${name}`]);
-    await tx.execute(sql`insert into words values (${name}, 1) on conflict (name) do update set word = words.word + 1`);
+    await touch(tx, [`number:${name}`]);
+    await tx.execute(
+      sql`insert into numbers values (${name}, 1) on conflict (name) do update set number = numbers.number + 1`,
+    );
   });
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { stat } from 'node:fs/promises';
 import { sql } from 'drizzle-orm';
 import { type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
-import { createMovedClock } from '../../support/clock.ts';
+import { createTestClock } from '../../support/clock.ts';
 import { openExternalDatabase, openTestDatabase } from '../../support/database.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -12,7 +12,7 @@ const WITH_DEMO = { MUSTER_DEMO: 'on' };
 
 /** Starts a service on a database, as a later start or another machine does. */
 const start = (database_address: DatabaseAddress, settings: Record<string, string> = WITH_DEMO) =>
-  openTestService(settings, { beside: { database_address, clock: createMovedClock() } });
+  openTestService(settings, { beside: { database_address, clock: createTestClock() } });
 
 /** Counts everything that a first start creates. */
 async function countCreated(address: DatabaseAddress): Promise<Record<string, unknown>> {

@@ -11,12 +11,12 @@ const at = shareCaptchaService();
 describe('without a required captcha', () => {
   test('find, create and join are refused before anything is created, and the error says which captcha to show', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });
-    const { lobby } = (await at.ask(game, 'find', solved(at.captcha()))).body;
+    const { lobby } = (await at.send(game, 'find', solved(at.captcha()))).body;
     // Two more requests may pass after it.
-    for (const kind of ['find', 'create'] as const) expect(outcomeOf(await at.ask(game, kind))).toBe('200');
+    for (const kind of ['find', 'create'] as const) expect(outcomeOf(await at.send(game, kind))).toBe('200');
     const before = await at.inspector.lobbiesOf(game.namespace_id);
     for (const kind of ['find', 'create', 'join'] as const) {
-      const refused = await at.ask(game, kind, kind === 'join' ? { lobby_id: lobby.lobby_id } : {});
+      const refused = await at.send(game, kind, kind === 'join' ? { lobby_id: lobby.lobby_id } : {});
       expect(outcomeOf(refused)).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
       expect(refused.body.metadata).toEqual({ hcaptcha: { site_id: 'h-site', site_key: 'h-site' } });
       const receipt = await at.receiptOf(game, refused);
@@ -29,10 +29,10 @@ describe('without a required captcha', () => {
 
   test('captcha: an invalid request is refused first, so that no captcha is solved in vain', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
-    const wrong = await at.ask(game, 'find', { game_modes: ['other'] });
+    const wrong = await at.send(game, 'find', { game_modes: ['other'] });
     expect(outcomeOf(wrong)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
     expect((await at.receiptOf(game, wrong)).captcha).toBeUndefined();
-    expect(outcomeOf(await at.ask(game, 'join'))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    expect(outcomeOf(await at.send(game, 'join'))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
   });
 });
 
@@ -51,7 +51,7 @@ test('captcha: a waiting find needs one as soon as the namespace is on a version
 describe('a request with a captcha', () => {
   test('is admitted to find, create and join, from either provider, and admits others of its address for a while', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });
-    const found = await at.ask(game, 'find', solved(at.captcha()));
+    const found = await at.send(game, 'find', solved(at.captcha()));
     expect(outcomeOf(found)).toBe('200');
     const receipt = await at.receiptOf(game, found);
     const { exchange, ...decided_by } = receipt.captcha;
@@ -59,14 +59,14 @@ describe('a request with a captcha', () => {
     expect(exchange).toMatchObject({ status: 200, answer: { success: true } });
     const { checked, captcha: settled, decided } = receipt.stages_ms;
     expect([checked, settled, decided]).toEqual([checked, settled, decided].toSorted((one, other) => one - other));
-    expect(outcomeOf(await at.ask(game, 'create', solved(at.captcha(), 'turnstile')))).toBe('200');
+    expect(outcomeOf(await at.send(game, 'create', solved(at.captcha(), 'turnstile')))).toBe('200');
     const { lobby_id } = found.body.lobby;
-    expect(outcomeOf(await at.ask(game, 'join', { lobby_id, ...solved(at.captcha(), 'turnstile') }))).toBe('200');
-    const next = await at.ask(game, 'find');
+    expect(outcomeOf(await at.send(game, 'join', { lobby_id, ...solved(at.captcha(), 'turnstile') }))).toBe('200');
+    const next = await at.send(game, 'find');
     expect((await at.receiptOf(game, next)).captcha).toEqual({ decision: 'solved_before' });
     at.muster.clock.advance(TIMES.verification_ttl);
-    expect(outcomeOf(await at.ask(game, 'find'))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
-    expect(at.provider.asked().slice(-1)[0]?.form.remoteip).toBe('127.0.0.1');
+    expect(outcomeOf(await at.send(game, 'find'))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
+    expect(at.provider.requestsOf().slice(-1)[0]?.form.remoteip).toBe('127.0.0.1');
   });
 
   const REFUSED: [string, string][] = [
@@ -77,7 +77,7 @@ describe('a request with a captcha', () => {
     test(`that is refused (${behavior}) creates no lobby and no seat`, async () => {
       const game = await at.makeGame({ hcaptcha: HCAPTCHA });
       for (const kind of ['find', 'create'] as const) {
-        const refused = await at.ask(game, kind, solved(at.captcha(behavior)));
+        const refused = await at.send(game, kind, solved(at.captcha(behavior)));
         expect(outcomeOf(refused)).toBe(outcome);
         const has_retry_time = refused.headers.has('retry-after');
         expect(has_retry_time).toBe(refused.status === 503);
@@ -92,37 +92,39 @@ describe('a request with a captcha', () => {
     const settings = { ...at.provider.settings, MUSTER_DATACENTER: 'open', MUSTER_CAPTCHA_WHEN_DOWN: 'open' };
     await using open = await openTestService(settings, { beside: at.muster });
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
-    const let_in = await at.ask(game, 'find', solved(at.captcha('500')), open);
+    const let_in = await at.send(game, 'find', solved(at.captcha('500')), open);
     expect(outcomeOf(let_in)).toBe('200');
     const receipt = await at.receiptOf(game, let_in, open);
     const { exchange, ...decided_by } = receipt.captcha;
     expect(decided_by).toEqual({ decision: 'let_through', provider: 'hcaptcha', reasons: ['status 500'] });
     expect(exchange).toMatchObject({ status: 500 });
-    expect(outcomeOf(await at.ask(game, 'find', solved(at.captcha('wrong')), open))).toBe('400 CAPTCHA_CAPTCHA_FAILED');
+    expect(outcomeOf(await at.send(game, 'find', solved(at.captcha('wrong')), open))).toBe(
+      '400 CAPTCHA_CAPTCHA_FAILED',
+    );
     // An unchecked captcha admits only its own request.
-    expect(outcomeOf(await at.ask(game, 'find', {}, open))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
+    expect(outcomeOf(await at.send(game, 'find', {}, open))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
   });
 
   test('is not checked if the version requires no captcha', async () => {
     const game = await makeControlledGame(at.muster, { game_modes: { default: MODE } });
     const once = at.captcha('wrong');
-    expect(outcomeOf(await at.ask(game, 'find', solved(once)))).toBe('200');
-    expect(at.provider.asked(once)).toEqual([]);
-    expect(outcomeOf(await at.ask(game, 'find', { captcha: {} }))).toBe('200');
+    expect(outcomeOf(await at.send(game, 'find', solved(once)))).toBe('200');
+    expect(at.provider.requestsOf(once)).toEqual([]);
+    expect(outcomeOf(await at.send(game, 'find', { captcha: {} }))).toBe('200');
   });
 
   test('is admitted once of 200 concurrent requests with one captcha on two machines', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, requests_before_reverify: 0 });
     const once = at.captcha();
     const asked = Array.from({ length: 200 }, (_, index) =>
-      at.ask(game, 'find', solved(once), index % 2 === 0 ? at.muster : at.beside),
+      at.send(game, 'find', solved(once), index % 2 === 0 ? at.muster : at.second),
     );
     const outcomes = (await Promise.all(asked)).map(outcomeOf);
     expect(outcomes.filter((outcome) => outcome === '200').length).toBe(1);
     expect(outcomes.filter((outcome) => outcome === '400 CAPTCHA_CAPTCHA_FAILED').length).toBe(199);
     const lobbies = await at.inspector.lobbiesOf(game.namespace_id);
     expect(lobbies.map(({ player_count }) => player_count)).toEqual([1]);
-    expect(at.provider.asked(once).length).toBe(1);
+    expect(at.provider.requestsOf(once).length).toBe(1);
   });
 
   test('holds no seat and no database connection while its provider is slow', async () => {
@@ -135,11 +137,11 @@ describe('a request with a captcha', () => {
       const request = { token: game.public_token, body, signal };
       return at.muster.api.call('POST', '/matchmaker/lobbies/find', request).catch(() => undefined);
     });
-    const before = at.provider.asked().length;
-    while (at.provider.asked().length < before + 24) await Bun.sleep(1);
+    const before = at.provider.requestsOf().length;
+    while (at.provider.requestsOf().length < before + 24) await Bun.sleep(1);
     expect(await at.inspector.lobbiesOf(game.namespace_id)).toEqual([]);
     const other = await makeControlledGame(at.muster, { game_modes: { default: MODE } });
-    expect(outcomeOf(await at.ask(other, 'find'))).toBe('200');
+    expect(outcomeOf(await at.send(other, 'find'))).toBe('200');
     leaving.abort();
     await Promise.all(waiting);
   });

@@ -9,11 +9,11 @@ const at = shareCaptchaService();
 describe('captcha keys', () => {
   test('of the service apply where a version has none; bootstrap shows the one for pages', async () => {
     const game = await at.makeGame({ turnstile: {} });
-    const refused = await at.ask(game, 'find');
+    const refused = await at.send(game, 'find');
     expect(refused.body.metadata).toEqual({ turnstile: { site_key: 'our-site' } });
     const once = at.captcha();
-    expect(outcomeOf(await at.ask(game, 'find', solved(once, 'turnstile')))).toBe('200');
-    expect(at.provider.asked(once)[0]?.form.secret).toBe(OUR_SECRET);
+    expect(outcomeOf(await at.send(game, 'find', solved(once, 'turnstile')))).toBe('200');
+    expect(at.provider.requestsOf(once)[0]?.form.secret).toBe(OUR_SECRET);
     expect((await at.muster.api.ok('GET', '/cloud/bootstrap')).captcha).toEqual({
       turnstile: { site_key: 'our-site' },
     });
@@ -38,7 +38,7 @@ describe('captcha keys', () => {
       await at.muster.api.post(`/cloud/games/${game_id}/versions`, token, { display_name: 'Wrong', config }),
     );
     for (const behavior of ['ok', 'wrong', '500', 'html', 'bad-secret', 'a reset']) {
-      const answer = await at.ask(game, 'find', solved(at.captcha(behavior)));
+      const answer = await at.send(game, 'find', solved(at.captcha(behavior)));
       answers.push(answer, (await at.receiptOf(game, answer)) as Answer);
     }
     const receipts = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts`;

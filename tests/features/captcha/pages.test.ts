@@ -8,25 +8,25 @@ const at = shareCaptchaService();
 describe('a proof of work', () => {
   test('is requested, solved and accepted', async () => {
     const game = await at.makeGame({ pow: { difficulty: 2 } });
-    const refused = await at.ask(game, 'find');
+    const refused = await at.send(game, 'find');
     expect(outcomeOf(refused)).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
     const { challenge_url } = refused.body.metadata.pow;
     expect(challenge_url).toBe(`${at.muster.config.public_url}/matchmaker/captcha/challenge`);
     const answer = await at.muster.api.get(challenge_url, game.public_token);
     expect(answer.headers.get('cache-control')).toBe('no-store');
     const work = await solveWork(answer.body);
-    expect(outcomeOf(await at.ask(game, 'find', work))).toBe('200');
-    expect(outcomeOf(await at.ask(game, 'find', work))).toBe('400 CAPTCHA_CAPTCHA_FAILED');
-    expect((await at.ask(game, 'find', work, at.beside)).body.message).toContain('used before');
-    expect(outcomeOf(await at.ask(game, 'create'))).toBe('200');
+    expect(outcomeOf(await at.send(game, 'find', work))).toBe('200');
+    expect(outcomeOf(await at.send(game, 'find', work))).toBe('400 CAPTCHA_CAPTCHA_FAILED');
+    expect((await at.send(game, 'find', work, at.second)).body.message).toContain('used before');
+    expect(outcomeOf(await at.send(game, 'create'))).toBe('200');
   });
 
   test('is issued on one machine and checked on another, without a provider', async () => {
     const game = await at.makeGame({ pow: { difficulty: 2 } });
-    const before = at.provider.asked().length;
-    const challenge = await at.beside.api.ok('GET', '/v1/captcha/challenge', { token: game.public_token });
-    expect(outcomeOf(await at.ask(game, 'find', await solveWork(challenge)))).toBe('200');
-    expect(at.provider.asked().length).toBe(before);
+    const before = at.provider.requestsOf().length;
+    const challenge = await at.second.api.ok('GET', '/v1/captcha/challenge', { token: game.public_token });
+    expect(outcomeOf(await at.send(game, 'find', await solveWork(challenge)))).toBe('200');
+    expect(at.provider.requestsOf().length).toBe(before);
   });
 
   test('is solved by the client in docs/captcha.md', async () => {
@@ -82,7 +82,7 @@ describe("a namespace's own pages need no token", () => {
     // Solved on the page, and checked with the key of the page's domain.
     const once = at.captcha('below-hostname');
     expect(outcomeOf(await find(solved(once, 'turnstile')))).toBe('400 CAPTCHA_CAPTCHA_FAILED');
-    expect(at.provider.asked(once)[0]?.form.secret).toBe(TURNSTILE.secret_key);
+    expect(at.provider.requestsOf(once)[0]?.form.secret).toBe(TURNSTILE.secret_key);
     const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
     await at.muster.api.ok('PUT', `${namespace}/domain-public-auth`, {
       token: game.cloud_token,

@@ -4,9 +4,9 @@ import { deriveKey } from 'altcha-lib/algorithms/pbkdf2';
 import fc from 'fast-check';
 import { createProofsOfWork } from '../../../src/features/captcha/proof-of-work.ts';
 import type { Challenge } from '../../../src/features/captcha/wire.ts';
-import { type CaptchaChecks, openCaptchaChecks, outcomeOf } from '../../support/captcha-checks.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha-checks.ts';
 import { openCaptchaProvider } from '../../support/captcha-provider.ts';
-import { createMovedClock } from '../../support/clock.ts';
+import { createTestClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const DIFFICULTY = 3;
@@ -15,7 +15,7 @@ const CHALLENGE_TTL_MS = 300_000;
 const FAILED = 'CAPTCHA_CAPTCHA_FAILED';
 
 const opened = new AsyncDisposableStack();
-const clock = createMovedClock();
+const clock = createTestClock();
 let checks: CaptchaChecks;
 let second: CaptchaChecks;
 beforeAll(async () => {
@@ -40,7 +40,7 @@ const use = async (
 ) => {
   const payload = await solve(await checks.proofs.challenge(place.namespace_id, DIFFICULTY));
   const client_response = encode(change(structuredClone(payload)));
-  return await checks.ask(place, { captcha: { pow: { client_response } } });
+  return await checks.check(place, { captcha: { pow: { client_response } } });
 };
 
 describe('a solution is refused', () => {
@@ -53,7 +53,7 @@ describe('a solution is refused', () => {
     [Buffer.from('['.repeat(6_000)).toString('base64'), 'unreadable'],
     [Buffer.from('{"challenge":').toString('base64'), 'unreadable'],
   ])('if it is unreadable: %p', async (client_response, reason) => {
-    const { decision, error } = await checks.ask(game(), { captcha: { pow: { client_response } } });
+    const { decision, error } = await checks.check(game(), { captcha: { pow: { client_response } } });
     expect(error?.code).toBe(FAILED);
     expect(decision).toEqual({ decision: 'refused', provider: 'pow', reasons: [reason] });
   });
@@ -108,7 +108,7 @@ describe('a solution is refused', () => {
 
   test('for a challenge of another namespace, where it may be easier', async () => {
     const payload = await solve(await checks.proofs.challenge(crypto.randomUUID(), 1));
-    const { decision } = await checks.ask(game(), { captcha: { pow: { client_response: encode(payload) } } });
+    const { decision } = await checks.check(game(), { captcha: { pow: { client_response: encode(payload) } } });
     expect(decision?.reasons).toEqual(['other-namespace']);
   });
 
@@ -116,7 +116,7 @@ describe('a solution is refused', () => {
     const place = game();
     const stranger = createProofsOfWork({ clock, key: { kty: 'oct', k: 'c29tZWJvZHkgZWxzZQ' } });
     const payload = await solve(await stranger.challenge(place.namespace_id, 1));
-    const { decision } = await checks.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
+    const { decision } = await checks.check(place, { captcha: { pow: { client_response: encode(payload) } } });
     expect(decision?.reasons).toEqual(['invalid-signature']);
   });
 
@@ -124,7 +124,7 @@ describe('a solution is refused', () => {
     const place = game();
     const payload = await solve(await checks.proofs.challenge(place.namespace_id, DIFFICULTY));
     clock.advance(CHALLENGE_TTL_MS);
-    const { decision } = await checks.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
+    const { decision } = await checks.check(place, { captcha: { pow: { client_response: encode(payload) } } });
     expect(decision?.reasons).toEqual(['expired']);
   });
 });
@@ -160,19 +160,19 @@ describe('a solution is accepted', () => {
     ];
     const seen = [];
     for (const client_response of spellings)
-      seen.push(await checks.ask(place, { captcha: { pow: { client_response } } }));
-    expect(seen.map(outcomeOf)).toEqual(['solved', FAILED, FAILED]);
+      seen.push(await checks.check(place, { captcha: { pow: { client_response } } }));
+    expect(seen.map(outcomeOfCheck)).toEqual(['solved', FAILED, FAILED]);
     expect(seen[2]?.decision?.reasons).toEqual(['used-before']);
-    expect(outcomeOf(await checks.ask(place))).toBe('solved_before');
+    expect(outcomeOfCheck(await checks.check(place))).toBe('solved_before');
   });
 
   test('once of 200 concurrent uses on two processes', async () => {
     const place = game();
     const client_response = encode(await solve(await checks.proofs.challenge(place.namespace_id, DIFFICULTY)));
     const uses = Array.from({ length: 200 }, (_, index) =>
-      (index % 2 === 0 ? checks : second).ask(place, { captcha: { pow: { client_response } } }),
+      (index % 2 === 0 ? checks : second).check(place, { captcha: { pow: { client_response } } }),
     );
-    const outcomes = (await Promise.all(uses)).map(outcomeOf);
+    const outcomes = (await Promise.all(uses)).map(outcomeOfCheck);
     expect(outcomes.filter((outcome) => outcome === 'solved').length).toBe(1);
     expect(outcomes.filter((outcome) => outcome === FAILED).length).toBe(199);
   });
@@ -180,7 +180,7 @@ describe('a solution is accepted', () => {
   test('on another process than the one that issued its challenge', async () => {
     const place = game();
     const payload = await solve(await second.proofs.challenge(place.namespace_id, DIFFICULTY));
-    expect(outcomeOf(await checks.ask(place, { captcha: { pow: { client_response: encode(payload) } } }))).toBe(
+    expect(outcomeOfCheck(await checks.check(place, { captcha: { pow: { client_response: encode(payload) } } }))).toBe(
       'solved',
     );
   });

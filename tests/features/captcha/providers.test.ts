@@ -4,9 +4,9 @@ import type { Widget } from '../../../src/features/captcha/rules.ts';
 import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
 import type { DatabaseAddress } from '../../../src/platform/database/database.ts';
 import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
-import { type CaptchaChecks, openCaptchaChecks, outcomeOf } from '../../support/captcha-checks.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha-checks.ts';
 import { type CaptchaProvider, openCaptchaProvider } from '../../support/captcha-provider.ts';
-import { createStillClock } from '../../support/clock.ts';
+import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { hostileTargets } from '../../support/hostile-target.ts';
 
@@ -16,7 +16,7 @@ const FAILED = 'CAPTCHA_CAPTCHA_FAILED';
 const UNAVAILABLE = 'CAPTCHA_CAPTCHA_UNAVAILABLE';
 
 const opened = new AsyncDisposableStack();
-const clock = createStillClock();
+const clock = createFixedClock();
 let provider: CaptchaProvider;
 let database_address: DatabaseAddress;
 let checks: CaptchaChecks;
@@ -45,8 +45,8 @@ function game(name: Widget['name'], more: object = {}): { namespace_id: string; 
 const sent = (name: Widget['name'], client_response: string) => ({ captcha: { [name]: { client_response } } });
 /** Returns the outcome of a captcha, and of a request without one after it. */
 async function use(at: CaptchaChecks, name: Widget['name'], client_response: string, place = game(name)) {
-  const outcome = outcomeOf(await at.ask(place, sent(name, client_response)));
-  const is_known = (await at.ask(place)).error === undefined;
+  const outcome = outcomeOfCheck(await at.check(place, sent(name, client_response)));
+  const is_known = (await at.check(place)).error === undefined;
   return { outcome, is_known };
 }
 
@@ -106,7 +106,7 @@ describe.each(NAMES)('%s answers', (name) => {
       'solved',
     );
     for (const behavior of ['other-hostname', 'no-hostname']) {
-      const { decision, error } = await checks.ask(at(['play.example.com']), sent(name, captcha(behavior)));
+      const { decision, error } = await checks.check(at(['play.example.com']), sent(name, captcha(behavior)));
       expect(error?.code).toBe(FAILED);
       expect(error?.message).toContain('another site');
       const { exchange, ...decided } = decision ?? {};
@@ -117,13 +117,13 @@ describe.each(NAMES)('%s answers', (name) => {
 
   test('codes, which are in the receipt if they look like codes', async () => {
     const codesOf = async (behavior: string) =>
-      (await checks.ask(game(name), sent(name, captcha(behavior)))).decision?.reasons;
+      (await checks.check(game(name), sent(name, captcha(behavior)))).decision?.reasons;
     expect(await codesOf('bad-secret')).toEqual(['invalid-input-secret']);
     expect(await codesOf('strange-codes')).toEqual(['fine-code']);
   });
 
   test('no, and the client gets what it needs for another try, and no secret', async () => {
-    const { error } = await checks.ask(game(name), sent(name, captcha('bad-secret')));
+    const { error } = await checks.check(game(name), sent(name, captcha('bad-secret')));
     const keys = name === 'hcaptcha' ? { site_id: 'site', site_key: 'site' } : { site_key: 'site' };
     expect(error?.metadata).toEqual({ [name]: keys });
     expect(error?.message).not.toContain('secret');
@@ -133,9 +133,9 @@ describe.each(NAMES)('%s answers', (name) => {
 describe.each(NAMES)('a captcha of %s', (name) => {
   test('is sent to its provider with the keys, the address and nothing else', async () => {
     const once = captcha('ok');
-    await checks.ask(game(name), { ...sent(name, once), address: '2001:db8::1' });
+    await checks.check(game(name), { ...sent(name, once), address: '2001:db8::1' });
     const common = { response: once, secret: 'secret', remoteip: '2001:db8::1' };
-    const [asked] = provider.asked(once);
+    const [asked] = provider.requestsOf(once);
     expect(asked?.path).toBe(`/${name}`);
     const { idempotency_key, ...form } = asked?.form ?? {};
     expect(form).toEqual(name === 'hcaptcha' ? { ...common, sitekey: 'site' } : common);
@@ -147,11 +147,11 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     const place = game(name);
     for (const behavior of ['ok', 'wrong']) {
       const once = captcha(behavior);
-      await checks.ask(place, sent(name, once));
-      const { decision, error } = await checks.ask(place, sent(name, once));
+      await checks.check(place, sent(name, once));
+      const { decision, error } = await checks.check(place, sent(name, once));
       expect(error?.message).toContain('used before');
       expect(decision?.reasons).toEqual(['used-before']);
-      expect(provider.asked(once).length).toBe(1);
+      expect(provider.requestsOf(once).length).toBe(1);
     }
   });
 
@@ -163,7 +163,7 @@ describe.each(NAMES)('a captcha of %s', (name) => {
 
   test('cannot be used up with other keys', async () => {
     const once = captcha('ok');
-    await checks.ask(game(name, { secret_key: 'mine' }), sent(name, once));
+    await checks.check(game(name, { secret_key: 'mine' }), sent(name, once));
     expect((await use(checks, name, once)).outcome).toBe('solved');
   });
 
@@ -171,12 +171,12 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     const second = await open();
     const once = captcha('ok');
     const uses = Array.from({ length: 200 }, (_, index) =>
-      (index % 2 === 0 ? checks : second).ask(game(name), sent(name, once)),
+      (index % 2 === 0 ? checks : second).check(game(name), sent(name, once)),
     );
-    const outcomes = (await Promise.all(uses)).map(outcomeOf);
+    const outcomes = (await Promise.all(uses)).map(outcomeOfCheck);
     expect(outcomes.filter((outcome) => outcome === 'solved').length).toBe(1);
     expect(outcomes.filter((outcome) => outcome === FAILED).length).toBe(199);
-    expect(provider.asked(once).length).toBe(1);
+    expect(provider.requestsOf(once).length).toBe(1);
   });
 
   test('that was never sent may be used again', async () => {
@@ -195,27 +195,27 @@ describe.each(NAMES)('a captcha of %s', (name) => {
   test('is not awaited once its player has disconnected', async () => {
     const leaving = new AbortController();
     const once = captcha('silence');
-    const waiting = checks.ask(game(name), { ...sent(name, once), deadline: leaving });
-    while (provider.asked(once).length === 0) await Bun.sleep(1);
+    const waiting = checks.check(game(name), { ...sent(name, once), deadline: leaving });
+    while (provider.requestsOf(once).length === 0) await Bun.sleep(1);
     leaving.abort();
-    expect(outcomeOf(await waiting)).toBe(UNAVAILABLE);
-    expect(provider.asked(once).length).toBe(1);
+    expect(outcomeOfCheck(await waiting)).toBe(UNAVAILABLE);
+    expect(provider.requestsOf(once).length).toBe(1);
   });
 
   test('of a published test key is valid any number of times, wherever it was solved', async () => {
     const secret_key = name === 'hcaptcha' ? `0x${'0'.repeat(40)}` : '1x0000000000000000000000000000000AA';
     const place = game(name, { secret_key, hostnames: ['play.example.com'] });
     const always = captcha('other-hostname');
-    for (const _ of [1, 2]) expect(outcomeOf(await checks.ask(place, sent(name, always)))).toBe('solved');
-    expect(provider.asked(always).length).toBe(2);
+    for (const _ of [1, 2]) expect(outcomeOfCheck(await checks.check(place, sent(name, always)))).toBe('solved');
+    expect(provider.requestsOf(always).length).toBe(2);
   });
 });
 
 describe('after a lost answer', () => {
   test('turnstile is asked once more, with a key that marks the repetition', async () => {
-    const once = captcha('lost');
+    const once = captcha('cut-once');
     expect(await use(checks, 'turnstile', once)).toEqual({ outcome: 'solved', is_known: true });
-    const keys = provider.asked(once).map(({ form }) => form.idempotency_key);
+    const keys = provider.requestsOf(once).map(({ form }) => form.idempotency_key);
     expect(keys).toEqual([keys[0], keys[0]]);
     expect((await use(checks, 'turnstile', once)).outcome).toBe(FAILED);
   });
@@ -225,24 +225,24 @@ describe('after a lost answer', () => {
     expect((await use(checks, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
     expect((await use(checks, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
     await use(checks, 'turnstile', captcha('500'));
-    const keys = provider.asked(later).map(({ form }) => form.idempotency_key);
+    const keys = provider.requestsOf(later).map(({ form }) => form.idempotency_key);
     expect([keys.length, new Set(keys).size]).toEqual([4, 1]);
-    const [last] = provider.asked().slice(-1);
+    const [last] = provider.requestsOf().slice(-1);
     expect(keys).not.toContain(last?.form.idempotency_key);
   });
 
   test('hcaptcha is not asked again, because it may have counted the captcha', async () => {
-    const once = captcha('lost');
+    const once = captcha('cut-once');
     expect((await use(checks, 'hcaptcha', once)).outcome).toBe(UNAVAILABLE);
     expect((await use(checks, 'hcaptcha', once)).outcome).toBe(FAILED);
-    expect(provider.asked(once).length).toBe(1);
+    expect(provider.requestsOf(once).length).toBe(1);
   });
 });
 
 test('captcha: turnstile is not asked about an answer above its maximum length', async () => {
   const long = captcha(`ok${'x'.repeat(2_048)}`);
   expect((await use(checks, 'turnstile', long)).outcome).toBe(FAILED);
-  expect(provider.asked(long).length).toBe(0);
+  expect(provider.requestsOf(long).length).toBe(0);
 });
 
 test('captcha: a page on none of the domains with turnstile keys is refused without a request', async () => {
@@ -252,21 +252,21 @@ test('captcha: a page on none of the domains with turnstile keys is refused with
     domains: { 'a.example': { secret_key: 's' } },
   });
   const once = captcha('ok');
-  const { error } = await checks.ask(place, { ...sent('turnstile', once), readOrigin: () => 'https://b.example' });
+  const { error } = await checks.check(place, { ...sent('turnstile', once), readOrigin: () => 'https://b.example' });
   expect(error?.message).toContain('no keys for the domain');
-  expect(provider.asked(once).length).toBe(0);
+  expect(provider.requestsOf(once).length).toBe(0);
 });
 
 test('captcha: a version that relies on keys which the service no longer has admits no request', async () => {
   const place = { namespace_id: crypto.randomUUID(), config: { ...TIMES, hcaptcha: { level: 'easy' } } };
-  expect(outcomeOf(await open_desk.ask(place))).toBe(UNAVAILABLE);
-  expect(outcomeOf(await open_desk.ask(place, sent('hcaptcha', captcha('ok'))))).toBe(FAILED);
+  expect(outcomeOfCheck(await open_desk.check(place))).toBe(UNAVAILABLE);
+  expect(outcomeOfCheck(await open_desk.check(place, sent('hcaptcha', captcha('ok'))))).toBe(FAILED);
 });
 
 test('captcha: one of another provider, or of none, is refused with the ones that are allowed', async () => {
   const place = game('hcaptcha');
   for (const solved of [{}, { turnstile: { client_response: captcha('ok') } }]) {
-    const { decision, error } = await checks.ask(place, { captcha: solved });
+    const { decision, error } = await checks.check(place, { captcha: solved });
     expect(error).toMatchObject({ code: FAILED, status: 400 });
     expect(error?.message).toContain('hcaptcha');
     expect(decision).toEqual({ decision: 'refused', reasons: ['other-provider'] });
@@ -282,9 +282,9 @@ test('captcha: a game with many requests does not block the captchas of others',
   const flooded = game('hcaptcha');
   const leaving = new AbortController();
   const flood = Array.from({ length: 30 }, () =>
-    shared.ask(flooded, { ...sent('hcaptcha', captcha('silence')), deadline: leaving }),
+    shared.check(flooded, { ...sent('hcaptcha', captcha('silence')), deadline: leaving }),
   );
   expect((await use(shared, 'hcaptcha', captcha('ok'))).outcome).toBe('solved');
   leaving.abort();
-  expect(new Set((await Promise.all(flood)).map(outcomeOf))).toEqual(new Set([UNAVAILABLE]));
+  expect(new Set((await Promise.all(flood)).map(outcomeOfCheck))).toEqual(new Set([UNAVAILABLE]));
 });

@@ -29,7 +29,7 @@ describe('captcha trials', () => {
       { provider: 'pow', are_keys_accepted: true, reasons: [] },
     ]);
     expect(JSON.stringify(body)).not.toMatch(CANARY);
-    expect(outcomeOf(await at.ask(game, 'find'))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
+    expect(outcomeOf(await at.send(game, 'find'))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
   });
 
   test('choose the keys by the page that the caller names', async () => {
@@ -37,7 +37,7 @@ describe('captcha trials', () => {
     const game = await at.makeGame({ turnstile: { domains: { 'play.example.com': { secret_key } } } });
     const { body } = await tryIt(game, { origin: 'https://eu.play.example.com' });
     expect(body.providers).toMatchObject([{ provider: 'turnstile', are_keys_accepted: true }]);
-    expect(at.provider.asked('muster-trial').at(-1)?.form.secret).toBe(secret_key);
+    expect(at.provider.requestsOf('muster-trial').at(-1)?.form.secret).toBe(secret_key);
     expect(JSON.stringify(body)).not.toMatch(CANARY);
   });
 
@@ -50,13 +50,13 @@ describe('captcha trials', () => {
 
   test('a receipt has the exchange with the provider', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
-    const refused = await at.ask(game, 'find', solved(at.captcha('bad-secret')));
+    const refused = await at.send(game, 'find', solved(at.captcha('bad-secret')));
     const receipt = await at.receiptOf(game, refused);
     expect(receipt.captcha).toMatchObject({
       decision: 'refused',
       exchange: { status: 200, answer: { 'error-codes': ['invalid-input-secret'] } },
     });
-    const strange = await at.ask(game, 'find', solved(at.captcha('strange-codes')));
+    const strange = await at.send(game, 'find', solved(at.captcha('strange-codes')));
     expect((await at.receiptOf(game, strange)).captcha.exchange.answer['error-codes']).toEqual(['fine-code']);
     expect(JSON.stringify(receipt)).not.toMatch(CANARY);
   });

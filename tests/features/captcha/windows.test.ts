@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
-import { type CaptchaChecks, openCaptchaChecks, outcomeOf } from '../../support/captcha-checks.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha-checks.ts';
 import { openCaptchaProvider } from '../../support/captcha-provider.ts';
-import { createStillClock } from '../../support/clock.ts';
+import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const TTL_MS = 60_000;
 const KEYS = { site_key: 'site', secret_key: 'secret' };
 const opened = new AsyncDisposableStack();
-const clock = createStillClock();
+const clock = createFixedClock();
 let checks: CaptchaChecks;
 /** Another process on the same database. */
 let other: CaptchaChecks;
@@ -34,7 +34,8 @@ function captcha() {
 }
 const outcomesOf = async (place: ReturnType<typeof game>, count: number, address = '203.0.113.7') => {
   const outcomes: string[] = [];
-  for (let request = 0; request < count; request += 1) outcomes.push(outcomeOf(await checks.ask(place, { address })));
+  for (let request = 0; request < count; request += 1)
+    outcomes.push(outcomeOfCheck(await checks.check(place, { address })));
   return outcomes;
 };
 const REFUSED = 'CAPTCHA_CAPTCHA_REQUIRED';
@@ -63,20 +64,20 @@ describe('captcha: without one', () => {
 describe('captcha: after a solved one', () => {
   test('exactly requests_before_reverify further requests are admitted', async () => {
     const place = game();
-    expect(outcomeOf(await checks.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(outcomeOfCheck(await checks.check(place, { captcha: captcha() }))).toBe('solved');
     expect(await outcomesOf(place, 5)).toEqual([PASSED, PASSED, PASSED, REFUSED, REFUSED]);
   });
 
   test('every request needs another if requests_before_reverify is 0', async () => {
     const place = game({ requests_before_reverify: 0 });
-    expect(outcomeOf(await checks.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(outcomeOfCheck(await checks.check(place, { captcha: captcha() }))).toBe('solved');
     expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
-    expect(outcomeOf(await checks.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(outcomeOfCheck(await checks.check(place, { captcha: captcha() }))).toBe('solved');
   });
 
   test('requests are admitted until verification_ttl is over, to the millisecond', async () => {
     const place = game();
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     clock.advance(TTL_MS - 1);
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
     clock.advance(1);
@@ -85,34 +86,34 @@ describe('captcha: after a solved one', () => {
 
   test('no request is admitted if verification_ttl is 0', async () => {
     const place = game({ verification_ttl: 0 });
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
   });
 
   test('another one starts a new window, during the old one and after it', async () => {
     const place = game();
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
     clock.advance(TTL_MS - 1);
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     clock.advance(TTL_MS - 1);
     expect(await outcomesOf(place, 4)).toEqual([PASSED, PASSED, PASSED, REFUSED]);
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
   });
 
   test('a refused one changes nothing', async () => {
     const place = game();
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
     const wrong = { hcaptcha: { client_response: 'wrong:1' } };
-    expect(outcomeOf(await checks.ask(place, { captcha: wrong }))).toBe('CAPTCHA_CAPTCHA_FAILED');
+    expect(outcomeOfCheck(await checks.check(place, { captcha: wrong }))).toBe('CAPTCHA_CAPTCHA_FAILED');
     expect(await outcomesOf(place, 2)).toEqual([PASSED, REFUSED]);
   });
 
   test('a version with other limits has its own window, from the same captcha', async () => {
     const place = game();
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     expect(await outcomesOf(place, 3)).toEqual([PASSED, PASSED, PASSED]);
     const looser = { ...place, config: { ...place.config, requests_before_reverify: 5 } };
     expect(await outcomesOf(looser, 3)).toEqual([PASSED, PASSED, REFUSED]);
@@ -120,17 +121,17 @@ describe('captcha: after a solved one', () => {
 
   test('the window is for the address, or for its /64 in IPv6, and for no other', async () => {
     const place = game();
-    await checks.ask(place, { captcha: captcha(), address: '203.0.113.7' });
+    await checks.check(place, { captcha: captcha(), address: '203.0.113.7' });
     expect(await outcomesOf(place, 1, '203.0.113.8')).toEqual([REFUSED]);
     expect(await outcomesOf(place, 1, '::ffff:203.0.113.7')).toEqual([PASSED]);
-    await checks.ask(place, { captcha: captcha(), address: '2001:db8:1:2::1' });
+    await checks.check(place, { captcha: captcha(), address: '2001:db8:1:2::1' });
     expect(await outcomesOf(place, 1, '2001:db8:1:2:ffff::9')).toEqual([PASSED]);
     expect(await outcomesOf(place, 1, '2001:db8:1:3::1')).toEqual([REFUSED]);
   });
 
   test('the window is for the namespace and for no other, where the captcha may be harder', async () => {
     const place = game();
-    await checks.ask(place, { captcha: captcha() });
+    await checks.check(place, { captcha: captcha() });
     expect(await outcomesOf(game(), 1)).toEqual([REFUSED]);
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
   });
@@ -139,16 +140,16 @@ describe('captcha: after a solved one', () => {
 describe('captcha: two processes on one database', () => {
   test('count together: of 40 concurrent requests exactly the allowed number is admitted', async () => {
     const place = game({ requests_before_reverify: 10 });
-    await checks.ask(place, { captcha: captcha() });
-    const requests = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? checks : other).ask(place));
-    const outcomes = (await Promise.all(requests)).map(outcomeOf);
+    await checks.check(place, { captcha: captcha() });
+    const requests = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? checks : other).check(place));
+    const outcomes = (await Promise.all(requests)).map(outcomeOfCheck);
     expect(outcomes.filter((outcome) => outcome === PASSED).length).toBe(10);
     expect(outcomes.filter((outcome) => outcome === REFUSED).length).toBe(30);
   });
 
   test('share their windows', async () => {
     const place = game();
-    await other.ask(place, { captcha: captcha() });
+    await other.check(place, { captcha: captcha() });
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
   });
 });
@@ -156,8 +157,8 @@ describe('captcha: two processes on one database', () => {
 test('captcha: expired windows and captchas are deleted, and nothing else', async () => {
   const place = game();
   const later = game({ verification_ttl: 12 * 3_600_000 });
-  await checks.ask(place, { captcha: captcha() });
-  await checks.ask(later, { captcha: captcha() });
+  await checks.check(place, { captcha: captcha() });
+  await checks.check(later, { captcha: captcha() });
   const { queries } = checks.database;
   const count = async () => {
     const [row] = await queries.execute<{ windows: number; captchas: number }>(sql`

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { IS_LONG } from '../../support/length.ts';
-import { PROXY_SECRET } from '../../support/proxy.ts';
+import { PROXY_SECRET } from '../../support/proxy-secret.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { credentials, makeShownSite, protectSite, type ShownSite } from '../../support/site-visits.ts';
 import { waitFor } from '../../support/wait.ts';

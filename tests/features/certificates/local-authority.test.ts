@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LocalAuthority } from '../../../src/features/certificates/local-authority.ts';
 import { openDataDirectory } from '../../../src/platform/data-directory.ts';
-import { createStillClock } from '../../support/clock.ts';
+import { createFixedClock } from '../../support/clock.ts';
 import { makeDataDirectory } from '../../support/service.ts';
 import { openTls } from '../../support/tls.ts';
 
@@ -12,7 +12,7 @@ const NAMES = ['localhost', '127.0.0.1', '::1', 'sites.localhost', '*.sites.loca
 
 async function openAuthority(names = NAMES) {
   const data = openDataDirectory(await makeDataDirectory());
-  const clock = createStillClock(new Date());
+  const clock = createFixedClock(new Date());
   return { data, clock, open: (others = names) => LocalAuthority.open({ data, clock, names: others }) };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { makeGame } from '../../support/game.ts';
-import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { openRestartableService } from '../../support/restart.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -16,7 +16,7 @@ async function openWithPlayer(drain_ms: number) {
   const game = await makeGame(muster.api, muster.administrator_token);
   const { name } = await startWebServer(muster, game);
   const url = muster.config.local_url;
-  const player = openPlayer({ name, url });
+  const player = openWebSocketPlayer({ name, url });
   await player.next(1);
   return { muster, url, name, player };
 }
@@ -29,7 +29,7 @@ describe('gateway: a stop', () => {
     await waitFor(async () => !(await isReady(url)), 'the service not to be ready');
     player.socket.send('still here');
     expect((await player.next(2)).at(-1)).toBe('still here');
-    using second = openPlayer({ name, url });
+    using second = openWebSocketPlayer({ name, url });
     await second.next(1);
     expect((await muster.api.get('/health/live')).status).toBe(200);
     for (const { socket } of [player, second]) socket.close();

@@ -3,7 +3,7 @@ import { readConfig } from '../../../src/config.ts';
 import { StartError } from '../../../src/platform/errors.ts';
 import { makeGame } from '../../support/game.ts';
 import { SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
-import { PROXY_SECRET } from '../../support/proxy.ts';
+import { PROXY_SECRET } from '../../support/proxy-secret.ts';
 import { refusalOf } from '../../support/refusal.ts';
 import { makeShownSite } from '../../support/site-visits.ts';
 import { shareService } from '../../support/suite.ts';

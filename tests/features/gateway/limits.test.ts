@@ -5,7 +5,7 @@ import { relayRequest } from '../../../src/features/gateway/http-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { makeGame } from '../../support/game.ts';
-import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { IS_LONG } from '../../support/length.ts';
 import { sendRaw } from '../../support/raw-http.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -34,7 +34,7 @@ describe('gateway: one address', () => {
   test('may open a limited number of WebSockets in a second, and at a time', async () => {
     using players = new DisposableStack();
     const url = limited.config.local_url;
-    const isOpen = () => players.use(openPlayer({ name, url })).opened;
+    const isOpen = () => players.use(openWebSocketPlayer({ name, url })).opened;
     let count = 0;
     while (count < TRIES_MAX && (await isOpen())) count += 1;
     expect(count).toBeWithin(50, 257);
@@ -51,7 +51,7 @@ describe('gateway: one address', () => {
     expect(await refused.json()).toMatchObject({ code: 'GATEWAY_TOO_MANY_CONNECTIONS' });
     players.dispose();
     await waitFor(async () => {
-      using player = openPlayer({ name, url });
+      using player = openWebSocketPlayer({ name, url });
       return await player.opened;
     }, 'the next WebSocket');
   });

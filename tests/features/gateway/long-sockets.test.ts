@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deploy } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
-import { openPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
 import { openTestService } from '../../support/service.ts';
 import { findFreePort } from '../../support/test-ports.ts';
 import { fingerprintAt, makeCertificate } from '../../support/tls.ts';
@@ -40,7 +40,7 @@ test('gateway: renewals of the certificate and deploys cut no WebSocket', async 
     const { body } = await find(muster, game);
     const { web } = body.ports;
     expect([web.port, web.is_tls]).toEqual([https_port, true]);
-    const player = openPlayer({
+    const player = openWebSocketPlayer({
       name: web.hostname.replace(`.${SERVERS_DOMAIN}`, ''),
       url: `https://127.0.0.1:${https_port}`,
       path: `/socket?player_token=${body.player.token}`,

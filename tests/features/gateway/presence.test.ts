@@ -5,7 +5,7 @@ import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { Api } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
-import { openPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
 import { openRestartableService } from '../../support/restart.ts';
 import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
@@ -34,7 +34,7 @@ async function takeSeat(service: { api: Api } = muster, its_game = game) {
 }
 
 const play = ({ name, token }: { name: string; token?: string }, url = muster.config.local_url, path = '/socket') =>
-  openPlayer({ name, url, path: `${path}?a=1${token === undefined ? '' : `&player_token=${token}`}` });
+  openWebSocketPlayer({ name, url, path: `${path}?a=1${token === undefined ? '' : `&player_token=${token}`}` });
 
 /** Takes the seat of the first player of a lobby. */
 async function kickFirst({ lobby_id }: { lobby_id: string }, { game_id, namespace_id, cloud_token: token }: TestGame) {
@@ -133,7 +133,7 @@ describe('gateway: at a port with presence', () => {
 
   test('the server gets the id of the player, and no token', async () => {
     const { name, token } = await takeSeat();
-    using player = openPlayer({
+    using player = openWebSocketPlayer({
       name,
       url: muster.config.local_url,
       path: '/echo-handshake?x=1',

@@ -7,7 +7,7 @@ import {
   ECHO_SOURCE,
   echoBy,
   echoByTcp,
-  openPlayer,
+  openTlsPlayer,
   openUdpPlayer,
 } from '../../support/relayed.ts';
 import { openRestartableService } from '../../support/restart.ts';
@@ -50,7 +50,7 @@ describe('relays of a lobby', () => {
         port: relayed.port,
         is_tls: true,
       });
-      const player = await openPlayer(relayed, ca);
+      const player = await openTlsPlayer(relayed, ca);
       await echoBy(player, 'hello');
       player.destroy();
       expect([plain.is_tls, voice.is_tls]).toEqual([false, false]);
@@ -81,13 +81,13 @@ describe('relays of a lobby', () => {
 
   test('a server that ends closes its connections and its relay', async () => {
     const { body } = await find(muster, game);
-    const player = await openPlayer(body.ports.game, ca);
+    const player = await openTlsPlayer(body.ports.game, ca);
     const closed = new Promise((resolve) => player.once('close', resolve));
     player.write('exit');
     await closed;
     await waitFor(
       () =>
-        openPlayer(body.ports.game, ca).then(
+        openTlsPlayer(body.ports.game, ca).then(
           () => false,
           ({ code }) => code === 'ECONNREFUSED',
         ),
@@ -118,14 +118,14 @@ test('relays: after a restart of the service, the same port leads to the same se
   await using muster = await openRestartableService(settings);
   const game = await makeControlledGame(muster, SHAPE);
   const { body } = await find(muster, game);
-  const before = await openPlayer(body.ports.game, certificate);
+  const before = await openTlsPlayer(body.ports.game, certificate);
   await echoBy(before, 'before');
   const closed = new Promise((resolve) => before.once('close', resolve));
   await muster.close();
   await closed;
   expect(await echoByTcp(body.ports.plain, 'direct')).toBe('direct');
   await muster.open();
-  const after = await openPlayer(body.ports.game, certificate);
+  const after = await openTlsPlayer(body.ports.game, certificate);
   await echoBy(after, 'after');
   after.destroy();
 }, 90_000);
@@ -173,7 +173,7 @@ test('relays: the start of the service ends a game server that took the port of 
   await muster.close();
   await waitFor(() => isListening(ports.game.port), 'the other server to take the port');
   await muster.open();
-  const player = await openPlayer(ports.game, certificate);
+  const player = await openTlsPlayer(ports.game, certificate);
   await echoBy(player, 'hello');
   player.destroy();
   expect(muster.events).toContainEqual({ event: 'server_took_port', server_id: id, port: ports.game.port });

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService } from '../../support/restart.ts';
 import { shareService } from '../../support/suite.ts';
@@ -16,8 +16,8 @@ beforeAll(async () => {
   web = await startWebServer(muster, game);
 }, 90_000);
 
-const open = (options: Parameters<typeof openPlayer>[0] = {}) =>
-  openPlayer({ name: web.name, url: muster.config.local_url, ...options });
+const open = (options: Parameters<typeof openWebSocketPlayer>[0] = {}) =>
+  openWebSocketPlayer({ name: web.name, url: muster.config.local_url, ...options });
 
 describe('gateway: a WebSocket', () => {
   test('is refused for a name without a server, and a path that the server refuses', async () => {

@@ -5,7 +5,7 @@ import { answerClassOf, answeredWithin, noTraffic } from '../../../src/features/
 import { createTrafficStoring } from '../../../src/features/gateway/traffic-storing.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
-import { openPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { ECHO_PORTS, ECHO_SOURCE, echoByTcp, openUdpPlayer } from '../../support/relayed.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
@@ -32,7 +32,7 @@ describe('gateway: the traffic of a server', () => {
     }
     // Without a length.
     await (await fetch(`${url}/chunks`, { headers })).text();
-    const player = openPlayer({ name, url });
+    const player = openWebSocketPlayer({ name, url });
     await player.next(1);
     player.socket.send('y'.repeat(500));
     const [hello = ''] = await player.next(2);
@@ -126,7 +126,7 @@ describe('gateway: limits of bytes', () => {
     const small = { ...SETTINGS, ...limits, MUSTER_LIMITS_SCALE: '1' };
     await using other = await openTestService(small, { beside: one });
     const url = other.config.local_url;
-    using player = openPlayer({ name, url });
+    using player = openWebSocketPlayer({ name, url });
     await player.next(1);
     player.socket.send('large');
     expect(await player.closed).toEqual({ code: 1008, reason: 'too many bytes in a minute' });

@@ -5,9 +5,9 @@ import { openDatabase } from '../../../src/platform/database/database.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { makeGuest, makeMember, type Person } from '../../support/people.ts';
-import { countScans } from '../../support/scans.ts';
 import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
+import { countScans } from '../../support/table-scans.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;

@@ -4,7 +4,7 @@ import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { loadKey } from '../../../src/platform/tokens/keys.ts';
 import { createTokens } from '../../../src/platform/tokens/tokens.ts';
-import { createMovedClock } from '../../support/clock.ts';
+import { createTestClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
@@ -106,7 +106,7 @@ async function openIdentities(replaced: Partial<IdentitiesDependencies> = {}) {
   await using opening = new AsyncDisposableStack();
   const test_database = opening.use(await openTestDatabase());
   const database = opening.use(openDatabase(test_database.address, 2));
-  const clock = createMovedClock();
+  const clock = createTestClock();
   const tokens = await createTokens(await loadKey(database.queries, clock, 'token'), clock);
   const identities = createIdentities({
     database,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { connectGameServer, find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, seatOf, waitForFirstLobby } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -36,7 +36,7 @@ describe('a lobby that does not become ready', () => {
   test('within five minutes ends with its server, and its waiting players get an error', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const finding = [find(muster, game), find(muster, game)];
-    const lobby_id = await onlyLobby(muster, game);
+    const lobby_id = await waitForFirstLobby(muster, game);
     const host = await connectGameServer(muster, game, lobby_id);
     await passTime(5 * MINUTE_MS - 10 * SECOND_MS);
     expect(await muster.inspector.stopReason(lobby_id)).toBeUndefined();
@@ -53,7 +53,7 @@ describe('a lobby that does not become ready', () => {
   test('keeps its seats: their time begins once it is ready', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const finding = [seatOf(find(muster, game)), seatOf(find(muster, game))];
-    const host = await connectGameServer(muster, game, await onlyLobby(muster, game));
+    const host = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
     await passTime(4 * MINUTE_MS);
     await host.ready();
     const [one, other] = await Promise.all(finding);

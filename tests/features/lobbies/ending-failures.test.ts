@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import { find, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
+import { find, makeControlledGame, waitForFirstLobby } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -21,7 +21,7 @@ test('lobbies loop: lobbies that cannot be ended are reported, and the others en
     return lobbies.length === BROKEN && lobbies.map(({ lobby_id }) => lobby_id);
   }, 'the lobbies that cannot be ended');
   finding.push(find(muster, sound));
-  const sound_id = await onlyLobby(muster, sound);
+  const sound_id = await waitForFirstLobby(muster, sound);
   await using database = openDatabase(muster.database_address, 1);
   const run = (text: string) => database.queries.execute(sql.raw(text));
   await run(`create function refuse_end() returns trigger language plpgsql as
@@ -52,9 +52,9 @@ test('lobbies loop: a lobby that another program has locked is reported, and the
   if (!locked || !sound) throw new Error('there are two games');
   // The locked one is older, so it is tried first.
   const finding = [find(muster, locked)];
-  const locked_id = await onlyLobby(muster, locked);
+  const locked_id = await waitForFirstLobby(muster, locked);
   finding.push(find(muster, sound));
-  const sound_id = await onlyLobby(muster, sound);
+  const sound_id = await waitForFirstLobby(muster, sound);
   const [has_locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const lock = muster.database.transact(async (tx) => {
     await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
+import { find, makeControlledGame, seatOf, waitForFirstLobby } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService({ MUSTER_SERVER_HOST: 'play.example.com' });
@@ -94,7 +94,7 @@ describe('find', () => {
     const answers = await Promise.all(Array.from({ length: 100 }, () => find(muster, game)));
     const codes = answers.filter(({ status }) => status !== 200).map(({ body }) => body.code);
     expect(codes).toEqual([]);
-    const lobby_id = await onlyLobby(muster, game);
+    const lobby_id = await waitForFirstLobby(muster, game);
     expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([
       { lobby_id, player_count: 100, is_ready: true },
     ]);

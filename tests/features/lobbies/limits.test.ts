@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
-import { PROXY_SECRET } from '../../support/proxy.ts';
+import { PROXY_SECRET } from '../../support/proxy-secret.ts';
 import { shareService } from '../../support/suite.ts';
 
 setDefaultTimeout(60_000);

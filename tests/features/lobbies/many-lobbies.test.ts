@@ -7,8 +7,8 @@ import { ServiceError } from '../../../src/platform/errors.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { IS_LONG } from '../../support/length.ts';
 import { copyLobbies } from '../../support/lobby-copies.ts';
-import { countQueries, openQuietRounds, requestSeat } from '../../support/quiet-rounds.ts';
 import { shareService } from '../../support/suite.ts';
+import { countQueries, openUnnotifiedRounds, requestSeat } from '../../support/unnotified-rounds.ts';
 
 const MANY = IS_LONG ? 100_000 : CHANGES_MAX + PAGE_MAX;
 const FINDS = 100;
@@ -38,7 +38,7 @@ async function makeGameWithLobbies(count: number) {
 test(`find: the first finds in a namespace of ${MANY} lobbies share one load, and all get seats`, async () => {
   const { game, lobby_id } = await makeGameWithLobbies(MANY);
   const { database: counting, counted } = countQueries(database);
-  const rounds = openQuietRounds({ database: counting, clock: muster.clock });
+  const rounds = openUnnotifiedRounds({ database: counting, clock: muster.clock });
   const seats = await Promise.all(Array.from({ length: FINDS }, () => rounds.takeSeat(requestSeat(game))));
   expect(new Set(seats.map((seat) => seat.lobby_id))).toEqual(new Set([lobby_id]));
   const statements_of_rounds = 2 * FINDS;
@@ -58,14 +58,14 @@ test('find: the last lobby of a full page is found', async () => {
     select lobby_id from lobbies where namespace_id = ${game.namespace_id} order by lobby_id desc limit 1`);
   await database.queries.execute(sql`
     update lobbies set is_closed = lobby_id <> ${last?.lobby_id} where namespace_id = ${game.namespace_id}`);
-  const rounds = openQuietRounds({ database, clock: muster.clock });
+  const rounds = openUnnotifiedRounds({ database, clock: muster.clock });
   expect(await rounds.takeSeat(requestSeat(game))).toMatchObject({ lobby_id: last?.lobby_id });
 });
 
 test('find: while one namespace is loaded, finds of others get seats', async () => {
   const [slow, other] = [await makeGameWithLobbies(1), await makeGameWithLobbies(1)];
   const may_load = Promise.withResolvers<void>();
-  const rounds = openQuietRounds({
+  const rounds = openUnnotifiedRounds({
     database,
     clock: muster.clock,
     change: ({ load }) => ({
@@ -86,7 +86,7 @@ test('find: while one namespace is loaded, finds of others get seats', async () 
 test('find: after a load that failed, the next find loads the namespace again', async () => {
   const { game, lobby_id } = await makeGameWithLobbies(1);
   let loads = 0;
-  const rounds = openQuietRounds({
+  const rounds = openUnnotifiedRounds({
     database,
     clock: muster.clock,
     change: ({ load }) => ({
@@ -107,7 +107,7 @@ test('find: after a restore of the database, the cache drops lobbies of the lost
   await database.queries.execute(sql`
     update lobbies set is_closed = false, player_count = 5, namespace_id = ${game.namespace_id}, version_id = ${game.version_id}
     where namespace_id = ${later.namespace_id}`);
-  const rounds = openQuietRounds({ database, clock: muster.clock });
+  const rounds = openUnnotifiedRounds({ database, clock: muster.clock });
   await rounds.takeSeat(requestSeat(game));
   await database.queries.execute(sql`
     update lobbies set stop_ts = now(), stop_reason = 'removed' where lobby_id <> ${lobby_id} and namespace_id = ${game.namespace_id}`);

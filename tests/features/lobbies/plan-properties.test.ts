@@ -5,8 +5,8 @@ import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts'
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
-import { searchOf } from '../../support/lobby-queue.ts';
 import { freeSeats, fullest, hasRoom, suits } from '../../support/matchmaking-rules.ts';
+import { searchOf } from '../../support/simulated-queue.ts';
 
 const NAMES = ['red', 'blue'] as const;
 const LOBBIES = ['one', 'two', 'three', 'four', 'five'] as const;

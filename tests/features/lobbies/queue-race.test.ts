@@ -42,7 +42,7 @@ test('queue: two machines seat waiting finds in one order while clients disconne
   );
   const gone = waiters.filter((_, number) => number % 5 === 3);
   const patient = waiters.filter((_, number) => number % 5 !== 3);
-  for (const { hangUp } of gone) hangUp();
+  for (const { abort } of gone) abort();
   await waitFor(
     async () => (await other_process.count(game)) === patient.length,
     'the disconnected ones to leave the queue',
@@ -55,9 +55,9 @@ test('queue: two machines seat waiting finds in one order while clients disconne
   is_over = true;
   await hasty;
   expect([...new Set(refused)]).toEqual([TOO_MANY]);
-  expect(gone.map(({ outcome }) => outcome)).toEqual(gone.map(() => 'hung up'));
+  expect(gone.map(({ outcome }) => outcome)).toEqual(gone.map(() => 'aborted'));
   expect((await inspector.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
-  for (const waiter of patient.slice(20)) waiter.hangUp();
+  for (const waiter of patient.slice(20)) waiter.abort();
   await waitFor(async () => (await other_process.count(game)) === 0, 'the queue to be empty');
   expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
 }, 90_000);

@@ -73,7 +73,7 @@ describe('a find is refused', () => {
     const waiters = [await queueUp(near, game), await queueUp(near, game), await queueUp(near, game)];
     const answer = await find(near, game, { wait_ms: 45_000 });
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
-    for (const { hangUp } of waiters) hangUp();
+    for (const { abort } of waiters) abort();
   });
 
   test('at its turn, if its client is over the limit by then', async () => {
@@ -115,7 +115,7 @@ describe('a waiting find', () => {
     const waiters = [await queueUp(near, game), await queueUp(near, game), await queueUp(near, game)];
     for (const [index, waiter] of waiters.entries()) {
       await game.leave();
-      game.seat((await seatOf(waiter.answer)).player_token);
+      game.addSeat((await seatOf(waiter.answer)).player_token);
       expect(waiters.map(({ outcome }) => outcome === '200')).toEqual([0, 1, 2].map((place) => place <= index));
     }
   });
@@ -199,7 +199,7 @@ describe('a find whose client disconnects', () => {
     const game = await makeFullGame(near);
     const [first, second] = [await queueUp(near, game), await queueUp(near, game)];
     expect(await placeOf(near, game, second.ticket)).toMatchObject({ position: 2, length: 2 });
-    first.hangUp();
+    first.abort();
     await waitFor(
       async () => (await placeOf(near, game, second.ticket)).position === 1,
       'the first one to leave the queue',
@@ -216,7 +216,7 @@ describe('a find whose client disconnects', () => {
     await far[Symbol.asyncDispose]();
     expect(stopped.outcome).toBe('503 SERVICE_STOPPING');
     expect(await placeOf(near, game, waiter.ticket)).toMatchObject({ position: 1, length: 1 });
-    waiter.hangUp();
+    waiter.abort();
     await other_process.wait(game, near.clock.now());
     const next = await queueUp(near, game);
     await game.leave();
@@ -230,14 +230,14 @@ describe('a find whose client disconnects', () => {
     // Another find that waits, for which the process goes on renewing leases.
     const staying = await queueUp(near, elsewhere);
     const refusal = await other_process.refuseToLeave(gone.ticket);
-    gone.hangUp();
+    gone.abort();
     await waitFor(refusal.hasRefused, 'the removal of the find to be refused');
     await refusal.allow();
     await game.leave();
     near.clock.advance(LEASE_MS + 1);
     await seatOf(next.answer);
     expect(staying.outcome).toBeUndefined();
-    staying.hangUp();
+    staying.abort();
   });
 });
 
@@ -258,7 +258,7 @@ describe('a ticket', () => {
     expect(came).toMatchObject({ ticket, is_waiting: true, position: 2, length: 2 });
     const moving = poll(came);
     await game.leave();
-    game.seat((await seatOf(first.answer)).player_token);
+    game.addSeat((await seatOf(first.answer)).player_token);
     const moved = await moving;
     expect(moved).toMatchObject({ is_waiting: true, position: 1, length: 1 });
     const going = poll(moved);
@@ -269,11 +269,11 @@ describe('a ticket', () => {
 
   test('shows nothing without a token or in another namespace', async () => {
     const [game, other] = [await makeFullGame(near), await makeFullGame(near)];
-    const { ticket, hangUp } = await queueUp(near, game);
+    const { ticket, abort } = await queueUp(near, game);
     expect(await placeOf(near, other, ticket)).toEqual({ ticket, is_waiting: false });
     expect(await placeOf(near, game, ticket)).toMatchObject({ is_waiting: true });
     expect(outcomeOf(await near.api.get(`/matchmaker/queue/${ticket}`))).toBe('401 API_UNAUTHORIZED');
     expect(outcomeOf(await near.api.get('/matchmaker/queue/mine', game.public_token))).toBe('404 API_NOT_FOUND');
-    hangUp();
+    abort();
   });
 });

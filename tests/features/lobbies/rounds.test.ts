@@ -10,10 +10,10 @@ import { type Database, openDatabase, type Tx } from '../../../src/platform/data
 import { openChance } from '../../support/chance.ts';
 import type { TestGame } from '../../support/game.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
-import { connectGameServer, find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, seatOf, waitForFirstLobby } from '../../support/game-server.ts';
 import { copyLobbies } from '../../support/lobby-copies.ts';
-import { countQueries, openQuietRounds, requestSeat, watchQueries } from '../../support/quiet-rounds.ts';
 import { shareService } from '../../support/suite.ts';
+import { countQueries, openUnnotifiedRounds, requestSeat, watchQueries } from '../../support/unnotified-rounds.ts';
 import { countUpdates } from '../../support/updates.ts';
 
 const muster = shareService();
@@ -95,7 +95,7 @@ describe('takeSeats: a lobby with one player takes all seats of a round or none'
 test('setReady: a lobby becomes ready once, and not after it has stopped', async () => {
   const game = await makeControlledGame(muster, { is_ready: false });
   const finding = find(muster, game);
-  const lobby_id = await onlyLobby(muster, game);
+  const lobby_id = await waitForFirstLobby(muster, game);
   const lobby = await selectLobby(database.queries, lobby_id);
   if (!lobby) throw new Error('the lobby runs');
   const { now, deadline } = NOW();
@@ -163,7 +163,7 @@ async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result
 }
 
 describe('rounds: a process without notifications', () => {
-  const openRounds = (on = database) => openQuietRounds({ database: on, clock: muster.clock });
+  const openRounds = (on = database) => openUnnotifiedRounds({ database: on, clock: muster.clock });
 
   test('reads again before it creates a lobby, and so finds a free seat', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
@@ -287,7 +287,7 @@ describe('rounds: a process without notifications', () => {
     const { lobby_id } = await seatOf(find(muster, game));
     const host = await connectGameServer(muster, game, lobby_id);
     let closes = false;
-    const rounds = openQuietRounds({
+    const rounds = openUnnotifiedRounds({
       database,
       clock: muster.clock,
       change: ({ read }) => ({
@@ -321,7 +321,7 @@ describe('rounds: a process without notifications', () => {
     const { lobby_id } = await seatOf(find(muster, game));
     const host = await connectGameServer(muster, game, lobby_id);
     let fresh_reads = Number.NEGATIVE_INFINITY;
-    const rounds = openQuietRounds({
+    const rounds = openUnnotifiedRounds({
       database,
       clock: muster.clock,
       change: ({ read }) => ({
@@ -371,7 +371,7 @@ describe('rounds: a process without notifications', () => {
     const { lobby_id } = await seatOf(find(muster, other));
     let fails = false;
     const failed = Promise.withResolvers<void>();
-    const rounds = openQuietRounds({
+    const rounds = openUnnotifiedRounds({
       database: watchQueries(database, () => {
         if (fails) throw new Error('the commit failed');
       }),

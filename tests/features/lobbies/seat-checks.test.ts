@@ -6,7 +6,7 @@ import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/seat
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { createBareLobbies, permitBareLobbies } from '../../support/bare-lobbies.ts';
-import { createStillClock } from '../../support/clock.ts';
+import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const SEAT_MS = 120_000;
@@ -24,7 +24,7 @@ afterAll(() => opened.disposeAsync());
 
 /** A lobby, and a clock of its own. */
 async function openLobby() {
-  const clock = createStillClock(new Date(Date.now() + 1_000));
+  const clock = createFixedClock(new Date(Date.now() + 1_000));
   const namespace_id = crypto.randomUUID();
   const [lobby_id = ''] = await createBareLobbies(database, { namespace_id, seats: 8 });
   const times = { seat_timeout_ms: SEAT_MS, player_timeout_ms: VISIT_MS };

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import { listServers, type TestGame } from '../../support/game.ts';
-import { connectGameServer, find, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, waitForFirstLobby } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -22,7 +22,7 @@ test("unready: after 10 s the service's log and the server's log say once that l
   const game = await makeControlledGame(muster, { source: SILENT });
   const leaving = new AbortController();
   const finding = find(muster, game, {}, leaving.signal).catch(() => undefined);
-  const lobby_id = await onlyLobby(muster, game);
+  const lobby_id = await waitForFirstLobby(muster, game);
   const [server] = await listServers(muster, game);
   const hints = () => muster.events.filter((one) => one.event === 'lobby_not_ready' && one.lobby_id === lobby_id);
   await waitFor(async () => (await readErrors(game, server.id)).includes('the map'), 'the first line');
@@ -52,7 +52,7 @@ test('unready: a server that calls ready in time gets no hint', async () => {
   const silent = await makeControlledGame(muster, { source: SILENT });
   const leaving = new AbortController();
   const finding = find(muster, silent, {}, leaving.signal).catch(() => undefined);
-  const lobby_id = await onlyLobby(muster, silent);
+  const lobby_id = await waitForFirstLobby(muster, silent);
   await waitFor(async () => (await listServers(muster, silent))[0]?.started_at, 'the silent server to start');
   muster.clock.advance(11_000);
   const hinted = () => muster.events.flatMap((one) => (one.event === 'lobby_not_ready' ? [one.lobby_id] : []));

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { listServers, type TestGame } from '../../support/game.ts';
-import { connectGameServer, find, join, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
+import {
+  connectGameServer,
+  find,
+  join,
+  makeControlledGame,
+  seatOf,
+  waitForFirstLobby,
+} from '../../support/game-server.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
@@ -48,7 +55,7 @@ describe('a find that waits for its lobby', () => {
   test('gets an error if the server is destroyed', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const finding = find(muster, game);
-    const lobby_id = await onlyLobby(muster, game);
+    const lobby_id = await waitForFirstLobby(muster, game);
     const { server_id } = await connectGameServer(muster, game, lobby_id);
     const path = `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}`;
     await muster.api.ok('DELETE', path, { token: game.cloud_token });
@@ -61,7 +68,7 @@ describe('a find that waits for its lobby', () => {
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);
     await seatsAre(muster, game, [1]);
-    const lobby_id = await onlyLobby(muster, game);
+    const lobby_id = await waitForFirstLobby(muster, game);
     const staying = join(muster, game, lobby_id);
     await seatsAre(muster, game, [2]);
     going.abort();
@@ -76,7 +83,7 @@ describe('a find that waits for its lobby', () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);
-    const lobby_id = await onlyLobby(muster, game);
+    const lobby_id = await waitForFirstLobby(muster, game);
     going.abort();
     await expect(gone).rejects.toThrow('abort');
     expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
@@ -106,7 +113,7 @@ describe('a find that waits for its lobby', () => {
 test('a request is answered when its process stops before the lobby is ready, and its seat is given back', async () => {
   const game = await makeControlledGame(muster, { is_ready: false });
   const staying = find(muster, game);
-  const lobby_id = await onlyLobby(muster, game);
+  const lobby_id = await waitForFirstLobby(muster, game);
   const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: muster });
   const stopped = join(far, game, lobby_id);
   await seatsAre(muster, game, [2]);

@@ -55,7 +55,7 @@ test('metrics: they have what the process does now, and what it has counted sinc
   expect(series.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000);
   expect(series.get('process_cpu_seconds_total')).toBeGreaterThan(0);
   await waitFor(async () => (await scrape()).series.has('muster_database_connections'), 'the first sample');
-  waiter.hangUp();
+  waiter.abort();
   const left = 'muster_refused_total{code="API_REQUEST_TIMEOUT"}';
   await waitFor(async () => (await scrape()).series.get(left) === 1, 'the find to be counted');
 });

@@ -159,10 +159,10 @@ describe('the service, for its operator', () => {
       ],
     });
     // Then the other one has waited for longest.
-    waiters[0]?.hangUp();
+    waiters[0]?.abort();
     const sinceOfFirst = async () => Date.parse((await read('/cloud/service/queue')).namespaces[0].waiting_since_ts);
     await waitFor(async () => (await sinceOfFirst()) >= since + MINUTE_MS, 'the first find to leave');
-    for (const waiter of waiters) waiter.hangUp();
+    for (const waiter of waiters) waiter.abort();
     await waitFor(async () => (await read('/cloud/service/queue')).finds === 0, 'the queue to be empty');
   });
 
@@ -180,7 +180,7 @@ describe('the service, for its operator', () => {
     const queue = await read('/cloud/service/queue');
     expect(queue).toMatchObject({ finds: 1, namespaces: [{ namespace_id: game.namespace_id }] });
     expect(await readThere('/cloud/service/queue')).toEqual(queue);
-    waiter.hangUp();
+    waiter.abort();
     await waitFor(async () => (await readThere('/cloud/service/queue')).finds === 0, 'the queue to be empty');
   }, 90_000);
 

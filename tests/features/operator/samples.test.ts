@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { createSamples } from '../../../src/features/operator/samples.ts';
 import { keepEvents } from '../../../src/platform/kept-events.ts';
-import { createStillClock } from '../../support/clock.ts';
+import { createFixedClock } from '../../support/clock.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -10,7 +10,7 @@ const muster = shareService();
 
 test('samples: one that is older than an hour is dropped, however few there are', async () => {
   const { database } = muster;
-  const clock = createStillClock();
+  const clock = createFixedClock();
   const events = keepEvents({ emit() {} });
   const samples = createSamples({ database, clock, events, readLimits: () => [] });
   const takeOne = async () => {

@@ -7,13 +7,13 @@ import { removeEnded as removeServers } from '../../../src/features/servers/rete
 import type { InUse } from '../../../src/features/servers/retention-store.ts';
 import { type Database, LOCKS, openDatabase } from '../../../src/platform/database/database.ts';
 import { openFeed } from '../../../src/platform/watch/feed.ts';
-import { createStillClock } from '../../support/clock.ts';
+import { createFixedClock } from '../../support/clock.ts';
 import type { TestGame } from '../../support/game.ts';
 import { copyHistory, countHistory, removeHistory } from '../../support/history.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
-import { countScans } from '../../support/scans.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { countScans } from '../../support/table-scans.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 3_600_000;
@@ -235,7 +235,7 @@ describe('history:', () => {
     const [old, young] = [await copy(shifted(MONTH_AGO, -1)), await copy(MONTH_AGO)];
     const dependencies = {
       database,
-      clock: createStillClock(shifted(MONTH_AGO, 30 * DAY_MS)),
+      clock: createFixedClock(shifted(MONTH_AGO, 30 * DAY_MS)),
       events: { emit() {} },
       lobbies: { removeEnded: (before: Date) => removeLobbies(database, before), isOn: isLobbyOn },
       servers: { removeEnded: (before: Date, isInUse: InUse) => removeServers(database, before, isInUse) },

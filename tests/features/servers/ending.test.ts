@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
-import { openOperator } from '../../support/read-only.ts';
+import { openDatabaseAdmin } from '../../support/read-only.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -121,7 +121,7 @@ test('ending: servers that take long to end delay no start', async () => {
 
 // The last test, because the service renews its connections to the database for a second after it.
 test('ending: stopping all servers of a machine waits until the database can be written again', async () => {
-  await using operator = await openOperator(muster.database_address);
+  await using operator = await openDatabaseAdmin(muster.database_address);
   const server_id = await servers.run('exec sleep 600');
   // One that still waits for a machine belongs to no machine yet.
   await servers.started(server_id);

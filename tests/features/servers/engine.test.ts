@@ -13,7 +13,7 @@ import { openExternalDatabase } from '../../support/database.ts';
 import {
   ENGINES,
   inspect,
-  leftIn,
+  listLeftovers,
   optionsIn,
   reasonWithout,
   runtimeOf,
@@ -296,7 +296,7 @@ for (const name of ENGINES) {
           await child.exited;
           const server = await opened.start(order);
           await waitFor(async () => (await opened.output(server)) === 'started\n', 'its first line');
-          const containers = (await leftIn(engine)).filter((one) => one.startsWith('/containers'));
+          const containers = (await listLeftovers(engine)).filter((one) => one.startsWith('/containers'));
           expect(containers.filter((one) => one.includes(order.server_id))).toHaveLength(1);
           await opened.remove(server);
         },
@@ -309,7 +309,7 @@ for (const name of ENGINES) {
         await Promise.all(services.map((networks) => networks.ensure({ is_podman: false })));
         const { machine_id } = options;
         const ours = async () =>
-          (await leftIn(engine)).filter((one) => one.startsWith('/networks') && one.includes(machine_id));
+          (await listLeftovers(engine)).filter((one) => one.startsWith('/networks') && one.includes(machine_id));
         expect((await ours()).length).toBeGreaterThanOrEqual(services.length);
         const server = await opened.run('echo started; exec sleep 600');
         await waitFor(async () => (await opened.output(server)) === 'started\n', 'its first line');
@@ -339,7 +339,7 @@ for (const name of ENGINES) {
       test('shares the image of its build, which is removed after the files of the build', async () => {
         const build = await makeImage(opened.directory, 'exec sleep 600');
         const imagesOf = async () =>
-          (await leftIn(engine)).filter(
+          (await listLeftovers(engine)).filter(
             (one) => one.startsWith('/images') && one.includes(encodeURIComponent(build.directory)),
           );
         const first = await opened.run('', { build });
@@ -386,7 +386,7 @@ for (const name of ENGINES) {
       await forEachAtOnce(indexes, STARTS_AT_ONCE, runOne);
 
       expect(await opened.runtime.list()).toEqual([{ server_id: lasting.server_id, identity: undefined }]);
-      const left = (await leftIn(engine)).filter((one) => [...ids].some((id) => one.includes(id)));
+      const left = (await listLeftovers(engine)).filter((one) => [...ids].some((id) => one.includes(id)));
       expect(left).toEqual([]);
       expect([...ids].flatMap(findProcessesOf)).toEqual([]);
       await waitFor(() => listLinks().every((link) => links.includes(link)), 'no network device to be left');
@@ -478,7 +478,7 @@ for (const name of ENGINES) {
         'their files to be gone',
       );
       await waitFor(async () => {
-        const left = (await leftIn(engine)).filter((one) => one.includes(machine_id));
+        const left = (await listLeftovers(engine)).filter((one) => one.includes(machine_id));
         return left.every((one) => one.startsWith('/images'));
       }, 'nothing but the images of its builds to be left');
       await program.stop('SIGTERM');

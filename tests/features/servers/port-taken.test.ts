@@ -114,7 +114,7 @@ describe("a game server that takes the service's own port", () => {
       await waitFor(async () => (await answerAt(host)) === '{"status":"ok"}', 'the service to have its port');
     }
     expect(starting.output()).toContain('"event":"server_took_port"');
-    await proxy.mend();
+    await proxy.heal();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).ok, 'the service to be ready');
     await serversOf(program, game).gone(server_id);
     await starting.stop('SIGTERM');

@@ -160,10 +160,10 @@ describe('a machine whose runtime answers late', () => {
     const since = muster.clock.now();
     for (const server_id of [lost, found]) runtime.cutOff(server_id, since);
     muster.clock.advance(MINUTE_MS / 2);
-    const looks = runtime.looks;
-    await waitFor(() => runtime.looks > looks + 4, 'several observations');
+    const looks = runtime.observation_count;
+    await waitFor(() => runtime.observation_count > looks + 4, 'several observations');
     expect((await read(lost)).ended_at).toBeNull();
-    runtime.find(found);
+    runtime.reconnect(found);
     muster.clock.advance(MINUTE_MS / 2);
     const failure = 'the process was lost: the machine restarted, or another program ended it';
     expect(await until(lost, 'ended_at')).toMatchObject({ exit_code: null, failure });

@@ -30,7 +30,7 @@ async function prepare(files: Files, { game_id, cloud_token: token } = game) {
 
 async function upload(files: Files, of = game): Promise<{ site_id: string; sent: string[] }> {
   const { requests, ...prepared } = await prepare(files, of);
-  for (const request of requests) expect(await sendPart(request, files[request.path] ?? '')).toBe('200 taken');
+  for (const request of requests) expect(await sendPart(request, files[request.path] ?? '')).toBe('200 accepted');
   expect(await completion(muster, prepared, of.cloud_token)).toBe('200 complete');
   return { site_id: prepared.site_id, sent: requests.map(({ path }) => path) };
 }
@@ -74,6 +74,6 @@ test('sites: a file with other bytes than its digest says is refused', async () 
   if (!request) throw new Error('the file has a request');
   expect(await sendPart(request, 'wrong')).toBe('400 UPLOAD_INVALID');
   expect(await completion(muster, prepared, game.cloud_token)).toBe('400 UPLOAD_INCOMPLETE');
-  expect(await sendPart(request, 'right')).toBe('200 taken');
+  expect(await sendPart(request, 'right')).toBe('200 accepted');
   expect(await completion(muster, prepared, game.cloud_token)).toBe('200 complete');
 });

@@ -13,7 +13,7 @@ import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';
-import { createMovedClock } from '../../support/clock.ts';
+import { createTestClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => opened.disposeAsync());
 
-const clock = createMovedClock();
+const clock = createTestClock();
 const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
 let uploads: Uploads;
 /** The upload addresses, by upload. */

@@ -16,7 +16,7 @@ afterAll(() => muster[Symbol.asyncDispose]());
 /** Sends the content of an upload without completing it. */
 async function send() {
   const { requests, ...upload } = await prepareScript(muster, game);
-  for (const request of requests) expect(await sendPart(request, 'x')).toBe('200 taken');
+  for (const request of requests) expect(await sendPart(request, 'x')).toBe('200 accepted');
   return upload;
 }
 
@@ -114,10 +114,11 @@ describe('an upload is completed', () => {
     const { requests, ...upload } = await prepareScript(muster, game);
     const [request] = requests;
     if (!request) throw new Error('a file has a request');
-    expect(await sendPart(request, 'x')).toBe('200 taken');
+    expect(await sendPart(request, 'x')).toBe('200 accepted');
     const sending = Array.from({ length: 10 }, () => sendPart(request, 'y'));
     const completing = completion(muster, upload, game.cloud_token);
-    for (const is of await Promise.all(sending)) expect(is).toMatch(/^(200 taken|400 UPLOAD_INVALID|503 UPLOAD_BUSY)$/);
+    for (const is of await Promise.all(sending))
+      expect(is).toMatch(/^(200 accepted|400 UPLOAD_INVALID|503 UPLOAD_BUSY)$/);
     expect(await completing).toBe('200 complete');
     expect(await sendPart(request, 'z')).toBe('400 UPLOAD_INVALID');
   });

@@ -10,7 +10,7 @@ import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
 import type { Objects } from '../../../src/platform/objects/objects.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { openS3Objects } from '../../../src/platform/objects/s3.ts';
-import { createMovedClock } from '../../support/clock.ts';
+import { createTestClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { listBucket, openTestBucket, TEST_S3 } from '../../support/s3.ts';
@@ -42,7 +42,7 @@ async function openBucket(): Promise<Storage> {
 
 for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
   describe(`discarded uploads (${where})`, () => {
-    const clock = createMovedClock();
+    const clock = createTestClock();
     let opened: AsyncDisposableStack;
     let database: Database;
     let storage: Storage;

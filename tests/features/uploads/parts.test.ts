@@ -152,12 +152,12 @@ describe('an upload of several parts', () => {
     const end = content.slice(PART_BYTES);
     expect(await problem(upload)).toBe(missing('large', 0));
     const sent = await Promise.all(['xxxxx', end, end].map((part) => sendPart(second, part)));
-    expect(sent).toEqual(['200 taken', '200 taken', '200 taken']);
-    expect(await sendPart(second, end)).toBe('200 taken');
+    expect(sent).toEqual(['200 accepted', '200 accepted', '200 accepted']);
+    expect(await sendPart(second, end)).toBe('200 accepted');
     expect(await problem(upload)).toBe(missing('large', 0));
     expect(await sendPart(first, end)).toBe('400 UPLOAD_LENGTH_MISMATCH');
     expect(await problem(upload)).toBe(missing('large', 0));
-    expect(await sendPart(first, content.slice(0, PART_BYTES))).toBe('200 taken');
+    expect(await sendPart(first, content.slice(0, PART_BYTES))).toBe('200 accepted');
     expect(await complete(upload)).toBe('200 complete');
     expect(stored(upload, 0).map(({ size }) => size)).toEqual([PART_BYTES, 5]);
     expect(Bun.hash(await bytesOf(stored(upload, 0)))).toBe(Bun.hash(content));
@@ -172,7 +172,7 @@ describe('an upload of several parts', () => {
     );
     for (const [index, request] of upload.requests.entries()) {
       expect(await problem(upload)).toBe(missing(request.path, 0));
-      expect(await sendPart(request, `${index}`.repeat(request.content_length))).toBe('200 taken');
+      expect(await sendPart(request, `${index}`.repeat(request.content_length))).toBe('200 accepted');
     }
     expect(await complete(upload)).toBe('200 complete');
     expect(await Promise.all([0, 1, 2].map((number) => bytesOf(stored(upload, number)).then(String)))).toEqual([
@@ -186,7 +186,7 @@ describe('an upload of several parts', () => {
     const upload = await prepareSite([{ path: 'a', content_length: 3 }]);
     const [request] = upload.requests;
     if (!request) throw new Error('there is one part');
-    for (const content of ['one', 'two', 'six']) expect(await sendPart(request, content)).toBe('200 taken');
+    for (const content of ['one', 'two', 'six']) expect(await sendPart(request, content)).toBe('200 accepted');
     const objects = stored(upload, 0);
     expect([objects.length, (await bytesOf(objects)).toString()]).toEqual([1, 'six']);
   });
@@ -212,9 +212,9 @@ describe('an upload of several parts', () => {
     const { requests: parts } = await prepareScript(muster, game, { multipart_upload: true });
     const send = async () => await Promise.all([...whole, ...parts].map((request) => sendPart(request, 'x')));
     const HOUR_MS = 3_600_000;
-    expect(await send()).toEqual(['200 taken', '200 taken']);
+    expect(await send()).toEqual(['200 accepted', '200 accepted']);
     muster.clock.advance(HOUR_MS);
-    expect(await send()).toEqual(['403 UPLOAD_SIGNATURE_INVALID', '200 taken']);
+    expect(await send()).toEqual(['403 UPLOAD_SIGNATURE_INVALID', '200 accepted']);
     muster.clock.advance(5 * HOUR_MS);
     expect(await send()).toEqual(['403 UPLOAD_SIGNATURE_INVALID', '403 UPLOAD_SIGNATURE_INVALID']);
   });

@@ -129,7 +129,7 @@ describe('prepare: a path is only a name, whatever it looks like', () => {
       const [request] = requests;
       if (!request) throw new Error('a file has a request');
       expect(request).toMatchObject({ path, byte_offset: 0, content_length: 1 });
-      expect(await sendPart(request, 'x')).toBe('200 taken');
+      expect(await sendPart(request, 'x')).toBe('200 accepted');
       expect(await completion(muster, { upload_id }, game.cloud_token)).toBe('200 complete');
       const objects = join(muster.config.data_directory, 'objects');
       const tree = Object.entries(await listTree(join(objects, upload_id)));
@@ -146,6 +146,6 @@ test('prepare: an empty file is uploaded by one empty request', async () => {
   expect(requests).toMatchObject([{ byte_offset: 0, content_length: 0 }]);
   expect(await completion(muster, { upload_id }, game.cloud_token)).toBe('400 UPLOAD_INCOMPLETE');
   expect(await Promise.all(requests.map((request) => sendPart(request, 'x')))).toEqual(['400 UPLOAD_LENGTH_MISMATCH']);
-  expect(await Promise.all(requests.map((request) => sendPart(request, '')))).toEqual(['200 taken']);
+  expect(await Promise.all(requests.map((request) => sendPart(request, '')))).toEqual(['200 accepted']);
   expect(await completion(muster, { upload_id }, game.cloud_token)).toBe('200 complete');
 });

@@ -42,12 +42,12 @@ test('uploads: of an interrupted one, the missing parts are listed with addresse
   const { requests, ...upload } = await prepareScript(muster, game, wanted);
   const [first, second] = requests;
   if (!first || !second) throw new Error('there are three parts');
-  expect(await sendPart(second, partOf(second))).toBe('200 taken');
+  expect(await sendPart(second, partOf(second))).toBe('200 accepted');
   expect(await sendPart(first, 'too short')).toBe('400 UPLOAD_LENGTH_MISMATCH');
 
   const { presigned_requests } = (await readMissing(upload.upload_id, game)).body;
   expect(presigned_requests.map((request: PartRequest) => request.byte_offset)).toEqual([0, 10 * MIB]);
-  for (const request of presigned_requests) expect(await sendPart(request, partOf(request))).toBe('200 taken');
+  for (const request of presigned_requests) expect(await sendPart(request, partOf(request))).toBe('200 accepted');
   expect((await readMissing(upload.upload_id, game)).body).toEqual({ presigned_requests: [] });
   expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');
   expect((await readMissing(upload.upload_id, game)).body).toEqual({ presigned_requests: [] });

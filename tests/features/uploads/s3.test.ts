@@ -68,8 +68,8 @@ if (TEST_S3 !== undefined) {
       const site = await here.api.ok('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body });
       for (const request of site.presigned_requests) {
         const { byte_offset: start, content_length } = request;
-        expect(await sendPart(request, large.slice(start, start + content_length))).toBe('200 taken');
-        expect(await sendPart(request, large.slice(start, start + content_length))).toBe('200 taken');
+        expect(await sendPart(request, large.slice(start, start + content_length))).toBe('200 accepted');
+        expect(await sendPart(request, large.slice(start, start + content_length))).toBe('200 accepted');
       }
       expect(await completion(there, site, token)).toBe('200 complete');
       expect(await placesOf(site.upload_id)).toEqual(['0.0', '0.1']);
@@ -150,11 +150,11 @@ if (TEST_S3 !== undefined) {
       if (!request) throw new Error('a file has a request');
       await way.cut();
       expect(await sendPart(request, 'x')).toBe('503 OBJECTS_UNAVAILABLE');
-      await way.mend();
-      expect(await sendPart(request, 'x')).toBe('200 taken');
+      await way.heal();
+      expect(await sendPart(request, 'x')).toBe('200 accepted');
       await way.cut();
       expect(await completion(here, { upload_id }, game.cloud_token)).toBe('503 OBJECTS_UNAVAILABLE');
-      await way.mend();
+      await way.heal();
       expect(await completion(there, { upload_id }, game.cloud_token)).toBe('200 complete');
       const logged = JSON.stringify(here.events.filter(({ event }) => event === 'request_failed'));
       for (const secret of ['X-Amz', bucket.parsed.secret_access_key]) expect(logged).not.toContain(secret);

@@ -15,7 +15,7 @@ const seen = async (upload_id: string) =>
 
 test('uploads: watching one reads none of its files, however many parts arrive', async () => {
   const { requests, upload_id } = await prepareScript(muster, game, { content_length: 3 });
-  for (const request of requests) expect(await sendPart(request, '1+1')).toBe('200 taken');
+  for (const request of requests) expect(await sendPart(request, '1+1')).toBe('200 accepted');
   await muster.database.transact(async (tx) => {
     await tx.execute(sql`lock table upload_files in access exclusive mode`);
     expect(await seen(upload_id)).toMatchObject({ received_length: 3, complete: false });

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { connectGameServer, find, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, waitForFirstLobby } from '../../support/game-server.ts';
 import { writeIpDatabase } from '../../support/ip-database.ts';
 import { openProvider } from '../../support/provider.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -82,7 +82,7 @@ describe("verification: the request to a game's own server", () => {
   test('for a find into a lobby has that lobby and its state', async () => {
     const game = await makeVerifiedGame();
     await find(muster, game);
-    const lobby_id = await onlyLobby(muster, game);
+    const lobby_id = await waitForFirstLobby(muster, game);
     const host = await connectGameServer(muster, game, lobby_id);
     // The ids are the same wherever the region and the game mode are named by one.
     const { SERVICE_REGION_ID: region_id, SERVICE_GAME_MODE_ID: game_mode_id } = host.environment;
@@ -175,7 +175,7 @@ describe("verification: the request to a game's own server", () => {
   test('has no lobby if the lobby is not ready, because it does not run yet', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: mode }, is_ready: false });
     const first = find(muster, game);
-    const host = await connectGameServer(muster, game, await onlyLobby(muster, game));
+    const host = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
     provider.requests.length = 0;
     const second = find(muster, game);
     while (provider.requests.length === 0) await Bun.sleep(1);

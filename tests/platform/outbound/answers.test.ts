@@ -10,14 +10,14 @@ const addressOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/chec
 
 describe('a hostile target', () => {
   const TIMEOUT_MS = 300;
-  for (const [behavior, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.1:1/'))) {
-    test(`${behavior}: ${comes_to}`, async () => {
+  for (const [behavior, { serve, outcome }] of Object.entries(hostileTargets('http://127.0.0.1:1/'))) {
+    test(`${behavior}: ${outcome}`, async () => {
       await using target = await listenAt('127.0.0.1', serve);
       // Where something other than the time ends the request, it has time enough.
-      const timeout_ms = comes_to === 'timeout' ? TIMEOUT_MS : 10_000;
+      const timeout_ms = outcome === 'timeout' ? TIMEOUT_MS : 10_000;
       const answer = outbound.post(addressOf(target), { ...REQUEST, timeout_ms, answer_bytes_max: 0 });
-      if (typeof comes_to === 'number') expect(await answer).toEqual({ status: comes_to, text: '' });
-      else expect((await rejectionOf(OutboundFailure, answer)).kind).toBe(comes_to);
+      if (typeof outcome === 'number') expect(await answer).toEqual({ status: outcome, text: '' });
+      else expect((await rejectionOf(OutboundFailure, answer)).kind).toBe(outcome);
       expect(target.connections).toBe(1);
     });
   }

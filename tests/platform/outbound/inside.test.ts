@@ -132,11 +132,11 @@ describe('a name whose addresses change', () => {
     const outbound = open(names.resolve, [`${NEAR}/32`]);
     const url = `http://rebinding.example:${trap.port}/`;
     expect(await outbound.post(url, REQUEST)).toEqual({ status: 200, text: '' });
-    expect(names.asked('rebinding.example', 'A')).toBe(1);
+    expect(names.questionCount('rebinding.example', 'A')).toBe(1);
     expect(near.received[0]).toContain(`host: rebinding.example:${trap.port}\r\n`);
     // A connection that is still open does not spare the name its next check.
     expect(await kindOf(outbound.post(url, REQUEST))).toBe('forbidden_address');
-    expect(names.asked('rebinding.example', 'A')).toBe(2);
+    expect(names.questionCount('rebinding.example', 'A')).toBe(2);
     expect(near.connections).toBe(1);
   });
 

@@ -5,7 +5,7 @@ import type { Outcome, Outcomes } from './probing.ts';
 const OUTCOMES: Record<string, Outcome> = { refused: 'refused', '**possible**': 'possible', own: 'own' };
 const ATTEMPTS_MIN = 30;
 
-/** Expects that a game server could do what docs/isolation.md says of a level, and no more. */
+/** Expects that a game server could do exactly what docs/isolation.md documents for a level. */
 export async function expectDocumented(level: string, outcomes: Outcomes): Promise<void> {
   const documented = await readDocumented(level);
   const tried = Object.entries(outcomes).map(([attempt, outcome]) => ({ attempt, outcome }));

@@ -132,7 +132,7 @@ function run(script: string): void {
   if (exitCode !== 0) throw new Error(`ended with ${exitCode ?? signalCode}`);
 }
 
-/** What a server has that has taken something of its own only. */
+/** The outcome of an attempt on something that only the server itself has. */
 class Own extends Error {}
 
 /** Throws if this server's network is not that of the service, so that its ports are its own. */

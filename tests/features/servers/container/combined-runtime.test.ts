@@ -21,7 +21,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a machine that runs processes
     expect(process.identity).not.toHaveProperty('container_shim');
     expect(container.identity).toHaveProperty('container_shim');
     for (const is_recorded of [true, false]) {
-      const runtime = await opened.again();
+      const runtime = await opened.reopen();
       for (const server of [process, container]) {
         const known = is_recorded ? server : unrecorded(server);
         expect(await opened.observe(known, runtime)).toMatchObject({ is: 'running', identity: server.identity });
@@ -29,7 +29,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a machine that runs processes
       const listed = (await runtime.list()).map(({ server_id }) => server_id).sort();
       expect(listed).toEqual([process.server_id, container.server_id].sort());
     }
-    const runtime = await opened.again();
+    const runtime = await opened.reopen();
     for (const server of [process, container]) {
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await opened.stop(server, runtime);

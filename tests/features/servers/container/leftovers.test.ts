@@ -90,7 +90,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
       await Bun.sleep(after_ms);
       service.kill('SIGKILL');
       await service.exited;
-      const runtime = await opened.again();
+      const runtime = await opened.reopen();
       const server = { server_id: order.server_id, identity: undefined };
       const seen = await opened.observe(server, runtime);
       expect(['absent', 'pending', 'running', 'ended']).toContain(seen.is);

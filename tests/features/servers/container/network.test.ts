@@ -43,7 +43,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', 
     const ports = { game: port('udp', 7_777, udp), page: port('tcp', 80, tcp) };
     const build = await makeScriptImage(opened.directory, ECHO);
     const server = await opened.run('', { build, ports });
-    await opened.again();
+    await opened.reopen();
     expect(await waitFor(() => echoByTcp(tcp), 'the answer by TCP')).toBe('hello');
     expect(await waitFor(() => echoByUdp(udp), 'the answer by UDP')).toBe('hello');
     await opened.remove(server);

@@ -3,7 +3,7 @@ import { packImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
 import { openExternalDatabase } from '../../../support/database.ts';
 import { makeGame, uploadBuild } from '../../../support/game.ts';
 import { makeHome } from '../../../support/program.ts';
-import { certifyLocalhost, openPlayer } from '../../../support/relayed.ts';
+import { certifyLocalhost, openTlsPlayer } from '../../../support/relayed.ts';
 import { serversOf } from '../../../support/servers.ts';
 
 const TAG = 'game:1';
@@ -30,7 +30,7 @@ test.skipIf(WITHOUT_CONTAINERS !== undefined)(
       internal_port,
     } = (await servers.started(id)).network.ports.page;
     expect([hostname, internal_port]).toEqual(['localhost', 80]);
-    const player = await openPlayer({ hostname, port }, certificate);
+    const player = await openTlsPlayer({ hostname, port }, certificate);
     const [greeting] = await new Promise<Buffer[]>((resolve) =>
       player.once('data', (bytes: Buffer) => resolve([bytes])),
     );

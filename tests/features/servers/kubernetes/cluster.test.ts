@@ -120,7 +120,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
 
     test('has one pod, also if two starts come at once', async () => {
       const order = await opened.orderOf('echo once; exec sleep 600');
-      const other = await opened.again();
+      const other = await opened.reopen();
       const both = await Promise.all([opened.runtime.start(order), other.start(order)]);
       expect(both.map(({ identity }) => identity)).toEqual([both[0]?.identity ?? {}, both[0]?.identity ?? {}]);
       const server = await opened.start(order);
@@ -180,7 +180,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const server = await own.run(script);
       await waitFor(async () => (await own.output(server)) !== '', 'its first line');
       await own_kind.restartPort();
-      const runtime = await own.again();
+      const runtime = await own.reopen();
       expect(await own.endOf(server, runtime)).toEqual({ is: 'ended', exit_code: 9, exit_signal: null });
       const all = { from: undefined, bytes_max: 100_000, backlog_bytes_max: 100_000 };
       const { bytes } = await runtime.readOutput(server, 'std_out', all);

@@ -67,7 +67,7 @@ export function describeImages(lab: () => Lab): void {
       const server = await own.run(script);
       await waitFor(async () => (await own.output(server)) !== '', 'its first line');
       await own_kind.restartPort();
-      const runtime = await own.again();
+      const runtime = await own.reopen();
       const read = async (stream: 'std_out' | 'std_err') => {
         const { bytes } = await runtime.readOutput(server, stream, {
           from: undefined,

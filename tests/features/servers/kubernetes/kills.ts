@@ -7,7 +7,7 @@ import { makeGame, type TestGame } from '../../../support/game.ts';
 import { holdRows, type RowChange } from '../../../support/held-rows.ts';
 import { clusterSettings, listPods } from '../../../support/kubernetes.ts';
 import type { Lab } from '../../../support/kubernetes-lab.ts';
-import { type ApiProxy, type HeldCall, openApiProxy } from '../../../support/kubernetes-proxy.ts';
+import { type ApiProxy, type CallToHold, openApiProxy } from '../../../support/kubernetes-proxy.ts';
 import { type Home, makeHome, type Program } from '../../../support/program.ts';
 import { serversOf, uploadShell } from '../../../support/servers.ts';
 import { waitFor } from '../../../support/wait.ts';
@@ -30,9 +30,9 @@ interface Ending {
 }
 
 /** A step at which the service is killed: a call of the API server, or a change of a row, that is held until then. */
-type Step = { call: HeldCall } | { row: RowChange };
+type Step = { call: CallToHold } | { row: RowChange };
 
-const call = (method: HeldCall['method'], is_done = false): Step => ({ call: { method, is_done } });
+const call = (method: CallToHold['method'], is_done = false): Step => ({ call: { method, is_done } });
 const row = (is: RowChange['is'], table: string, when: string): Step => ({ row: { is, table, when } });
 const becomes = (column: string) => row('update', 'servers', `old.${column} is null and new.${column} is not null`);
 

@@ -5,7 +5,7 @@ import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod
 import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
 import { readEnd, readHolder } from '../../../support/cluster-rows.ts';
 import { makeGame, uploadScript } from '../../../support/game.ts';
-import { openPlayer, SERVERS_DOMAIN } from '../../../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN } from '../../../support/gateway.ts';
 import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
 import { machineIdOf } from '../../../support/machines.ts';
 import { openRestartableService, type RestartableService } from '../../../support/restart.ts';
@@ -127,7 +127,7 @@ describe('kubernetes: a Muster', () => {
       using _ = openProgram(pod.spec.containers.flatMap(({ ports = [] }) => ports)[0]?.hostPort ?? 0);
       api.setStatus(name, RUNNING);
       await started();
-      using player = openPlayer({ name: `${server_id}-web`, url: muster.config.local_url });
+      using player = openWebSocketPlayer({ name: `${server_id}-web`, url: muster.config.local_url });
       await player.next(1);
       const closed = muster.close();
       const isDraining = () => muster.events.some(({ event }) => event === 'gateway_draining');

@@ -10,9 +10,9 @@ import { readEnd, readHolder } from '../../../support/cluster-rows.ts';
 import { openExternalDatabase } from '../../../support/database.ts';
 import { makeGame, type TestGame } from '../../../support/game.ts';
 import { clusterSettings, listPods } from '../../../support/kubernetes.ts';
-import { openFront } from '../../../support/kubernetes-front.ts';
 import type { Lab } from '../../../support/kubernetes-lab.ts';
 import { type ApiProxy, openApiProxy } from '../../../support/kubernetes-proxy.ts';
+import { openLoadBalancer } from '../../../support/load-balancer.ts';
 import { machineIdOf } from '../../../support/machines.ts';
 import { type Home, makeHome, type Program } from '../../../support/program.ts';
 import { serversOf, uploadShell } from '../../../support/servers.ts';
@@ -53,7 +53,7 @@ export function describeSharing(lab: () => Lab): void {
         opened.defer(async () => void (await $`ip address del ${address}/32 dev lo`.quiet()));
       }
       const [port, pod_port] = [findFreePort(), findFreePort()];
-      for (const each of [port, pod_port]) opened.use(await openFront(host, each, addresses));
+      for (const each of [port, pod_port]) opened.use(await openLoadBalancer(host, each, addresses));
       for (const address of addresses) {
         const proxy = opened.use(await openApiProxy(lab()));
         const settings = {

@@ -21,7 +21,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the serv
     const server = await opened.run('exit 2');
     await opened.endOf(server);
     const noted = { ...server, identity: { ...identifyProcess(stranger.pid), ...difference } };
-    const runtime = await opened.again();
+    const runtime = await opened.reopen();
     expect(await opened.observe(noted, runtime)).toEqual({ is: 'ended', exit_code: 2, exit_signal: null });
     await opened.stop(noted, runtime);
     await opened.kill(noted, runtime);
@@ -33,7 +33,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the serv
     const server = await opened.run('exec sleep 600');
     const { pid = 0, start_ticks = 0, boot_id = '' } = readIdentity(server.identity) ?? {};
     const recorded = { ...server, identity: { pid, start_ticks, boot_id } };
-    expect((await opened.observe(recorded, await opened.again())).is).toBe('running');
+    expect((await opened.observe(recorded, await opened.reopen())).is).toBe('running');
     await opened.kill(recorded);
   });
 

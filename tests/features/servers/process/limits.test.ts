@@ -36,7 +36,7 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
       const server = await opened.run(GREEDY, { resources });
       const end = { is: 'ended', exit_code: null, exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' };
       expect(await opened.endOf(server)).toEqual(end as never);
-      expect(await opened.observe(server, await opened.again())).toEqual(end as never);
+      expect(await opened.observe(server, await opened.reopen())).toEqual(end as never);
       await opened.remove(server);
     });
 

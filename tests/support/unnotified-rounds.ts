@@ -7,15 +7,15 @@ import type { TestGame } from './game.ts';
 import { UNLIMITED_CLIENT } from './game-limits.ts';
 import { NO_AVOIDED_LOBBIES } from './lone-machine.ts';
 
-interface QuietRoundsOptions {
+interface UnnotifiedRoundsOptions {
   database: Database;
   clock: Clock;
   /** Changes parts of the cache. */
   change?: (cache: LobbyCache) => Partial<LobbyCache>;
 }
 
-/** Opens the rounds of a process without notifications, which knows only its own commits and reads. */
-export function openQuietRounds({ database, clock, change }: QuietRoundsOptions) {
+/** Opens the rounds of a process that gets no notifications, so that it knows only its own commits and reads. */
+export function openUnnotifiedRounds({ database, clock, change }: UnnotifiedRoundsOptions) {
   const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
   const cache = createLobbyCache({ database, feed, avoided: NO_AVOIDED_LOBBIES });
   const createLobbies = async () => {

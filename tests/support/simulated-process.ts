@@ -6,11 +6,11 @@ export interface PendingRequest {
   request: SeatRequest;
   attempts: number;
   /** Whether it enters the queue if it gets no seats. */
-  is_patient: boolean;
+  may_wait: boolean;
 }
 
-/** A process: what it remembers of the lobbies, up to which change, and its undecided requests. */
-export interface Machine {
+/** A process: the lobbies that it remembers, up to which change, and its undecided requests. */
+export interface SimulatedProcess {
   index: LobbyIndex;
   changes_seen: number;
   undecided: PendingRequest[];
@@ -18,4 +18,9 @@ export interface Machine {
   queued: PendingRequest[];
 }
 
-export const createMachine = (): Machine => ({ index: new LobbyIndex(), changes_seen: 0, undecided: [], queued: [] });
+export const createProcess = (): SimulatedProcess => ({
+  index: new LobbyIndex(),
+  changes_seen: 0,
+  undecided: [],
+  queued: [],
+});

@@ -15,10 +15,10 @@ export async function sharedFiles(machine_tmp = MACHINE_TMP): Promise<string> {
 }
 
 /**
- * Gives a directory of the embedded PostgreSQL its programs and a cluster with all tables, as a first start leaves them
- * before its first row. To make them takes most of a first start's processor time.
+ * Writes the programs and a migrated cluster to a directory of the embedded PostgreSQL, as a first start leaves them before
+ * its first row. Making them takes most of the processor time of a first start.
  */
-export async function provideCluster(directory: string, machine_tmp = MACHINE_TMP): Promise<void> {
+export async function providePostgresCluster(directory: string, machine_tmp = MACHINE_TMP): Promise<void> {
   const cache_directory = await sharedFiles(machine_tmp);
   await mkdir(directory, { recursive: true, mode: 0o711 });
   await symlink(await unpackPostgres(cache_directory), join(directory, POSTGRES_FILES_VERSION));

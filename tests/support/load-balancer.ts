@@ -1,32 +1,32 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 
-/** A way to several processes, as a Service of a cluster is. */
-export interface Front extends AsyncDisposable {
+/** A load balancer before several processes, such as a Service of a Kubernetes cluster. */
+export interface LoadBalancer extends AsyncDisposable {
   /** The number of connections so far. */
   readonly connections: number;
-  /** Ends all connections, as a load balancer does those to a process that does not answer. */
+  /** Ends all connections, as load balancers do when a process does not answer. */
   endConnections(): void;
 }
 
-interface FrontOptions {
-  /** The port of the processes, by default that of the front. */
+interface LoadBalancerOptions {
+  /** The port of the processes, by default that of the load balancer. */
   to_port?: number;
-  /** Its certificate, if clients come by TLS. */
+  /** Its certificate, if clients connect by TLS. */
   tls?: TlsOptions;
 }
 
-/** Opens a port that leads each connection to the next process in turn. One that refuses it is left out. */
-export async function openFront(
+/** Opens a port that forwards each connection to the next process in turn. Skips processes that refuse it. */
+export async function openLoadBalancer(
   hostname: string,
   port: number,
   addresses: readonly string[],
-  { to_port = port, tls }: FrontOptions = {},
-): Promise<Front> {
+  { to_port = port, tls }: LoadBalancerOptions = {},
+): Promise<LoadBalancer> {
   const open = new Set<Socket>();
   let connections = 0;
 
-  function lead(near: Socket, tried: number): void {
+  function forward(near: Socket, tried: number): void {
     const far = connect({ host: addresses[(connections + tried) % addresses.length] ?? '', port: to_port });
     far.once('connect', () => {
       open.add(far);
@@ -39,7 +39,7 @@ export async function openFront(
     });
     far.on('error', () => {
       if (!far.pending || tried + 1 === addresses.length) near.destroy();
-      else lead(near, tried + 1);
+      else forward(near, tried + 1);
     });
   }
 
@@ -51,7 +51,7 @@ export async function openFront(
     open.add(near);
     near.on('error', () => near.destroy());
     near.on('close', () => open.delete(near));
-    lead(near, 0);
+    forward(near, 0);
   };
   const server = tls ? createTlsServer(tls, onConnection) : createServer(onConnection);
   await new Promise<void>((resolve, reject) => {

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Queries } from '../../src/platform/database/database.ts';
 
-/** Returns how often a table was scanned as a whole by this connection. */
+/** Returns how often this connection has scanned a whole table. */
 export async function countScans(queries: Queries, table: string): Promise<number> {
   // Counts of earlier statements appear in the next snapshot only.
   await queries.execute(sql`select pg_stat_force_next_flush()`);

@@ -8,7 +8,7 @@ interface WaitingFind {
   search: Search;
 }
 
-/** The finds that wait for their turn, as the database has them. */
+/** The finds that wait in the queue, as the database has them. */
 export class SimulatedQueue {
   waiting: readonly WaitingFind[] = [];
   #places = 0;
@@ -30,7 +30,7 @@ export class SimulatedQueue {
     this.waiting = this.waiting.filter((one) => one.ticket !== ticket);
   }
 
-  /** Returns the place of a request; after all others if it does not wait. */
+  /** Returns the place of a request in the queue; infinite if it does not wait. */
   placeOf(request: object): number {
     const ticket = 'ticket' in request ? request.ticket : undefined;
     return this.waiting.find((one) => one.ticket === ticket)?.place ?? Number.POSITIVE_INFINITY;
@@ -42,7 +42,7 @@ export class SimulatedQueue {
     return this.waiting.filter((one) => one.place < place && !places.includes(one.place)).map(({ search }) => search);
   }
 
-  /** The rows that a machine reads. */
+  /** Returns the rows that a process reads. */
   rows(): QueuedFind[] {
     return this.waiting.map(({ ticket, place, search: { version, players, game_modes, regions, tags } }) => {
       const search = { game_modes: [...game_modes], regions: [...regions], tags };

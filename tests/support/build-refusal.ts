@@ -3,10 +3,10 @@ import { ServiceError } from '../../src/platform/errors.ts';
 const BEGINNING = 'The build is invalid: ';
 
 /**
- * Waits for work that unpacks a build. Returns why the build was refused, without the common beginning of all refusals;
- * undefined if it was accepted. Fails for any error but BUILDS_BUILD_INVALID.
+ * Waits until a build is unpacked. Returns why it was refused, without the common beginning of all refusals; undefined if
+ * it was accepted. Fails for any error but BUILDS_BUILD_INVALID.
  */
-export async function refusalBy(work: Promise<void>): Promise<string | undefined> {
+export async function buildRefusalOf(work: Promise<void>): Promise<string | undefined> {
   try {
     await work;
     return undefined;

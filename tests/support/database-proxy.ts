@@ -1,8 +1,8 @@
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-/** Opens a TCP proxy to a database. Clients of `url` can be cut off; clients of the original address cannot. */
-export async function openProxied(
+/** Opens a TCP proxy to a database. It can cut clients of `url` off, but not those of the original address. */
+export async function openDatabaseProxy(
   address: DatabaseAddress,
 ): Promise<{ url: string; proxy: TcpProxy } & AsyncDisposable> {
   const url = new URL('url' in address ? address.url : `postgres://${address.user}@127.0.0.1/${address.database}`);
