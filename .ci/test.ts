@@ -89,7 +89,7 @@ const SECONDS: Record<string, number> = {
   'tests/cli/scripts.test.ts': 14,
   'tests/contract/watch-refusals.test.ts': 14,
   'tests/contract/watch.test.ts': 14,
-  'tests/features/lobbies/storm.test.ts': 14,
+  'tests/features/lobbies/two-machines.test.ts': 14,
   'tests/features/servers/container/leftovers.test.ts': 14,
   'tests/journeys/cli-json.test.ts': 14,
   'tests/journeys/cli-live-flows.test.ts': 14,

@@ -77,14 +77,14 @@ describe('1. lobbies.join', () => {
 
 describe('2. lobbies.setClosed', () => {
   test('requires a lobby token', async () => {
-    const host = await connectGameServer(muster, game, lobby_id);
+    const game_server = await connectGameServer(muster, game, lobby_id);
     expect(outcomeOf(await createGameServerClient(muster, undefined).setClosed(false))).toBe('401 API_UNAUTHORIZED');
     for (const token of [game.public_token, game.cloud_token, game.service_token, muster.administrator_token]) {
       expect(outcomeOf(await createGameServerClient(muster, token).setClosed(true))).toBe(
         '401 CLAIMS_MISSING_ENTITLEMENT',
       );
     }
-    expect(outcomeOf(await host.setClosed(false))).toBe('200');
+    expect(outcomeOf(await game_server.setClosed(false))).toBe('200');
   });
 
   test('or a development namespace token for mock responses', async () => {
@@ -147,9 +147,9 @@ test('5. namespace CDN users are defined with a user name and a bcrypt-hashed pa
 
 test('6. the join response gives the player a player.token that the client passes to the lobby server', async () => {
   const { player_token } = await seatOf(join(muster, game, lobby_id));
-  const host = await connectGameServer(muster, game, lobby_id);
-  expect(outcomeOf(await host.connected(`${player_token.slice(0, -4)}AAAA`))).toBe('400 TOKEN_ERROR');
-  expect(outcomeOf(await host.connected(player_token))).toBe('200');
+  const game_server = await connectGameServer(muster, game, lobby_id);
+  expect(outcomeOf(await game_server.connected(`${player_token.slice(0, -4)}AAAA`))).toBe('400 TOKEN_ERROR');
+  expect(outcomeOf(await game_server.connected(player_token))).toBe('200');
 });
 
 describe('a token is attached by "Authorization: Bearer" (not shown; the reference API has it)', () => {

@@ -18,15 +18,15 @@ const ONLY_OPEN = { prevent_auto_create_lobby: true };
 
 describe('lobbies.setClosed with is_closed = true turns an open lobby into a closed one', () => {
   let game: TestGame;
-  let host: GameServer;
+  let game_server: GameServer;
   let lobby_id: string;
   beforeAll(async () => {
     game = await makeControlledGame(muster);
     lobby_id = (await seatOf(find(muster, game))).lobby_id;
-    host = await connectGameServer(muster, game, lobby_id);
+    game_server = await connectGameServer(muster, game, lobby_id);
     // It is open before it is closed.
     expect((await seatOf(find(muster, game, ONLY_OPEN))).lobby_id).toBe(lobby_id);
-    expect(await host.setClosed(true)).toMatchObject({ status: 200, body: {} });
+    expect(await game_server.setClosed(true)).toMatchObject({ status: 200, body: {} });
   });
 
   test('the matchmaker stops routing players to the lobby', async () => {
@@ -38,18 +38,18 @@ describe('lobbies.setClosed with is_closed = true turns an open lobby into a clo
   test('players can still join through the join endpoint', async () => {
     const { player_token, ...seat } = await seatOf(join(muster, game, lobby_id));
     expect(seat.lobby_id).toBe(lobby_id);
-    expect(outcomeOf(await host.connected(player_token))).toBe('200');
+    expect(outcomeOf(await game_server.connected(player_token))).toBe('200');
   });
 
   test("the developer's lobby can still reject new connections", async () => {
     // The server turns the player away and reports the disconnect, which frees the seat.
     const { player_token } = await seatOf(join(muster, game, lobby_id));
-    expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
-    expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+    expect(outcomeOf(await game_server.disconnected(player_token))).toBe('200');
+    expect(outcomeOf(await game_server.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
   });
 
   test('the lobby is not shut down', async () => {
-    const server = await serversOf(muster, game).get(host.server_id);
+    const server = await serversOf(muster, game).get(game_server.server_id);
     expect(server).not.toHaveProperty('destroyed_at');
     expect(await muster.inspector.stopReason(lobby_id)).toBeUndefined();
     const { public_hostname, public_port } = server.network.ports.game;
@@ -57,10 +57,10 @@ describe('lobbies.setClosed with is_closed = true turns an open lobby into a clo
   });
 
   test('is_closed = false opens it again (not shown; the reference API has it)', async () => {
-    expect(outcomeOf(await host.setClosed(false))).toBe('200');
+    expect(outcomeOf(await game_server.setClosed(false))).toBe('200');
     // A lobby that was created in between is open too; find prefers the fuller one.
     expect((await seatOf(find(muster, game, ONLY_OPEN))).lobby_id).toBe(lobby_id);
-    expect(outcomeOf(await host.setClosed(true))).toBe('200');
+    expect(outcomeOf(await game_server.setClosed(true))).toBe('200');
   });
 
   test('a development namespace token gets the same answer, and closes nothing', async () => {

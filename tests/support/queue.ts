@@ -62,15 +62,15 @@ export async function makeFullGame(
     Array.from({ length: max_players }, () => seatOf(find(service, game, { regions: ['local'] }))),
   );
   const [{ lobby_id } = { lobby_id: '' }] = seats;
-  const host = await connectGameServer(service, game, lobby_id);
+  const game_server = await connectGameServer(service, game, lobby_id);
   const tokens = seats.map(({ player_token }) => player_token);
   return {
     ...game,
     lobby_id,
-    host,
+    game_server,
     /** Disconnects one player. */
     async leave(): Promise<void> {
-      await host.disconnected(tokens.pop() ?? '');
+      await game_server.disconnected(tokens.pop() ?? '');
     },
     /** Adds a player to those who can leave, by the token. */
     addSeat: (token: string) => void tokens.push(token),

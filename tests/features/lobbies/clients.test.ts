@@ -117,9 +117,9 @@ describe('a client may have another player', () => {
   test('once one has left, a seat has expired, or a lobby has ended', async () => {
     const game = await make(1);
     const first = await seatOf(find(near, game));
-    const host = await connectGameServer(near, game, first.lobby_id);
+    const game_server = await connectGameServer(near, game, first.lobby_id);
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
-    await Promise.all([host.disconnected(first.player_token), host.disconnected(first.player_token)]);
+    await Promise.all([game_server.disconnected(first.player_token), game_server.disconnected(first.player_token)]);
     await seatOf(find(near, game));
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     near.clock.advance(121_000);

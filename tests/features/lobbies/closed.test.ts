@@ -13,11 +13,11 @@ import {
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 let game: TestGame;
-let host: GameServer;
+let game_server: GameServer;
 const muster = shareService();
 beforeAll(async () => {
   game = await makeControlledGame(muster);
-  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game_server = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 const PREVENT = { prevent_auto_create_lobby: true };
@@ -28,7 +28,7 @@ describe('a closed lobby', () => {
     { promise: 'is not closed by a string', body: { is_closed: 'yes' } },
     { promise: 'is not closed by null', body: { is_closed: null } },
   ])('$promise', async ({ body }) => {
-    const answer = await muster.api.put('/matchmaker/lobbies/closed', host.token, body);
+    const answer = await muster.api.put('/matchmaker/lobbies/closed', game_server.token, body);
     expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
     expect(answer.body.message).toContain('"is_closed"');
   });
@@ -74,7 +74,7 @@ describe('a closed lobby', () => {
     expect(outcomeOf(await setClosed(true))).toBe('400 MATCHMAKER_LOBBY_STOPPED');
   });
 
-  test('that an older process closed or opened, without the time, has no wrong one', async () => {
+  test('has no time of another closing after an older process, which does not write the time, closed or opened it', async () => {
     const closing = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, closing));
     const { game_id, namespace_id, cloud_token: token } = closing;

@@ -23,13 +23,13 @@ function advanceTo(time_ms: number): void {
   muster.clock.advance(Math.max(0, time_ms - muster.clock.now().getTime()));
 }
 
-/** Advances the clock, and waits until all that is due is done: until a seat that was taken for this has expired. */
+/** Advances the clock, and waits until the service has ended all that is due: a last seat, taken here, expires after it. */
 async function passTime(milliseconds: number): Promise<void> {
   muster.clock.advance(milliseconds - 2 * MINUTE_MS);
-  const sign = await makeControlledGame(muster);
-  await seatOf(find(muster, sign));
+  const last = await makeControlledGame(muster);
+  await seatOf(find(muster, last));
   muster.clock.advance(2 * MINUTE_MS);
-  await removals(sign, 1);
+  await removals(last, 1);
 }
 
 describe('a lobby that does not become ready', () => {
@@ -37,29 +37,29 @@ describe('a lobby that does not become ready', () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const finding = [find(muster, game), find(muster, game)];
     const lobby_id = await waitForFirstLobby(muster, game);
-    const host = await connectGameServer(muster, game, lobby_id);
+    const game_server = await connectGameServer(muster, game, lobby_id);
     await passTime(5 * MINUTE_MS - 10 * SECOND_MS);
     expect(await muster.inspector.stopReason(lobby_id)).toBeUndefined();
     muster.clock.advance(10 * SECOND_MS);
     expect((await Promise.all(finding)).map(outcomeOf)).toEqual(Array(2).fill('400 MATCHMAKER_LOBBY_STOPPED'));
     expect(await muster.inspector.stopReason(lobby_id)).toBe('not_ready_in_time');
     expect(await muster.inspector.removeReasons(game.namespace_id)).toEqual(['lobby_stopped', 'lobby_stopped']);
-    expect(outcomeOf(await host.ready())).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+    expect(outcomeOf(await game_server.ready())).toBe('400 MATCHMAKER_LOBBY_STOPPED');
     const has_ended = () =>
-      muster.events.some((event) => event.event === 'server_ended' && event.server_id === host.server_id);
+      muster.events.some((event) => event.event === 'server_ended' && event.server_id === game_server.server_id);
     await waitFor(has_ended, 'its server to end');
   });
 
   test('keeps its seats: their time begins once it is ready', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const finding = [seatOf(find(muster, game)), seatOf(find(muster, game))];
-    const host = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
+    const game_server = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
     await passTime(4 * MINUTE_MS);
-    await host.ready();
+    await game_server.ready();
     const [one, other] = await Promise.all(finding);
-    expect(outcomeOf(await host.connected(one?.player_token ?? ''))).toBe('200');
+    expect(outcomeOf(await game_server.connected(one?.player_token ?? ''))).toBe('200');
     muster.clock.advance(2 * MINUTE_MS);
-    expect(outcomeOf(await host.connected(other?.player_token ?? ''))).toBe(EXPIRED);
+    expect(outcomeOf(await game_server.connected(other?.player_token ?? ''))).toBe(EXPIRED);
   });
 });
 
@@ -72,36 +72,36 @@ describe('a seat', () => {
     const after_seats = muster.clock.now().getTime();
     const [connected, punctual, late] = seats.map(({ player_token }) => player_token);
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, seats[0]?.lobby_id ?? '');
-    expect(lobby_id).not.toBe(host.lobby_id);
-    expect(outcomeOf(await host.connected(connected ?? ''))).toBe('200');
+    const game_server = await connectGameServer(muster, game, seats[0]?.lobby_id ?? '');
+    expect(lobby_id).not.toBe(game_server.lobby_id);
+    expect(outcomeOf(await game_server.connected(connected ?? ''))).toBe('200');
     // The start of the server took some of the two minutes.
     advanceTo(before_seats + 2 * MINUTE_MS - 10 * SECOND_MS);
-    expect(outcomeOf(await host.connected(punctual ?? ''))).toBe('200');
+    expect(outcomeOf(await game_server.connected(punctual ?? ''))).toBe('200');
     advanceTo(after_seats + 2 * MINUTE_MS);
     // The expiry may be recorded already.
-    expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);
+    expect(outcomeOf(await game_server.connected(late ?? ''))).toBe(EXPIRED);
     expect(await removals(game, 2)).toEqual(['seat_expired', 'seat_expired']);
-    expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);
+    expect(outcomeOf(await game_server.connected(late ?? ''))).toBe(EXPIRED);
     // One seat is free again, and the lobby without players has ended.
-    expect((await seatOf(find(muster, game))).lobby_id).toBe(host.lobby_id);
-    expect((await seatOf(find(muster, game))).lobby_id).not.toBe(host.lobby_id);
+    expect((await seatOf(find(muster, game))).lobby_id).toBe(game_server.lobby_id);
+    expect((await seatOf(find(muster, game))).lobby_id).not.toBe(game_server.lobby_id);
     expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the empty lobby to end')).toBe('idle');
   });
 
   test('expires eight hours after the player connected; until then the lobby stays', async () => {
     const game = await makeControlledGame(muster);
     const { lobby_id, player_token } = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, lobby_id);
-    await host.connected(player_token);
+    const game_server = await connectGameServer(muster, game, lobby_id);
+    await game_server.connected(player_token);
     await passTime(8 * HOUR_MS - MINUTE_MS);
     expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([
       { lobby_id, player_count: 1, is_ready: true },
     ]);
     muster.clock.advance(MINUTE_MS);
     expect(await removals(game, 1)).toEqual(['timed_out']);
-    expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
-    expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
+    expect(outcomeOf(await game_server.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+    expect(outcomeOf(await game_server.disconnected(player_token))).toBe('200');
     expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
   });
 });

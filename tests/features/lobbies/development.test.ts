@@ -104,24 +104,24 @@ describe('a development token', () => {
 
   test('cannot connect a real player, nor can a real lobby connect its players', async () => {
     const seat = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, seat.lobby_id);
+    const game_server = await connectGameServer(muster, game, seat.lobby_id);
     const real = await development.connected(seat.player_token);
     expect(outcomeOf(real)).toBe('400 TOKEN_ERROR');
     expect(real.body.message).toContain('it is a player token');
-    expect(outcomeOf(await host.connected(await playerToken()))).toBe('400 TOKEN_ERROR');
+    expect(outcomeOf(await game_server.connected(await playerToken()))).toBe('400 TOKEN_ERROR');
     expect(outcomeOf(await development.disconnected(seat.player_token))).toBe('400 TOKEN_ERROR');
-    expect(outcomeOf(await host.connected(seat.player_token))).toBe('200');
+    expect(outcomeOf(await game_server.connected(seat.player_token))).toBe('200');
   });
 
   test('does not change a real lobby whose id it sends', async () => {
     const seat = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, seat.lobby_id);
-    await host.setState({ map: 'real' });
+    const game_server = await connectGameServer(muster, game, seat.lobby_id);
+    await game_server.setState({ map: 'real' });
     const before = await muster.inspector.measure();
     expect((await seatOf(join(muster, asDeveloper(), seat.lobby_id))).lobby_id).toBe(NO_LOBBY);
     expect((await development.getState(seat.lobby_id)).body).toEqual({});
     expect(await muster.inspector.measure()).toEqual(before);
-    expect((await host.getState(seat.lobby_id)).body).toEqual({ map: 'real' });
+    expect((await game_server.getState(seat.lobby_id)).body).toEqual({ map: 'real' });
   });
 
   test('cannot connect a player of another namespace', async () => {

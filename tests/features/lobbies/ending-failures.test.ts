@@ -12,16 +12,16 @@ const muster = shareService();
 
 test('lobbies loop: lobbies that cannot be ended are reported, and the others end', async () => {
   const options = { is_ready: false, game_modes: { default: { max_players: 1 } } };
-  const [broken, sound] = await Promise.all([1, 2].map(() => makeControlledGame(muster, options)));
-  if (!broken || !sound) throw new Error('there are two games');
+  const [broken, other] = await Promise.all([1, 2].map(() => makeControlledGame(muster, options)));
+  if (!broken || !other) throw new Error('there are two games');
   // The broken ones are older, so they are tried first.
   const finding = Array.from({ length: BROKEN }, () => find(muster, broken));
   const broken_ids = await waitFor(async () => {
     const lobbies = await muster.inspector.lobbiesOf(broken.namespace_id);
     return lobbies.length === BROKEN && lobbies.map(({ lobby_id }) => lobby_id);
   }, 'the lobbies that cannot be ended');
-  finding.push(find(muster, sound));
-  const sound_id = await waitForFirstLobby(muster, sound);
+  finding.push(find(muster, other));
+  const other_id = await waitForFirstLobby(muster, other);
   await using database = openDatabase(muster.database_address, 1);
   const run = (text: string) => database.queries.execute(sql.raw(text));
   await run(`create function refuse_end() returns trigger language plpgsql as
@@ -30,7 +30,7 @@ test('lobbies loop: lobbies that cannot be ended are reported, and the others en
 
   muster.clock.advance(5 * MINUTE_MS + 1);
   await waitFor(
-    async () => (await muster.inspector.stopReason(sound_id)) === 'not_ready_in_time',
+    async () => (await muster.inspector.stopReason(other_id)) === 'not_ready_in_time',
     'the other lobby to end',
   );
   const reported = muster.events.filter((event) => event.event === 'lobby_not_stopped');
@@ -48,13 +48,13 @@ test('lobbies loop: lobbies that cannot be ended are reported, and the others en
 });
 
 test('lobbies loop: a lobby that another program has locked is reported, and the others end', async () => {
-  const [locked, sound] = await Promise.all([1, 2].map(() => makeControlledGame(muster, { is_ready: false })));
-  if (!locked || !sound) throw new Error('there are two games');
+  const [locked, other] = await Promise.all([1, 2].map(() => makeControlledGame(muster, { is_ready: false })));
+  if (!locked || !other) throw new Error('there are two games');
   // The locked one is older, so it is tried first.
   const finding = [find(muster, locked)];
   const locked_id = await waitForFirstLobby(muster, locked);
-  finding.push(find(muster, sound));
-  const sound_id = await waitForFirstLobby(muster, sound);
+  finding.push(find(muster, other));
+  const other_id = await waitForFirstLobby(muster, other);
   const [has_locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const lock = muster.database.transact(async (tx) => {
     await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);
@@ -68,7 +68,7 @@ test('lobbies loop: a lobby that another program has locked is reported, and the
 
   muster.clock.advance(5 * MINUTE_MS + 1);
   const hasEnded = async (lobby_id: string) => (await muster.inspector.stopReason(lobby_id)) === 'not_ready_in_time';
-  await waitFor(() => hasEnded(sound_id), 'the other lobby to end');
+  await waitFor(() => hasEnded(other_id), 'the other lobby to end');
   const isReported = () =>
     muster.events.some((event) => event.event === 'lobby_not_stopped' && event.lobby_id === locked_id);
   await waitFor(isReported, 'the locked lobby to be reported');

@@ -144,7 +144,7 @@ const REFUSALS: Refusal[] = [
   },
 ];
 
-describe('find: is refused:', () => {
+describe('find is refused', () => {
   let game: TestGame;
   beforeAll(async () => {
     game = await makeControlledGame(muster, { game_modes: GAME_MODES });

@@ -88,8 +88,8 @@ describe('join gives a seat', () => {
       game_modes: { default: { max_players: 1, max_players_direct: 4 } },
     });
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, lobby_id);
-    expect((await host.setClosed(true)).status).toBe(200);
+    const game_server = await connectGameServer(muster, game, lobby_id);
+    expect((await game_server.setClosed(true)).status).toBe(200);
     await deploy(muster.api, game, game.matchmaker);
     expect((await seatOf(join(muster, game, lobby_id))).lobby_id).toBe(lobby_id);
     const elsewhere = await seatOf(find(muster, game));

@@ -22,8 +22,8 @@ let hosts = 0;
 /** Returns an address without earlier requests. */
 const newAddress = () => `203.0.${100 + Math.floor(++hosts / 250)}.${1 + (hosts % 250)}`;
 
-/** Waits until enough of a window is left for a test. */
-function passTo(window_ms: number): void {
+/** Advances the clock to the next window, unless at least half of this one is left. */
+function enterWindow(window_ms: number): void {
   const into = muster.clock.now().getTime() % window_ms;
   if (into > window_ms / 2) muster.clock.advance(window_ms - into);
 }
@@ -47,7 +47,7 @@ const JOIN = { path: '/v1/lobbies/join', body: { lobby_id: crypto.randomUUID() }
 
 describe('rate limits: the players of one address', () => {
   test('may find and join 16 times a minute together, at all paths of the matchmaker', async () => {
-    passTo(MINUTE_MS);
+    enterWindow(MINUTE_MS);
     const address = newAddress();
     expect(await statusesOf(10, { ...FIND, address })).toEqual(times(10, 400));
     expect(await statusesOf(7, { ...JOIN, address })).toEqual([...times(6, 404), 429]);
@@ -59,14 +59,14 @@ describe('rate limits: the players of one address', () => {
   });
 
   test('may create 45 lobbies in a quarter of an hour', async () => {
-    passTo(QUARTER_MS);
+    enterWindow(QUARTER_MS);
     const address = newAddress();
     const create = { path: '/matchmaker/lobbies/create', body: { game_mode: 'chess' }, address };
     expect(await statusesOf(46, create)).toEqual([...times(45, 404), 429]);
   });
 
-  test('may be 30 who list lobbies every other second for half a minute', async () => {
-    passTo(MINUTE_MS);
+  test('may list lobbies every other second for half a minute, if there are 30 of them', async () => {
+    enterWindow(MINUTE_MS);
     const address = newAddress();
     const list = { method: 'GET', path: '/matchmaker/lobbies/list', address };
     expect(new Set(await statusesOf(30 * 15, list))).toEqual(new Set([200]));
@@ -79,14 +79,14 @@ describe('rate limits: the players of one address', () => {
 
 test('rate limits: health checks have none', async () => {
   const address = newAddress();
-  const look = { method: 'GET', path: '/health/live', address };
-  expect(new Set(await statusesOf(2_500, look))).toEqual(new Set([200]));
+  const request = { method: 'GET', path: '/health/live', address };
+  expect(new Set(await statusesOf(2_500, request))).toEqual(new Set([200]));
 });
 
 test('rate limits: looking up an invite counts by address, whatever the token', async () => {
-  const look = { method: 'GET', path: '/group/invites/ABCDEFGH', token: muster.administrator_token };
-  const statuses = await statusesOf(121, { ...look, address: '203.0.113.77' });
+  const request = { method: 'GET', path: '/group/invites/ABCDEFGH', token: muster.administrator_token };
+  const statuses = await statusesOf(121, { ...request, address: '203.0.113.77' });
   expect(statuses.slice(0, 120)).toEqual(times(120, 400));
   expect(statuses.at(-1)).toBe(429);
-  expect(await statusesOf(1, { ...look, address: '203.0.113.78' })).toEqual([400]);
+  expect(await statusesOf(1, { ...request, address: '203.0.113.78' })).toEqual([400]);
 });

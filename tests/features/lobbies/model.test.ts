@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
+import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { deploy } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
@@ -23,7 +24,7 @@ let opened: AsyncDisposableStack;
 let matchmaker: Matchmaker;
 let inspector: Inspector;
 let game: { game_id: string; versions: Record<VersionName, string> };
-const clock = createStoppedClock();
+const clock = createFixedClock();
 
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
@@ -73,17 +74,6 @@ test(`model: in ${RUNS} random runs of commands the matchmaker does what its ora
   if (IS_LONG) console.log(tally.map(([what, count]) => `${count} ${what}`).join('; '));
   expect(await inspector.faults()).toEqual([]);
 }, 1_800_000);
-
-/** A clock that only the test advances, so that the oracle knows each moment. */
-function createStoppedClock() {
-  let now_ms = Date.UTC(2030, 0, 1);
-  return {
-    now: () => new Date(now_ms),
-    advance(milliseconds: number) {
-      now_ms += milliseconds;
-    },
-  };
-}
 
 /** Returns the game modes of the oracle as a version has them. */
 function toGameModes(version: VersionName): Record<string, object> {

@@ -25,9 +25,9 @@ describe('a party', () => {
     expect(new Set(tokens).size).toBe(3);
     expect(body.player.token).toBe(tokens[0]);
     expect(await countOf(game, lobby_id)).toBe(3);
-    const host = await connectGameServer(muster, game, lobby_id);
-    for (const token of tokens) expect(outcomeOf(await host.connected(token))).toBe('200');
-    expect(outcomeOf(await host.connected(tokens[2] ?? ''))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
+    const game_server = await connectGameServer(muster, game, lobby_id);
+    for (const token of tokens) expect(outcomeOf(await game_server.connected(token))).toBe('200');
+    expect(outcomeOf(await game_server.connected(tokens[2] ?? ''))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
   test('of one player has no list of tokens', async () => {

@@ -15,10 +15,10 @@ import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
 let game: TestGame;
-let host: GameServer;
+let game_server: GameServer;
 beforeAll(async () => {
   game = await makeControlledGame(muster, { game_modes: { default: {}, other: {} } });
-  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game_server = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 /** Both calls, which check the player in the same way. */
@@ -35,12 +35,12 @@ describe.each(CALLS)('%s is refused', (call) => {
     { promise: 'for a token that is not a string', body: { player_token: 7 }, message: '"player_token"' },
     { promise: 'for a token above the maximum length', body: { player_token: 'x'.repeat(8_193) }, message: '8192' },
   ])('$promise', async ({ body, message }) => {
-    const answer = await muster.api.post(`/matchmaker/players/${call}`, host.token, body);
+    const answer = await muster.api.post(`/matchmaker/players/${call}`, game_server.token, body);
     expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
     expect(answer.body.message).toContain(message);
   });
 
-  test('for garbage, for tokens without our signature, and for tokens of other kinds', async () => {
+  test("for a text that is no token, for tokens without the service's signature, and for tokens of other kinds", async () => {
     const { player_token } = await seatOf(find(muster, game));
     const [label, head, payload, signature] = player_token.split('.');
     const tokens: [string, string][] = [
@@ -48,13 +48,13 @@ describe.each(CALLS)('%s is refused', (call) => {
       ['garbage', 'it was not signed by this service'],
       [`${label}.${head}.${payload}.${signature?.split('').reverse().join('')}`, 'it was not signed by this service'],
       [`${label}.${head}.${payload}`, 'it was not signed by this service'],
-      [host.token, 'it is a lobby token'],
+      [game_server.token, 'it is a lobby token'],
       [game.public_token, 'it is a public token'],
       [await developmentPlayer(), 'it is a development_player token'],
     ];
     const before = await muster.inspector.measure();
     for (const [token, reason] of tokens) {
-      const answer = await host[call](token);
+      const answer = await game_server[call](token);
       expect(outcomeOf(answer)).toBe('400 TOKEN_ERROR');
       expect(answer.body.message).toContain(reason);
     }
@@ -66,7 +66,7 @@ describe.each(CALLS)('%s is refused', (call) => {
     const neighbor = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await seatOf(find(muster, stranger_game));
     for (const { player_token } of [neighbor, stranger]) {
-      expect(outcomeOf(await host[call](player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
+      expect(outcomeOf(await game_server[call](player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
     }
     const own = await connectGameServer(muster, game, neighbor.lobby_id);
     expect(outcomeOf(await own.connected(neighbor.player_token))).toBe('200');
@@ -79,88 +79,90 @@ describe('a player', () => {
     const stranger = await connectGameServer(muster, game, neighbor.lobby_id);
     for (let round = 0; round < 5; round += 1) {
       const [first, own] = [
-        await seatOf(join(muster, game, host.lobby_id)),
-        await seatOf(join(muster, game, host.lobby_id)),
+        await seatOf(join(muster, game, game_server.lobby_id)),
+        await seatOf(join(muster, game, game_server.lobby_id)),
       ];
       // The round of the first call is running while the others wait for the next.
       const answers = await Promise.all([
-        host.connected(first.player_token),
+        game_server.connected(first.player_token),
         stranger.connected(own.player_token),
-        host.connected(own.player_token),
+        game_server.connected(own.player_token),
       ]);
       expect(answers.map(outcomeOf)).toEqual(['200', '400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', '200']);
-      for (const { player_token } of [first, own]) await host.disconnected(player_token);
+      for (const { player_token } of [first, own]) await game_server.disconnected(player_token);
     }
   });
 
   test('connects once, also if the token is sent twice concurrently', async () => {
-    const { player_token } = await seatOf(join(muster, game, host.lobby_id));
-    const together = await Promise.all(Array.from({ length: 5 }, () => host.connected(player_token)));
+    const { player_token } = await seatOf(join(muster, game, game_server.lobby_id));
+    const together = await Promise.all(Array.from({ length: 5 }, () => game_server.connected(player_token)));
     expect(together.map(outcomeOf).toSorted()).toEqual([
       '200',
       ...Array.from({ length: 4 }, () => '400 MATCHMAKER_PLAYER_ALREADY_CONNECTED'),
     ]);
-    expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
+    expect(outcomeOf(await game_server.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
   test('frees one seat on disconnect, however often that is reported', async () => {
-    const before = await playerCount(host);
-    const { player_token } = await seatOf(join(muster, game, host.lobby_id));
-    await host.connected(player_token);
-    const together = await Promise.all(Array.from({ length: 5 }, () => host.disconnected(player_token)));
+    const before = await playerCount(game_server);
+    const { player_token } = await seatOf(join(muster, game, game_server.lobby_id));
+    await game_server.connected(player_token);
+    const together = await Promise.all(Array.from({ length: 5 }, () => game_server.disconnected(player_token)));
     expect(together.map(outcomeOf)).toEqual(Array.from({ length: 5 }, () => '200'));
-    expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
-    expect(await playerCount(host)).toBe(before);
+    expect(outcomeOf(await game_server.disconnected(player_token))).toBe('200');
+    expect(await playerCount(game_server)).toBe(before);
   });
 
   test('who has left wakes no watcher by leaving again', async () => {
-    const { player_token } = await seatOf(join(muster, game, host.lobby_id));
-    await host.disconnected(player_token);
+    const { player_token } = await seatOf(join(muster, game, game_server.lobby_id));
+    await game_server.disconnected(player_token);
     const names = [topics.lobbiesOf(game.namespace_id), topics.playersOf(game.namespace_id)];
     const versions = () => readVersions(muster.database.queries, names);
     const before = await versions();
-    expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
+    expect(outcomeOf(await game_server.disconnected(player_token))).toBe('200');
     expect(await versions()).toEqual(before);
   });
 
   test('who may not connect wakes no watcher', async () => {
     const [connected, gone] = [
-      await seatOf(join(muster, game, host.lobby_id)),
-      await seatOf(join(muster, game, host.lobby_id)),
+      await seatOf(join(muster, game, game_server.lobby_id)),
+      await seatOf(join(muster, game, game_server.lobby_id)),
     ];
-    await host.connected(connected.player_token);
-    await host.disconnected(gone.player_token);
-    const names = [topics.playersOf(game.namespace_id), topics.seats(host.lobby_id)];
+    await game_server.connected(connected.player_token);
+    await game_server.disconnected(gone.player_token);
+    const names = [topics.playersOf(game.namespace_id), topics.seats(game_server.lobby_id)];
     const versions = () => readVersions(muster.database.queries, names);
     const before = await versions();
-    expect(outcomeOf(await host.connected(connected.player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
-    expect(outcomeOf(await host.connected(gone.player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+    expect(outcomeOf(await game_server.connected(connected.player_token))).toBe(
+      '400 MATCHMAKER_PLAYER_ALREADY_CONNECTED',
+    );
+    expect(outcomeOf(await game_server.connected(gone.player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
     expect(await versions()).toEqual(before);
-    await host.disconnected(connected.player_token);
+    await game_server.disconnected(connected.player_token);
   });
 
   test('frees one seat, also when many players of several games leave at the same time', async () => {
     const other = await makeControlledGame(muster, { game_modes: { default: { max_players: 40 } } });
     const seats = await Promise.all(Array.from({ length: 40 }, () => seatOf(find(muster, other))));
     const other_host = await connectGameServer(muster, other, seats[0]?.lobby_id ?? '');
-    const stays = await seatOf(join(muster, game, host.lobby_id));
-    const goes = await seatOf(join(muster, game, host.lobby_id));
+    const stays = await seatOf(join(muster, game, game_server.lobby_id));
+    const goes = await seatOf(join(muster, game, game_server.lobby_id));
     const leaving = seats.slice(1).map(({ player_token }) => other_host.disconnected(player_token));
-    const answers = await Promise.all([...leaving, host.disconnected(goes.player_token)]);
+    const answers = await Promise.all([...leaving, game_server.disconnected(goes.player_token)]);
     expect(new Set(answers.map(outcomeOf))).toEqual(new Set(['200']));
     expect(await muster.inspector.faults(other.namespace_id)).toEqual([]);
     expect(await muster.inspector.faults(game.namespace_id)).toEqual([]);
     expect(await muster.inspector.lobbiesOf(other.namespace_id)).toMatchObject([{ player_count: 1 }]);
-    expect(outcomeOf(await host.connected(stays.player_token))).toBe('200');
-    await host.disconnected(stays.player_token);
+    expect(outcomeOf(await game_server.connected(stays.player_token))).toBe('200');
+    await game_server.disconnected(stays.player_token);
   });
 
   test('who has left cannot connect with the same token, also if the player had not connected before', async () => {
     for (const had_connected of [true, false]) {
-      const { player_token } = await seatOf(join(muster, game, host.lobby_id));
-      if (had_connected) expect(outcomeOf(await host.connected(player_token))).toBe('200');
-      await host.disconnected(player_token);
-      expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+      const { player_token } = await seatOf(join(muster, game, game_server.lobby_id));
+      if (had_connected) expect(outcomeOf(await game_server.connected(player_token))).toBe('200');
+      await game_server.disconnected(player_token);
+      expect(outcomeOf(await game_server.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
     }
   });
 

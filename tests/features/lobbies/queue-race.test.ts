@@ -41,23 +41,23 @@ test('queue: two machines seat waiting finds in one order while clients disconne
     }),
   );
   const gone = waiters.filter((_, number) => number % 5 === 3);
-  const patient = waiters.filter((_, number) => number % 5 !== 3);
+  const waiting = waiters.filter((_, number) => number % 5 !== 3);
   for (const { abort } of gone) abort();
   await waitFor(
-    async () => (await other_process.count(game)) === patient.length,
+    async () => (await other_process.count(game)) === waiting.length,
     'the disconnected ones to leave the queue',
   );
   for (let free = 1; free <= 20; free += 5) {
     await Promise.all(Array.from({ length: 5 }, () => game.leave()));
-    await waitFor(() => patient.filter(isSeated).length >= free + 4, `${free + 4} to be seated`);
-    expect(patient.map(isSeated)).toEqual(patient.map((_, place) => place < free + 4));
+    await waitFor(() => waiting.filter(isSeated).length >= free + 4, `${free + 4} to be seated`);
+    expect(waiting.map(isSeated)).toEqual(waiting.map((_, place) => place < free + 4));
   }
   is_over = true;
   await hasty;
   expect([...new Set(refused)]).toEqual([TOO_MANY]);
   expect(gone.map(({ outcome }) => outcome)).toEqual(gone.map(() => 'aborted'));
   expect((await inspector.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
-  for (const waiter of patient.slice(20)) waiter.abort();
+  for (const waiter of waiting.slice(20)) waiter.abort();
   await waitFor(async () => (await other_process.count(game)) === 0, 'the queue to be empty');
   expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
 }, 90_000);
@@ -74,7 +74,7 @@ test('queue: parties and single players on two machines get all their seats, eac
   const tokens = answers.flatMap(({ body }) => body.players ?? [body.player]).map(({ token }) => token);
   expect(answers.map(({ body }) => (body.players ?? [body.player]).length)).toEqual(sizes);
   expect(new Set(tokens).size).toBe(19);
-  for (const token of tokens) expect(outcomeOf(await game.host.connected(token))).toBe('200');
+  for (const token of tokens) expect(outcomeOf(await game.game_server.connected(token))).toBe('200');
   expect([await other_process.count(game), await inspector.faults(game.namespace_id)]).toEqual([0, []]);
 }, 90_000);
 

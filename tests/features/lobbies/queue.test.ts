@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
-const soon = () => new Date(near.clock.now().getTime() + 3_600_000);
+const inOneHour = () => new Date(near.clock.now().getTime() + 3_600_000);
 
 describe('a find is refused', () => {
   test('at once if it does not say how long it waits', async () => {
@@ -60,7 +60,7 @@ describe('a find is refused', () => {
 
   test('if the queue is full', async () => {
     const game = await makeFullGame(near);
-    await other_process.wait(game, soon(), { count: 1_000 });
+    await other_process.wait(game, inOneHour(), { count: 1_000 });
     const answer = await find(near, game, { wait_ms: 45_000 });
     expect(outcomeOf(answer)).toBe('503 MATCHMAKER_QUEUE_FULL');
     expect(answer.body.message).toContain('maximum of 1000');
@@ -93,7 +93,7 @@ describe('a waiting find', () => {
     await game.leave();
     const { lobby_id, player_token } = await seatOf(waiter.answer);
     expect(lobby_id).toBe(game.lobby_id);
-    expect(outcomeOf(await game.host.connected(player_token))).toBe('200');
+    expect(outcomeOf(await game.game_server.connected(player_token))).toBe('200');
     expect(await other_process.count(game)).toBe(0);
   });
 
@@ -123,7 +123,7 @@ describe('a waiting find', () => {
   test('has priority over later finds and custom lobbies, but not over joins', async () => {
     const create = { actions: { create: { enabled: true } } };
     const game = await makeFullGame(near, create);
-    await other_process.wait(game, soon());
+    await other_process.wait(game, inOneHour());
     await game.leave();
     // The other process does not take it, and neither does any other find.
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
@@ -142,7 +142,7 @@ describe('a waiting find', () => {
     const game = await makeFullGame(near, {}, { other: { max_players: 5 } });
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
     const { lobby_id } = await seatOf(find(near, game, { game_modes: ['other'] }));
-    await other_process.wait(game, soon());
+    await other_process.wait(game, inOneHour());
     expect((await seatOf(find(near, game, { game_modes: ['other'] }))).lobby_id).toBe(lobby_id);
     await other_process.leave(game);
   });

@@ -26,9 +26,9 @@ beforeAll(async () => {
   await waitFor(async () => (await regionsAt('')).length === 3, 'all to be listed');
 }, 90_000);
 
-const see = (path: string) => muster.api.ok('GET', `/matchmaker${path}`, { token: game.public_token });
+const read = (path: string) => muster.api.ok('GET', `/matchmaker${path}`, { token: game.public_token });
 // biome-ignore lint/suspicious/noExplicitAny: as the answer has it.
-const regionsAt = async (query: string): Promise<any[]> => (await see(`/regions${query}`)).regions;
+const regionsAt = async (query: string): Promise<any[]> => (await read(`/regions${query}`)).regions;
 
 describe('regions', () => {
   test('have the coordinates of their datacenters, and zeros without any', async () => {
@@ -46,7 +46,7 @@ describe('regions', () => {
   ] as const;
   test.each(LISTS)("of GET %s have the distance from the client's coordinates", async (path, query) => {
     const distancesAt = async (place: string) =>
-      (await see(`${path}${query}${place}`)).regions.map(
+      (await read(`${path}${query}${place}`)).regions.map(
         // biome-ignore lint/suspicious/noExplicitAny: as the answer has it.
         (region: any) => region.datacenter_distance_from_client,
       );
@@ -85,11 +85,11 @@ describe('regions', () => {
   test('with changed coordinates wake the watchers of the list', async () => {
     await addDatacenter('moving', '0,0');
     const path = '/lobbies/list?latitude=-33.8&longitude=151.2';
-    const distanceIn = ({ regions }: Awaited<ReturnType<typeof see>>): number | undefined =>
+    const distanceIn = ({ regions }: Awaited<ReturnType<typeof read>>): number | undefined =>
       regions.find(({ region_id }: { region_id: string }) => region_id === 'moving')?.datacenter_distance_from_client
         .kilometers;
-    let seen = await see(path);
-    const next = () => see(`${path}&watch_index=${seen.watch.index}`);
+    let seen = await read(path);
+    const next = () => read(`${path}&watch_index=${seen.watch.index}`);
     while (distanceIn(seen) === undefined) seen = await next();
     expect(distanceIn(seen)).toBeWithin(15_100, 15_300);
     const [changed] = await Promise.all([next(), addDatacenter('moving', '-33.87,151.21')]);

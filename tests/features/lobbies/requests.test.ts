@@ -3,7 +3,7 @@ import { checkFind } from '../../../src/features/lobbies/matchmaking/request-che
 import type { FindBody } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 
-/** The recommended one first. */
+/** All regions of the service, the recommended one first. */
 const REGIONS = ['near', 'far', 'moon'];
 
 const MODES = resolveMatchmaker(
@@ -73,7 +73,7 @@ const CASES: Case[] = [
   },
 ];
 
-describe('checkFind: what a find searches and creates:', () => {
+describe('checkFind: what a find searches and creates', () => {
   test.each(['not_found', 'of_the_known'])('no seat in %s, which does not allow find', (closed_one) => {
     for (const prevent_auto_create_lobby of [false, undefined]) {
       const body = { game_modes: ['everywhere', closed_one], prevent_auto_create_lobby };
@@ -111,7 +111,7 @@ describe('checkFind: what a find searches and creates:', () => {
     });
   });
 
-  const UNMAKEABLE: { promise: string; body: FindBody; known: string[] }[] = [
+  const NOT_CREATABLE: { promise: string; body: FindBody; known: string[] }[] = [
     { promise: 'in no region at all', body: { game_modes: ['on_the_moon'] }, known: [] },
     {
       promise: 'in none of the requested ones',
@@ -119,7 +119,7 @@ describe('checkFind: what a find searches and creates:', () => {
       known: REGIONS,
     },
   ];
-  test.each(UNMAKEABLE)('a game mode offered $promise cannot be created', ({ body, known }) => {
+  test.each(NOT_CREATABLE)('a lobby of a game mode that is offered $promise cannot be created', ({ body, known }) => {
     const refusal = expect.objectContaining({ code: 'MATCHMAKER_AUTO_CREATE_FAILED' });
     expect(() => checkFind(body, MODES, known)).toThrow(refusal);
   });

@@ -210,13 +210,13 @@ describe('rounds: a process without notifications', () => {
   test('does not find a closed lobby, and finds it once it is open again', async () => {
     const game = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, lobby_id);
+    const game_server = await connectGameServer(muster, game, lobby_id);
     const rounds = openRounds();
     const seat = () => rounds.takeSeat(requestSeat(game));
     expect((await seat()).lobby_id).toBe(lobby_id);
-    await host.setClosed(true);
+    await game_server.setClosed(true);
     await expect(seat()).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
-    await host.setClosed(false);
+    await game_server.setClosed(false);
     expect((await seat()).lobby_id).toBe(lobby_id);
   });
 
@@ -285,7 +285,7 @@ describe('rounds: a process without notifications', () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     const other = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, lobby_id);
+    const game_server = await connectGameServer(muster, game, lobby_id);
     let closes = false;
     const rounds = openUnnotifiedRounds({
       database,
@@ -293,7 +293,7 @@ describe('rounds: a process without notifications', () => {
       change: ({ read }) => ({
         async read(namespace_id, options) {
           const index = await read(namespace_id, options);
-          if (closes && options.is_fresh) await host.setClosed(true);
+          if (closes && options.is_fresh) await game_server.setClosed(true);
           return index;
         },
       }),
@@ -319,7 +319,7 @@ describe('rounds: a process without notifications', () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     const other = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, lobby_id);
+    const game_server = await connectGameServer(muster, game, lobby_id);
     let fresh_reads = Number.NEGATIVE_INFINITY;
     const rounds = openUnnotifiedRounds({
       database,
@@ -327,10 +327,10 @@ describe('rounds: a process without notifications', () => {
       change: ({ read }) => ({
         async read(namespace_id, options) {
           fresh_reads += options.is_fresh ? 1 : 0;
-          if (fresh_reads === 2) await host.setClosed(false);
+          if (fresh_reads === 2) await game_server.setClosed(false);
           const index = await read(namespace_id, options);
           // Closes the lobby after the first plan, so that it does not take the first find.
-          if (fresh_reads === 1) await host.setClosed(true);
+          if (fresh_reads === 1) await game_server.setClosed(true);
           return index;
         },
       }),

@@ -10,7 +10,7 @@ import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const SEAT_MS = 120_000;
-const VISIT_MS = 3_600_000;
+const PLAYER_MS = 3_600_000;
 
 let opened: AsyncDisposableStack;
 let database: Database;
@@ -27,13 +27,13 @@ async function openLobby() {
   const clock = createFixedClock(new Date(Date.now() + 1_000));
   const namespace_id = crypto.randomUUID();
   const [lobby_id = ''] = await createBareLobbies(database, { namespace_id, seats: 8 });
-  const times = { seat_timeout_ms: SEAT_MS, player_timeout_ms: VISIT_MS };
+  const times = { seat_timeout_ms: SEAT_MS, player_timeout_ms: PLAYER_MS };
   return {
     lobby_id,
     clock,
     check: () => checkSeats({ database, clock, events: { emit() {} }, ...times }),
-    /** Takes a seat; returns its player. */
-    async sit(): Promise<string> {
+    /** Takes a seat. Returns the id of its player. */
+    async takeSeat(): Promise<string> {
       const player_id = Bun.randomUUIDv7();
       const client = { address: '', client: player_id, players_max: 1, request_number: 0, ticket: null };
       const now = clock.now();
@@ -46,14 +46,14 @@ async function openLobby() {
       const player = await selectPlayer(database.queries, player_id);
       if (player) await keepSeat(database.queries, player, after(clock.now(), milliseconds));
     },
-    /** Milliseconds until the next check. */
-    async untilCheck(): Promise<number> {
+    /** Returns the milliseconds until the next check. */
+    async timeUntilCheck(): Promise<number> {
       const [row] = await database.queries.execute<{ seats_check_ts: string }>(sql`
         select seats_check_ts from lobbies where lobby_id = ${lobby_id}`);
       return new Date(row?.seats_check_ts ?? 0).getTime() - clock.now().getTime();
     },
-    /** Why the seats of the lobby ended; null for those that did not. In the order in which they were taken. */
-    async ends(): Promise<(string | null)[]> {
+    /** Returns why the seats of the lobby ended, in the order in which they were taken; null for a seat that did not. */
+    async endReasons(): Promise<(string | null)[]> {
       const rows = await database.queries.execute<{ remove_reason: string | null }>(sql`
         select remove_reason from players where lobby_id = ${lobby_id} order by create_ts, player_id`);
       return rows.map(({ remove_reason }) => remove_reason);
@@ -65,62 +65,62 @@ describe('seat checks: the next check of a lobby comes', () => {
   test('after the time of a new seat, so that a seat taken meanwhile ends at its deadline', async () => {
     const lobby = await openLobby();
     await lobby.check();
-    expect(await lobby.untilCheck()).toBe(SEAT_MS);
+    expect(await lobby.timeUntilCheck()).toBe(SEAT_MS);
     lobby.clock.advance(1_000);
-    await lobby.sit();
-    expect(await lobby.untilCheck()).toBe(SEAT_MS - 1_000);
+    await lobby.takeSeat();
+    expect(await lobby.timeUntilCheck()).toBe(SEAT_MS - 1_000);
     lobby.clock.advance(SEAT_MS - 1_000);
     expect(await lobby.check()).toBe(0);
-    expect(await lobby.untilCheck()).toBe(1_000);
+    expect(await lobby.timeUntilCheck()).toBe(1_000);
     lobby.clock.advance(1_000);
     expect(await lobby.check()).toBe(1);
-    expect(await lobby.ends()).toEqual(['seat_expired']);
+    expect(await lobby.endReasons()).toEqual(['seat_expired']);
   });
 
-  test('when the visit of a connected player is over', async () => {
+  test('when a connected player has had a seat for the longest time', async () => {
     const lobby = await openLobby();
-    await lobby.connect(await lobby.sit());
-    lobby.clock.advance(VISIT_MS - 1_000);
+    await lobby.connect(await lobby.takeSeat());
+    lobby.clock.advance(PLAYER_MS - 1_000);
     await lobby.check();
-    expect(await lobby.untilCheck()).toBe(1_000);
+    expect(await lobby.timeUntilCheck()).toBe(1_000);
     lobby.clock.advance(1_000);
     expect(await lobby.check()).toBe(1);
-    expect(await lobby.ends()).toEqual(['timed_out']);
+    expect(await lobby.endReasons()).toEqual(['timed_out']);
   });
 
   test('when a seat ends that is kept for a short time', async () => {
     const lobby = await openLobby();
-    const player_id = await lobby.sit();
+    const player_id = await lobby.takeSeat();
     await lobby.connect(player_id);
     await lobby.check();
     await lobby.keep(player_id, 5_000);
-    expect(await lobby.untilCheck()).toBe(5_000);
+    expect(await lobby.timeUntilCheck()).toBe(5_000);
     lobby.clock.advance(5_000);
     expect(await lobby.check()).toBe(1);
-    expect(await lobby.ends()).toEqual(['seat_expired']);
+    expect(await lobby.endReasons()).toEqual(['seat_expired']);
   });
 
   test('not later if a seat is kept for longer', async () => {
     const lobby = await openLobby();
-    const player_id = await lobby.sit();
+    const player_id = await lobby.takeSeat();
     await lobby.connect(player_id);
-    await lobby.sit();
+    await lobby.takeSeat();
     await lobby.check();
     await lobby.keep(player_id, 10 * SEAT_MS);
     lobby.clock.advance(SEAT_MS);
     expect(await lobby.check()).toBe(1);
-    expect(await lobby.ends()).toEqual([null, 'seat_expired']);
+    expect(await lobby.endReasons()).toEqual([null, 'seat_expired']);
   });
 });
 
 test('seat checks: a shorter seat timeout after a restart holds for lobbies whose check was scheduled before', async () => {
   const lobby = await openLobby();
   await lobby.check();
-  expect(await lobby.untilCheck()).toBe(SEAT_MS);
+  expect(await lobby.timeUntilCheck()).toBe(SEAT_MS);
   await adoptSeatTimeout({ database, clock: lobby.clock, seat_timeout_ms: 1_000 }, new AbortController().signal);
-  expect(await lobby.untilCheck()).toBe(1_000);
+  expect(await lobby.timeUntilCheck()).toBe(1_000);
   await adoptSeatTimeout({ database, clock: lobby.clock, seat_timeout_ms: SEAT_MS }, new AbortController().signal);
-  expect(await lobby.untilCheck()).toBe(1_000);
+  expect(await lobby.timeUntilCheck()).toBe(1_000);
 });
 
 test('seat checks: a check does not wait for a locked lobby, which stays due', async () => {
@@ -136,14 +136,14 @@ test('seat checks: a check does not wait for a locked lobby, which stays due', a
   await lobby.check();
   resolve();
   await changing;
-  expect(await lobby.untilCheck()).toBeLessThanOrEqual(0);
+  expect(await lobby.timeUntilCheck()).toBeLessThanOrEqual(0);
   await lobby.check();
-  expect(await lobby.untilCheck()).toBe(SEAT_MS);
+  expect(await lobby.timeUntilCheck()).toBe(SEAT_MS);
 });
 
 test('setConnected: the update of a player is a HOT update, without new index entries', async () => {
   const lobby = await openLobby();
-  const player_id = await lobby.sit();
+  const player_id = await lobby.takeSeat();
   const updates = await database.transact(async (tx) => {
     await setConnected(tx, [{ player_id, lobby_id: lobby.lobby_id }], lobby.clock.now());
     const [row] = await tx.execute<{ all: number; hot: number }>(sql`

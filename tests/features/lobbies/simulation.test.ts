@@ -7,14 +7,14 @@ const SEEDS = IS_LONG ? 2_000 : 500;
 const STEPS = 500;
 /** Lines of the trace, without numbers, that must occur often. */
 const OUTCOMES = [
-  'sits in lobby ',
-  'makes lobby ',
-  'is alone',
+  'is seated in lobby ',
+  'creates lobby ',
+  'is decided alone',
   'tries again',
   'has too many players',
-  'waited and sits in lobby ',
-  'waited and makes lobby ',
-  'moves on',
+  'waited and is seated in lobby ',
+  'waited and creates lobby ',
+  'follows the current version',
   'MATCHMAKER_NO_AVAILABLE_LOBBIES',
   'MATCHMAKER_LOBBY_FULL',
   'MATCHMAKER_LOBBY_STOPPED',
@@ -22,7 +22,7 @@ const OUTCOMES = [
 ];
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
-test(`simulation: in ${SEEDS} runs of ${STEPS} steps, two machines with caches break no rule`, () => {
+test(`simulation: in ${SEEDS} runs of ${STEPS} steps, two processes with caches break no rule`, () => {
   console.log(`seeds from ${seed} (MUSTER_TEST_SEED)`);
   const counts = new Map<string, number>();
   for (let run = 0; run < SEEDS; run += 1) {
@@ -40,7 +40,7 @@ test(`simulation: in ${SEEDS} runs of ${STEPS} steps, two machines with caches b
   for (const what of OUTCOMES) expect(counts.get(what)).toBeGreaterThan(SEEDS);
 }, 90_000);
 
-test('simulation: a seed determines the trace, and another seed gives another', () => {
+test('simulation: one seed gives one trace, and another seed gives another trace', () => {
   const traceOf = (one: number) => {
     const trace: string[] = [];
     simulate(openChance(one, 0), STEPS, trace);

@@ -7,11 +7,11 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let game: TestGame;
-let host: GameServer;
+let game_server: GameServer;
 const muster = shareService();
 beforeAll(async () => {
   game = await makeControlledGame(muster);
-  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game_server = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 describe('the state of a lobby', () => {
@@ -20,11 +20,11 @@ describe('the state of a lobby', () => {
     { promise: 'may have at most 65536 bytes', state: `"${'é'.repeat(32_767)}a"`, message: 'at most 65536 bytes' },
     { promise: 'may have at most 64 levels', state: '['.repeat(65) + ']'.repeat(65), message: 'deeper than 64' },
   ])('$promise', async ({ state, message }) => {
-    await host.setState('"before"');
-    const answer = await host.setState(state);
+    await game_server.setState('"before"');
+    const answer = await game_server.setState(state);
     expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
     expect(answer.body.message).toContain(message);
-    expect((await host.getState(host.lobby_id)).body).toBe('before');
+    expect((await game_server.getState(game_server.lobby_id)).body).toBe('before');
   });
 
   test.each([
@@ -37,9 +37,9 @@ describe('the state of a lobby', () => {
     ['unusual characters', '"\\u0000 \\ud800 é 🦊"'],
     ['65536 bytes', `"${'é'.repeat(32_767)}"`],
   ])('is stored unchanged: %s', async (_, state) => {
-    expect(await host.setState(state)).toMatchObject({ status: 200, body: {} });
-    const response = await fetch(`${muster.api.base_url}/matchmaker/lobbies/${host.lobby_id}/state`, {
-      headers: { authorization: `Bearer ${host.token}` },
+    expect(await game_server.setState(state)).toMatchObject({ status: 200, body: {} });
+    const response = await fetch(`${muster.api.base_url}/matchmaker/lobbies/${game_server.lobby_id}/state`, {
+      headers: { authorization: `Bearer ${game_server.token}` },
     });
     expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
       200,
@@ -50,8 +50,8 @@ describe('the state of a lobby', () => {
 
   test('keeps its numbers in every answer: ids of 64 bits are not rounded', async () => {
     const state = '{"id":12345678901234567890,"far":1e400}';
-    await host.setState(state);
-    for (const path of ['/matchmaker/lobbies/list?include_state=true', `/matchmaker/lobbies/${host.lobby_id}`]) {
+    await game_server.setState(state);
+    for (const path of ['/matchmaker/lobbies/list?include_state=true', `/matchmaker/lobbies/${game_server.lobby_id}`]) {
       const headers = { authorization: `Bearer ${game.public_token}` };
       const text = await (await fetch(`${muster.api.base_url}${path}`, { headers })).text();
       expect(text).toContain(`"state":${state}`);
@@ -69,27 +69,30 @@ describe('the state of a lobby', () => {
   });
 
   test('can be read by every lobby of the namespace, and by no other caller', async () => {
-    await host.setState('"here"');
+    await game_server.setState('"here"');
     const near = await seatOf(find(muster, game));
     const far_game = await makeControlledGame(muster);
     const far = await connectGameServer(muster, far_game, (await seatOf(find(muster, far_game))).lobby_id);
-    expect((await host.getState(near.lobby_id)).body).toBe('here');
+    expect((await game_server.getState(near.lobby_id)).body).toBe('here');
     const unknown = '404 MATCHMAKER_LOBBY_NOT_FOUND';
-    expect(outcomeOf(await far.getState(host.lobby_id))).toBe(unknown);
-    expect(outcomeOf(await host.getState(far.lobby_id))).toBe(unknown);
-    expect(outcomeOf(await host.getState(crypto.randomUUID()))).toBe(unknown);
-    expect(outcomeOf(await host.getState('x'))).toBe('404 API_NOT_FOUND');
+    expect(outcomeOf(await far.getState(game_server.lobby_id))).toBe(unknown);
+    expect(outcomeOf(await game_server.getState(far.lobby_id))).toBe(unknown);
+    expect(outcomeOf(await game_server.getState(crypto.randomUUID()))).toBe(unknown);
+    expect(outcomeOf(await game_server.getState('x'))).toBe('404 API_NOT_FOUND');
   });
 
   test('is right for each lobby when several set states and close concurrently; a stopped one is refused', async () => {
     const many = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
     const seats = await Promise.all(Array.from({ length: 6 }, () => seatOf(find(muster, many))));
-    const hosts = await Promise.all(seats.map(({ lobby_id }) => connectGameServer(muster, many, lobby_id)));
-    const [gone, ...running] = hosts;
-    await gone?.disconnected(seats[0]?.player_token ?? '');
-    await waitFor(() => muster.inspector.stopReason(gone?.lobby_id ?? ''), 'the lobby to stop');
-    const said = hosts.flatMap((one, index) => [one.setState({ number: index }), one.setClosed(index % 2 === 0)]);
-    const outcomes = (await Promise.all(said)).map(outcomeOf);
+    const game_servers = await Promise.all(seats.map(({ lobby_id }) => connectGameServer(muster, many, lobby_id)));
+    const [stopped, ...running] = game_servers;
+    await stopped?.disconnected(seats[0]?.player_token ?? '');
+    await waitFor(() => muster.inspector.stopReason(stopped?.lobby_id ?? ''), 'the lobby to stop');
+    const calls = game_servers.flatMap((one, index) => [
+      one.setState({ number: index }),
+      one.setClosed(index % 2 === 0),
+    ]);
+    const outcomes = (await Promise.all(calls)).map(outcomeOf);
     expect(outcomes.splice(0, 2)).toEqual(['400 MATCHMAKER_LOBBY_STOPPED', '400 MATCHMAKER_LOBBY_STOPPED']);
     expect(outcomes).toEqual(outcomes.map(() => '200'));
     for (const [index, { lobby_id }] of running.entries()) {
@@ -100,7 +103,7 @@ describe('the state of a lobby', () => {
 
   test('is the last one of several updates in a round, and independent of opening and closing', async () => {
     await using database = openDatabase(muster.database_address, 1);
-    const { lobby_id } = host;
+    const { lobby_id } = game_server;
     const unknown_id = crypto.randomUUID();
     const look = async () => {
       const { state, is_closed } = (await muster.api.get(`/matchmaker/lobbies/${lobby_id}`, game.public_token)).body

@@ -14,14 +14,14 @@ const muster = shareService();
 
 /** A game with a lobby, and the tokens of everyone in it. */
 interface Tenant extends TestGame {
-  host: GameServer;
+  game_server: GameServer;
   player_token: string;
 }
 
 async function makeTenant(): Promise<Tenant> {
   const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
   const { lobby_id, player_token } = await seatOf(find(muster, game));
-  return { ...game, player_token, host: await connectGameServer(muster, game, lobby_id) };
+  return { ...game, player_token, game_server: await connectGameServer(muster, game, lobby_id) };
 }
 
 let own: Tenant;
@@ -42,16 +42,16 @@ beforeAll(async () => {
 describe('lobbies of other namespaces', () => {
   test("a public token joins no lobby of another game, nor of its game's other namespace", async () => {
     for (const game of [other, staging]) {
-      expect(outcomeOf(await join(muster, game, own.host.lobby_id))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+      expect(outcomeOf(await join(muster, game, own.game_server.lobby_id))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
     }
   });
 
   test('the answers for foreign and missing lobbies are equal', async () => {
     const strip = ({ status, body: { ray_id: _, ...rest } }: Awaited<ReturnType<typeof join>>) => ({ status, rest });
-    const foreign = await join(muster, other, own.host.lobby_id);
+    const foreign = await join(muster, other, own.game_server.lobby_id);
     expect(strip(foreign)).toEqual(strip(await join(muster, other, crypto.randomUUID())));
-    const state = await other.host.getState(own.host.lobby_id);
-    expect(strip(state)).toEqual(strip(await other.host.getState(crypto.randomUUID())));
+    const state = await other.game_server.getState(own.game_server.lobby_id);
+    expect(strip(state)).toEqual(strip(await other.game_server.getState(crypto.randomUUID())));
   });
 
   test('find gives no seat in another namespace, also with the same version', async () => {
@@ -59,23 +59,29 @@ describe('lobbies of other namespaces', () => {
     expect(outcomeOf(await find(muster, staging, prevent))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
     const seat = await seatOf(find(muster, staging));
     expect(await muster.inspector.lobbiesOf(staging.namespace_id)).toMatchObject([{ lobby_id: seat.lobby_id }]);
-    expect((await seatOf(find(muster, own, prevent))).lobby_id).toBe(own.host.lobby_id);
+    expect((await seatOf(find(muster, own, prevent))).lobby_id).toBe(own.game_server.lobby_id);
   });
 
   test('a lobby token is for its own lobby and its players only', async () => {
     const refused = '400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY';
-    expect(outcomeOf(await other.host.connected(own.player_token))).toBe(refused);
-    expect(outcomeOf(await other.host.disconnected(own.player_token))).toBe(refused);
-    await other.host.setClosed(true);
-    await other.host.setState('"theirs"');
-    expect((await own.host.getState(own.host.lobby_id)).body).toBeNull();
+    expect(outcomeOf(await other.game_server.connected(own.player_token))).toBe(refused);
+    expect(outcomeOf(await other.game_server.disconnected(own.player_token))).toBe(refused);
+    await other.game_server.setClosed(true);
+    await other.game_server.setState('"theirs"');
+    expect((await own.game_server.getState(own.game_server.lobby_id)).body).toBeNull();
     const lobbies = await muster.inspector.lobbiesOf(own.namespace_id);
-    expect(lobbies).toMatchObject([{ lobby_id: own.host.lobby_id }]);
-    expect(outcomeOf(await own.host.connected(own.player_token))).toBe('200');
+    expect(lobbies).toMatchObject([{ lobby_id: own.game_server.lobby_id }]);
+    expect(outcomeOf(await own.game_server.connected(own.player_token))).toBe('200');
   });
 
   test.each(['lobbies/find', 'lobbies/join', 'lobbies/create'])('%s accepts public tokens only', async (path) => {
-    const tokens = [own.host.token, own.player_token, own.cloud_token, own.service_token, muster.administrator_token];
+    const tokens = [
+      own.game_server.token,
+      own.player_token,
+      own.cloud_token,
+      own.service_token,
+      muster.administrator_token,
+    ];
     for (const token of tokens) {
       expect(outcomeOf(await muster.api.post(`/matchmaker/${path}`, token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
     }

@@ -47,7 +47,7 @@ test("unready: after 10 s the service's log and the server's log say once that l
 test('unready: a server that calls ready in time gets no hint', async () => {
   const game = await makeControlledGame(muster);
   const { body } = await find(muster, game);
-  const host = await connectGameServer(muster, game, body.lobby.lobby_id);
+  const game_server = await connectGameServer(muster, game, body.lobby.lobby_id);
   muster.clock.advance(11_000);
   const silent = await makeControlledGame(muster, { source: SILENT });
   const leaving = new AbortController();
@@ -57,7 +57,7 @@ test('unready: a server that calls ready in time gets no hint', async () => {
   muster.clock.advance(11_000);
   const hinted = () => muster.events.flatMap((one) => (one.event === 'lobby_not_ready' ? [one.lobby_id] : []));
   await waitFor(() => hinted().includes(lobby_id), 'the hint for the silent one');
-  expect(hinted()).not.toContain(host.lobby_id);
+  expect(hinted()).not.toContain(game_server.lobby_id);
   leaving.abort();
   await finding;
 });

@@ -14,11 +14,11 @@ describe('after a deployment', () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
     const game = await makeControlledGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, old.lobby_id);
+    const game_server = await connectGameServer(muster, game, old.lobby_id);
     await deploy(muster.api, game, game.matchmaker);
     const found = await seatOf(find(muster, game));
     expect(found.lobby_id).not.toBe(old.lobby_id);
-    expect(outcomeOf(await host.connected(old.player_token))).toBe('200');
+    expect(outcomeOf(await game_server.connected(old.player_token))).toBe('200');
     expect((await seatOf(join(muster, game, old.lobby_id))).lobby_id).toBe(old.lobby_id);
     expect(await lobbyIds(game)).toEqual([old.lobby_id, found.lobby_id]);
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/version`;
@@ -32,9 +32,9 @@ describe('after a deployment', () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
     const game = await makeControlledGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
-    const host = await connectGameServer(muster, game, old.lobby_id);
+    const game_server = await connectGameServer(muster, game, old.lobby_id);
     await deploy(muster.api, game, game.matchmaker);
-    await host.disconnected(old.player_token);
+    await game_server.disconnected(old.player_token);
     expect(await waitFor(() => muster.inspector.stopReason(old.lobby_id), 'the old lobby to end')).toBe('idle');
   });
 

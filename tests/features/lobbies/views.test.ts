@@ -169,7 +169,7 @@ describe('players and developers see', () => {
     expect((await opened.api.get(theirs, other.cloud_token)).body.code).toBe('MATCHMAKER_LOBBY_NOT_FOUND');
   });
 
-  test('a lobby of each game mode with a development token, and nothing real', async () => {
+  test('a made-up lobby of each game mode with a development token, and no real one', async () => {
     const { token } = await opened.api.ok(
       'POST',
       `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`,

@@ -24,7 +24,7 @@ describe('visits of a lobby', () => {
     await expectForeignLobbiesHidden(muster, game, pathOf);
   });
 
-  test('tell when players got a seat, connected and left, and why, also after its end', async () => {
+  test('show when players got a seat, connected and left, and why, also after its end', async () => {
     const own = await makeControlledGame(muster, { game_modes: { default: { max_players: 4 } } });
     const path = pathOf('').replace(game.game_id, own.game_id).replace(game.namespace_id, own.namespace_id);
     const first = await seatOf(find(muster, own));

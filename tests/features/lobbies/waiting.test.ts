@@ -79,7 +79,7 @@ describe('a find that waits for its lobby', () => {
     expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
   });
 
-  test('alone leaves no lobby and no server if the client disconnects', async () => {
+  test('in a lobby without other players leaves no lobby and no server if the client disconnects', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);

@@ -6,7 +6,7 @@ import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
-interface Live {
+interface ListedLobby {
   lobby_id: string;
   lobby_group_name_id: string;
   is_ready: boolean;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => opened[Symbol.asyncDispose]());
 
-const live = async ({ game_id, namespace_id, cloud_token: token }: TestGame): Promise<Live[]> =>
+const listLobbies = async ({ game_id, namespace_id, cloud_token: token }: TestGame): Promise<ListedLobby[]> =>
   (
     await opened.api.ok('GET', `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`, {
       token,
@@ -29,11 +29,12 @@ const live = async ({ game_id, namespace_id, cloud_token: token }: TestGame): Pr
   ).lobbies;
 const find = (game: TestGame) =>
   opened.api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } });
-const idleOf = async (game: TestGame) => (await live(game)).filter(({ is_idle, is_ready }) => is_idle && is_ready);
-const untilIdle = (game: TestGame, count: number) =>
+const idleOf = async (game: TestGame) =>
+  (await listLobbies(game)).filter(({ is_idle, is_ready }) => is_idle && is_ready);
+const waitForIdle = (game: TestGame, count: number) =>
   waitFor(async () => {
     const idle = await idleOf(game);
-    return idle.length === count && (await live(game)).every(({ is_ready }) => is_ready) ? idle : undefined;
+    return idle.length === count && (await listLobbies(game)).every(({ is_ready }) => is_ready) ? idle : undefined;
   }, `${count} idle lobbies`);
 
 const warm = (min: number, max = min) => ({ idle_lobbies: { min, max } });
@@ -41,40 +42,40 @@ const warm = (min: number, max = min) => ({ idle_lobbies: { min, max } });
 describe('warm lobbies', () => {
   test('run before the first find; the player gets one, and another takes its place', async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, max_players: 1, mode: warm(2) });
-    const ready = (await untilIdle(game, 2)).map(({ lobby_id }) => lobby_id);
+    const ready = (await waitForIdle(game, 2)).map(({ lobby_id }) => lobby_id);
     const { lobby } = await find(game);
     expect(ready).toContain(lobby.lobby_id);
-    const after = (await untilIdle(game, 2)).map(({ lobby_id }) => lobby_id);
+    const after = (await waitForIdle(game, 2)).map(({ lobby_id }) => lobby_id);
     expect(after).not.toContain(lobby.lobby_id);
-    expect(await live(game)).toHaveLength(3);
+    expect(await listLobbies(game)).toHaveLength(3);
   });
 
   test('are of the current version of the namespace', async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warm(1) });
-    const [old] = await untilIdle(game, 1);
+    const [old] = await waitForIdle(game, 1);
     const docker = { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } };
     await deploy(opened.api, game, { game_modes: { default: warm(2) }, docker });
     const moved = await waitFor(async () => {
-      const all = await live(game);
+      const all = await listLobbies(game);
       return all.length === 2 && all.every(({ is_ready, is_outdated }) => is_ready && !is_outdated) ? all : undefined;
     }, 'the lobbies of the new version');
     expect(moved.map(({ lobby_id }) => lobby_id)).not.toContain(old?.lobby_id ?? '');
     await deploy(opened.api, game, { game_modes: { default: {} }, docker });
-    await waitFor(async () => (await live(game)).length === 0, 'the old lobbies to end');
+    await waitFor(async () => (await listLobbies(game)).length === 0, 'the old lobbies to end');
   });
 
   test('are not replaced by a private lobby without players', async () => {
     const mode = { ...warm(1), actions: { create: { enabled: true, enable_private: true } } };
     const game = await makeControlledGame(opened, { game_modes: { default: mode } });
-    const [kept] = await untilIdle(game, 1);
+    const [kept] = await waitForIdle(game, 1);
     const made = await opened.api.ok('POST', '/matchmaker/lobbies/create', {
       token: game.public_token,
       body: { game_mode: 'default' },
     });
-    const host = await connectGameServer(opened, game, made.lobby.lobby_id);
-    await host.disconnected(made.player.token);
-    await waitFor(async () => (await live(game)).length === 1, 'the private lobby to end');
-    expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([kept?.lobby_id ?? '']);
+    const game_server = await connectGameServer(opened, game, made.lobby.lobby_id);
+    await game_server.disconnected(made.player.token);
+    await waitFor(async () => (await listLobbies(game)).length === 1, 'the private lobby to end');
+    expect((await listLobbies(game)).map(({ lobby_id }) => lobby_id)).toEqual([kept?.lobby_id ?? '']);
   });
 
   test("are limited by the namespace's maximum of lobbies", async () => {
@@ -84,8 +85,8 @@ describe('warm lobbies', () => {
     await opened.api.ok('POST', `/cloud/games/${game_id}/namespaces/${namespace_id}/mm-config`, { token, body });
     const docker = { image_id: build_id, ports: { game: { port: 80, protocol: 'http' } } };
     await deploy(opened.api, game, { game_modes: { default: warm(1), other: warm(4) }, docker });
-    await untilIdle(game, 2);
-    expect(await live(game)).toHaveLength(2);
+    await waitForIdle(game, 2);
+    expect(await listLobbies(game)).toHaveLength(2);
   });
 
   test('are created once by two machines on one database', async () => {
@@ -93,12 +94,12 @@ describe('warm lobbies', () => {
     await using second = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: opened });
     expect(second.config.port).not.toBe(opened.config.port);
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: { ...warm(3, 16), regions: { local: {} } } });
-    await untilIdle(game, 3);
+    await waitForIdle(game, 3);
     // A second check finds nothing to do: by now it would have created more than three.
-    const before = (await live(game)).map(({ lobby_id }) => lobby_id);
+    const before = (await listLobbies(game)).map(({ lobby_id }) => lobby_id);
     await find(game);
-    await untilIdle(game, 3);
-    expect((await live(game)).filter(({ lobby_id }) => !before.includes(lobby_id))).toHaveLength(1);
+    await waitForIdle(game, 3);
+    expect((await listLobbies(game)).filter(({ lobby_id }) => !before.includes(lobby_id))).toHaveLength(1);
   });
 });
 
@@ -113,29 +114,29 @@ describe('a warm lobby that is closed', () => {
     });
     ${QUIET_SOURCE}`;
   /** Waits until all pools were checked twice: until two new games, one after the other, have their warm lobbies. */
-  async function passTwice(): Promise<void> {
+  async function waitForTwoChecks(): Promise<void> {
     for (const _pass of [1, 2])
-      await untilIdle(await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warmHere(1) }), 1);
+      await waitForIdle(await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warmHere(1) }), 1);
   }
 
   test('by its server before the first player stays, and is not replaced', async () => {
     const game = await makeRoomGame(opened, { source: CLOSING_SOURCE, mode: warmHere(1, 2) });
-    const [first] = await untilIdle(game, 1);
+    const [first] = await waitForIdle(game, 1);
     expect(first).toMatchObject({ is_closed: true });
-    await passTwice();
-    expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([first?.lobby_id ?? '']);
+    await waitForTwoChecks();
+    expect((await listLobbies(game)).map(({ lobby_id }) => lobby_id)).toEqual([first?.lobby_id ?? '']);
   });
 
   test('and that all players have left ends, and is replaced', async () => {
     const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1, 2) } });
-    const [kept] = await untilIdle(game, 1);
+    const [kept] = await waitForIdle(game, 1);
     const { lobby, player } = await find(game);
     expect(lobby.lobby_id).toBe(kept?.lobby_id ?? '');
-    const host = await connectGameServer(opened, game, lobby.lobby_id);
-    await host.setClosed(true);
-    await host.disconnected(player.token);
+    const game_server = await connectGameServer(opened, game, lobby.lobby_id);
+    await game_server.setClosed(true);
+    await game_server.disconnected(player.token);
     const [other] = await waitFor(async () => {
-      const all = await live(game);
+      const all = await listLobbies(game);
       return all.length === 1 && all[0]?.lobby_id !== lobby.lobby_id ? all : undefined;
     }, 'the closed one to end');
     expect(other).toBeDefined();
@@ -147,11 +148,11 @@ describe('a warm lobby that is closed', () => {
     await setLimits(opened.api, { ...game, token: game.cloud_token }, limits);
     const docker = { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } };
     await deploy(opened.api, game, { game_modes: { default: warmHere(2) }, docker });
-    await untilIdle(game, 1);
+    await waitForIdle(game, 1);
     const indexOf = async () =>
       (await opened.api.ok('GET', '/matchmaker/lobbies/list', { token: game.public_token })).watch.index;
     const before = await indexOf();
-    await passTwice();
+    await waitForTwoChecks();
     expect(await indexOf()).toBe(before);
   });
 });

@@ -83,15 +83,15 @@ describe("verification: the request to a game's own server", () => {
     const game = await makeVerifiedGame();
     await find(muster, game);
     const lobby_id = await waitForFirstLobby(muster, game);
-    const host = await connectGameServer(muster, game, lobby_id);
+    const game_server = await connectGameServer(muster, game, lobby_id);
     // The ids are the same wherever the region and the game mode are named by one.
-    const { SERVICE_REGION_ID: region_id, SERVICE_GAME_MODE_ID: game_mode_id } = host.environment;
+    const { SERVICE_REGION_ID: region_id, SERVICE_GAME_MODE_ID: game_mode_id } = game_server.environment;
     const live = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/analytics/matchmaker/live`;
     const { lobbies } = await muster.api.ok('GET', live, { token: game.cloud_token });
     expect(lobbies).toMatchObject([{ lobby_group_id: game_mode_id, lobby_group_name_id: 'default', region_id }]);
     const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     expect(read.available_regions).toMatchObject([{ region_id }]);
-    await host.setState({ round: 3, map: ['ü'] });
+    await game_server.setState({ round: 3, map: ['ü'] });
     provider.requests.length = 0;
     expect((await call('find', game.public_token, { game_modes: ['default'], players: 2 })).body.lobby.lobby_id).toBe(
       lobby_id,
@@ -160,8 +160,8 @@ describe("verification: the request to a game's own server", () => {
     expect(text).toContain(`"verification_data":${data}`);
     expect(text).toContain(`"config":${data}`);
     const { lobby } = await created.json();
-    const host = await connectGameServer(muster, game, lobby.lobby_id);
-    expect(host.environment.SERVICE_LOBBY_CONFIG).toBe(data);
+    const game_server = await connectGameServer(muster, game, lobby.lobby_id);
+    expect(game_server.environment.SERVICE_LOBBY_CONFIG).toBe(data);
     for (const [kind, wanted] of [
       ['join', `"lobby_id":"${lobby.lobby_id}"`],
       ['find', '"game_modes":["default"]'],
@@ -175,12 +175,12 @@ describe("verification: the request to a game's own server", () => {
   test('has no lobby if the lobby is not ready, because it does not run yet', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: mode }, is_ready: false });
     const first = find(muster, game);
-    const host = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
+    const game_server = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
     provider.requests.length = 0;
     const second = find(muster, game);
     while (provider.requests.length === 0) await Bun.sleep(1);
     expect(only().body.game.lobby).toBeNull();
-    await host.ready();
+    await game_server.ready();
     expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);
   });
 

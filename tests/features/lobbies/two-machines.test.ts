@@ -17,7 +17,7 @@ import { waitFor } from '../../support/wait.ts';
 const GAMES = 3;
 const PLAYERS = 8;
 const VISITS = 10;
-/** A seat whose request was cut is given back sooner. */
+/** A seat whose request was aborted is given back sooner. */
 const SETTLED_AFTER_MS = 500;
 
 /** Servers run on the first machine only; requests go to both. */
@@ -85,9 +85,11 @@ describe('two machines on one database', () => {
     const game_modes = { default: { max_players: 3, max_players_direct: 5, idle_lobbies: { min: 0, max: 1 } } };
     const make = () => makeControlledGame(machines[0], { game_modes, lobby_count_max: 5 });
     const games = await Promise.all(Array.from({ length: GAMES }, make));
-    const storms = games.map((game) => createStorm(game));
+    const groups = games.map((game) => createPlayers(game));
     const running = Promise.all(
-      storms.flatMap(({ visit }) => Array.from({ length: PLAYERS }, (_, player) => repeat(VISITS, visit, player))),
+      groups.flatMap(({ playOnce }) =>
+        Array.from({ length: PLAYERS }, (_, player) => repeat(VISITS, playOnce, player)),
+      ),
     );
     let is_over = false;
     const watching = (async () => {
@@ -97,14 +99,14 @@ describe('two machines on one database', () => {
       is_over = true;
     });
     await watching;
-    for (const storm of storms) await storm.settle();
+    for (const players of groups) await players.checkSeats();
     expect([await inspector.faults(), await inspector.deadlocks()]).toEqual([[], 0]);
-    expect([...new Set(storms.flatMap(({ unexpected }) => unexpected))]).toEqual([]);
+    expect([...new Set(groups.flatMap(({ unexpected }) => unexpected))]).toEqual([]);
   }, 90_000);
 });
 
-async function repeat(times: number, visit: (player: number, time: number) => Promise<void>, player: number) {
-  for (let time = 0; time < times; time += 1) await visit(player, time);
+async function repeat(times: number, playOnce: (player: number, time: number) => Promise<void>, player: number) {
+  for (let time = 0; time < times; time += 1) await playOnce(player, time);
 }
 
 /** Outcomes that may occur while lobbies change. */
@@ -117,93 +119,95 @@ const EXPECTED: Record<string, RegExp> = {
   remove: /^200$/,
 };
 
-function createStorm(game: TestGame) {
-  const hosts = new Map<string, GameServer>();
+function createPlayers(game: TestGame) {
+  const game_servers = new Map<string, GameServer>();
   const unexpected: string[] = [];
   /** The lobbies of the seats that were answered, by player token. */
   const seats = new Map<string, string>();
-  /** Requests that were cut. The answers of some, with their seats, may have been under way. */
-  let cut = 0;
+  /** The number of aborted requests. Some of them may have been answered with seats. */
+  let aborted = 0;
 
-  async function note(what: string, asking: Promise<Answer>): Promise<Answer> {
-    const answer = await asking;
+  async function check(what: string, request: Promise<Answer>): Promise<Answer> {
+    const answer = await request;
     const outcome = outcomeOf(answer);
     if (!EXPECTED[what]?.test(outcome)) unexpected.push(`${what}: ${outcome}`);
     return answer;
   }
 
-  async function getHost(lobby_id: string): Promise<GameServer | undefined> {
-    const known = hosts.get(lobby_id);
+  async function getGameServer(lobby_id: string): Promise<GameServer | undefined> {
+    const known = game_servers.get(lobby_id);
     if (known) return known;
     // A lobby that was removed meanwhile has no server to call.
     if ((await inspector.stopReason(lobby_id)) !== undefined) return undefined;
-    const host = await Promise.race([
+    const game_server = await Promise.race([
       connectGameServer(machines[0], game, lobby_id),
       waitFor(() => inspector.stopReason(lobby_id), 'the lobby to stop').then(() => undefined),
     ]).catch(() => undefined);
-    if (host) hosts.set(lobby_id, host);
-    return host;
+    if (game_server) game_servers.set(lobby_id, game_server);
+    return game_server;
   }
 
-  /** Finds or joins as one player, and mostly leaves; sometimes closes or removes the lobby, or cuts the request. */
-  async function visit(player: number, time: number): Promise<void> {
-    const mood = (player * 7 + time * 3) % 10;
-    const asked = machine(player + time);
-    if (mood === 0) {
-      const going = new AbortController();
-      const gone = find(asked, game, HERE, going.signal).catch(() => undefined);
-      await asked.api.ok('GET', '/health/live');
-      going.abort();
-      const answer = await gone;
-      if (!answer) cut += 1;
+  /** Finds or joins as one player, and mostly leaves; sometimes closes or removes the lobby, or aborts the request. */
+  async function playOnce(player: number, time: number): Promise<void> {
+    const choice = (player * 7 + time * 3) % 10;
+    const service = machine(player + time);
+    if (choice === 0) {
+      const aborting = new AbortController();
+      const finding = find(service, game, HERE, aborting.signal).catch(() => undefined);
+      await service.api.ok('GET', '/health/live');
+      aborting.abort();
+      const answer = await finding;
+      if (!answer) aborted += 1;
       if (answer?.status === 200) seats.set(answer.body.player.token, answer.body.lobby.lobby_id);
       return;
     }
     const [known] = [...seats.values()].slice(-1);
-    const is_joining = mood % 3 === 0 && known !== undefined;
-    const asking = is_joining ? note('join', join(asked, game, known)) : note('find', find(asked, game, HERE));
-    const { status, body } = await asking;
+    const is_joining = choice % 3 === 0 && known !== undefined;
+    const request = is_joining ? check('join', join(service, game, known)) : check('find', find(service, game, HERE));
+    const { status, body } = await request;
     if (status !== 200) return;
     const { lobby_id } = body.lobby;
     const { token } = body.player;
     seats.set(token, lobby_id);
-    const host = await getHost(lobby_id);
-    if (!host) return;
-    const { connected, disconnected, setClosed } = host;
-    if (mood > 3) await note('connected', connected(token));
-    if (mood === 5) await note('closed', setClosed(true));
-    if (mood === 6)
-      await Promise.all([note('disconnected', disconnected(token)), note('disconnected', disconnected(token))]);
-    if (mood >= 7) await note('disconnected', disconnected(token));
-    if (mood >= 6) seats.delete(token);
-    if (mood === 5) await note('closed', setClosed(false));
-    if (mood === 8 && time % 4 === 0) {
+    const game_server = await getGameServer(lobby_id);
+    if (!game_server) return;
+    const { connected, disconnected, setClosed } = game_server;
+    if (choice > 3) await check('connected', connected(token));
+    if (choice === 5) await check('closed', setClosed(true));
+    if (choice === 6)
+      await Promise.all([check('disconnected', disconnected(token)), check('disconnected', disconnected(token))]);
+    if (choice >= 7) await check('disconnected', disconnected(token));
+    if (choice >= 6) seats.delete(token);
+    if (choice === 5) await check('closed', setClosed(false));
+    if (choice === 8 && time % 4 === 0) {
       const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby_id}`;
-      await note('remove', asked.api.call('DELETE', path, { token: game.cloud_token }));
+      await check('remove', service.api.call('DELETE', path, { token: game.cloud_token }));
     }
   }
 
   const countPlayers = async () => (await playerCounts(game)).reduce((sum, count) => sum + count, 0);
 
   /** Checks that exactly the answered seats are taken, and that both machines find each free seat. */
-  async function settle(): Promise<void> {
+  async function checkSeats(): Promise<void> {
     const stopped = await Promise.all(
       [...new Set(seats.values())].map(async (lobby_id) => [lobby_id, await inspector.stopReason(lobby_id)] as const),
     );
     const ended = new Set(stopped.filter(([, reason]) => reason !== undefined).map(([lobby_id]) => lobby_id));
-    const sitting = [...seats].filter(([, lobby_id]) => !ended.has(lobby_id));
+    const seated = [...seats].filter(([, lobby_id]) => !ended.has(lobby_id));
     await waitFor(
       async () => {
         const before = await countPlayers();
-        // The seats of cut requests may be given back meanwhile.
+        // The seats of aborted requests may be given back meanwhile.
         await Bun.sleep(SETTLED_AFTER_MS);
-        return before === (await countPlayers()) && before >= sitting.length && before <= sitting.length + cut;
+        return before === (await countPlayers()) && before >= seated.length && before <= seated.length + aborted;
       },
-      `${sitting.length} to ${sitting.length + cut} players to have seats`,
+      `${seated.length} to ${seated.length + aborted} players to have seats`,
     );
-    for (const [token, lobby_id] of sitting) {
-      const host = await getHost(lobby_id);
-      expect(host && outcomeOf(await host.connected(token))).toMatch(/^200$|MATCHMAKER_PLAYER_ALREADY_CONNECTED$/);
+    for (const [token, lobby_id] of seated) {
+      const game_server = await getGameServer(lobby_id);
+      expect(game_server && outcomeOf(await game_server.connected(token))).toMatch(
+        /^200$|MATCHMAKER_PLAYER_ALREADY_CONNECTED$/,
+      );
     }
     const free = (await playerCounts(game)).reduce((sum, count) => sum + Math.max(0, 3 - count), 0);
     for (let place = 0; place < free; place += 1) await seatOf(find(machine(place), game, PREVENT));
@@ -212,5 +216,5 @@ function createStorm(game: TestGame) {
     }
   }
 
-  return { visit, settle, unexpected };
+  return { playOnce, checkSeats, unexpected };
 }

@@ -13,28 +13,28 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let game: TestGame;
-let host: GameServer;
+let game_server: GameServer;
 const muster = shareService();
 beforeAll(async () => {
   game = await makeControlledGame(muster);
-  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game_server = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 /** Every call of a lobby, valid except for its token. */
-const CALLS: [string, (speaker: ReturnType<typeof createGameServerClient>) => Promise<Answer>][] = [
-  ['ready', (speaker) => speaker.ready()],
-  ['setClosed', (speaker) => speaker.setClosed(true)],
-  ['setState', (speaker) => speaker.setState({})],
-  ['getState', (speaker) => speaker.getState(host.lobby_id)],
-  ['connected', (speaker) => speaker.connected('x')],
-  ['disconnected', (speaker) => speaker.disconnected('x')],
+const CALLS: [string, (caller: ReturnType<typeof createGameServerClient>) => Promise<Answer>][] = [
+  ['ready', (caller) => caller.ready()],
+  ['setClosed', (caller) => caller.setClosed(true)],
+  ['setState', (caller) => caller.setState({})],
+  ['getState', (caller) => caller.getState(game_server.lobby_id)],
+  ['connected', (caller) => caller.connected('x')],
+  ['disconnected', (caller) => caller.disconnected('x')],
 ];
 
-describe('the game-server API: refuses every token but that of a lobby:', () => {
+describe('the game-server API refuses every token but that of a lobby in', () => {
   const tokens = (): [string, string | undefined, string][] => [
     ['no token', undefined, '401 API_UNAUTHORIZED'],
     ['garbage', 'garbage', '401 TOKEN_INVALID'],
-    ['a changed lobby token', `${host.token.slice(0, -4)}AAAA`, '401 TOKEN_INVALID'],
+    ['a changed lobby token', `${game_server.token.slice(0, -4)}AAAA`, '401 TOKEN_INVALID'],
     ['a public token', game.public_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
     ['a cloud token', game.cloud_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
     ['a service token', game.service_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
@@ -51,7 +51,7 @@ describe('the game-server API: refuses every token but that of a lobby:', () => 
 describe('ready', () => {
   test('may be called twice, and the second call changes nothing', async () => {
     const before = await muster.inspector.measure();
-    expect(await host.ready()).toMatchObject({ status: 200, body: {} });
+    expect(await game_server.ready()).toMatchObject({ status: 200, body: {} });
     expect(await muster.inspector.measure()).toEqual(before);
   });
 
@@ -82,18 +82,18 @@ describe('ready', () => {
     expect(outcomeOf(await late.ready())).toBe(stopped);
     expect(outcomeOf(await late.setClosed(false))).toBe(stopped);
     expect(outcomeOf(await late.setState(1))).toBe(stopped);
-    expect(outcomeOf(await late.getState(host.lobby_id))).toBe(stopped);
+    expect(outcomeOf(await late.getState(game_server.lobby_id))).toBe(stopped);
     expect(outcomeOf(await late.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
     expect(outcomeOf(await late.disconnected(player_token))).toBe('200');
-    await host.disconnected(seat.player_token);
+    await game_server.disconnected(seat.player_token);
   });
 });
 
 describe("a lobby's server", () => {
   test('has its lobby in its environment, under both names', async () => {
-    const { environment } = host;
+    const { environment } = game_server;
     const expected_variables = {
-      LOBBY_ID: host.lobby_id,
+      LOBBY_ID: game_server.lobby_id,
       NAMESPACE_ID: game.namespace_id,
       NAMESPACE_NAME: 'prod',
       GAME_MODE_NAME: 'default',
@@ -103,8 +103,8 @@ describe("a lobby's server", () => {
       MAX_PLAYERS_PARTY: '32',
       CPU: '1000',
       API_ENDPOINT: muster.api.base_url,
-      TOKEN: host.token,
-      LOBBY_TOKEN: host.token,
+      TOKEN: game_server.token,
+      LOBBY_TOKEN: game_server.token,
     };
     for (const [name, value] of Object.entries(expected_variables)) {
       expect([name, environment[`SERVICE_${name}`], environment[`RIVET_${name}`]]).toEqual([name, value, value]);
@@ -118,18 +118,18 @@ describe("a lobby's server", () => {
       `/cloud/games/${game_id}/matchmaker/lobbies/${lobby_id}/logs?stream=${stream}`;
     const { get } = muster.api;
     const read = async () => {
-      const { lines } = (await get(path(game.game_id, host.lobby_id), game.cloud_token)).body;
+      const { lines } = (await get(path(game.game_id, game_server.lobby_id), game.cloud_token)).body;
       return lines.length > 0 ? lines : undefined;
     };
     const lines = await waitFor(read, 'its lines');
-    expect(lines.map(atob)).toEqual([`this is ${host.lobby_id}`]);
+    expect(lines.map(atob)).toEqual([`this is ${game_server.lobby_id}`]);
     const stranger = await makeControlledGame(muster);
     const refused: [string, string, string][] = [
-      [path(game.game_id, host.lobby_id), stranger.cloud_token, '404 GAME_NOT_FOUND'],
-      [path(stranger.game_id, host.lobby_id), stranger.cloud_token, '404 MATCHMAKER_LOBBY_NOT_FOUND'],
+      [path(game.game_id, game_server.lobby_id), stranger.cloud_token, '404 GAME_NOT_FOUND'],
+      [path(stranger.game_id, game_server.lobby_id), stranger.cloud_token, '404 MATCHMAKER_LOBBY_NOT_FOUND'],
       [path(game.game_id, crypto.randomUUID()), game.cloud_token, '404 MATCHMAKER_LOBBY_NOT_FOUND'],
-      [path(game.game_id, host.lobby_id, 'std_in'), game.cloud_token, '400 API_BAD_QUERY_PARAMETER'],
-      [path(game.game_id, host.lobby_id), host.token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+      [path(game.game_id, game_server.lobby_id, 'std_in'), game.cloud_token, '400 API_BAD_QUERY_PARAMETER'],
+      [path(game.game_id, game_server.lobby_id), game_server.token, '401 CLAIMS_MISSING_ENTITLEMENT'],
     ];
     for (const [where, token, expected] of refused) {
       expect(outcomeOf(await get(where, token))).toBe(expected);

@@ -7,16 +7,16 @@ const muster = shareService();
 
 type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 
-async function sitDown(game: Game) {
+async function takeSeat(game: Game) {
   const seat = await seatOf(find(muster, game));
-  const host = await connectGameServer(muster, game, seat.lobby_id);
-  expect(outcomeOf(await host.connected(seat.player_token))).toBe('200');
+  const game_server = await connectGameServer(muster, game, seat.lobby_id);
+  expect(outcomeOf(await game_server.connected(seat.player_token))).toBe('200');
   const lose = (reconnect_within_ms: number) =>
-    muster.api.post('/matchmaker/players/disconnected', host.token, {
+    muster.api.post('/matchmaker/players/disconnected', game_server.token, {
       player_token: seat.player_token,
       reconnect_within_ms,
     });
-  return { ...seat, host, lose, connect: () => host.connected(seat.player_token) };
+  return { ...seat, game_server, lose, connect: () => game_server.connected(seat.player_token) };
 }
 
 const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
@@ -25,7 +25,7 @@ const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
 describe('a player whose connection was lost', () => {
   test('keeps the seat for as long as the game server says, and may connect once more with the same token', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
-    const player = await sitDown(game);
+    const player = await takeSeat(game);
     expect(outcomeOf(await player.lose(60_000))).toBe('200');
     expect(await countOf(game, player.lobby_id)).toBe(1);
     expect((await seatOf(find(muster, game))).lobby_id).not.toBe(player.lobby_id);
@@ -35,22 +35,23 @@ describe('a player whose connection was lost', () => {
 
   test('is not in the player count that watchers of the lobby get until the player is back', async () => {
     const game = await makeControlledGame(muster, {});
-    const player = await sitDown(game);
+    const player = await takeSeat(game);
     const path = `/matchmaker/lobbies/${player.lobby_id}`;
-    const look = (index = '') => muster.api.ok('GET', `${path}?watch_index=${index}`, { token: game.public_token });
-    const before = await look();
+    const readLobby = (index = '') =>
+      muster.api.ok('GET', `${path}?watch_index=${index}`, { token: game.public_token });
+    const before = await readLobby();
     expect(before.lobby.total_player_count).toBe(1);
-    const away = look(before.watch.index);
+    const away = readLobby(before.watch.index);
     await player.lose(60_000);
     expect((await away).lobby.total_player_count).toBe(0);
-    const back = look((await away).watch.index);
+    const back = readLobby((await away).watch.index);
     await player.connect();
     expect((await back).lobby.total_player_count).toBe(1);
   });
 
   test('loses the seat when that time is over', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { idle_lobbies: { min: 0, max: 1 } } } });
-    const player = await sitDown(game);
+    const player = await takeSeat(game);
     await player.lose(5_000);
     muster.clock.advance(6_000);
     await waitFor(async () => (await countOf(game, player.lobby_id)) === 0, 'the seat to be free');
@@ -59,16 +60,16 @@ describe('a player whose connection was lost', () => {
 
   test('loses the seat at once with a time of 0; players who have not connected keep theirs; at most 10 minutes', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
-    const player = await sitDown(game);
+    const player = await takeSeat(game);
     const other = await seatOf(find(muster, game));
-    const { host } = player;
+    const { game_server } = player;
     expect(outcomeOf(await player.lose(0))).toBe('200');
     expect(await countOf(game, player.lobby_id)).toBe(1);
     const keep = { player_token: other.player_token, reconnect_within_ms: 60_000 };
-    expect(outcomeOf(await muster.api.post('/matchmaker/players/disconnected', host.token, keep))).toBe('200');
-    expect(outcomeOf(await host.connected(other.player_token))).toBe('200');
+    expect(outcomeOf(await muster.api.post('/matchmaker/players/disconnected', game_server.token, keep))).toBe('200');
+    expect(outcomeOf(await game_server.connected(other.player_token))).toBe('200');
     const long = { ...keep, reconnect_within_ms: 600_001 };
-    const refused = await muster.api.post('/matchmaker/players/disconnected', host.token, long);
+    const refused = await muster.api.post('/matchmaker/players/disconnected', game_server.token, long);
     expect(outcomeOf(refused)).toBe('400 API_BAD_BODY');
   });
 });
@@ -76,7 +77,7 @@ describe('a player whose connection was lost', () => {
 describe("a lobby's code", () => {
   const join = (game: Game, body: object) => muster.api.post('/matchmaker/lobbies/join', game.public_token, body);
 
-  test('leads to the lobby in any spelling, also to a private one', async () => {
+  test('joins the lobby in any spelling, also a private one', async () => {
     const actions = { create: { enabled: true, enable_private: true } };
     const game = await makeControlledGame(muster, { game_modes: { default: { actions } } });
     const { body } = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
