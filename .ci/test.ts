@@ -99,7 +99,7 @@ const SECONDS: Record<string, number> = {
   'tests/faults/game-server.test.ts': 13,
   'tests/faults/late-notifications.test.ts': 13,
   'tests/features/cdn/passwords.test.ts': 13,
-  'tests/features/servers/container/surroundings.test.ts': 13,
+  'tests/features/servers/container/environment.test.ts': 13,
   'tests/features/servers/kubernetes/service.test.ts': 13,
   'tests/features/servers/usage.test.ts': 13,
   'tests/journeys/first-start.test.ts': 13,

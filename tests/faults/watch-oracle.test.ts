@@ -59,8 +59,8 @@ test(
       .flatMap((all) => all.flatMap((target) => [new WatchHistory(target), new WatchHistory(target)]))
       .slice(0, WATCHERS);
     const watching = histories.map((history, place) => {
-      const surroundings: WatcherOptions = { urls, chance: openChance(seed, place), signal: leaving.signal };
-      return place % 2 === 0 ? watchByPolls(history, surroundings) : watchBySocket(history, surroundings);
+      const options: WatcherOptions = { urls, chance: openChance(seed, place), signal: leaving.signal };
+      return place % 2 === 0 ? watchByPolls(history, options) : watchBySocket(history, options);
     });
     await waitFor(() => histories.every(({ bodies }) => bodies > 0), 'every watcher to see a state');
 

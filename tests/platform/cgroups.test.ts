@@ -8,7 +8,7 @@ const V1 = `31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
 40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd`;
 const UNIFIED = '41 31 0:38 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw,nsdelegate';
 
-describe('cgroups: the directory of our own group', () => {
+describe('cgroups: the directory of the group of the service', () => {
   const CASES: [name: string, mountinfo: string, own: string, expected: object[]][] = [
     [
       'is one for each hierarchy of version 1, and other hierarchies are left out',

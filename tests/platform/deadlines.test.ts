@@ -34,7 +34,7 @@ describe('deadlines: every wait for the database ends', () => {
 
   const codeOf = async (work: PromiseLike<unknown>) => toServiceError(await rejectionOf(Error, work))?.code;
 
-  test("deadlines: PostgreSQL's own limit of a statement is below ours, so it cancels a statement first", async () => {
+  test("deadlines: PostgreSQL's own limit of a statement is below that of the service, so it cancels a statement first", async () => {
     await using database = openDatabase(address, 1);
     const [row] = await database.queries.execute<{ limit_ms: number }>(sql`
       select setting::int as limit_ms from pg_settings where name = 'statement_timeout'`);
@@ -70,7 +70,7 @@ describe('deadlines: every wait for the database ends', () => {
     expect(await codeOf(other.queries.execute(sql`select 3`))).toBe('DATABASE_UNAVAILABLE');
   });
 
-  test('a statement that is given up while its connection opens: the connection serves the next one', async () => {
+  test('a statement that times out while its connection opens: the connection serves the next one', async () => {
     await using late = await openDatabaseProxy(address);
     await using database = openDatabase({ url: late.url }, 1, SHORT);
     const release = late.proxy.hold();
@@ -110,7 +110,7 @@ describe('deadlines: every wait for the database ends', () => {
     expect(codes).toEqual(['DATABASE_BUSY', 'DATABASE_BUSY']);
     release.resolve();
     await Promise.all(held);
-    // Both connections answer again, so earlier waiters have had their turn.
+    // Both connections answer again, so earlier waiters were served.
     await whenInTime(useBoth);
     expect(has_begun).toBe(false);
     expect([...(await observer.queries.execute(sql`select name from done`))]).toEqual([]);

@@ -130,7 +130,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(server, 'select word from last_word')).toEqual([{ word: 'bye' }]);
   });
 
-  test('is restarted after a kill; its users just continue', async () => {
+  test('is restarted after a kill, and its users continue', async () => {
     await using server = await postgres_directory.open();
     const pid = postmasterOf(postgres_directory);
     postgres_directory.events.length = 0;

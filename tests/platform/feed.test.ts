@@ -37,7 +37,7 @@ interface Notification {
 
 const byTopic = (one: Notification, other: Notification) => one.topic.localeCompare(other.topic);
 
-test('feed: a version that was read before a notification came does not take it back', async () => {
+test('feed: a version that was read before a notification does not replace the newer one', async () => {
   await using database = openDatabase(address, 2);
   /** The answers that are held back until they are released. */
   let held: PromiseWithResolvers<void> | undefined;

@@ -38,7 +38,7 @@ afterAll(() => muster[Symbol.asyncDispose]());
 
 const nameOf = ({ method, path }: Operation): string => `${method} ${path}`;
 
-const guarded = (): (Operation & { kinds: CallerKind[] })[] =>
+const withToken = (): (Operation & { kinds: CallerKind[] })[] =>
   operations.flatMap(({ kinds, ...operation }) => (kinds === undefined ? [] : [{ ...operation, kinds }]));
 
 /** Calls the operations in turn and returns those whose answer is not `wanted`. */
@@ -72,12 +72,12 @@ describe('every other operation refuses', () => {
   const EXPIRED = '401 CLAIMS_ENTITLEMENT_EXPIRED: The token has expired. Get a new one.';
 
   test('without a token', async () => {
-    const calls = guarded().map((operation) => ({ operation, headers: {} }));
+    const calls = withToken().map((operation) => ({ operation, headers: {} }));
     expect(await findOther(NO_TOKEN, calls)).toEqual([]);
   });
 
   test('HEAD without a token', async () => {
-    for (const operation of guarded().filter(({ method }) => method === 'GET')) {
+    for (const operation of withToken().filter(({ method }) => method === 'GET')) {
       expect((await muster.api.call('HEAD', fillPath(operation))).status).toBe(401);
     }
   });
@@ -93,7 +93,7 @@ describe('every other operation refuses', () => {
       { 'x-api-key': token },
       { cookie: `token=${token}; rivet_user_refresh_token=${token}` },
     ];
-    const [operation] = guarded().filter(({ path }) => path === '/cloud/games');
+    const [operation] = withToken().filter(({ path }) => path === '/cloud/games');
     if (!operation) throw new Error('GET /cloud/games is gone');
     expect(
       await findOther(
@@ -109,7 +109,7 @@ describe('every other operation refuses', () => {
     expect(
       await findOther(
         INVALID,
-        guarded().map((operation) => ({ operation, headers })),
+        withToken().map((operation) => ({ operation, headers })),
       ),
     ).toEqual([]);
   });
@@ -118,7 +118,7 @@ describe('every other operation refuses', () => {
     const expired = new Map<CallerKind, string>();
     for (const kind of CALLER_KINDS)
       expired.set(kind, await tokens.issue(makeCaller(kind), { lifetime_ms: -3_600_000 }));
-    const calls = guarded().flatMap((operation) =>
+    const calls = withToken().flatMap((operation) =>
       operation.kinds.map((kind) => ({ operation, headers: { authorization: `Bearer ${expired.get(kind)}` } })),
     );
     expect(await findOther(EXPIRED, calls)).toEqual([]);
@@ -126,7 +126,7 @@ describe('every other operation refuses', () => {
 
   test.each(CALLER_KINDS)('a token of the kind %s, unless the route allows it', async (kind) => {
     const headers = { authorization: `Bearer ${await tokens.issue(makeCaller(kind))}` };
-    const strangers = guarded().filter(({ kinds }) => !kinds.includes(kind));
+    const strangers = withToken().filter(({ kinds }) => !kinds.includes(kind));
     expect(strangers.length).toBeGreaterThan(20);
     for (const operation of strangers) {
       const is_of_environment = kind === 'service' && operation.path.includes('environment_id');
@@ -139,9 +139,9 @@ describe('every other operation refuses', () => {
   });
 });
 
-test('routes: a valid token of an unknown caller opens nothing and makes nothing fail', async () => {
+test('routes: a valid token of an unknown caller gives no access and causes no failure', async () => {
   const answers: { name: string; status: number; is_named: boolean }[] = [];
-  for (const operation of guarded()) {
+  for (const operation of withToken()) {
     for (const kind of operation.kinds) {
       const token = await tokens.issue(makeCaller(kind));
       const { status } = await muster.api.call(operation.method, fillPath(operation), { token });
@@ -173,7 +173,7 @@ test('routes: no Authorization header makes the service fail', async () => {
   );
 });
 
-test('routes: no Origin makes the service fail, or opens a namespace without a token', async () => {
+test('routes: no Origin makes the service fail, or gives access to a namespace without a token', async () => {
   const origin = fc.oneof(
     fc.webUrl(),
     fc.webAuthority(),

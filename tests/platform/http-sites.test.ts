@@ -56,7 +56,7 @@ describe('a request to the host of a site', () => {
     expect([status, body.code, body.ray_id]).toEqual([503, 'CDN_BUSY', headers.get('rvt-ray-id')]);
   });
 
-  test('is answered with ERROR if the site cannot be found out, and the log has the cause', async () => {
+  test('is answered with ERROR if reading the site fails, and the log has the cause', async () => {
     const { status, body, headers } = await send('broken.sites.example');
     expect([status, body.code]).toEqual([500, 'ERROR']);
     expect(eventsOf(headers.get('rvt-ray-id'))).toMatchObject([
@@ -65,7 +65,7 @@ describe('a request to the host of a site', () => {
     ]);
   });
 
-  test('loses its connection after the answer if more of its body may come', async () => {
+  test('has its connection closed after the answer if more of its body may follow', async () => {
     const { headers } = await send('page.sites.example', {
       method: 'POST',
       lines: 'Content-Length: 100000\r\n',

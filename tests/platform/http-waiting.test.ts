@@ -163,7 +163,7 @@ describe('when the service stops', () => {
     expect(waiting).toEqual([]);
   });
 
-  test('health: a stopping service still answers that it is alive', async () => {
+  test('health: a stopping service still answers /health/live', async () => {
     const live = route('GET', '/health/live', open, async () => ({ value: 'alive' }));
     app = await openTestApp([live]);
     app.announceStop();

@@ -43,7 +43,7 @@ describe('kept events', () => {
     expect(events.list('info', 1)).toMatchObject([{ details: { cause: { message: 'before' } } }]);
   });
 
-  test('have details of eight thousand letters at most', () => {
+  test('have details of eight thousand characters at most', () => {
     const events = keepEvents({ emit() {} });
     let cause = new Error('x'.repeat(5_000));
     for (let depth = 0; depth < 8; depth += 1) cause = new Error('x'.repeat(5_000), { cause });
@@ -85,7 +85,7 @@ describe('kept events', () => {
     expect(JSON.stringify(listed)).not.toMatch(/hidden|c2VjcmV0/);
   });
 
-  test('have texts of a thousand letters at most', () => {
+  test('have texts of a thousand characters at most', () => {
     const events = keepEvents({ emit() {} });
     events.emit({ event: 'loop_failed', loop: 'l', failures: 1, cause: new Error('x'.repeat(5_000)) });
     const [listed] = events.list('info', 1);

@@ -36,29 +36,29 @@ async function open(store: StoreSettings, answer_within_ms = ANSWER_WITHIN_MS) {
   return { count, eventNames, events, [Symbol.dispose]: () => limits[Symbol.dispose]() };
 }
 
-/** A way to lose a store, and to have it back. */
-interface LosableStore {
+/** A store that a test can make unavailable, and available again. */
+interface FailingStore {
   store: StoreSettings;
-  lose(): Promise<void> | void;
+  fail(): Promise<void> | void;
   mend(): Promise<void> | void;
 }
 
-async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Promise<LosableStore> {
+async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Promise<FailingStore> {
   const { hostname, port, pathname } = new URL(TEST_REDIS ?? '');
   const proxy = stack.use(await openTcpProxy({ host: hostname, port: Number(port || 6379) }));
   const store: StoreSettings = { kind: 'redis', url: `redis://127.0.0.1:${proxy.port}${pathname}` };
   return way === 'cut'
-    ? { store, lose: () => proxy.cut(), mend: () => proxy.heal() }
-    : { store, lose: () => proxy.stall(), mend() {} };
+    ? { store, fail: () => proxy.cut(), mend: () => proxy.heal() }
+    : { store, fail: () => proxy.stall(), mend() {} };
 }
 
-function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promise<Response>): LosableStore {
+function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promise<Response>): FailingStore {
   const upstash = openTestUpstash(TEST_REDIS ?? '');
   stack.defer(() => upstash[Symbol.dispose]());
   const { url, token } = upstash;
   return {
     store: { kind: 'upstash', url, token },
-    lose() {
+    fail() {
       upstash.answer = answer;
     },
     mend() {
@@ -68,7 +68,7 @@ function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promis
 }
 
 const json = (status: number, body: unknown) => () => Response.json(body, { status });
-const WAYS: [what: string, use: (stack: AsyncDisposableStack) => Promise<LosableStore> | LosableStore][] = [
+const WAYS: [what: string, use: (stack: AsyncDisposableStack) => Promise<FailingStore> | FailingStore][] = [
   ['Redis closes connections', (stack) => useRedis(stack, 'cut')],
   ['Redis does not answer', (stack) => useRedis(stack, 'stall')],
   ['Upstash does not answer', (stack) => useUpstash(stack, () => new Promise(() => {}))],
@@ -81,12 +81,12 @@ if (TEST_REDIS !== undefined) {
   describe.each(WAYS)('limits: when %s,', (_what, use) => {
     test('this process counts on its own, refuses what must not go uncounted, and reports it once', async () => {
       await using stack = new AsyncDisposableStack();
-      const { store, lose, mend } = await use(stack);
+      const { store, fail, mend } = await use(stack);
       using limits = await open(store);
       for (const remaining of [99, 98, 97]) expect(await limits.count()).toBe(remaining);
       expect(limits.eventNames()).toEqual([]);
 
-      await lose();
+      await fail();
       const counted = await Promise.all(Array.from({ length: 40 }, () => limits.count()));
       // Counting starts at zero: this process does not know the shared counts.
       expect(counted.sort()).toEqual(Array.from({ length: 40 }, (_, number) => 60 + number));
@@ -121,7 +121,7 @@ if (TEST_REDIS !== undefined) {
   });
 }
 
-test('limits: a store that is away at the start does not stop the start', async () => {
+test('limits: a store that is unavailable at the start does not stop the start', async () => {
   using limits = await open({ kind: 'redis', url: 'redis://127.0.0.1:1' });
   expect(limits.eventNames()).toEqual(['limits_store_lost']);
   expect(await limits.count()).toBe(99);

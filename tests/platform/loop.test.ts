@@ -43,8 +43,8 @@ function makeGate() {
   };
 }
 
-/** Lets everything happen that needs no time to pass. */
-async function settle(): Promise<void> {
+/** Runs everything that waits for no timer. */
+async function runPending(): Promise<void> {
   for (let times = 0; times < 5; times += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -54,7 +54,7 @@ describe('a loop', () => {
     const loop = start(gate.step);
     expect(gate.begun()).toBe(1);
     gate.endStep();
-    await settle();
+    await runPending();
     expect(gate.begun()).toBe(1);
     loop.wake();
     await waitFor(() => gate.begun() === 2, 'the second step');
@@ -65,12 +65,12 @@ describe('a loop', () => {
     const gate = makeGate();
     const loop = start(gate.step);
     for (let times = 0; times < 20; times += 1) loop.wake();
-    await settle();
+    await runPending();
     expect(gate.begun()).toBe(1);
     gate.endStep();
     await waitFor(() => gate.begun() === 2, 'the second step');
     gate.endStep();
-    await settle();
+    await runPending();
     expect([gate.begun(), gate.most()]).toEqual([2, 1]);
   });
 
@@ -128,7 +128,7 @@ describe('a loop', () => {
     });
     await waitFor(() => events.length === 1, 'the first failure');
     for (let times = 0; times < 20; times += 1) loop.wake();
-    await settle();
+    await runPending();
     expect(steps).toBe(1);
     await waitFor(() => steps === 3, 'the step that does not fail');
     expect(events).toMatchObject([
@@ -137,7 +137,7 @@ describe('a loop', () => {
     ]);
     // Each pause has a minimum; how much longer it takes depends on the machine.
     expect(pauses.map((pause, number) => pause >= 199 * 2 ** number)).toEqual([true, true]);
-    await settle();
+    await runPending();
     loop.wake();
     await waitFor(() => steps === 4, 'a step after a wake-up');
     expect(events).toHaveLength(2);
@@ -161,12 +161,12 @@ describe('a loop that is stopped', () => {
     const loop = start(gate.step);
     loop.wake();
     stopping.abort();
-    await settle();
+    await runPending();
     expect(Bun.peek.status(loop.stopped)).toBe('pending');
     gate.endStep();
     await loop.stopped;
     loop.wake();
-    await settle();
+    await runPending();
     expect(gate.begun()).toBe(1);
   });
 
@@ -187,9 +187,9 @@ describe('a loop that is stopped', () => {
   for (const { name, step } of PAUSES) {
     test(`has stopped at once if it ${name}`, async () => {
       const loop = start(step);
-      await settle();
+      await runPending();
       stopping.abort();
-      await settle();
+      await runPending();
       expect(Bun.peek.status(loop.stopped)).toBe('fulfilled');
     });
   }
@@ -215,7 +215,7 @@ describe('a loop that is stopped', () => {
   });
 });
 
-describe('what is known of a loop', () => {
+describe('the status of a loop', () => {
   test('is its last step, how long it took, and when the next one begins', async () => {
     const log = { emit() {} };
     const { signal } = stopping;
@@ -224,7 +224,7 @@ describe('what is known of a loop', () => {
     const begun = Date.now();
     expect(listLoops(log)).toMatchObject([{ name: 'known', steps: 1, took_ms: undefined, next_ts: undefined }]);
     gate.endStep();
-    await settle();
+    await runPending();
     const [state] = listLoops(log);
     expect(state).toMatchObject({ steps: 1, failures: 0, last_failure: undefined });
     expect(state?.took_ms).toBeGreaterThan(0);

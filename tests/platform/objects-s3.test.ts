@@ -58,7 +58,7 @@ const textOf = async (objects: Objects, range?: { start: number; end: number }) 
   await new Response(await objects.read('a/0', range)).text();
 
 /** Every use of a storage. */
-const WAYS: [name: string, use: (objects: Objects) => Promise<unknown>][] = [
+const USES: [name: string, use: (objects: Objects) => Promise<unknown>][] = [
   ['put', (objects) => objects.put('a/0', piecesOf('abc'), 3)],
   ['list', (objects) => objects.list('a')],
   ['read', (objects) => textOf(objects)],
@@ -77,18 +77,18 @@ async function failureOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe('a storage that', () => {
-  test.each(WAYS)('is silent times out: %s', async (_name, use) => {
+  test.each(USES)('does not answer times out: %s', async (_name, use) => {
     const objects = await openStub(() => new Promise(() => {}), SHORT_MS);
     expect(await failureOf(use(objects))).toEndWith('TimeoutError');
   });
 
-  test.each(WAYS)('is away is reported as such: %s', async (_name, use) => {
+  test.each(USES)('cannot be reached is reported as unreachable: %s', async (_name, use) => {
     const objects = await openStub(() => new Response());
     await stub?.disposeAsync();
     expect(await failureOf(use(objects))).toMatch(/^[A-Z]+ a\/0?: (ECONNREFUSED|ConnectionRefused)$/);
   });
 
-  test.each(WAYS)('refuses its key is reported as such: %s', async (_name, use) => {
+  test.each(USES)('refuses its key is reported as refusing it: %s', async (_name, use) => {
     let asked = 0;
     const objects = await openStub(() => {
       asked += 1;
@@ -99,8 +99,8 @@ describe('a storage that', () => {
   });
 
   // Of these, Bun's client implements the list; it does follow redirects.
-  const OUR_WAYS = WAYS.filter(([name]) => name !== 'list' && name !== 'remove a folder');
-  test.each(OUR_WAYS)('redirects is not followed: %s', async (_name, use) => {
+  const OWN_CLIENT_USES = USES.filter(([name]) => name !== 'list' && name !== 'remove a folder');
+  test.each(OWN_CLIENT_USES)('redirects is not followed: %s', async (_name, use) => {
     const asked: string[] = [];
     const objects = await openStub(({ url }) => {
       asked.push(new URL(url).pathname);

@@ -25,7 +25,7 @@ describe('crashes of servers', () => {
     expect(outcomeOf(await muster.api.get(mixed, other.cloud_token))).toBe('404 GAME_ENVIRONMENT_NOT_FOUND');
   });
 
-  test('are counted by the way in which servers ended, in words, and leave out ends that are none, and old ones', async () => {
+  test('are counted by the way in which servers ended, in words, without ends that are no crashes, and without old ones', async () => {
     const run = async (script: string) => {
       const server_id = await servers.run(script);
       await endOf(muster, server_id);

@@ -112,7 +112,7 @@ describe('what a server has on the disk', () => {
         await chmod(closed, mode);
       }
       await chown(folder, STRANGER, STRANGER);
-      const { bytes, files } = await measureAsStranger(folder);
+      const { bytes, files } = await measureAsOtherUser(folder);
       expect(files).toBe(6);
       expect(bytes).toBeGreaterThanOrEqual(3 * MIB);
       expect((await stat(join(folder, '0'))).mode & 0o777).toBe(0o500);
@@ -132,7 +132,7 @@ describe('what a server has on the disk', () => {
 });
 
 /** Measures a folder in a process that becomes another user once it has read its program. */
-async function measureAsStranger(folder: string): Promise<DiskUse> {
+async function measureAsOtherUser(folder: string): Promise<DiskUse> {
   const script = `
     const { measureDisk } = await import(${JSON.stringify(Bun.resolveSync(MODULE, import.meta.dir))});
     process.seteuid(${STRANGER});

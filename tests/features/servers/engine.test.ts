@@ -70,8 +70,8 @@ for (const name of ENGINES) {
 
     const kindWith = (changes: Partial<EngineRuntimeOptions> = {}) => runtimeOf(name, () => engine, changes);
 
-    /** Returns what a script wrote until it ended. */
-    async function tell(script: string, order: Partial<StartOrder> = {}): Promise<string> {
+    /** Runs a script until it ends. Returns what it wrote. */
+    async function runToEnd(script: string, order: Partial<StartOrder> = {}): Promise<string> {
       const server = await opened.run(script, order);
       await opened.endOf(server);
       const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
@@ -93,7 +93,7 @@ for (const name of ENGINES) {
 
     describe('a server in a container of the engine', () => {
       test('is the user of its image, without capabilities and with a filter of system calls', async () => {
-        expect(await tell('id; pwd; cat /proc/self/status')).toMatch(
+        expect(await runToEnd('id; pwd; cat /proc/self/status')).toMatch(
           new RegExp(
             `^uid=${IMAGE_USER} gid=${IMAGE_USER}.*\n/game\n.*CapPrm:\t0{16}\nCapEff:\t0{16}\nCapBnd:\t0{16}.*NoNewPrivs:\t1\nSeccomp:\t2\n`,
             's',
@@ -108,7 +108,7 @@ for (const name of ENGINES) {
         await Bun.write(secret, 'of the group\n');
         await chown(secret, 0, 2_002);
         await chmod(secret, 0o040);
-        expect(await tell('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
+        expect(await runToEnd('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
       });
 
       test('has the environment of its image, the given one over it, and nothing of the service', async () => {
@@ -116,7 +116,7 @@ for (const name of ENGINES) {
           args: ['/bin/env'],
           env: ['PATH=/bin', 'HOME=/home', 'MODE=image'],
         });
-        const lines = (await tell('', { build, environment: { MODE: 'given', TOKEN: 'a=b' } })).split('\n');
+        const lines = (await runToEnd('', { build, environment: { MODE: 'given', TOKEN: 'a=b' } })).split('\n');
         const own = lines.filter((line) => !/^(HOSTNAME=server|container=podman|TERM=xterm|)$/.test(line));
         expect(own.sort()).toEqual(['HOME=/home', 'MODE=given', 'PATH=/bin', 'TOKEN=a=b']);
       });
@@ -125,7 +125,7 @@ for (const name of ENGINES) {
         'cannot do this, also as root: %s',
         async (script) => {
           const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
-          expect(await tell('', { build })).toMatch(/permission denied|not permitted|Read-only file system/i);
+          expect(await runToEnd('', { build })).toMatch(/permission denied|not permitted|Read-only file system/i);
         },
       );
 
@@ -143,12 +143,12 @@ for (const name of ENGINES) {
         expect(await readPort(public_port)).toBeUndefined();
       });
 
-      test.skipIf(name === 'podman')('does not reach another one', async () => {
+      test.skipIf(name === 'podman')('does not reach another server', async () => {
         const other = await opened.run('ip=$(head -n 1 /etc/hosts); while :; do echo secret | nc -l -p 80; done');
         const { NetworkSettings } = await inspect(engine, other.server_id);
         const [network] = Object.values(NetworkSettings.Networks);
         expect(network?.IPAddress).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
-        expect(await tell(`nc -w 2 ${network?.IPAddress} 80; echo "code $?"`)).toMatch(/code 1/);
+        expect(await runToEnd(`nc -w 2 ${network?.IPAddress} 80; echo "code $?"`)).toMatch(/code 1/);
         await opened.remove(other);
       });
 
@@ -175,7 +175,7 @@ for (const name of ENGINES) {
 
       test('starts a limited number of processes', async () => {
         const script = 'n=0; while [ $n -lt 600 ]; do sleep 600 & n=$((n+1)); done; echo all';
-        expect(await tell(script, { resources: { cpu: 1_000, memory: 256 } })).toContain("can't fork");
+        expect(await runToEnd(script, { resources: { cpu: 1_000, memory: 256 } })).toContain("can't fork");
       });
 
       test('has its processes counted alone, also if another one has the user of its image', async () => {
@@ -240,7 +240,7 @@ for (const name of ENGINES) {
         await taken.stop(true);
       });
 
-      test('is left alone, and does not lend its name, if it belongs to another Muster', async () => {
+      test('is not touched, and its name is not used, if it belongs to another Muster', async () => {
         const order = await opened.orderOf('exec sleep 600');
         const server = await opened.start(order);
         await using other = await openTestRuntime(kindWith());

@@ -6,11 +6,11 @@ import { type Home, makeHome } from '../../support/program.ts';
 import { IS_ROOT } from '../../support/runtimes.ts';
 import { serversOf } from '../../support/servers.ts';
 
-/** Without root, and without control groups of its own. */
+/** A service without root, and without control groups of its own. */
 const USER_ID = 64_323;
 const MISSING = ['limits of memory', 'limits of processor time', 'limits of processes'];
 
-describe.skipIf(!IS_ROOT)('isolation: a machine that cannot do all of it', () => {
+describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
   const opened = new AsyncDisposableStack();
   let home: Home;
   beforeAll(async () => {
@@ -19,7 +19,7 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that cannot do all of it', () =>
   }, 90_000);
   afterAll(() => opened.disposeAsync(), 90_000);
 
-  test('says so in its health, and in the log of each server', async () => {
+  test('reports what is missing in its health, and in the log of each server', async () => {
     const program = await home.start();
     const { isolation } = (await program.api.get('/health/ready')).body;
     expect(isolation).toEqual({ level: 'partial', missing: MISSING });
@@ -52,7 +52,7 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that cannot do all of it', () =>
 });
 
 test.skipIf(!IS_ROOT || openCgroups().controllers.length < 3)(
-  'isolation: a machine that can do all of it says so',
+  'isolation: a machine that has all of it reports that',
   async () => {
     await using database = await openExternalDatabase();
     await using home = await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: database.url, MUSTER_ISOLATION: 'required' });

@@ -12,7 +12,7 @@ const KILLS = 3;
 const COUNTING = `n=0; trap 'echo end; exit 0' TERM
 while :; do n=$((n+1)); echo $n; [ $((n % 100)) = 0 ] && echo $n >&2; [ $((n % 4)) = 0 ] && sleep 0.01; done`;
 
-describe('the service is killed again and again while servers write', () => {
+describe('a service that is killed repeatedly while servers write', () => {
   const opened = new AsyncDisposableStack();
   let home: Home;
   let program: Program;
@@ -25,7 +25,7 @@ describe('the service is killed again and again while servers write', () => {
     await opened.disposeAsync();
   }, 90_000);
 
-  test('every line is kept once, and the servers keep their processes', async () => {
+  test('keeps every line once, and the servers keep their processes', async () => {
     const game = await makeGame(program.api, program.administrator_token);
     const servers = serversOf(program, game);
     const ids = [await servers.run(COUNTING), await servers.run(COUNTING)];

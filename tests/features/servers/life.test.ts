@@ -27,11 +27,11 @@ test('servers: one index has one state, also while a machine takes and starts th
     const { id } = (await servers.create(body)).body.server;
     const bodies = new Map<string, string>();
     await waitFor(async () => {
-      const look = () => muster.api.ok('GET', `${servers.path}/${id}`, { token: game.cloud_token });
-      const { watch, server } = await look();
+      const readServer = () => muster.api.ok('GET', `${servers.path}/${id}`, { token: game.cloud_token });
+      const { watch, server } = await readServer();
       const known = bodies.get(watch.index) ?? JSON.stringify(server);
       // A body may be newer than its index; then the next index differs.
-      if (known !== JSON.stringify(server)) expect((await look()).watch.index).not.toBe(watch.index);
+      if (known !== JSON.stringify(server)) expect((await readServer()).watch.index).not.toBe(watch.index);
       bodies.set(watch.index, known);
       return server.network.ports.game.public_port !== undefined;
     }, 'the server to have its port');

@@ -20,23 +20,23 @@ async function keptBytes(sources: LogSource[]): Promise<number> {
 describe('log collector:', () => {
   test('a round reads a limited number of bytes, and takes logs in turn', async () => {
     const flood = '\n'.repeat(2 * PIECE_BYTES_MAX);
-    const loud = (await Promise.all(Array.from({ length: 10 }, () => makeLogs(flood)))).flat();
+    const flooding = (await Promise.all(Array.from({ length: 10 }, () => makeLogs(flood)))).flat();
     const quiet = await makeLogs('hello\n');
-    const sources = [...loud, ...quiet];
+    const sources = [...flooding, ...quiet];
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     const collectRound = createLogCollector(logs);
 
     await collectRound(sources);
     expect(await keptBytes(sources)).toBe(ROUND_BYTES_MAX);
-    const rounds_until_each_had_a_turn = Math.ceil((loud.length * PIECE_BYTES_MAX) / ROUND_BYTES_MAX);
+    const rounds_until_each_had_a_turn = Math.ceil((flooding.length * PIECE_BYTES_MAX) / ROUND_BYTES_MAX);
     for (let round = 1; round < rounds_until_each_had_a_turn; round += 1) await collectRound(sources);
     for (const source of quiet) expect((await logs.lastLines(source.name)).lines).toHaveLength(1);
-    const kept_of_servers = await Promise.all(loud.map((source) => keptBytes([source])));
+    const kept_of_servers = await Promise.all(flooding.map((source) => keptBytes([source])));
     // Of two logs each.
     expect(Math.min(...kept_of_servers)).toBeGreaterThanOrEqual(2 * PIECE_BYTES_MAX);
 
     for (let round = 0; round < 20; round += 1) await collectRound(sources);
-    expect(await keptBytes(sources)).toBe(loud.length * flood.length + 2 * 'hello\n'.length);
+    expect(await keptBytes(sources)).toBe(flooding.length * flood.length + 2 * 'hello\n'.length);
   }, 90_000);
 
   test('a single log may use the whole round', async () => {

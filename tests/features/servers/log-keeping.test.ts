@@ -19,7 +19,7 @@ async function makeLog() {
 }
 
 /** Runs a server without output. */
-async function runSilent() {
+async function runWithoutOutput() {
   const servers = shared.servers();
   const server_id = await servers.run('exec sleep 1000');
   await servers.started(server_id);
@@ -71,7 +71,7 @@ describe('server logs: what a server writes is kept', () => {
 
   test('once, also if the answer of the database is lost', async () => {
     const { name, file, read } = await makeLog();
-    const logs = openLogs(forgetful(muster.database, 3));
+    const logs = openLogs(losingAnswers(muster.database, 3));
     for (let round = 0; round < 20; round += 1) {
       write(file, numbered(round * 10, round * 10 + 10));
       await logs.collect(name, read, false).catch(() => {});
@@ -199,7 +199,7 @@ describe('server logs: what a server writes is kept', () => {
   });
 
   test('until three days without output have passed, and is not read again after a restart', async () => {
-    const { servers, server_id, name, file, read } = await runSilent();
+    const { servers, server_id, name, file, read } = await runWithoutOutput();
     const logs = openLogs();
     write(file, ['old', 'older']);
     await logs.collect(name, read, false);
@@ -223,7 +223,7 @@ describe('server logs: what a server writes is kept', () => {
   });
 
   test('from the first line that is left, for a reader that stands before removed lines', async () => {
-    const { servers, server_id, name, file, read } = await runSilent();
+    const { servers, server_id, name, file, read } = await runWithoutOutput();
     const logs = openLogs();
     write(file, numbered(0, 1_000));
     await logs.collect(name, read, false);
@@ -248,8 +248,8 @@ describe('server logs: what a server writes is kept', () => {
   });
 });
 
-/** A database that runs every nth statement but answers it with a lost connection. */
-function forgetful(to: Database, every: number): Database {
+/** Returns the database with a failure instead of the answer to every nth statement, which is run. */
+function losingAnswers(to: Database, every: number): Database {
   let count = 0;
   const execute: Database['queries']['execute'] = Object.assign(to.queries.execute);
   const queries = new Proxy(to.queries, {

@@ -74,7 +74,7 @@ describe('log retention:', () => {
     expect(await countPieces(old)).toBe(0);
   }, 90_000);
 
-  test('each stream of a log keeps its last chunk as a mark', async () => {
+  test('each stream of a log keeps its last chunk as its resume point', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: threeDaysAgo() });
     await muster.database.queries.execute(sql`
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
@@ -102,7 +102,7 @@ describe('log retention:', () => {
     expect(await countPieces([held])).toBe(0);
   }, 90_000);
 
-  test('a large chunk pushes out all the small ones for which it leaves no room', async () => {
+  test('a large chunk replaces all the small ones for which it leaves no room', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: muster.clock.now() });
     const name = { server_id: id, stream: 'std_out' as const };
     const directory = await makeDataDirectory();

@@ -20,7 +20,7 @@ const OBEDIENT = `cd "$HOME"; echo up; while :; do
   [ -e end ] && exit 0
   sleep 0.01
 done`;
-const say = (server_id: string, text: string) => {
+const print = (server_id: string, text: string) => {
   const file = `${muster.config.data_directory}/servers/${server_id}/work/`;
   return Bun.write(`${file}new`, text).then(() => Bun.spawn(['mv', `${file}new`, `${file}say.${count++}`]).exited);
 };
@@ -100,13 +100,13 @@ describe('following the log of a server', () => {
     const got: string[] = [];
     for (const words of ['first\n', 'second\nthird\n', 'fourth\n']) {
       const next = servers.log(server_id, 'std_out', index);
-      await say(server_id, words);
+      await print(server_id, words);
       const { body } = await next;
       got.push(...textOf(body.lines));
       expect(body.watch.index).not.toBe(index);
       index = body.watch.index;
     }
-    // A line that came in pieces comes with the next one.
+    // A line that arrived in pieces is in the answer with the next one.
     while (got.length < 4) {
       const { body } = await servers.log(server_id, 'std_out', index);
       got.push(...textOf(body.lines));
@@ -142,8 +142,8 @@ describe('following the log of a server', () => {
     const server_id = await servers.run(OBEDIENT);
     await servers.lines(server_id, 1);
     let { index } = (await servers.log(server_id)).body.watch;
-    await say(server_id, Array.from({ length: 1_000 }, (_, number) => `${number}\n`).join(''));
-    await say(server_id, 'last\n');
+    await print(server_id, Array.from({ length: 1_000 }, (_, number) => `${number}\n`).join(''));
+    await print(server_id, 'last\n');
     const got: string[] = [];
     await waitFor(async () => {
       const { body } = await servers.log(server_id, 'std_out', index);
@@ -169,7 +169,7 @@ describe('following the log of a server', () => {
     await servers.lines(server_id, 1);
     const { index } = (await servers.log(server_id)).body.watch;
     const all = Array.from({ length: 30 }, () => servers.log(server_id, 'std_out', index));
-    await say(server_id, 'received\n');
+    await print(server_id, 'received\n');
     const received = await Promise.all(all);
     expect(new Set(received.map(({ body }) => textOf(body.lines).join()))).toEqual(new Set(['received']));
   });

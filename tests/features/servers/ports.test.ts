@@ -48,7 +48,7 @@ describe('free ports of a machine', () => {
   });
 });
 
-test('ports: those of tests are apart from each other', async () => {
+test('ports: two tests have different ones', async () => {
   using one = await claimTestPorts();
   using other = await claimTestPorts();
   expect(one.range.max < other.range.min || other.range.max < one.range.min).toBe(true);
@@ -92,7 +92,7 @@ describe('a service with few ports', () => {
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
   /** Returns the servers of the game that run, with their ports. */
-  async function readGiven(): Promise<{ server_id: string; port: number }[]> {
+  async function readAssigned(): Promise<{ server_id: string; port: number }[]> {
     const all = await Promise.all(created.map(servers.get));
     return all.flatMap(({ id, started_at, destroyed_at, network }) =>
       started_at === undefined || destroyed_at !== undefined
@@ -101,16 +101,16 @@ describe('a service with few ports', () => {
     );
   }
   /** Resolves once the machine has placed whatever it can. */
-  const placed = async () => servers.started(await servers.run('exec sleep 600'));
+  const waitForPlacement = async () => servers.started(await servers.run('exec sleep 600'));
   let created: string[];
 
   test('gives each port to one server and none of other programs, and lets the others wait and says why', async () => {
     created = await Promise.all(Array.from({ length: PORTS + 2 }, create));
     const given = await waitFor(async () => {
-      const some = await readGiven();
+      const some = await readAssigned();
       return some.length === PORTS - 1 && some;
     }, 'servers to have all ports');
-    await placed();
+    await waitForPlacement();
     const { min, max } = muster.config.servers.server_ports;
     const free = Array.from({ length: max - min + 1 }, (_, index) => min + index).filter(
       (port) => port !== foreign.port,
@@ -130,19 +130,19 @@ describe('a service with few ports', () => {
   });
 
   test('keeps a port for a minute after its server has ended', async () => {
-    const before = await readGiven();
+    const before = await readAssigned();
     const [ended] = before;
     await servers.destroy(ended?.server_id ?? '', '?override_kill_timeout=0');
     await endOf(muster, ended?.server_id ?? '');
-    await placed();
-    expect(await readGiven()).toEqual(before.slice(1));
+    await waitForPlacement();
+    expect(await readAssigned()).toEqual(before.slice(1));
     // The clock also runs on its own, so half a minute is left for that.
     muster.clock.advance(30_000);
-    await placed();
-    expect(await readGiven()).toEqual(before.slice(1));
+    await waitForPlacement();
+    expect(await readAssigned()).toEqual(before.slice(1));
     muster.clock.advance(30_000);
     const given = await waitFor(async () => {
-      const some = await readGiven();
+      const some = await readAssigned();
       return some.length === before.length && some;
     }, 'a server that waits to have the port');
     expect(given.map(({ port }) => port).sort()).toEqual(before.map(({ port }) => port).sort());

@@ -66,7 +66,7 @@ describe('quota: of four servers that a machine runs', () => {
   );
 
   test(
-    'another group gets the fourth, although it came last',
+    'another group gets the fourth, although it asked last',
     async () => {
       const modest = await makeTenant(muster);
       const server_id = await modest.create();
@@ -79,7 +79,7 @@ describe('quota: of four servers that a machine runs', () => {
   );
 
   test(
-    'a find that waits in vain for room on the machine gets an error of its own',
+    'a find whose machine gets no room in time gets an error of its own',
     async () => {
       const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {}, third: {}, fourth: {} } });
       const occupant = await makeTenant(muster);
@@ -110,7 +110,7 @@ test(
   TIMEOUT_MS,
 );
 
-describe('fair turns:', () => {
+describe('shares of room:', () => {
   test(
     'free room goes to the namespace with the fewest servers, not to the first one that asked',
     async () => {

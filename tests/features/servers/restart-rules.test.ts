@@ -64,7 +64,7 @@ describe('servers: a restart', () => {
     expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
   });
 
-  test('asks for the ports that its first server asked for, in every way to run it', () => {
+  test('requests the ports that its first server requested, for every runtime', () => {
     const requested: Record<string, ServerPort> = {
       page: { protocol: 'http', routing: 'game_guard', internal_port: 80 },
       // The machine happens to give it this number.

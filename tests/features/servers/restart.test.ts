@@ -40,7 +40,7 @@ async function reopen(happens: () => Promise<unknown> | unknown = () => {}): Pro
 const adoptions = (server_id: string) =>
   muster.events.filter((event) => event.event === 'server_adopted' && event.server_id === server_id);
 
-describe('a service that was away', () => {
+describe('a service that was stopped and started again', () => {
   test('finds its servers running, loses and repeats no line, and ends them on request', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(COUNTING);

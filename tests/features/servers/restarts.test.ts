@@ -59,7 +59,7 @@ describe('servers: a restart is refused', () => {
 });
 
 describe('servers: a server with restart "on_crash"', () => {
-  test('is followed by one like it after a crash, linked both ways, not before the pause', async () => {
+  test('is followed by an equal server after a crash, linked both ways, and not before the pause', async () => {
     const more = {
       tags: { world: 'north' },
       runtime: { arguments: ['a', 'b c'], environment: { MODE: 'fast' } },
@@ -245,7 +245,7 @@ describe('servers: an end', () => {
   });
 });
 
-test('servers: an end that is found after Muster was away has its restart then', async () => {
+test('servers: an end that is found after Muster was stopped has its restart then', async () => {
   await using service = await openRestartableService();
   const own_game = await makeGame(service.api, service.administrator_token);
   const own = serversOf(service, own_game);

@@ -26,7 +26,7 @@ interface World {
   starts: number;
 }
 
-/** How the server and the world behave. */
+/** How the server and its machine behave. */
 const character = fc.record({
   ends_when_asked: fc.boolean(),
   can_be_started: fc.boolean(),
@@ -76,7 +76,7 @@ function worldOf(wish: fc.Arbitrary<Omit<World['server'], 'identity' | 'started_
 
 const decide = ({ server, observed, ...memory }: World): Step => nextStep(server, observed, memory);
 
-/** Applies a step to the world, as reconcile and any runtime do. */
+/** Applies a step to the server and its machine, as reconcile and any runtime do. */
 function perform(world: World, step: Step, { ends_when_asked, can_be_started, is_slow, notes }: Character): World {
   const { server, observed, now } = world;
   const running = { identity: IDENTITY, started_at: now };

@@ -109,7 +109,7 @@ describe('servers: the next step', () => {
       finish({ exit_signal: 'SIGKILL' }),
     ],
     [
-      'ends one that its machine took with it, with the reason',
+      'ends one that was lost with its machine, with the reason',
       NOTED,
       { ...UNSEEN_END, ...DRAINED },
       finish(WITH_MACHINE),
@@ -121,13 +121,13 @@ describe('servers: the next step', () => {
       finish({ ...WITH_MACHINE, exit_code: 0 }),
     ],
     [
-      'takes the end that it requested for no loss of the machine',
+      'records no loss of the machine for an end that it requested',
       { ...NOTED, ...ASKED },
       { ...signalled('SIGTERM'), ...DRAINED },
       finish({ exit_signal: 'SIGTERM' }),
     ],
     [
-      'takes the kill that it requested for no loss of the machine',
+      'records no loss of the machine for a kill that it requested',
       { ...NOTED, ...OVERDUE },
       { ...UNSEEN_END, ...DRAINED },
       finish({ exit_signal: 'SIGKILL' }),

@@ -11,7 +11,7 @@ import { waitFor } from '../../support/wait.ts';
 const SLOW = 70;
 const UNDER_WAY_MIN = 20;
 
-test('starting: builds of one game that take long to unpack keep no server of another game from starting', async () => {
+test('starting: builds of one game that take long to unpack delay no server of another game', async () => {
   await using bucket = await openSmallS3();
   await using muster = await openTestService(bucket.settings);
   const slow_game = await makeGame(muster.api, muster.administrator_token);

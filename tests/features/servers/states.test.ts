@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { nextStep } from '../../../src/features/servers/rules.ts';
 import type { Observation } from '../../../src/features/servers/runtimes/runtime.ts';
 
-/** The tables of docs/servers.md, which this file compares with the code. */
+/** The page whose tables this file compares with the code. */
 const PAGE = readFileSync('docs/servers.md', 'utf8');
 
 const NOW = new Date('2026-03-01T12:00:00Z');

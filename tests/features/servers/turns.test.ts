@@ -27,7 +27,7 @@ const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespac
   needs: NEEDS,
 });
 
-describe('turns: room goes', () => {
+describe('turns: the room of a machine goes', () => {
   const CASES = [
     ['to no namespace if none waits', [], run('a', 3), {}, {}],
     ['to all that wait if there is enough', [wait('a', 3), wait('b', 2)], [], { a: 3, b: 2 }, {}],
@@ -75,7 +75,7 @@ describe('turns: room goes', () => {
     ['of memory', { memory: 511 }, {}, { a: 'no_resources', b: 'no_resources' }],
     ['of ports, and none is left', { ports: 0 }, {}, { a: 'no_ports', b: 'no_ports' }],
   ];
-  test.each(LACKS)('no further than there is enough %s', (_, room, to_take, wait_reasons) => {
+  test.each(LACKS)('to servers while there is enough %s', (_, room, to_take, wait_reasons) => {
     const turns = shareRoom([wait('a', 5), wait('b', 5, 5)], {
       ...machine,
       room: { ...NO_LIMITS, ...room },

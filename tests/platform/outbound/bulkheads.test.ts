@@ -36,7 +36,7 @@ async function openGate() {
 }
 
 describe('concurrent requests', () => {
-  test('to one target are limited: others wait their turn, and more are refused', async () => {
+  test('to one target are limited: others wait, and more are refused', async () => {
     await using gate = await openGate();
     const outbound = open();
     const send = () => outbound.post(addressOf(gate.listener), REQUEST);

@@ -6,7 +6,7 @@ import { answerText, answerWith, type Listener, listenAt } from '../../support/l
 import { openNameServer } from '../../support/name-server.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 
-// Reachable only from this machine: a trap on each loopback address, with the same port. No test may reach it.
+// Reachable only from this machine: a listener on each loopback address, with the same port. No request may reach it.
 let trap: Listener;
 let trap_of_ipv6: Listener;
 beforeAll(async () => {

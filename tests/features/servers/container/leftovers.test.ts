@@ -23,7 +23,7 @@ const PROGRAMS: Record<string, RegExp> = {
   init: /^init$/m,
 };
 
-describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
+describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
   let opened: TestRuntime;
   beforeAll(async () => {
     opened = await openTestRuntime(CONTAINER_RUNTIME);
@@ -37,7 +37,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
     for (const { server_id } of listed) await runtime.remove(server_id);
   }
 
-  test(`nothing is left after ${STARTS} starts and stops`, async () => {
+  test(`leave nothing after ${STARTS} starts and stops`, async () => {
     const ids: string[] = [];
     await forEachAtOnce(
       Array.from({ length: STARTS }).map((_, index) => index),
@@ -58,9 +58,9 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
     expect(countZombies()).toBe(0);
   }, 180_000);
 
-  test.each(Object.keys(PROGRAMS))('nothing is left after this program of one was killed: %s', async (name) => {
+  test.each(Object.keys(PROGRAMS))('leave nothing after this program of one was killed: %s', async (name) => {
     const server = await opened.run('sleep 600 & exec sleep 600');
-    const pid = await findPart(server, name);
+    const pid = await findProgram(server, name);
     signalProcess(pid, 'SIGKILL');
     await waitFor(() => readStat(pid)?.is_dead !== false, 'it to be killed');
     await opened.remove(server);
@@ -68,16 +68,16 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
     expect(await opened.runtime.list()).toEqual([]);
   });
 
-  test('one whose network ended is ended, and says why', async () => {
+  test('end when their network has ended, and say why', async () => {
     const server = await opened.run('exec sleep 600');
-    const pid = await findPart(server, 'pasta');
+    const pid = await findProgram(server, 'pasta');
     signalProcess(pid, 'SIGKILL');
     expect(await opened.endOf(server)).toMatchObject({ reason: 'the network of its container ended unexpectedly' });
     await opened.remove(server);
     expect(tracesOf(server.server_id)).toEqual([]);
   });
 
-  test('each can be adopted or removed after the service was killed at any point of its start', async () => {
+  test('can be adopted or removed after the service was killed at any point of their start', async () => {
     const build = await makeImage(opened.directory, 'exec sleep 600');
     for (const after_ms of KILLED_AFTER_MS) {
       const order = await opened.orderOf('', { build });
@@ -113,11 +113,11 @@ function tracesOf(server_id: string): string[] {
 }
 
 /** Returns a program of a container. */
-const findPart = ({ server_id }: ServerHandle, name: string): Promise<number> =>
-  waitFor(() => listProcesses().find((pid) => isPart(pid, { name, server_id })), `the container's ${name}`);
+const findProgram = ({ server_id }: ServerHandle, name: string): Promise<number> =>
+  waitFor(() => listProcesses().find((pid) => isProgramOf(pid, { name, server_id })), `the container's ${name}`);
 
-/** Whether a process is a part of a container: one of the programs around it, or its first process. */
-function isPart(pid: number, { name, server_id }: { name: string; server_id: string }): boolean {
+/** Returns whether a process is a program of a container: one of those around it, or its first process. */
+function isProgramOf(pid: number, { name, server_id }: { name: string; server_id: string }): boolean {
   const is_named = PROGRAMS[name]?.test(readOf(pid, 'comm')) === true;
   return is_named && readOf(pid, name === 'init' ? 'cgroup' : 'environ').includes(server_id);
 }

@@ -69,7 +69,7 @@ export function describeAgones(lab: () => Lab): void {
     const handleOf = (server_id: string) => ({ server_id, identity: undefined });
 
     /** Makes the pod of a GameServer, as Agones does. */
-    async function makeItsPod(server_id: string): Promise<void> {
+    async function makePod(server_id: string): Promise<void> {
       const { metadata, spec } = await inspect(server_id);
       const { uid, name } = metadata;
       const { template, ports } = spec;
@@ -88,14 +88,14 @@ export function describeAgones(lab: () => Lab): void {
       await lab().run('kubectl', '-n', NAMESPACE, ...patch, JSON.stringify({ status: { state } }));
     }
 
-    test('is refused by a cluster that has none', async () => {
+    test('is refused by a cluster without Agones', async () => {
       await using lone_kind = kubernetesRuntime(lab, { has_agones: true, client: operator });
       await using lone = await openTestRuntime(lone_kind);
       const order = await lone.orderOf('');
       await expect(lone.runtime.start(order)).rejects.toThrow('Agones is not installed in the cluster');
     });
 
-    test('that Muster has no right to create is refused, and holds up no other server', async () => {
+    test('that Muster has no right to create is refused, and delays no other server', async () => {
       const order = await opened.orderOf('');
       await expect(opened.runtime.start(order)).rejects.toThrow('cannot create resource');
       expect(await opened.observe(handleOf(order.server_id))).toMatchObject({ is: 'ended' });
@@ -105,7 +105,7 @@ export function describeAgones(lab: () => Lab): void {
       await opened.kill(other);
     });
 
-    describe('in a cluster that has it,', () => {
+    describe('in a cluster with Agones,', () => {
       beforeAll(async () => {
         const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
         const of_namespace = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}`;
@@ -124,7 +124,7 @@ export function describeAgones(lab: () => Lab): void {
         expect(await opened.runtime.start(order)).toMatchObject({ is: 'pending', reason: 'Agones makes its pod' });
         expect(await opened.observe(server)).toMatchObject({ is: 'pending', identity });
         expect((await opened.runtime.list()).map((one) => one.server_id)).toEqual([server_id]);
-        await makeItsPod(server_id);
+        await makePod(server_id);
         await waitFor(async () => (await opened.output(server)) === 'once\n', 'its output');
         await waitFor(async () => (await opened.observe(server)).is === 'running', 'it to run');
         await opened.remove(server);

@@ -39,7 +39,7 @@ describe('kubernetes: reads of packed builds', () => {
     return most;
   }
 
-  test('give other work its turn, also before their offset and for a digest', async () => {
+  test('let other work run in between, also before their offset and for a digest', async () => {
     const reads = new BuildReads();
     const { pack, packing } = makeBuild(64);
     let skipped = 0;
@@ -48,13 +48,13 @@ describe('kubernetes: reads of packed builds', () => {
     };
     const stream = reads.open(pack, { from: 63 * CHUNK.length + 1, onSkipped });
     const text = new Response(stream).bytes();
-    // A chunk waits for its turn when it is packed.
+    // Other work runs before the next chunk is packed.
     expect(await mostInTurn(packing, text)).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
     expect([(await text).length, skipped]).toEqual([CHUNK.length - 1, 63]);
     expect(await mostInTurn(packing, reads.hash(pack))).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
   });
 
-  test('end when their reader goes away before the offset', async () => {
+  test('end when their reader disconnects before the offset', async () => {
     const reads = new BuildReads();
     const { pack, packing } = makeBuild(1_000_000);
     const stream = reads.open(pack, { from: 1_000_000 * CHUNK.length - 1 });

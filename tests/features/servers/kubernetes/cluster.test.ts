@@ -42,8 +42,8 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
     await lab[Symbol.asyncDispose]();
   }, LAB_TIMEOUT_MS);
 
-  /** Returns what a script wrote until it ended. */
-  async function tell(script: string, order: Partial<StartOrder> = {}): Promise<string> {
+  /** Runs a script until it ends. Returns what it wrote. */
+  async function runToEnd(script: string, order: Partial<StartOrder> = {}): Promise<string> {
     const server = await opened.run(script, order);
     await opened.endOf(server);
     const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
@@ -52,7 +52,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   }
 
   /** Waits until a server, running or not, is observed in a way. */
-  async function observed<Is extends Observation['is']>(server_id: string, is: Is) {
+  async function waitForObservation<Is extends Observation['is']>(server_id: string, is: Is) {
     return await waitFor(
       async () => {
         const seen = await opened.observe({ server_id, identity: undefined });
@@ -72,7 +72,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   describe('a server in a pod', () => {
     test('has no rights: no account of the cluster, no root, no capability, no file of the image or its build to write', async () => {
       const script = 'id -u; cat /proc/self/status; touch /bin/x /build/x $HOME/x; ls $HOME; ls /var/run/secrets';
-      const text = await tell(script);
+      const text = await runToEnd(script);
       expect(text.split('\n')[0]).toBe('10001');
       for (const fact of [/^CapEff:\t0+$/m, /^CapBnd:\t0+$/m, /^NoNewPrivs:\t1$/m, /^Seccomp:\t2$/m])
         expect(text).toMatch(fact);
@@ -86,7 +86,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const public_port = 26_000 + Math.floor(Math.random() * 1_000);
       const ports = { game: { protocol: 'tcp', routing: 'host', internal_port: public_port, public_port } } as const;
       const server = await opened.run(`while :; do echo hello | nc -l -p ${public_port}; done`, { ports });
-      const seen = await observed(server.server_id, 'running');
+      const seen = await waitForObservation(server.server_id, 'running');
       const read = async () => {
         const { promise, resolve } = Promise.withResolvers<string>();
         await Bun.connect({
@@ -109,7 +109,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       await opened.remove(server);
     });
 
-    test('leaves no process that lost its parent, and ends with all that it started', async () => {
+    test('leaves no process without a parent, and ends with all that it started', async () => {
       const server = await opened.run('(sleep 600 &) ; (exec sh -c "exit 0" &) ; echo ready; exec sleep 600');
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await opened.kill(server);
@@ -128,7 +128,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       await opened.remove(server);
     });
 
-    test('whose pod is deleted by others may end in its own way, and the reason is known', async () => {
+    test('whose pod is deleted by others can handle SIGTERM, and the reason is known', async () => {
       const server = await opened.run(`trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done`);
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await deletePod(lab, server.server_id);
@@ -228,7 +228,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   );
 
   test(
-    'while the API server is away for a minute, servers go on and end as requested, and starts wait for it',
+    'while the API server does not answer for a minute, servers go on and end as requested, and starts wait for it',
     async () => {
       const counting = await opened.run('i=0; while :; do i=$((i + 1)); echo $i; sleep 0.1; done');
       const ending = await opened.run(`trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done`);
@@ -281,7 +281,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const node = (await inspectPod(lab, server.server_id))?.spec.nodeName ?? '';
       await lab.run('cut', node);
       try {
-        const { since } = await observed(server.server_id, 'unreachable');
+        const { since } = await waitForObservation(server.server_id, 'unreachable');
         expect(since.getTime()).toBeGreaterThan(Date.now() - SLOW_MS);
         await opened.kill(server);
         expect(await opened.observe(server)).toMatchObject({ is: 'ended', reason: 'its node was lost' });

@@ -13,7 +13,7 @@ import { waitFor } from '../../../support/wait.ts';
 
 const ROOT = resolve(import.meta.dir, '../../../..');
 const RUNTIME = join(ROOT, 'src/features/servers/runtimes/kubernetes');
-/** A small program, in the place of Muster's executable. */
+/** A small program that replaces Muster's executable. */
 const PROGRAM = Bun.which('cat') ?? '';
 const LARGE = 'x'.repeat(3_000_000);
 
@@ -101,7 +101,7 @@ describe('kubernetes: the registry for nodes', () => {
     }
   });
 
-  test('says that it is one, and gives a manifest whose parts it has, each with its digest and length', async () => {
+  test('says that it is a registry, and serves a manifest whose parts it has, each with its digest and length', async () => {
     expect((await ask('')).headers.get('docker-distribution-api-version')).toBe('registry/2.0');
     const answer = await ask(manifestPath());
     const text = await answer.text();
@@ -152,7 +152,7 @@ describe('kubernetes: the registry for nodes', () => {
     }
   });
 
-  test('keeps no file open for a node that went away', async () => {
+  test('keeps no file open for a node that has disconnected', async () => {
     const large = join(directory, 'rootfs/game/large');
     const isOpen = () =>
       readdirSync('/proc/self/fd').some((name) => {
@@ -186,30 +186,30 @@ describe('kubernetes: the registry for nodes', () => {
   });
 
   /** Asks a registry without a port, `times` at once. */
-  const askOf = async (asked: ImageRegistry, path: string, times = 1) => {
-    const request = () => asked.answer(new Request(`${url}/v2/${path}`), { timeout() {} });
+  const requestOf = async (from: ImageRegistry, path: string, times = 1) => {
+    const request = () => from.answer(new Request(`${url}/v2/${path}`), { timeout() {} });
     return (await Promise.all(Array.from({ length: times }, request))).filter((answer) => answer !== undefined);
   };
 
-  test('gives no more layers at a time than its maximum, also to nodes that ask at once', async () => {
+  test('serves at most its maximum of layers at a time, also to concurrent requests', async () => {
     const small = new ImageRegistry({ key: 'a key', openImage, reads: new BuildReads(2) });
     const path = `${nameOf()}/blobs/${layer().digest}`;
-    const answers = await askOf(small, path, 4);
+    const answers = await requestOf(small, path, 4);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 429]);
     for (const answer of answers) await answer.body?.cancel();
-    expect((await askOf(small, path)).map(({ status }) => status)).toEqual([200]);
+    expect((await requestOf(small, path)).map(({ status }) => status)).toEqual([200]);
   });
 
-  test('asks a node to come again while its image is not ready, and then has it', async () => {
+  test('asks a node to try again until its image is ready, and then serves it', async () => {
     const { promise, resolve } = Promise.withResolvers<PackedImage>();
     const slow = new ImageRegistry({ key: 'a key', openImage: () => promise, open_within_ms: 20 });
-    const [early] = await askOf(slow, manifestPath());
+    const [early] = await requestOf(slow, manifestPath());
     expect([early?.status, early?.headers.get('retry-after')]).toEqual([503, '1']);
     resolve(image);
-    expect((await askOf(slow, manifestPath())).map(({ status }) => status)).toEqual([200]);
+    expect((await requestOf(slow, manifestPath())).map(({ status }) => status)).toEqual([200]);
   });
 
-  test('gives the files of a build to the user of the pods, with their links, and without what Muster adds', async () => {
+  test('packs the files of a build for the user of the pods, with their links, and without what Muster adds', async () => {
     const list =
       await Bun.$`tar -tvf - --numeric-owner < ${await (await ask(`${nameOf()}/blobs/${layer().digest}`)).bytes()}`.text();
     expect(

@@ -31,8 +31,8 @@ export function describeImages(lab: () => Lab): void {
       await kind[Symbol.asyncDispose]();
     });
 
-    /** Returns what a server wrote until it ended. */
-    async function tell(order: Partial<StartOrder>): Promise<string> {
+    /** Runs a server until it ends. Returns what it wrote. */
+    async function runToEnd(order: Partial<StartOrder>): Promise<string> {
       const server = await opened.run('', order);
       await opened.endOf(server);
       const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
@@ -46,7 +46,7 @@ export function describeImages(lab: () => Lab): void {
       ['', ['./server'], { exit_code: 127, exit_signal: null }, './server: not found\n'],
       ['', ['./run.sh'], { exit_code: 126, exit_signal: null }, './run.sh: Permission denied\n'],
     ];
-    test('ends in its own way, and its log says what could not be started, also without a shell', async () => {
+    test('ends with its own exit code, and its log says what could not be started, also without a shell', async () => {
       const ended = await Promise.all(
         ENDS.map(async ([script, command]) => {
           const build = { ...(await makeImage(opened.directory, script)), command };
@@ -92,7 +92,11 @@ export function describeImages(lab: () => Lab): void {
       });
       await Bun.write(join(build.directory, 'rootfs/game/private'), 'its own file');
       await Bun.$`chmod 0600 ${join(build.directory, 'rootfs/game/private')}`;
-      const text = await tell({ build, arguments: ['one', 'two'], environment: { B: 'server', PORT_game: '7777' } });
+      const text = await runToEnd({
+        build,
+        arguments: ['one', 'two'],
+        environment: { B: 'server', PORT_game: '7777' },
+      });
       const [directory, words, ...lines] = text.split('\n');
       expect([directory, words]).toEqual(['/game', 'one two']);
       expect(lines).toEqual(
@@ -140,7 +144,7 @@ export function describeImages(lab: () => Lab): void {
       await opened.remove(server);
     });
 
-    test('whose registry does not answer says so, and keeps the name of its image to itself', async () => {
+    test('whose registry does not answer says so, and does not show the name of its image', async () => {
       await using other_kind = kubernetesImages(lab, { registry_host: `${lab().host}:1` });
       await using other = await openTestRuntime(other_kind);
       const order = await other.orderOf('exec sleep 600');

@@ -78,8 +78,8 @@ export function describeKills(lab: () => Lab): void {
     }, KILL_TIMEOUT_MS);
     afterAll(() => opened.disposeAsync(), KILL_TIMEOUT_MS);
 
-    /** Kills the service once something that is begun comes to a step. */
-    async function killOnly(step: Step, begin: () => Promise<unknown>): Promise<void> {
+    /** Begins some work, and kills the service once the work reaches a step. */
+    async function killDuring(step: Step, begin: () => Promise<unknown>): Promise<void> {
       await using held = 'row' in step ? await holdRows(database, step.row) : undefined;
       const is_held = 'call' in step ? proxy.hold(step.call) : held?.held;
       // Its answer may be what is held.
@@ -89,9 +89,9 @@ export function describeKills(lab: () => Lab): void {
       await begun;
     }
 
-    /** Kills the service once something that is begun comes to a step, and starts it again. */
-    async function killAt(step: Step, begin: () => Promise<unknown>): Promise<void> {
-      await killOnly(step, begin);
+    /** Begins some work, kills the service once the work reaches a step, and starts the service again. */
+    async function restartDuring(step: Step, begin: () => Promise<unknown>): Promise<void> {
+      await killDuring(step, begin);
       program = await home.start();
     }
 
@@ -119,14 +119,14 @@ export function describeKills(lab: () => Lab): void {
     const hasWritten = (server_id: string) => serversOf(program, game).lines(server_id, 5);
 
     /** Checks that a server had one pod, which is gone, and all of its output once. */
-    async function expectOneLife(server_id: string, { end, last_lines } = ASKED): Promise<void> {
+    async function expectOneRun(server_id: string, { end, last_lines } = ASKED): Promise<void> {
       expect<object>(await endOf(server_id)).toEqual({ ...end, failure: null, has_lost_machine: false });
       const { linesOf } = serversOf(program, game);
       const lines = await linesOf(server_id);
       const numbers = lines.slice(0, lines.length - last_lines.length);
       expect(lines).toEqual([...numbers.map((_, index) => String(index)), ...last_lines]);
       const errors = (await linesOf(server_id, 'std_err')).filter((line) => !line.startsWith('[muster]'));
-      // A kill may come between the two streams.
+      // The service may be killed after it has read one of the two streams.
       expect(errors).toEqual(numbers.slice(0, errors.length));
       expect(errors.length).toBeGreaterThanOrEqual(numbers.length - 1);
       await expectNoPod(server_id);
@@ -140,11 +140,11 @@ export function describeKills(lab: () => Lab): void {
     test.each(STEPS_OF_START)(
       '%s: it starts once, and nothing of it is lost',
       async (_, step) => {
-        await killAt(step, create);
+        await restartDuring(step, create);
         const server_id = await newestServer();
         await hasWritten(server_id);
         await serversOf(program, game).destroy(server_id);
-        await expectOneLife(server_id);
+        await expectOneRun(server_id);
       },
       KILL_TIMEOUT_MS,
     );
@@ -154,9 +154,9 @@ export function describeKills(lab: () => Lab): void {
       async (_, step) => {
         const server_id = await create();
         await hasWritten(server_id);
-        await killAt(step, () => serversOf(program, game).destroy(server_id));
+        await restartDuring(step, () => serversOf(program, game).destroy(server_id));
         await serversOf(program, game).destroy(server_id);
-        await expectOneLife(server_id);
+        await expectOneRun(server_id);
       },
       KILL_TIMEOUT_MS,
     );
@@ -174,7 +174,7 @@ export function describeKills(lab: () => Lab): void {
         await program.stop('SIGKILL');
         await Bun.sleep(AWAY_MS);
         program = await home.start();
-        await expectOneLife(server_id);
+        await expectOneRun(server_id);
       },
       KILL_TIMEOUT_MS,
     );
@@ -184,10 +184,10 @@ export function describeKills(lab: () => Lab): void {
       async () => {
         const server_id = await create();
         await hasWritten(server_id);
-        await killAt(becomes('ended_at'), () =>
+        await restartDuring(becomes('ended_at'), () =>
           serversOf(program, game).destroy(server_id, '?override_kill_timeout=0'),
         );
-        await expectOneLife(server_id, KILLED);
+        await expectOneRun(server_id, KILLED);
       },
       KILL_TIMEOUT_MS,
     );
@@ -201,7 +201,7 @@ export function describeKills(lab: () => Lab): void {
         async (_, step) => {
           const server_id = await create();
           await serversOf(program, game).lines(server_id, 1, 'std_err');
-          await killAt(step, () => serversOf(program, game).destroy(server_id));
+          await restartDuring(step, () => serversOf(program, game).destroy(server_id));
           expect(await endOf(server_id)).toMatchObject({ exit_code: null, failure: null });
           await expectNoPod(server_id);
         },

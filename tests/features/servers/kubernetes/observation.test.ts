@@ -25,7 +25,7 @@ const ready = (status: string, reason?: string) => [
   { type: 'Ready', status, lastTransitionTime: SINCE, ...(reason !== undefined && { reason }) },
 ];
 
-describe('kubernetes: a pod in words', () => {
+describe('kubernetes: a pod as its developer reads it', () => {
   const PENDING: [string, Pod, string, boolean][] = [
     ['without a node', podWith({ phase: 'Pending' }, { node: '' }), 'it waits for a node', false],
     ['whose build comes', podWith(fetching({ running: {} })), 'its pod is being set up', false],
@@ -85,7 +85,7 @@ describe('kubernetes: a pod in words', () => {
       { is: 'ended', exit_code: null, exit_signal: 'SIGKILL', reason: 'it exceeded its memory' },
     ],
     [
-      'with its end lost',
+      'without a known end',
       podWith({ phase: 'Failed', ...server({ terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } }) }),
       unknown(),
     ],

@@ -15,7 +15,7 @@ import { AT_ONCE_MS, waitFor } from '../../../support/wait.ts';
 
 const API_URL = 'http://127.0.0.1:8080';
 
-describe('kubernetes: the process that has the pods', () => {
+describe('kubernetes: the process with the lease of the pods', () => {
   let stack = new AsyncDisposableStack();
   let api: PodApi;
   let pod_port: PodPort;

@@ -92,7 +92,7 @@ describe('kubernetes: the port for pods', () => {
     return fetch(build, { ...bearer(token), ...(signal && { signal }) });
   };
 
-  test('gives each server its build once at a time, and no more of them than the maximum', async () => {
+  test('sends each server its build once at a time, and at most the maximum of builds', async () => {
     const reads = new BuildReads(2);
     const finishing = Promise.withResolvers<void>();
     async function* pack() {
@@ -154,7 +154,7 @@ describe('kubernetes: the port for pods', () => {
       expect(await Bun.file(join(into, 'run.sh')).text()).toBe('exit 0');
     });
 
-    test('leaves a Muster that takes its request and sends nothing, and asks another one', async () => {
+    test('disconnects from a Muster that sends nothing, and asks another one', async () => {
       await using proxy = await openTcpProxy({
         host: '127.0.0.1',
         port: Number(new URL(port.addressOf('').build).port),
@@ -175,7 +175,7 @@ describe('kubernetes: the port for pods', () => {
       expect(await Bun.file(join(into, 'run.sh')).text()).toBe('exit 0');
     });
 
-    test('leaves a Muster that stops in the middle of the build, and asks again', async () => {
+    test('disconnects from a Muster that stops sending in the middle of the build, and asks again', async () => {
       let asked = 0;
       async function* packHalf() {
         for await (const bytes of packed.packOf(directory)()) {
@@ -209,7 +209,7 @@ describe('kubernetes: the port for pods', () => {
     });
   });
 
-  test('calls a pod, and its call fails once the pod is away or speaks nonsense', async () => {
+  test('calls a pod, and its call fails once the pod has disconnected or sends invalid messages', async () => {
     const { socket } = await connect('one');
     const connection = await waitFor(() => port.connectionOf('one'), 'its connection');
     socket.onmessage = ({ data }) => {

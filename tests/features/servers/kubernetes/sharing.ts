@@ -34,7 +34,7 @@ interface Process {
   proxy: ApiProxy;
 }
 
-/** Describes what holds if several processes share a cluster, one after the other is its holder, and holders are lost. */
+/** Describes what holds if several processes share a cluster, one after the other is its holder, and holders fail. */
 export function describeSharing(lab: () => Lab): void {
   describe('processes that share a cluster', () => {
     const opened = new AsyncDisposableStack();
@@ -91,7 +91,7 @@ export function describeSharing(lab: () => Lab): void {
       return [holder, ...processes.filter((one) => one !== holder)] as [Process, Process, Process];
     }
 
-    async function awaitOtherHolder({ machine_id }: Process): Promise<void> {
+    async function waitForOtherHolder({ machine_id }: Process): Promise<void> {
       const hasOther = async () => ![machine_id, undefined].includes(await readHolder(database));
       await waitFor(hasOther, 'another process to take over', TAKEN_OVER_WITHIN_MS);
     }
@@ -102,12 +102,12 @@ export function describeSharing(lab: () => Lab): void {
       const server_id = (await create(await bodyOf(build))).body.server.id;
       // It writes before its node says that it runs. Until then it would be killed, not stopped.
       await started(server_id);
-      await hasWrittenMore(program, server_id);
+      await waitForMoreLines(program, server_id);
       return server_id;
     }
 
     /** Waits until the log of a server has more lines than now. */
-    async function hasWrittenMore(program: Program, server_id: string): Promise<void> {
+    async function waitForMoreLines(program: Program, server_id: string): Promise<void> {
       const { linesOf } = serversOf(program, game);
       const before = (await linesOf(server_id)).at(-1);
       const hasMore = async () => (await linesOf(server_id)).at(-1) !== before;
@@ -115,7 +115,7 @@ export function describeSharing(lab: () => Lab): void {
     }
 
     /** Ends servers through a process, and checks that each had one pod, which is gone, and all of its output once. */
-    async function expectOneLife({ program }: Process, server_ids: string[]): Promise<void> {
+    async function expectOneRun({ program }: Process, server_ids: string[]): Promise<void> {
       const { destroy, linesOf } = serversOf(program, game);
       for (const server_id of server_ids) await destroy(server_id);
       for (const server_id of server_ids) {
@@ -154,7 +154,7 @@ export function describeSharing(lab: () => Lab): void {
           select distinct node_id from servers where ended_at is null`);
         expect(processes.map(({ machine_id }) => machine_id)).not.toContain(rows[0]?.node_id ?? '');
         expect(rows).toHaveLength(1);
-        await expectOneLife(other, server_ids);
+        await expectOneRun(other, server_ids);
       },
       SHARING_TIMEOUT_MS,
     );
@@ -165,10 +165,10 @@ export function describeSharing(lab: () => Lab): void {
         const [holder, other] = await holderFirst();
         const server_ids = [await createCounting(holder), await createCounting(other)];
         await holder.program.stop('SIGKILL');
-        await awaitOtherHolder(holder);
-        for (const server_id of server_ids) await hasWrittenMore(other.program, server_id);
+        await waitForOtherHolder(holder);
+        for (const server_id of server_ids) await waitForMoreLines(other.program, server_id);
         const later = await createCounting(other);
-        await expectOneLife(other, [...server_ids, later]);
+        await expectOneRun(other, [...server_ids, later]);
         holder.program = await holder.home.start();
       },
       SHARING_TIMEOUT_MS,
@@ -181,15 +181,15 @@ export function describeSharing(lab: () => Lab): void {
         const before = await createCounting(other);
         process.kill(holder.program.pid, 'SIGSTOP');
         try {
-          await awaitOtherHolder(holder);
-          await hasWrittenMore(other.program, before);
+          await waitForOtherHolder(holder);
+          await waitForMoreLines(other.program, before);
         } finally {
           process.kill(holder.program.pid, 'SIGCONT');
         }
         const later = await createCounting(other);
-        const hasLetGo = () => holder.program.output().includes('cluster_lost');
-        await waitFor(hasLetGo, 'the earlier holder to notice', TAKEN_OVER_WITHIN_MS);
-        await expectOneLife(other, [before, later]);
+        const hasLostLease = () => holder.program.output().includes('cluster_lost');
+        await waitFor(hasLostLease, 'the earlier holder to notice', TAKEN_OVER_WITHIN_MS);
+        await expectOneRun(other, [before, later]);
       },
       SHARING_TIMEOUT_MS,
     );
@@ -201,10 +201,10 @@ export function describeSharing(lab: () => Lab): void {
         const before = await createCounting(holder);
         holder.proxy.cut();
         try {
-          await awaitOtherHolder(holder);
+          await waitForOtherHolder(holder);
           const later = await createCounting(holder);
-          await hasWrittenMore(other.program, before);
-          await expectOneLife(other, [before, later]);
+          await waitForMoreLines(other.program, before);
+          await expectOneRun(other, [before, later]);
         } finally {
           holder.proxy.heal();
         }
@@ -223,16 +223,16 @@ export function describeSharing(lab: () => Lab): void {
           const was_holder = (await readHolder(database)) === one.machine_id;
           await one.program.stop('SIGTERM');
           if (was_holder) {
-            await awaitOtherHolder(one);
+            await waitForOtherHolder(one);
             const [given] = await database.queries.execute<{ holder: string }>(sql`select holder from holders_of_test`);
             expect(given?.holder).toBe(NO_HOLDER);
           }
           const [other] = processes.filter((each) => each !== one) as [Process];
-          await hasWrittenMore(other.program, server_ids[0] ?? '');
+          await waitForMoreLines(other.program, server_ids[0] ?? '');
           server_ids.push(await createCounting(other));
           one.program = await one.home.start();
         }
-        await expectOneLife(first, server_ids);
+        await expectOneRun(first, server_ids);
       },
       SHARING_TIMEOUT_MS,
     );
@@ -245,7 +245,7 @@ export function describeSharing(lab: () => Lab): void {
         const server_id = await createCounting(last);
         await holder.program.stop('SIGINT');
         await other.program.stop('SIGINT');
-        await hasWrittenMore(last.program, server_id);
+        await waitForMoreLines(last.program, server_id);
         expect(await readEnd(database, server_id)).toBeUndefined();
         await last.program.stop('SIGINT');
         expect<object>(await readEnd(database, server_id)).toMatchObject({ exit_code: 7, has_lost_machine: false });
@@ -258,7 +258,7 @@ export function describeSharing(lab: () => Lab): void {
 
 const NEVER_CUT = { cut: async () => {}, heal: async () => {}, [Symbol.asyncDispose]: async () => {} };
 
-/** Lets PostgreSQL write down the holders of the cluster, and what must not happen to servers. */
+/** Lets PostgreSQL record the holders of the cluster, and changes of servers that no process may make. */
 async function watchRows({ queries }: Database): Promise<void> {
   const statements = [
     'create table holders_of_test (id bigserial primary key, holder uuid not null)',

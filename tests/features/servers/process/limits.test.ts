@@ -40,13 +40,13 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
       await opened.remove(server);
     });
 
-    test('memory: a server whose child exceeds it goes on, and ends as it wants', async () => {
+    test('memory: a server whose child exceeds it goes on, and ends by itself', async () => {
       const server = await opened.run(`sh -c '${GREEDY}'; exit 4`, { resources });
       expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
       await opened.remove(server);
     });
 
-    test('processor time: a server that never rests is slowed down', async () => {
+    test('processor time: a server that always computes is limited', async () => {
       const server = await opened.run('while :; do :; done', { resources });
       const group = groupOf(server);
       await waitFor(() => !read(group, 'cpu.stat').includes('nr_throttled 0\n'), 'the server to be slowed down');

@@ -28,7 +28,7 @@ describe('users of servers', () => {
     expect(WIDE.first + WIDE.count - 1).toBe(2 ** 31 - 3);
   });
 
-  test('are given away once each, and then no more', () => {
+  test('are assigned once each, until none is left', () => {
     const range = { first: 61_000, count: 20 };
     const taken = new Set<number>();
     for (let time = 0; time < range.count; time += 1) taken.add(findFreeUserId(taken, range) ?? 0);
