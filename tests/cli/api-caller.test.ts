@@ -32,13 +32,13 @@ function openService(answers: string[]) {
   return { api, requests, [Symbol.dispose]: () => server.stop(true) };
 }
 
-test('api: a read whose answer breaks off is repeated', async () => {
+test('api: a read whose answer is cut off is repeated', async () => {
   using service = openService([CUT, CUT, WHOLE]);
   expect(await service.api.get<object>('/cloud/games')).toEqual({});
   expect(service.requests).toHaveLength(3);
 }, 90_000);
 
-test('api: an answer that breaks off each time, and one to a change, end in a message', async () => {
+test('api: an answer that is cut off each time, and a cut-off answer to a change, end in a message', async () => {
   using reading = openService([CUT, CUT, CUT, CUT, CUT]);
   const read = await rejectionOf(Failure, reading.api.get('/cloud/games'));
   expect([read.exit_code, read.message]).toEqual([1, expect.stringContaining('cannot be reached')]);

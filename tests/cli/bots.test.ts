@@ -102,7 +102,7 @@ test('bots: solve the proof of work of a version, as its deploy does', async () 
   const { exit_code, data } = await bots('3', '--for', '4s', '--json');
   const { seats, ...others } = JSON.parse(data);
   expect([exit_code, others]).toEqual([0, expect.objectContaining({ refusals: [], faults: [] })]);
-  // More than one captcha lets pass.
+  // More requests than one captcha admits.
   expect(seats).toBeGreaterThanOrEqual(3);
 }, 90_000);
 

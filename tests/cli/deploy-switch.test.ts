@@ -31,7 +31,7 @@ async function play({ run }: Room): Promise<string> {
   return (await muster.api.ok('POST', '/matchmaker/lobbies/find', { token, body })).lobby.lobby_id;
 }
 
-test('deploy: says how many lobbies go on on other versions, and waits for their end with --wait', async () => {
+test('deploy: says how many lobbies run on other versions, and waits for their end with --wait', async () => {
   const room = await makeRoom('waiting');
   const first = await room.run('deploy', '--message', 'one', '--wait');
   expect(first).toMatchObject({ exit_code: 0, words: expect.stringContaining('No lobby runs on another version.') });

@@ -238,7 +238,7 @@ test('deploy: a directory is packed with its program, without ignored files', as
   expect(words).not.toContain('secret.env');
 }, 90_000);
 
-test('deploy: two at the same time both succeed, and the namespace is on the version of one', async () => {
+test('deploy: two deploys at the same time both succeed, and the namespace is on the version of one', async () => {
   const yaml =
     'game: twice\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}';
   const { folder, run, liveVersion } = await makeFolder('twice', { 'muster.yaml': yaml });
@@ -250,7 +250,7 @@ test('deploy: two at the same time both succeed, and the namespace is on the ver
   expect(['one', 'other']).toContain(await liveVersion());
 }, 90_000);
 
-test('deploy: the first two of a game at the same time create one game', async () => {
+test('deploy: the first two deploys of a game at the same time create one game', async () => {
   const { folder, run } = await makeFolder('made-once', {
     'public/index.html': 'the game',
     'muster.yaml': 'game: made-once\nsite: public',

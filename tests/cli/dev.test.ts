@@ -246,7 +246,7 @@ test('dev: a file that cannot be read is named, and the version before stays liv
   expect(await terminal.exited).toBe(0);
 }, 90_000);
 
-test('dev: in a preview with https it says at which addresses players come, and what to make public', async () => {
+test('dev: in a preview with https it prints the addresses of players, and what to make public', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
   await cp(ROOM, join(folder, 'server.ts'));
   const port = new URL(home.url).port;
@@ -266,13 +266,13 @@ test('dev: in a preview with https it says at which addresses players come, and 
   expect(await terminal.exited).toBe(0);
 }, 90_000);
 
-test('dev: a verification server of this machine is asked', async () => {
-  const asked: string[] = [];
+test('dev: a verification server on this machine is called', async () => {
+  const requests: string[] = [];
   const verifier = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     fetch(request) {
-      asked.push(new URL(request.url).pathname);
+      requests.push(new URL(request.url).pathname);
       return Response.json({});
     },
   });
@@ -285,8 +285,8 @@ test('dev: a verification server of this machine is asked', async () => {
   // The try is a find, so it was verified too.
   expect(terminal.output()).toContain('a lobby of it was ready after');
   await findSeat(terminal.output());
-  expect(asked.length).toBeGreaterThanOrEqual(2);
-  expect(new Set(asked)).toEqual(new Set(['/verify']));
+  expect(requests.length).toBeGreaterThanOrEqual(2);
+  expect(new Set(requests)).toEqual(new Set(['/verify']));
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
   await verifier.stop(true);

@@ -14,7 +14,7 @@ const busybox = Bun.which('busybox');
 const BUILDERS = ['podman', 'buildah'].filter((name) => Bun.which(name) !== null);
 const missing = WITHOUT_CONTAINERS ?? (BUILDERS.length === 0 ? 'install podman' : undefined);
 
-/** Calls ready, and stays. */
+/** A game server that calls ready and runs until it is ended. */
 const SERVER = `#!/bin/sh
 address=\${SERVICE_API_ENDPOINT#http://}
 printf 'POST /matchmaker/lobbies/ready HTTP/1.0\\r\\nhost: %s\\r\\nauthorization: Bearer %s\\r\\ncontent-length: 2\\r\\ncontent-type: application/json\\r\\n\\r\\n{}' \\

@@ -63,7 +63,7 @@ test('--json: a command that fails writes one line of JSON to stderr, with the c
   }
 }, 90_000);
 
-test('json: a command of the machine that a signal stops says so as an object', async () => {
+test('json: a local command that a signal stops writes that as an object', async () => {
   const commands = resolve(import.meta.dir, '../../src/commands');
   const script = `const { runStoppable } = await import('${commands}/stoppable.ts');
 const { createOutput } = await import('${commands}/command-output.ts');

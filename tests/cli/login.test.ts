@@ -83,7 +83,7 @@ async function run(user: string, args: string[], { stdin = '', env = {} }: { std
   return { exit_code: await child.exited, data, words };
 }
 
-/** A service that belongs to another, and keeps the tokens that it gets. */
+/** A service of another operator, which records the tokens that it gets. */
 function openOtherService() {
   const tokens: (string | null)[] = [];
   const server = Bun.serve({

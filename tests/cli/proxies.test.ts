@@ -15,7 +15,7 @@ build: {path: server.ts}
 site: public
 matchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}
 `;
-/** Only the proxy finds it. */
+/** A host name that only the proxy resolves. */
 const NAME = 'play.proxied.example';
 const PORT = findFreePort();
 const ADDRESS = `https://${NAME}:${PORT}`;
@@ -64,7 +64,7 @@ async function run(args: string[], variables: Record<string, string> = {}) {
   return { exit_code: await child.exited, data, words };
 }
 
-test('proxies: deploy, logs -f, bots and doctor work behind one that knows nothing but CONNECT', async () => {
+test('proxies: deploy, logs -f, bots and doctor work behind a proxy that supports only CONNECT', async () => {
   expect(await run(['deploy'])).toMatchObject({ exit_code: 0, words: expect.stringContaining('was ready') });
   const bots = await run(['bots', '2', '--for', '6s', '--json', '--game', 'proxied']);
   expect([bots.exit_code, JSON.parse(bots.data)]).toEqual([0, expect.objectContaining({ faults: [], refusals: [] })]);
@@ -79,7 +79,7 @@ test('proxies: deploy, logs -f, bots and doctor work behind one that knows nothi
   expect([...names]).toEqual([NAME]);
 }, 90_000);
 
-test('proxies: NO_PROXY names hosts that are reached without one', async () => {
+test('proxies: NO_PROXY names hosts that are reached without the proxy', async () => {
   const count = proxy.targets.length;
   const direct = await run(['status', '--game', 'proxied'], { NO_PROXY: `.elsewhere.example,${NAME}` });
   expect([direct.exit_code, direct.words]).toEqual([1, expect.stringContaining('cannot be reached')]);

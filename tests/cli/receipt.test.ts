@@ -18,7 +18,7 @@ function makeReceipt(parts: Partial<Receipt> = {}): Receipt {
   };
 }
 
-test('receipt: each reason against a lobby has words of its own', () => {
+test('receipt: each reason against a lobby has a text of its own', () => {
   const lines = PASSED_OVER.map((passed_over) => {
     const lobby = { lobby_id: OTHER, game_mode_id: 'ranked', region_id: 'fra', player_count: 7, passed_over };
     const described = describeReceipt(makeReceipt({ considered: [lobby] }));

@@ -53,8 +53,8 @@ test('deploy: a script whose imports are missing, or are no code, is refused wit
   const { folder, run } = await makeProjectFolder(muster, home, { name: 'refused', files });
   for (const [script, words] of REFUSED) {
     await Bun.write(join(folder, 'game/server.ts'), script);
-    const { exit_code, words: said } = await run('deploy', '--no-check');
-    expect([script, exit_code, said]).toEqual([script, 2, expect.stringContaining(words)]);
+    const { exit_code, words: stderr } = await run('deploy', '--no-check');
+    expect([script, exit_code, stderr]).toEqual([script, 2, expect.stringContaining(words)]);
   }
 }, 90_000);
 

@@ -11,9 +11,9 @@ import { openTerminal, waitForOutput } from '../support/terminal.ts';
 
 /** Clears the screen, sets the title of the window, begins a sequence in one sign, deletes, and reorders. */
 const HOSTILE = 'a\u001b[2J\u001b]0;taken\u0007\u009b31m\u007f\u202eb';
-/** What a terminal would obey. */
+/** Control sequences that a terminal would execute. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
+const EXECUTED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
 
 /** Empties the line of a terminal. */
 const CLEAR_LINE = '\u001b[K';
@@ -40,7 +40,7 @@ test('terminal: names from the service cannot control it, in tables, messages an
   const shown = await run('servers', 'show', server_id, ...at);
   expect(JSON.parse(shown.data).server.tags.lobby_id).toBe(HOSTILE);
   expect(shown.data.split('\n').length).toBeGreaterThan(5);
-  for (const { data, words } of [table, logs, json, shown]) expect(data + words).not.toMatch(OBEYED);
+  for (const { data, words } of [table, logs, json, shown]) expect(data + words).not.toMatch(EXECUTED);
   await servers.destroy(server_id);
 }, 90_000);
 
@@ -56,7 +56,7 @@ test('terminal: the error of a hostile service cannot control it, and an answer 
   const address = service.url.href;
   const refused = await run('status', '--url', address);
   expect([refused.exit_code, refused.words]).toEqual([1, expect.stringContaining('no\na\ufffd[2J')]);
-  expect(refused.words).not.toMatch(OBEYED);
+  expect(refused.words).not.toMatch(EXECUTED);
   const other = await run('doctor', '--url', address);
   expect([other.exit_code, other.words]).toEqual([1, expect.stringContaining('did not answer as Muster does')]);
 }, 90_000);

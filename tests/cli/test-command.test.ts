@@ -212,7 +212,7 @@ describe('muster test: passes signals on:', () => {
     expect(remains()).toEqual(NOTHING);
   });
 
-  test('one during the start of the service ends the run without the command', async () => {
+  test('a signal during the start of the service ends the run without the command', async () => {
     const { child, ended } = await start(['--', 'echo', 'it ran']);
     await waitFor(() => readdirSync(temporary).length > 0, 'the directory of the service');
     child.kill('SIGTERM');

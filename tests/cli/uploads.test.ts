@@ -70,7 +70,7 @@ test('deploy: killed in the middle of an upload, it goes on with the parts that 
   expect(await readName(folder, 'resumed', 'prod')).toBe('resumed');
 }, 90_000);
 
-test('deploy: what was interrupted for one namespace goes on for another', async () => {
+test('deploy: an upload that was interrupted for one namespace continues for another', async () => {
   await using proxy = await openForwardProxy();
   const files = { 'server.ts': await makeServer('moved', 3), 'muster.yaml': projectOf('moved') };
   const folder = await makeProjectFolder(muster, home, { name: 'moved', files });
@@ -100,7 +100,7 @@ test('deploy: a changed server does not continue the upload of the one before', 
   expect(await readName(folder, 'changed', 'prod')).toBe('behind');
 }, 90_000);
 
-test('deploy: two at once with the same files make one whole build; with other files, each has its own', async () => {
+test('deploy: two deploys at once with the same files make one complete build; with other files, each has its own', async () => {
   const files = { 'server.ts': await makeServer('same', 3), 'muster.yaml': projectOf('mixed') };
   const one = await makeProjectFolder(muster, home, { name: 'mixed', files });
   const other = await makeProjectFolder(muster, home, { name: 'mixed-too', files });
@@ -123,7 +123,7 @@ async function endLobbies({ run }: Folder, namespace: string): Promise<void> {
   for (const { lobby_id } of lobbies) await run('lobbies', 'delete', lobby_id, ...at);
 }
 
-test('deploy: one that another deploy overtakes in the middle of the same upload uses its build', async () => {
+test('deploy: a deploy whose upload another deploy has completed meanwhile uses that build', async () => {
   await using proxy = await openForwardProxy();
   const files = { 'server.ts': await makeServer('overtaken'), 'muster.yaml': projectOf('overtaken') };
   const folder = await makeProjectFolder(muster, home, { name: 'overtaken', files });
@@ -156,8 +156,8 @@ test('deploy: a file of a site that is removed or changed while it is sent ends 
     for (const path of paths) await change(join(folder.folder, path));
     proxy.release();
     proxy.refuseHeld();
-    const said = await new Response(deploying.stderr).text();
-    expect([await deploying.exited, said]).toEqual([1, expect.stringMatching(new RegExp(`\\d\\.js ${words}`))]);
+    const stderr = await new Response(deploying.stderr).text();
+    expect([await deploying.exited, stderr]).toEqual([1, expect.stringMatching(new RegExp(`\\d\\.js ${words}`))]);
   }
 }, 90_000);
 

@@ -48,7 +48,7 @@ test('deploy: a version is tried in the first game mode that takes finds', async
   });
 }, 90_000);
 
-test('deploy: a try that the limits of the namespace refuse is shown as what it is', async () => {
+test('deploy: a try that the limits of the namespace refuse is shown as that refusal', async () => {
   const { folder, run, liveVersion } = await makeFolder('limited', 'max_players: 2');
   expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
   const token = muster.administrator_token;
@@ -70,7 +70,7 @@ test('deploy: a try that the limits of the namespace refuse is shown as what it 
   expect(await liveVersion()).toBe('good');
 }, 90_000);
 
-test('deploy: nothing of a tried version goes on running, also none of its idle lobbies', async () => {
+test('deploy: no server of a tried version keeps running, also none of its idle lobbies', async () => {
   const { run } = await makeFolder('idle', 'max_players: 2, idle_lobbies: {min: 1, max: 2}');
   expect(await run('deploy')).toMatchObject({ exit_code: 0 });
   const lobbiesIn = async (namespace: string) =>
@@ -85,7 +85,7 @@ test('deploy: nothing of a tried version goes on running, also none of its idle 
   expect(checked.version_id).toBe(first.version_id);
 }, 90_000);
 
-test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the version goes nowhere', async () => {
+test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the version does not go live', async () => {
   const { folder, run, openIn, start, liveVersion } = await makeFolder('stopped', 'idle_lobbies: {min: 1, max: 2}');
   expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
   await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');

@@ -99,11 +99,11 @@ test('3. development namespace tokens are issued by createGameNamespaceTokenDeve
   const token = await makeDevelopmentToken();
   expect(token).toStartWith('dev_');
   const seat = await seatOf(find(muster, { ...game, public_token: token }));
-  const stranger = await makeControlledGame(muster);
-  const path = `/cloud/games/${stranger.game_id}/namespaces/${stranger.namespace_id}/tokens/development`;
+  const other_game = await makeControlledGame(muster);
+  const path = `/cloud/games/${other_game.game_id}/namespaces/${other_game.namespace_id}/tokens/development`;
   const body = { hostname: 'laptop' };
   expect(outcomeOf(await muster.api.post(path, game.cloud_token, body))).toBe('404 GAME_NOT_FOUND');
-  const other = await muster.api.ok('POST', path, { token: stranger.cloud_token, body });
+  const other = await muster.api.ok('POST', path, { token: other_game.cloud_token, body });
   expect(outcomeOf(await createGameServerClient(muster, token).connected(seat.player_token))).toBe('200');
   expect(outcomeOf(await createGameServerClient(muster, other.token).connected(seat.player_token))).toBe(
     '400 TOKEN_ERROR',
@@ -126,15 +126,15 @@ test('4. server and build listing endpoints act on the game associated with the 
 });
 
 test('5. namespace CDN users are defined with a user name and a bcrypt-hashed password', async () => {
-  const mine = await makeGame(muster.api, muster.administrator_token);
-  const site_id = await uploadSite(muster.api, mine, { 'index.html': 'for Ann' });
-  await showSite(muster.api, mine, { site_id });
-  const settings = `/cloud/games/${mine.game_id}/namespaces/${mine.namespace_id}`;
-  const token = mine.cloud_token;
+  const own_game = await makeGame(muster.api, muster.administrator_token);
+  const site_id = await uploadSite(muster.api, own_game, { 'index.html': 'for Ann' });
+  await showSite(muster.api, own_game, { site_id });
+  const settings = `/cloud/games/${own_game.game_id}/namespaces/${own_game.namespace_id}`;
+  const token = own_game.cloud_token;
   const password = await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 });
   await muster.api.ok('POST', `${settings}/auth-user`, { token, body: { user: 'ann', password } });
   await muster.api.ok('PUT', `${settings}/cdn-auth`, { token, body: { auth_type: 'basic' } });
-  const { game: seen } = await muster.api.ok('GET', `/cloud/games/${mine.game_id}`, { token });
+  const { game: seen } = await muster.api.ok('GET', `/cloud/games/${own_game.game_id}`, { token });
   const visit = async (credentials?: string) => {
     const headers = new Headers({ host: `${seen.name_id}.sites.localhost` });
     if (credentials !== undefined) headers.set('authorization', `Basic ${btoa(credentials)}`);

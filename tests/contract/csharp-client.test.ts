@@ -92,11 +92,11 @@ test.skipIf(!HAS_MONO)('a C# client generated from the API document compiles, an
   const game = await makeRoomGame(muster, { source: QUIET_SOURCE });
   const { game_id, namespace_id, public_token, cloud_token } = game;
   const words = [muster.config.public_url, public_token, cloud_token, game_id, namespace_id];
-  const said = await $`mono program.exe ${words}`
+  const output = await $`mono program.exe ${words}`
     .cwd(directory)
     .env({ ...process.env, MONO_PATH: GENERATOR })
     .text();
-  expect(said.trim().split('\n')).toEqual([
+  expect(output.trim().split('\n')).toEqual([
     expect.stringMatching(/^found [0-9a-f-]{36} at 127\.0\.0\.1:\d+$/),
     'regions local',
     'refused 404 MATCHMAKER_GAME_MODE_NOT_FOUND',

@@ -104,8 +104,8 @@ test('lobbies.join answers with the address of the lobby and a player token of i
   expect(lobby.region.region_id).toBe('local');
   expect(player.token).not.toBe(found.body.player.token);
   expect(ports.game.host).toBe(`${ports.game.hostname}:${ports.game.port}`);
-  const said = await fetch(`http://${ports.game.host}`);
-  expect((await said.json()).SERVICE_LOBBY_ID).toBe(lobby.lobby_id);
+  const response = await fetch(`http://${ports.game.host}`);
+  expect((await response.json()).SERVICE_LOBBY_ID).toBe(lobby.lobby_id);
 });
 
 test('lobbies.find filters by tags, and accepts a dynamic maximum player count', async () => {

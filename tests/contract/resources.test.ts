@@ -198,12 +198,12 @@ test('Bootstrap response', async () => {
 
 test('Billing usage response: processor time in milliseconds, by game and region', async () => {
   await serversOf(opened, tenant.game).run('while :; do :; done');
-  const look = async () => {
+  const read = async () => {
     const usage = await get(`/cloud/groups/${tenant.game.group_id}/billing/usage`, tenant.member.token);
     expectShape(usage, shapes.BILLING_USAGE);
     return usage.games[0].regions[0]?.uptime >= 100 && usage;
   };
-  const { games } = await waitFor(look, 'a tenth of a second of usage');
+  const { games } = await waitFor(read, 'a tenth of a second of usage');
   const { game } = await get(path());
   expect(games).toMatchObject([
     { game_id: tenant.game.game_id, regions: [{ region_id: game.available_regions[0].region_id }] },

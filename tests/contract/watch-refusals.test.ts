@@ -131,8 +131,8 @@ describe('a subscription is refused like its GET, with the same code,', () => {
   ];
   for (const { what, paths, codes } of CASES) {
     test(what, async () => {
-      const asked = paths();
-      const found = await Promise.all(tokensOf(ours).map(([, token]) => differences(asked, token)));
+      const refused_paths = paths();
+      const found = await Promise.all(tokensOf(ours).map(([, token]) => differences(refused_paths, token)));
       expect(found.flatMap(({ different }) => different)).toEqual([]);
       const outcomes = new Set(found.flatMap((one) => one.outcomes));
       expect(codes.filter((code) => !outcomes.has(code))).toEqual([]);

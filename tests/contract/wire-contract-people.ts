@@ -43,11 +43,11 @@ export async function callPeople({ call }: ContractClient, { config }: TestServi
   const [two, three] = [await guest(), await guest()];
   await call('group_joinRequests_createJoinRequest', { path: group, token: two.token });
   await call('group_getJoinRequests', { path: group, token: owner });
-  const asked = { ...group, identity_id: two.identity_id };
-  await call('group_joinRequests_resolveJoinRequest', { path: asked, token: owner, body: { resolution: true } });
+  const ids = { ...group, identity_id: two.identity_id };
+  await call('group_joinRequests_resolveJoinRequest', { path: ids, token: owner, body: { resolution: true } });
   await call('group_getProfile', { path: group, token: owner });
   await call('group_getMembers', { path: group, token: two.token });
-  await call('group_kickMember', { path: asked, token: owner });
+  await call('group_kickMember', { path: ids, token: owner });
   const banned = { ...group, identity_id: three.identity_id };
   await call('group_banIdentity', { path: banned, token: owner });
   await call('group_getBans', { path: group, token: owner });

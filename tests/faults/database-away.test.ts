@@ -47,10 +47,10 @@ const loggedReasons = (program: Launched): string[] =>
     .map((line) => JSON.parse(line).reason);
 
 /**
- * Requests /health/live again and again, at both loopback addresses. The returned function ends this, and returns every
+ * Requests /health/live repeatedly, at both loopback addresses. The returned function ends this, and returns every
  * answer that was not 200.
  */
-function watchLife() {
+function watchHealth() {
   const failures: unknown[] = [];
   let is_over = false;
   const watching = Promise.all(
@@ -141,7 +141,7 @@ describe('the database is away when the service starts', () => {
   });
 
   test('database away: once it is back, the service becomes ready by itself, and was alive all the time', async () => {
-    const endWatching = watchLife();
+    const endWatching = watchHealth();
     postgres = opened.use(await postgres_directory.open());
     await proxy.heal();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');

@@ -11,9 +11,9 @@ import { waitFor } from '../support/wait.ts';
 
 interface Database extends AsyncDisposable {
   home: Home;
-  /** Takes the database away until it is mended. */
+  /** Takes the database away until `heal`. */
   lose(): Promise<void>;
-  mend(): Promise<void>;
+  heal(): Promise<void>;
 }
 
 describe('the database is lost', () => {
@@ -46,7 +46,7 @@ describe('the database is lost', () => {
       expect(refused.headers.get('retry-after')).toBe('1');
       await seeEachOther(first, second);
 
-      await database.mend();
+      await database.heal();
       // As many requests at once as there are connections, because each connection recovers by itself.
       await waitFor(async () => {
         const answers = await Promise.all(Array.from({ length: 20 }, () => api.get('/health/ready')));
@@ -78,7 +78,7 @@ async function openEmbeddedHome(): Promise<Database> {
       await rename(path, `${path}.away`);
       process.kill(postgresOf(home.data_directory), 'SIGKILL');
     },
-    async mend() {
+    async heal() {
       const path = await program();
       await rename(path, path.replace('.away', ''));
     },
@@ -92,7 +92,7 @@ async function openExternalHome(): Promise<Database> {
   return {
     home,
     lose: proxy.cut,
-    mend: proxy.heal,
+    heal: proxy.heal,
     async [Symbol.asyncDispose]() {
       await home[Symbol.asyncDispose]();
       await database[Symbol.asyncDispose]();

@@ -94,13 +94,13 @@ describe('the service is killed', () => {
     const game = await makeRoomGame(program, { max_players: 100 });
     let answered = 0;
     // Each loop sends its next find at once, so at any moment some are unanswered.
-    const asking = Array.from({ length: 20 }, async () => {
+    const finding = Array.from({ length: 20 }, async () => {
       for (;;) {
         await findSeat(program, game);
         answered += 1;
       }
     });
-    const ended = Promise.allSettled(asking);
+    const ended = Promise.allSettled(finding);
     await waitFor(() => answered > 50, 'finds to be answered');
     await program.stop('SIGKILL');
     await ended;

@@ -22,7 +22,7 @@ afterAll(() => {
 });
 
 test.skipIf(!IS_LONG)(
-  `three processes: a machine wakes up at the moment of its judgement, ${MOMENTS} times: it is kept, or given up once, and nothing has two owners`,
+  `three processes: a paused machine continues at the moment at which it would be given up, ${MOMENTS} times: it is kept, or given up once, and nothing has two owners`,
   async () => {
     console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
     const chance = openChance(seed, 0);

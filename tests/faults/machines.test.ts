@@ -33,14 +33,14 @@ test('machines: networks can be made and clocks set where CI requires it', () =>
 const describeLong = describe.skipIf(!IS_LONG);
 const seconds = (since: number) => ((performance.now() - since) / 1_000).toFixed(1);
 
-/** The parts of a loss that differ. */
+/** How a machine is lost, and how it comes back. */
 interface Loss {
   lose(machine: GroupMachine): Promise<void>;
   /** Brings the machine back, so that it can act. */
   bringBack(machine: GroupMachine): Promise<void>;
 }
 
-/** Loses a machine with a player on it, and brings it back. Checks what everyone is promised. */
+/** Loses a machine with a player on it, and brings it back. Checks what players and operators are promised. */
 async function loseAndBringBack(group: MachineGroup, lost: GroupMachine, { lose, bringBack }: Loss): Promise<void> {
   const other = group.machines.find((machine) => machine !== lost);
   if (!other) throw new Error('a group has several machines');

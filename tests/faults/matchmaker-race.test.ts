@@ -12,7 +12,7 @@ import { audit, findWithoutRace, waitForEmptyQueue } from '../support/race-audit
 const CLIENTS = 64;
 const REQUESTS = IS_LONG ? 10_000 : 2_000;
 const LOBBIES = 50;
-const LOOK_EVERY_MS = 50;
+const CHECK_EVERY_MS = 50;
 const FINDS_AFTERWARDS = 40;
 /** Long, for busy machines. */
 const TEST_MS = 600_000;
@@ -48,32 +48,32 @@ test(
     const started = performance.now();
     const reporting = reportReady(race, openChance(seed, CLIENTS), ending.signal);
     const watching = (async () => {
-      let looks = 0;
+      let check_count = 0;
       let most = 0;
-      for (; !ending.signal.aborted; looks += 1) {
+      for (; !ending.signal.aborted; check_count += 1) {
         race.faults.push(...(await inspector.faults()));
         most = Math.max(most, (await inspector.lobbiesOf(game.namespace_id)).length);
-        await Bun.sleep(LOOK_EVERY_MS);
+        await Bun.sleep(CHECK_EVERY_MS);
       }
-      return { looks, most };
+      return { check_count, most };
     })();
     const playing = Promise.all(
       Array.from({ length: CLIENTS }, (_, place) => play(race, openChance(seed, place), REQUESTS)),
     );
     const killing = (async () => {
-      while (race.sent_count < REQUESTS / 4 && !ending.signal.aborted) await Bun.sleep(LOOK_EVERY_MS);
+      while (race.sent_count < REQUESTS / 4 && !ending.signal.aborted) await Bun.sleep(CHECK_EVERY_MS);
       await program.stop('SIGKILL');
       race.programs[0] = await near.start();
       return race.sent_count;
     })();
     const seconds = playing.then(() => Math.round((performance.now() - started) / 100) / 10);
     const all = Promise.all([seconds, killing]).finally(() => ending.abort());
-    const [[took_s, back_at], { looks, most }] = await Promise.all([all, watching, reporting]);
+    const [[took_s, back_at], { check_count, most }] = await Promise.all([all, watching, reporting]);
     const outcomes = [...race.outcomes].toSorted().map(([outcome, count]) => `${count} ${outcome}`);
     console.log(
       `${race.sent_count} requests in ${took_s} s, ${race.answered.length} seats, ${race.unanswered} seats unanswered, `,
     );
-    console.log(`up to ${most} lobbies, ${looks} checks, back at ${back_at}; ${outcomes.join('; ')}`);
+    console.log(`up to ${most} lobbies, ${check_count} checks, back at ${back_at}; ${outcomes.join('; ')}`);
     await waitForEmptyQueue(race);
     race.faults.push(...(await findWithoutRace(race, openChance(seed, CLIENTS + 1), FINDS_AFTERWARDS)));
     race.faults.push(...(await audit(race)), ...(await inspector.faults()));

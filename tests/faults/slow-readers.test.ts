@@ -18,11 +18,11 @@ const READERS_AT_ONCE = 20;
 const LARGE_BYTES = 24 * 1024 ** 2;
 /** Transfers that one address may have at a time. */
 const OF_ADDRESS_MAX = 256;
-const GREEDY = '127.0.0.2';
+const SLOW_ADDRESS = '127.0.0.2';
 const ANOTHER = '127.0.0.3';
 
 /** A service with a site in a bucket, and clients that do not read. */
-interface Stage extends AsyncDisposable {
+interface SlowReaders extends AsyncDisposable {
   s3: SmallS3;
   program: Program;
   game: TestGame;
@@ -34,7 +34,7 @@ interface Stage extends AsyncDisposable {
   disconnectOne(): void;
 }
 
-async function openStage(settings: Record<string, string>): Promise<Stage> {
+async function openSlowReaders(settings: Record<string, string>): Promise<SlowReaders> {
   await using opened = new AsyncDisposableStack();
   const s3 = opened.use(await openSmallS3());
   const home: Home = opened.use(await makeHome({ ...s3.settings, ...settings }, { has_cluster: true }));
@@ -78,16 +78,18 @@ async function openStage(settings: Record<string, string>): Promise<Stage> {
 
 describe('clients that do not read', () => {
   test('block no sites, uploads or API requests of others, even if they are 300; each address is limited', async () => {
-    await using stage = await openStage({ MUSTER_LIMITS_SCALE: '1' });
+    await using stage = await openSlowReaders({ MUSTER_LIMITS_SCALE: '1' });
     const { s3, program, game } = stage;
-    const addresses = Array.from({ length: READERS }, (_, reader) => (reader < OF_ADDRESS_MAX ? GREEDY : ANOTHER));
+    const addresses = Array.from({ length: READERS }, (_, reader) =>
+      reader < OF_ADDRESS_MAX ? SLOW_ADDRESS : ANOTHER,
+    );
     for (let first = 0; first < READERS; first += READERS_AT_ONCE) {
       const some = addresses.slice(first, first + READERS_AT_ONCE);
       const statuses = await Promise.all(some.map((address) => stage.requestAndStop(address)));
       expect(new Set(statuses)).toEqual(new Set([200]));
     }
     expect(s3.under_way).toBe(READERS);
-    expect(await stage.requestAndStop(GREEDY)).toBe(429);
+    expect(await stage.requestAndStop(SLOW_ADDRESS)).toBe(429);
     expect(await stage.requestAndStop(ANOTHER)).toBe(200);
     const answer = await stage.get('');
     expect([answer.status, await answer.text()]).toEqual([200, 'small']);
@@ -96,7 +98,7 @@ describe('clients that do not read', () => {
   });
 
   test('are limited together: above the limit, requests get a 503 until one disconnects', async () => {
-    await using stage = await openStage({ BUN_CONFIG_MAX_HTTP_REQUESTS: '20' });
+    await using stage = await openSlowReaders({ BUN_CONFIG_MAX_HTTP_REQUESTS: '20' });
     const { s3, program } = stage;
     for (let number = 0; number < 10; number += 1) expect(await stage.requestAndStop()).toBe(200);
     const refused = await stage.get('');

@@ -83,32 +83,32 @@ test('verification: while the servers of one namespace do not answer, others fin
   await using silent = await listenAt('127.0.0.1');
   await using silent_too = await listenAt('127.0.0.1');
   await using provider = openProvider();
-  await using patient = await openTestService({
+  await using service = await openTestService({
     MUSTER_OUTBOUND_ALLOW: '127.0.0.1',
     MUSTER_VERIFICATION_TIMEOUT_MS: '60000',
   });
-  const hanging = await makeControlledGame(patient, {
+  const hanging = await makeControlledGame(service, {
     game_modes: {
       default: { actions: { find: actionAt(silent.port) } },
       other: { actions: { find: actionAt(silent_too.port) } },
     },
   });
   const verification = { url: provider.url };
-  const verifying = await makeControlledGame(patient, {
+  const verifying = await makeControlledGame(service, {
     game_modes: { default: { actions: { find: { enabled: true, verification } } } },
   });
-  const plain = await makeControlledGame(patient, {});
+  const plain = await makeControlledGame(service, {});
   let over = 0;
   const leaving = new AbortController();
   // More than a target and a namespace may have at a time.
   const stuck = Array.from({ length: 200 }, async (_, index) => {
     const game_modes = [index % 2 === 0 ? 'default' : 'other'];
-    await find(patient, hanging, { game_modes }, leaving.signal).catch(() => {});
+    await find(service, hanging, { game_modes }, leaving.signal).catch(() => {});
     over += 1;
   });
   await waitFor(() => silent.connections + silent_too.connections === 64, 'as many requests as one namespace may have');
   for (let count = 0; count < 10; count += 1) {
-    const answers = await Promise.all([find(patient, plain), find(patient, verifying)]);
+    const answers = await Promise.all([find(service, plain), find(service, verifying)]);
     expect(answers.map(outcomeOf)).toEqual(['200', '200']);
   }
   // All finds of the first namespace still wait at the end.
@@ -127,12 +127,12 @@ describe('verification: many requests, with a server that answers at random', ()
   });
 
   test('every player with a seat has exactly one positive answer', async () => {
-    const given = new Map<string, string[]>();
+    const answers_by_player = new Map<string, string[]>();
     await using target = await listenAt(
       '127.0.0.1',
       onRequest((socket, request) => {
         const { id, answer } = JSON.parse(request.split('\r\n\r\n')[1] ?? '').verification_data;
-        given.set(id, [...(given.get(id) ?? []), answer]);
+        answers_by_player.set(id, [...(answers_by_player.get(id) ?? []), answer]);
         if (answer === 'yes') socket.end(answerText(200));
         else if (answer === 'no') socket.end(answerText(403));
         else if (answer === 'broken') socket.end('HTTP/9 nonsense\r\n\r\n');
@@ -163,7 +163,7 @@ describe('verification: many requests, with a server that answers at random', ()
       }),
     );
     for (const { id, answer, outcome } of outcomes) {
-      const answers = given.get(id) ?? [];
+      const answers = answers_by_player.get(id) ?? [];
       expect(answers.length).toBeLessThanOrEqual(1);
       if (outcome === '200') expect(answers).toEqual(['yes']);
       if (outcome === FAILED) expect(['no', 'redirect']).toContain(answer);

@@ -167,7 +167,7 @@ async function write({ watchable, urls, made, isEnough, log_writer, chance }: Wr
       else await changes[name](number);
       made.changes += 1;
     } catch (error) {
-      if (!isAway(error)) throw error;
+      if (!isUnavailable(error)) throw error;
       await Bun.sleep(TRIES_AGAIN_AFTER_MS);
     }
   }
@@ -176,7 +176,7 @@ async function write({ watchable, urls, made, isEnough, log_writer, chance }: Wr
 /** A change that was refused, or whose answer was lost. */
 class LostChange extends Error {}
 
-const isAway = (error: unknown): boolean =>
+const isUnavailable = (error: unknown): boolean =>
   error instanceof LostChange ||
   (error instanceof Error && 'code' in error && /ECONN|Connection|Socket/.test(`${error.code}`));
 

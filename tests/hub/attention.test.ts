@@ -32,9 +32,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
       },
     ]);
 
-  test('members see the troubles of their games as they happen, and nothing without any', async () => {
+  test('members see the problems of their games as they happen, and an empty list without any', async () => {
     const member = await makeMember(muster, game);
-    // Players are refused for these reasons in every game, and an older trouble is over.
+    // Players are refused for these reasons in every game, and an older problem is over.
     await count(5, { MATCHMAKER_LOBBY_FULL: 7 });
     await count(90, { MATCHMAKER_QUEUE_FULL: 7 });
     await using opened = await chromium.open('/', member.token);
@@ -53,7 +53,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     expect(problems).toEqual([]);
   });
 
-  test('servers that crash are counted as they do, with how they ended in words and a way to the last one', async () => {
+  test('servers that crash are counted as they do, with how they ended in words, and a link to the last one', async () => {
     const crashing = await makeControlledGame(muster);
     const servers = serversOf(muster, crashing);
     await using opened = await chromium.open('/', crashing.cloud_token);

@@ -116,7 +116,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     expect(opened.problems).toEqual([]);
   });
 
-  test('without any says so', async () => {
+  test('without any players or deploys says so', async () => {
     const other = await makeControlledGame(muster);
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, { token: other.cloud_token });
     await using opened = await chromium.open(`/hub/${its.name_id}/prod`, other.cloud_token);

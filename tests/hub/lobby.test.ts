@@ -100,7 +100,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     expect(problems).toEqual([]);
   });
 
-  test('one can be made by hand, with a seat for its maker', async () => {
+  test('a lobby can be created on the page, with a seat for its creator', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page, problems } = opened;
     await page.getByRole('button', { name: 'New lobby' }).click();

@@ -106,7 +106,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     for (const tab of [page, other]) await tab.getByRole('heading', { name: 'Games' }).waitFor();
   });
 
-  test('a session that ends under an open page leads to the form, which says so', async () => {
+  test('a session that ends while a page is open shows the form, which says so', async () => {
     const { game_id, cloud_token } = await makeGame(muster.api, muster.administrator_token);
     await using opened = await chromium.open('/', cloud_token);
     await opened.page.getByRole('link', { name: 'Test game' }).waitFor();

@@ -54,7 +54,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     address = `http://${body.ports.game.host}`;
   });
 
-  test('from the list of servers one comes to the log, whose new lines are pushed', async () => {
+  test('the list of servers links to the log of each, whose new lines are pushed', async () => {
     await using opened = await chromium.open(`${path}/servers`, game.cloud_token);
     const { page, problems } = opened;
     const row = page.locator('ul[aria-label="Servers"] > li').first();

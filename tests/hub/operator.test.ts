@@ -15,7 +15,7 @@ const chromium = shareChromium(muster);
 const MINUTE_MS = 60_000;
 
 /** Renames a table, so that the work on it fails, until the end of the test. */
-async function loseTable(name: string): Promise<AsyncDisposable> {
+async function breakTable(name: string): Promise<AsyncDisposable> {
   const { queries } = muster.database;
   await queries.execute(sql.raw(`alter table ${name} rename to lost_table`));
   return {
@@ -99,7 +99,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
 
     await page.getByRole('link', { name: 'Background work' }).click();
     await page.getByRole('cell', { name: 'process-samples' }).waitFor();
-    await using _restored = await loseTable('queued_finds');
+    await using _restored = await breakTable('queued_finds');
     const failing = page.getByRole('row').nth(1);
     await failing.getByText(/^queue failed ([3-9]|\d\d) ×$/).waitFor();
     await failing.getByText('ago: relation "queued_finds" does not exist').waitFor();

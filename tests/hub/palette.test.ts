@@ -42,7 +42,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     expect(problems).toEqual([]);
   });
 
-  test('leads to a version by its name, and does not deploy it', async () => {
+  test('opens a version by its name, and does not deploy it', async () => {
     const live_id = await liveVersion();
     const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     const other = read.versions.find(({ version_id }: { version_id: string }) => version_id !== live_id);

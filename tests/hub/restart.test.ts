@@ -36,7 +36,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
   }, START_TIMEOUT_MS);
   afterAll(() => home?.[Symbol.asyncDispose](), START_TIMEOUT_MS);
 
-  test('under an open page is missed at once; when it is back, the page goes on with nothing twice', async () => {
+  test('while a page is open is reported there at once; once it runs again, the page continues and repeats nothing', async () => {
     const game = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
@@ -73,7 +73,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     expect(loads).toEqual([]);
   });
 
-  test('under pages that only read is not the end of them: they keep what they know, say why an action failed, and go on', async () => {
+  test('while pages that only read are open: they keep what they show, say why an action failed, and continue', async () => {
     const game = await makeControlledGame(muster);
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     const path = `/hub/${its.name_id}/prod`;
@@ -82,12 +82,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     await using list = await chromium.open(path);
     const machines = operator.page.getByRole('region', { name: 'Machines' });
     const is_ready = operator.page.getByText('The service is ready, without warnings.');
-    const asked = settings.page.getByLabel('Ask visitors for a user and password');
-    const says = (page: Page) => page.getByRole('alert').getByText('The service does not answer.').waitFor();
+    const checkbox = settings.page.getByLabel('Ask visitors for a user and password');
+    const waitForAlert = (page: Page) => page.getByRole('alert').getByText('The service does not answer.').waitFor();
     const pages = [operator.page, settings.page, list.page];
     await machines.getByText('up', { exact: true }).waitFor();
     await is_ready.waitFor();
-    await asked.waitFor();
+    await checkbox.waitFor();
     await list.page.getByRole('heading', { name: 'Production' }).waitFor();
     for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
 
@@ -97,11 +97,11 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     // A machine that runs has a beat, and the page reads it, every five seconds.
     await machines.getByRole('cell', { name: /^(1[2-9]|[2-9]\d) s$/ }).waitFor();
     expect(await machines.getByText('up', { exact: true }).count()).toBe(1);
-    await asked.click();
-    await says(settings.page);
-    expect(await asked.isChecked()).toBe(false);
+    await checkbox.click();
+    await waitForAlert(settings.page);
+    expect(await checkbox.isChecked()).toBe(false);
     await list.page.getByRole('button', { name: 'Log out' }).click();
-    await says(list.page);
+    await waitForAlert(list.page);
     await list.page.getByRole('link', { name: 'Settings' }).click();
     await list.page.getByText('Loading …').waitFor();
 
@@ -110,7 +110,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     await is_ready.waitFor();
     await list.page.getByRole('heading', { name: 'Settings of Production' }).waitFor();
     for (const { problems } of [operator, settings, list]) {
-      expect(problems.filter((trouble) => trouble.startsWith('error:'))).toEqual([]);
+      expect(problems.filter((problem) => problem.startsWith('error:'))).toEqual([]);
     }
   });
 });

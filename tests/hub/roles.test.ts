@@ -64,7 +64,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: roles', () => {
     );
   });
 
-  test('a page acts only for a bearer who may: without an answer about the bearer there is no action', async () => {
+  test('a page offers actions only to a bearer who may act: without an answer about the bearer there is none', async () => {
     await using opened = await chromium.open('/', game.cloud_token);
     const { page } = opened;
     await page.getByRole('heading', { name: 'Games' }).waitFor();

@@ -12,7 +12,7 @@ const chromium = shareChromium(muster);
 const ROW = 'ul[aria-label="Servers"] > li';
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
-  test('all that have ended can be seen, page by page, and filtered by a tag', async () => {
+  test('all ended ones are listed, page by page, and can be filtered by a tag', async () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });

@@ -44,7 +44,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     expect(problems).toEqual([]);
   });
 
-  test('a domain that is not proven is refused in the words of the service', async () => {
+  test('a domain that is not proven is refused with the message of the service', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page } = opened;
     await page.getByLabel('Domain', { exact: true }).fill('not a domain');

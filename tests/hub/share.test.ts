@@ -29,7 +29,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     return link ?? '';
   }
 
-  test('one of a namespace shows its lobbies live, without any action, until it is revoked', async () => {
+  test('a link of a namespace shows its lobbies live, without any action, until it is revoked', async () => {
     const link = await makeLink(path);
     await using opened = await chromium.openPage();
     const { page, problems } = opened;
@@ -61,7 +61,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     expect(problems).toEqual([]);
   });
 
-  test('one of a namespace shows all of its lobbies, of which only those in sight are sent', async () => {
+  test('a link of a namespace shows all of its lobbies, of which only the visible ones are sent', async () => {
     const many = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, many));
     const lobbies = sql`lobbies as lobby, generate_series(1, 499) where lobby.lobby_id = ${lobby_id}`;
@@ -80,7 +80,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     expect(problems).toEqual([]);
   });
 
-  test('one that is pasted over the address of an open page is shown, and "back" ends that', async () => {
+  test('a link that is pasted over the address of an open page is shown, and "back" ends that', async () => {
     const link = await makeLink(path);
     await using opened = await chromium.open('/', game.cloud_token);
     const { page } = opened;
@@ -94,7 +94,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     await page.getByRole('heading', { name: 'There is no such game' }).waitFor();
   });
 
-  test('one of a lobby shows no other', async () => {
+  test('a link of a lobby shows no other lobby', async () => {
     const { lobby_id } = await seatOf(find(muster, game, { tags: { map: 'one' } }));
     const other = await seatOf(find(muster, game, { tags: { map: 'other' } }));
     const link = await makeLink(`${path}/lobbies/${lobby_id}`);

@@ -5,7 +5,7 @@ import { LIFETIMES_MS } from '../../src/platform/tokens/tokens.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
 import { makeTokenMaker } from '../support/token-maker.ts';
 
-/** What the hub's words for a kind begin with. */
+/** How the hub's description of each kind begins. */
 const WORDS: Record<CallerKind, string> = {
   identity: 'An identity:',
   public: 'Public:',

@@ -25,7 +25,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
     path = `/hub/${answer.game.name_id}/prod`;
   });
 
-  test('why shows the exchange with the verification server without secrets, and leads to a replay', async () => {
+  test('why shows the exchange with the verification server without secrets, and links to a replay', async () => {
     provider.answer = () => new Response(null, { status: 403 });
     const body = { game_modes: ['ranked'], tags: { map: 'ice' }, verification_data: { ticket: TICKET } };
     const refused = await find(muster, game, body);

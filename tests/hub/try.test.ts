@@ -25,7 +25,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
     path = `/hub/${answer.game.name_id}/prod`;
   });
 
-  test('bots play with their game servers, and each refusal leads to its Why', async () => {
+  test('bots play with their game servers, and each refusal links to its page "Why"', async () => {
     await using opened = await chromium.open(`${path}/try`, game.cloud_token);
     const { page, problems } = opened;
     await page.getByLabel('Bots').fill('8');

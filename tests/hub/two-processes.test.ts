@@ -38,11 +38,11 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: two processes', () => {
       const shown = page.evaluate(
         (label) =>
           new Promise<number>((resolve) => {
-            const look = () => {
+            const check = () => {
               if (document.querySelector(`[aria-label^="${label}"]`)) resolve(Date.now());
-              else requestAnimationFrame(look);
+              else requestAnimationFrame(check);
             };
-            look();
+            check();
           }),
         `0 connected, ${seats} reserved`,
       );

@@ -164,7 +164,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await rm(above, { recursive: true });
   });
 
-  test('what is no game server is refused in words', async () => {
+  test('a folder without a game server is refused with the reason', async () => {
     const above = await mkdtemp(join(tmpdir(), 'muster-picture-'));
     await writeFile(join(above, 'picture.png'), 'x');
     await using opened = await chromium.open(path, game.cloud_token);

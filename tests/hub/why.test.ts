@@ -22,7 +22,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
   });
   const duel = (tags: Record<string, string>) => find(muster, game, { game_modes: ['duel'], tags });
 
-  test('refusals come to the page by themselves, and one leads to each lobby that was passed over', async () => {
+  test('refusals are pushed to the page, and a refusal links to each lobby that was passed over', async () => {
     await using opened = await chromium.open(`${path}/why`, game.cloud_token);
     const { page, problems } = opened;
     await page.getByText('No request was refused in the last hour.').waitFor();
@@ -56,7 +56,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
     expect(problems).toEqual([]);
   });
 
-  test('a ray id leads to its request, which can be tried again', async () => {
+  test('a ray id shows its request, which can be tried again', async () => {
     const answer = await duel({ map: 'mud' });
     const ray_id = answer.headers.get('rvt-ray-id') ?? '';
     await using opened = await chromium.open(`${path}/why`, game.cloud_token);

@@ -14,7 +14,7 @@ import { openSmallS3 } from '../support/small-s3.ts';
 import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Calls find again and again while work is under way. */
+/** Calls find repeatedly while work is under way. */
 async function whileFinding<Result>(program: Program, game: TestGame, work: () => Promise<Result>): Promise<Result> {
   let found = 0;
   let is_done = false;
@@ -50,7 +50,7 @@ test('backup: a service with players, from its own PostgreSQL and disk to anothe
   const game = await makeRoomGame(first, { max_players: 100 });
   const [one, other] = await enterTogether(first, game);
 
-  // A backup beside finds has one moment of the database.
+  // A backup that is taken during finds has one moment of the database.
   const made = await whileFinding(first, game, () => runOn(first_home, 'backup', folder.file));
   expect(made).toEqual({ exit_code: 0, output: expect.stringContaining(`The backup is ${folder.file} (`) });
   expect(statSync(folder.file).mode & 0o777).toBe(0o600);

@@ -10,8 +10,8 @@ import { waitFor } from '../support/wait.ts';
 
 const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
-/** Makes the shell see words and data as a terminal does, in their order. */
-const AS_SEEN = ['sh', '-c', 'exec "$@" 2>&1', 'sh'];
+/** Lets a command write stderr to stdout, as a terminal shows both, in their order. */
+const WITH_STDERR = ['sh', '-c', 'exec "$@" 2>&1', 'sh'];
 
 const muster = shareService();
 const home = await mkdtemp(join(tmpdir(), 'muster-flows-'));
@@ -26,7 +26,7 @@ async function attempt(args: string[]): Promise<{ exit_code: number; output: str
     MUSTER_URL: muster.config.public_url,
     MUSTER_TOKEN: muster.administrator_token,
   };
-  const child = Bun.spawn([...AS_SEEN, ...COMMAND, ...args], { cwd: folder, env, stdin: 'ignore', stdout: 'pipe' });
+  const child = Bun.spawn([...WITH_STDERR, ...COMMAND, ...args], { cwd: folder, env, stdin: 'ignore', stdout: 'pipe' });
   const output = await new Response(child.stdout).text();
   return { exit_code: await child.exited, output };
 }

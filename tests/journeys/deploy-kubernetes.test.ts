@@ -151,7 +151,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
   const readPods = () => Promise.all(MUSTERS.map((name) => readPod(name)));
 
   /** Waits until all Musters are ready, and their containers have started this many times again. */
-  async function areReady(restarts: number): Promise<void> {
+  async function waitUntilReady(restarts: number): Promise<void> {
     const are = async () => {
       const statuses = (await readPods()).flatMap(({ status }) => status.containerStatuses);
       const count = statuses.reduce((sum, { restartCount }) => sum + restartCount, 0);
@@ -161,7 +161,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
   }
 
   /** Waits until a Muster has the pods of game servers, other than an earlier one. Returns its name. */
-  async function awaitHolder(earlier?: Muster): Promise<Muster> {
+  async function waitForHolder(earlier?: Muster): Promise<Muster> {
     const find = async () => {
       const holder_id = await readHolder(database);
       return MUSTERS.find((name) => name !== earlier && machine_ids.get(name) === holder_id);
@@ -225,7 +225,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
         .quiet();
       const administrator_token = stdout.toString().trimEnd().split('\n').at(-1) ?? '';
       await lab.run('service-names');
-      await areReady(0);
+      await waitUntilReady(0);
       const address = (
         await kubectl('-n', 'muster', 'get', 'service', 'muster', '-o', 'jsonpath={.spec.clusterIP}')
       ).trim();
@@ -236,7 +236,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
       for (const name of MUSTERS) {
         machine_ids.set(name, (await kubectl('-n', 'muster', 'exec', name, '--', 'cat', '/data/node-id')).trim());
       }
-      await awaitHolder();
+      await waitForHolder();
       const { machines } = await service.api.ok('GET', '/cloud/machines', { token: administrator_token });
       expect(machines).toHaveLength(MUSTERS.length + 1);
     },
@@ -306,7 +306,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
       expect(uids(after).filter((uid) => uids(before).includes(uid))).toEqual([]);
       const started = after.map(({ metadata }) => metadata.creationTimestamp);
       expect(started.toReversed()).toEqual(started.toSorted());
-      await areReady(0);
+      await waitUntilReady(0);
       await expectGameGoesOn();
     },
     TEST_TIMEOUT_MS,
@@ -315,10 +315,10 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
   test(
     'a Muster that is killed loses no game',
     async () => {
-      const holder = await awaitHolder();
+      const holder = await waitForHolder();
       process.kill(findContainerProcess((await readPod(holder)).metadata.uid, 'muster'), 'SIGKILL');
       await seeEachOther(...players);
-      await areReady(1);
+      await waitUntilReady(1);
       await expectGameGoesOn();
     },
     TEST_TIMEOUT_MS,
@@ -327,15 +327,15 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
   test(
     'a Muster that does not answer loses no game: another one takes the pods, and its node starts it anew',
     async () => {
-      const holder = await awaitHolder();
+      const holder = await waitForHolder();
       process.kill(findContainerProcess((await readPod(holder)).metadata.uid, 'muster'), 'SIGSTOP');
-      await awaitHolder(holder);
+      await waitForHolder(holder);
       await seeEachOther(...players);
       const isReady = async () => (await readPod(holder)).status.containerStatuses[0]?.ready;
       await waitFor(async () => !(await isReady()), 'the Service to leave it out', SLOW_MS);
       front.endConnections();
       await expectGameGoesOn();
-      await areReady(2);
+      await waitUntilReady(2);
       await expectGameGoesOn();
       for (const player of players) await player.close();
     },

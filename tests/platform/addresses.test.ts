@@ -34,8 +34,8 @@ describe('a proxy with a secret', () => {
   });
 
   test('does not make a game server on its machine trusted, which does not know the secret', () => {
-    for (const given of [undefined, '', 'A secret of 22 letters', `${SECRET}x`, SECRET.slice(1)]) {
-      expect(read(given === undefined ? {} : { 'muster-proxy-secret': given })).toEqual(['127.0.0.1', true]);
+    for (const secret of [undefined, '', 'A secret of 22 letters', `${SECRET}x`, SECRET.slice(1)]) {
+      expect(read(secret === undefined ? {} : { 'muster-proxy-secret': secret })).toEqual(['127.0.0.1', true]);
     }
   });
 

@@ -52,7 +52,7 @@ describe('archive: a reader refuses', () => {
     return readFileSync(path);
   };
 
-  test('one that ends early, wherever it was cut', async () => {
+  test('an archive that ends early, wherever it was cut', async () => {
     const whole = await intact();
     for (const bytes of [0, 1, 100, 30_000, 60_000, whole.length - TAIL_BYTES]) {
       writeFileSync(path, whole.subarray(0, bytes));
@@ -60,7 +60,7 @@ describe('archive: a reader refuses', () => {
     }
   });
 
-  test('one with a changed bit, wherever it is', async () => {
+  test('an archive with a changed bit, wherever it is', async () => {
     const whole = await intact();
     for (const place of [0, 200, 1_000, 30_000, 60_000, whole.length - TAIL_BYTES]) {
       const damaged = Buffer.from(whole);
@@ -70,7 +70,7 @@ describe('archive: a reader refuses', () => {
     }
   });
 
-  test('one whose entries were changed and packed again', async () => {
+  test('an archive whose entries were changed and packed again', async () => {
     await intact();
     const end = await lastEntryOf(path);
     const entries = Object.entries(ENTRIES).map(([name, content]) => ({ name, content }));

@@ -35,10 +35,12 @@ describe('the embedded PostgreSQL of a service that is not root', () => {
     expect(connection.password).toMatch(/^[\w-]{32}$/);
     expect(statSync(join(postgres_directory.directory, 'pgpass')).mode & 0o777).toBe(0o600);
     expect(await query({ connection }, 'select 1 as one')).toEqual([{ one: 1 }]);
-    for (const stranger of [server.connection, { ...connection, password: 'guess' }]) {
+    for (const connection_without_password of [server.connection, { ...connection, password: 'guess' }]) {
       // The server reads its rules again a moment later.
       await waitFor(async () => {
-        const refused = await query({ connection: stranger }, 'select 1').catch((error: unknown) => error);
+        const refused = await query({ connection: connection_without_password }, 'select 1').catch(
+          (error: unknown) => error,
+        );
         return rootCodeOf(refused) === WRONG;
       }, 'the refusal');
     }

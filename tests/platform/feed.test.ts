@@ -202,18 +202,18 @@ describe('feed: a notification', () => {
   });
 
   test('that was lost with the connection comes after reconnecting', async () => {
-    const [changed, quiet] = [newTopic(), newTopic()];
-    await touchOnce(changed, quiet);
+    const [changed, unchanged] = [newTopic(), newTopic()];
+    await touchOnce(changed, unchanged);
     await using proxied = await openDatabaseProxy(address);
     await using far = await openWatchingNode({ url: proxied.url });
-    for (const topic of [changed, quiet]) far.feed.subscribe(topic, (version) => received.push({ topic, version }));
-    await touchOnce(changed, quiet);
-    await Promise.all([waitForNotification(changed, 2), waitForNotification(quiet, 2)]);
+    for (const topic of [changed, unchanged]) far.feed.subscribe(topic, (version) => received.push({ topic, version }));
+    await touchOnce(changed, unchanged);
+    await Promise.all([waitForNotification(changed, 2), waitForNotification(unchanged, 2)]);
     await proxied.proxy.cut();
     for (let times = 0; times < 3; times += 1) await touchOnce(changed);
     await proxied.proxy.heal();
     await waitForNotification(changed, 5);
-    expect(received.filter(({ topic }) => topic === quiet)).toEqual([{ topic: quiet, version: 2 }]);
+    expect(received.filter(({ topic }) => topic === unchanged)).toEqual([{ topic: unchanged, version: 2 }]);
     expect(far.events.map(({ event }) => event)).toContain('feed_reconnected');
   });
 

@@ -7,7 +7,7 @@ import { nestFolders } from '../support/nested-folders.ts';
 import { IS_ROOT } from '../support/runtimes.ts';
 
 /** A user without rights. */
-const STRANGER = 65_534;
+const OTHER_USER = 65_534;
 const DEPTH = 1_500;
 const MODULE = Bun.resolveSync('../../src/platform/folder-removal.ts', import.meta.dir);
 
@@ -47,14 +47,14 @@ describe('removing a folder', () => {
     mkdirSync(join(folder, 'closed/below'), { recursive: true });
     for (const name of ['closed/below/file', 'closed/file']) writeFileSync(join(folder, name), '');
     for (const name of ['closed/below', 'closed']) {
-      chownSync(join(folder, name), STRANGER, STRANGER);
+      chownSync(join(folder, name), OTHER_USER, OTHER_USER);
       chmodSync(join(folder, name), 0o500);
     }
-    chownSync(folder, STRANGER, STRANGER);
+    chownSync(folder, OTHER_USER, OTHER_USER);
     // A process that becomes another user once it has read its program. It leaves the folder itself, whose parent belongs to the user of the tests.
     const script = `
       const { removeFolder } = await import(${JSON.stringify(MODULE)});
-      process.setgid(${STRANGER}); process.setuid(${STRANGER});
+      process.setgid(${OTHER_USER}); process.setuid(${OTHER_USER});
       await removeFolder(${JSON.stringify(join(folder, 'closed'))});`;
     await Bun.$`${process.execPath} -e ${script}`;
     expect([existsSync(folder), existsSync(join(folder, 'closed'))]).toEqual([true, false]);

@@ -171,8 +171,8 @@ describe('every answer', () => {
   test.each(PATHS)('%s has the common headers and a ray id of its own', async (path, status) => {
     const send = () => fetch(`${app.api.base_url}${path}`, { redirect: 'manual' });
     const [one, other] = await Promise.all([send(), send()]);
-    for (const { status: given, headers } of [one, other]) {
-      expect(given).toBe(status);
+    for (const { status: answered_status, headers } of [one, other]) {
+      expect(answered_status).toBe(status);
       expect(headers.get('rvt-ray-id')).toMatch(UUID);
       expect(headers.get('x-content-type-options')).toBe('nosniff');
       expect(headers.get('x-frame-options')).toBe('DENY');

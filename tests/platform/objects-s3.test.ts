@@ -89,47 +89,47 @@ describe('a storage that', () => {
   });
 
   test.each(USES)('refuses its key is reported as refusing it: %s', async (_name, use) => {
-    let asked = 0;
+    let request_count = 0;
     const objects = await openStub(() => {
-      asked += 1;
+      request_count += 1;
       return refusal(403, 'AccessDenied');
     });
     expect(await failureOf(use(objects))).toContain('AccessDenied');
-    expect(asked).toBeLessThan(4);
+    expect(request_count).toBeLessThan(4);
   });
 
   // Of these, Bun's client implements the list; it does follow redirects.
   const OWN_CLIENT_USES = USES.filter(([name]) => name !== 'list' && name !== 'remove a folder');
   test.each(OWN_CLIENT_USES)('redirects is not followed: %s', async (_name, use) => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const objects = await openStub(({ url }) => {
-      asked.push(new URL(url).pathname);
+      requests.push(new URL(url).pathname);
       return new Response(null, { status: 307, headers: { location: '/elsewhere' } });
     });
     await failureOf(use(objects));
-    expect(asked).not.toContain('/elsewhere');
+    expect(requests).not.toContain('/elsewhere');
   });
 
   test('is busy gets the request again, except for uploads', async () => {
-    let asked = 0;
+    let request_count = 0;
     const objects = await openStub((request) => {
-      asked += 1;
-      if (asked < 3) return refusal(503, 'SlowDown');
+      request_count += 1;
+      if (request_count < 3) return refusal(503, 'SlowDown');
       return isList(request) ? new Response(EMPTY_LIST) : new Response('abc');
     });
     expect(await textOf(objects)).toBe('abc');
-    asked = 0;
+    request_count = 0;
     expect(await objects.list('a')).toEqual(new Map());
-    asked = 0;
+    request_count = 0;
     await objects.remove(['a/0']);
-    asked = 0;
+    request_count = 0;
     expect(await failureOf(objects.put('a/0', piecesOf('abc'), 3))).toBe('PUT a/0: the answer is 503 SlowDown');
-    expect(asked).toBe(1);
+    expect(request_count).toBe(1);
   });
 });
 
 describe('a wrong answer of a storage is refused:', () => {
-  test('a truncated one', async () => {
+  test('a truncated answer', async () => {
     const whole = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n';
     const server = Bun.listen({
       hostname: '127.0.0.1',
@@ -149,7 +149,7 @@ describe('a wrong answer of a storage is refused:', () => {
     expect(await failureOf(reading)).toStartWith('GET a/0: ');
   });
 
-  test('one that stops in the middle', async () => {
+  test('an answer that stops in the middle', async () => {
     const objects = await openStub(() => {
       const body = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('abc')) });
       return new Response(body, { headers: { 'content-length': '6' } });
@@ -157,12 +157,12 @@ describe('a wrong answer of a storage is refused:', () => {
     expect(await failureOf(textOf(objects))).toBe('GET a/0: TimeoutError');
   });
 
-  test('one without the requested range', async () => {
+  test('an answer without the requested range', async () => {
     const objects = await openStub(() => new Response('abcdef'));
     expect(await failureOf(textOf(objects, { start: 1, end: 2 }))).toBe('GET a/0: the answer is 200');
   });
 
-  test('one with another range', async () => {
+  test('an answer with another range', async () => {
     const objects = await openStub(() => new Response('abcdef', { status: 206 }));
     expect(await failureOf(textOf(objects, { start: 1, end: 2 }))).toBe('GET a/0: received 6 of 2 bytes');
   });
@@ -235,13 +235,13 @@ describe('a start says what is wrong with the storage, without its secret:', () 
     return rootMessageOf(error);
   };
 
-  test('it waits if nothing listens at its address', async () => {
+  test('the start waits if nothing listens at its address', async () => {
     const settings = settingsOf(findFreePort());
-    const said = `the bucket "bucket" at ${settings.endpoint} does not answer (ConnectionRefused)`;
-    expect(await absenceOf(settings)).toBe(said);
+    const message = `the bucket "bucket" at ${settings.endpoint} does not answer (ConnectionRefused)`;
+    expect(await absenceOf(settings)).toBe(message);
   });
 
-  test('it waits if the storage does not answer', async () => {
+  test('the start waits if the storage does not answer', async () => {
     const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
     stub = new AsyncDisposableStack();
     stub.defer(() => server.stop(true));
@@ -256,7 +256,7 @@ describe('a start says what is wrong with the storage, without its secret:', () 
       return message;
     };
 
-    test('it fails if the bucket, key or secret is wrong', async () => {
+    test('the start fails if the bucket, key or secret is wrong', async () => {
       const { parsed } = await openTestBucket();
       expect(await problemOf({ ...parsed, bucket: 'no-such-bucket' })).toContain('(NoSuchBucket)');
       expect(await problemOf({ ...parsed, secret_access_key: SECRET })).toContain('(SignatureDoesNotMatch)');
@@ -269,11 +269,11 @@ describe('a start says what is wrong with the storage, without its secret:', () 
 });
 
 test('objects in a bucket: the bucket is used by host name where its bucket is in the host', async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = Bun.serve({
     port: 0,
     fetch(request) {
-      asked.push(`${request.method} ${request.headers.get('host')} ${new URL(request.url).pathname}`);
+      requests.push(`${request.method} ${request.headers.get('host')} ${new URL(request.url).pathname}`);
       return isList(request) ? new Response(EMPTY_LIST) : new Response('abc');
     },
   });
@@ -283,5 +283,5 @@ test('objects in a bucket: the bucket is used by host name where its bucket is i
   const objects = await openS3Objects({ ...settings, is_virtual_hosted: true }, LONG_MS);
   expect(await textOf(objects)).toBe('abc');
   const host = `bucket.localhost:${server.port}`;
-  expect(asked).toEqual([`GET ${host} /`, `GET ${host} /in/a/0`]);
+  expect(requests).toEqual([`GET ${host} /`, `GET ${host} /in/a/0`]);
 });

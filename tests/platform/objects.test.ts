@@ -83,11 +83,11 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it remai
 
   test('if the sender disconnects', async () => {
     const { objects, files } = await open();
-    const gone = new Error('the connection was closed');
-    expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf('abc', gone), 5))).toBe(gone);
-    expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf('abcde', gone), 5))).toBe(gone);
+    const disconnect = new Error('the connection was closed');
+    expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf('abc', disconnect), 5))).toBe(disconnect);
+    expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf('abcde', disconnect), 5))).toBe(disconnect);
     const many = 'a'.repeat(9_000_000);
-    expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf(many, gone), 10_000_000))).toBe(gone);
+    expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf(many, disconnect), 10_000_000))).toBe(disconnect);
     expect(await files()).toEqual([]);
   });
 
@@ -112,7 +112,7 @@ describe.each(STORAGES)('on %s, a key that leaves the storage is refused by ever
   const KEYS = ['', '.', '..', '../a', 'a/../b', 'a/..', './a', '/etc/passwd', 'a//b', 'a/', '/', 'a\\..\\b', 'a\0'];
   test.each([...KEYS, 'a/%2e%2e', 'Ä', 'a b', 'a\n', 'a?b', 'a#b'].map((key): [string] => [key]))('%j', async (key) => {
     const { objects, files } = await open();
-    const said = 'broken invariant: the key of an object stays inside the store';
+    const message = 'broken invariant: the key of an object stays inside the store';
     const ways = [
       () => objects.put(key, piecesOf('abc'), 3),
       () => objects.list(key),
@@ -120,7 +120,7 @@ describe.each(STORAGES)('on %s, a key that leaves the storage is refused by ever
       () => objects.remove(['a/0', key]),
       () => objects.removeFolder(key),
     ];
-    for (const way of ways) expect((await rejectionOf(Error, way())).message).toBe(said);
+    for (const way of ways) expect((await rejectionOf(Error, way())).message).toBe(message);
     expect(await files()).toEqual([]);
   });
 });

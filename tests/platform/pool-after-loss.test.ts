@@ -56,10 +56,10 @@ describe('when connections to PostgreSQL are lost', () => {
     let is_back = false;
     let answered = 0;
     // Writes go on all the time, also in the moment of the loss.
-    const asking = Array.from({ length: POOL }, async () => {
+    const querying = Array.from({ length: POOL }, async () => {
       for (let last = false; !last; ) {
         last = is_back;
-        const cause = await ask(database);
+        const cause = await readOne(database);
         if (cause === undefined) answered += 1;
         else causes.add(cause);
         await Bun.sleep(1);
@@ -69,18 +69,18 @@ describe('when connections to PostgreSQL are lost', () => {
     await external.proxy.cut();
     await waitFor(() => causes.size > 0, 'the loss to be noticed');
     await external.proxy.heal();
-    await waitFor(async () => (await ask(database)) === undefined, 'the server to be back');
+    await waitFor(async () => (await readOne(database)) === undefined, 'the server to be back');
     is_back = true;
-    await Promise.all(asking);
+    await Promise.all(querying);
     expect([...causes]).not.toContain('CONNECT_TIMEOUT');
-    expect(await Promise.all(Array.from({ length: 2 * POOL }, () => ask(database)))).toEqual(
+    expect(await Promise.all(Array.from({ length: 2 * POOL }, () => readOne(database)))).toEqual(
       Array.from({ length: 2 * POOL }, () => undefined),
     );
   }, 90_000);
 });
 
 /** Returns the code of a failed query; undefined if it succeeds. */
-async function ask({ queries }: Database): Promise<string | undefined> {
+async function readOne({ queries }: Database): Promise<string | undefined> {
   return await queries.execute(sql`select 1`).then(() => undefined, codeOf);
 }
 

@@ -83,7 +83,7 @@ function addMember(number: number | undefined) {
 }
 
 /** Lets everything happen that waits for no timer. */
-const settle = () => new Promise((resolve) => setImmediate(resolve));
+const waitOneTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 async function nextRead(): Promise<Read> {
   await waitFor(() => reads.length > 0, 'a read');
@@ -93,23 +93,23 @@ async function nextRead(): Promise<Read> {
 }
 
 async function answer(after: number | undefined, what: Snapshot | undefined): Promise<void> {
-  await settle();
+  await waitOneTurn();
   const index = reads.findIndex(({ number }) => number === after);
   if (index < 0) throw new Error(`no read after ${after}, but after ${reads.map(({ number }) => number)}`);
   reads.splice(index, 1)[0]?.answer(what);
-  await settle();
+  await waitOneTurn();
 }
 
 describe('the members of an audience', () => {
   test('an audience without members reads no more, although there is a change after each read', async () => {
     const only = addMember(5);
     (await nextRead()).answer(undefined);
-    await settle();
+    await waitOneTurn();
     notify();
     const read = await nextRead();
     only.leave();
     read.answer(shown(5, 6));
-    await settle();
+    await waitOneTurn();
     expect(reads).toEqual([]);
     expect(only.frames).toEqual([]);
   });
@@ -128,7 +128,7 @@ describe('the members of an audience', () => {
     await answer(5, undefined);
     known.set(5, shown(5, 6)).set(6, null);
     notify();
-    await settle();
+    await waitOneTurn();
     expect(ann.frames).toEqual(['5 to 6']);
     expect(reads).toEqual([]);
   });
@@ -205,9 +205,9 @@ describe('the members of an audience', () => {
 
   test('are notified in parts if they are many; a member that joins or pauses in between gets each body once', async () => {
     const many = Array.from({ length: 1_200 }, () => addMember(5));
-    await settle();
+    await waitOneTurn();
     for (const { answer } of reads.splice(0)) answer(undefined);
-    await settle();
+    await waitOneTurn();
     const [first, last] = [many[0], many.at(-1)];
     notify();
     const read = await nextRead();
@@ -234,10 +234,10 @@ describe('the members of an audience', () => {
     const bob = addMember(5);
     // The change is published to the followers before the new member has read.
     notify();
-    await settle();
+    await waitOneTurn();
     const [of_bob, of_audience] = reads.splice(0);
     of_audience?.answer(shown(5, 6));
-    await settle();
+    await waitOneTurn();
     of_bob?.answer(undefined);
     await answer(5, shown(5, 6));
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
@@ -258,7 +258,7 @@ describe('the members of an audience', () => {
   test('get an error at once if the view is gone for them, and later the state if the failure was internal', async () => {
     const [ann, bob] = [addMember(5), addMember(3)];
     await answer(5, undefined);
-    await settle();
+    await waitOneTurn();
     reads.splice(0)[0]?.fail(new Error('the database is away'));
     await waitFor(() => reads.length === 1, 'another read');
     expect([ann.state.refused, bob.state.refused]).toEqual([undefined, undefined]);
@@ -268,9 +268,9 @@ describe('the members of an audience', () => {
     await answer(6, undefined);
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['3 to 6']]);
     notify();
-    await settle();
+    await waitOneTurn();
     for (const { fail } of reads.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
-    await settle();
+    await waitOneTurn();
     expect([ann.state.refused, bob.state.refused]).toEqual([expect.any(ServiceError), expect.any(ServiceError)]);
     expect(faults).toEqual([[VIEW.name, new Error('the database is away')]]);
   });
@@ -281,7 +281,7 @@ describe('the members of an audience', () => {
     (await nextRead()).fail(new Error('first, again'));
     (await nextRead()).answer(shown(5, 6));
     (await nextRead()).fail(new Error('second'));
-    await settle();
+    await waitOneTurn();
     expect(faults).toEqual(['first', 'second'].map((what) => [VIEW.name, new Error(what)]));
   });
 });

@@ -180,7 +180,7 @@ describe('when a caller loses the right to watch something', () => {
     expect((await socket.body(key)).number).toBe(1);
   });
 
-  test('it gets no later change, however long the check takes', async () => {
+  test('the caller gets no later change, however long the check takes', async () => {
     const [leaving, staying] = [newCaller(), newCaller()];
     using socket = open(await app.issue(leaving));
     using other = open(await app.issue(staying));

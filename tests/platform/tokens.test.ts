@@ -124,13 +124,15 @@ describe('a token in a body', () => {
       expect({ code, status }).toEqual({ code: 'TOKEN_ERROR', status: 400 });
       return message;
     };
-    const said = (reason: string) => `A token in the request is invalid: ${reason}. Get a new one.`;
+    const messageOf = (reason: string) => `A token in the request is invalid: ${reason}. Get a new one.`;
     const token = await tokens.issue(makeCaller('player'));
-    expect(await reasonOf('')).toBe(said('it was not signed by this service'));
-    expect(await reasonOf(await others.issue(makeCaller('player')))).toBe(said('it was not signed by this service'));
-    expect(await reasonOf(await tokens.issue(makeCaller('lobby')))).toBe(said('it is a lobby token'));
+    expect(await reasonOf('')).toBe(messageOf('it was not signed by this service'));
+    expect(await reasonOf(await others.issue(makeCaller('player')))).toBe(
+      messageOf('it was not signed by this service'),
+    );
+    expect(await reasonOf(await tokens.issue(makeCaller('lobby')))).toBe(messageOf('it is a lobby token'));
     now.ms += 91 * DAY_MS;
-    expect(await reasonOf(token)).toBe(said('it has expired'));
+    expect(await reasonOf(token)).toBe(messageOf('it has expired'));
   });
 
   test('is accepted if it is of an allowed kind', async () => {

@@ -4,14 +4,14 @@ import { rejectionOf } from '../support/refusal.ts';
 
 describe('createBatches', () => {
   test('keys of one turn are read together, and each call gets its own value', async () => {
-    const asked: number[][] = [];
+    const reads: number[][] = [];
     const read = createBatches<number, string>(async (keys) => {
-      asked.push(keys);
+      reads.push(keys);
       return keys.map((key) => `value ${key}`);
     });
     expect(await Promise.all([3, 1, 2].map(read))).toEqual(['value 3', 'value 1', 'value 2']);
     expect(await read(4)).toBe('value 4');
-    expect(asked).toEqual([[3, 1, 2], [4]]);
+    expect(reads).toEqual([[3, 1, 2], [4]]);
   });
 
   test('an error of one key rejects only the calls for that key', async () => {
@@ -47,11 +47,11 @@ describe('createBatches', () => {
   });
 
   test('with names, equal keys of one turn are read once; a later turn reads again', async () => {
-    const asked: string[][] = [];
+    const reads: string[][] = [];
     let value = 'old';
     const read = createBatches<string, string>(
       async (keys) => {
-        asked.push(keys);
+        reads.push(keys);
         return keys.map(() => value);
       },
       (key) => key,
@@ -59,7 +59,7 @@ describe('createBatches', () => {
     expect(await Promise.all(['a', 'b', 'a'].map(read))).toEqual(['old', 'old', 'old']);
     value = 'new';
     expect(await read('a')).toBe('new');
-    expect(asked).toEqual([['a', 'b'], ['a']]);
+    expect(reads).toEqual([['a', 'b'], ['a']]);
   });
 
   test('with names, a call during a read does not join it', async () => {
@@ -84,12 +84,12 @@ describe('createBatches', () => {
   });
 
   test('without names, equal keys of one turn are all read', async () => {
-    const asked: number[][] = [];
+    const reads: number[][] = [];
     const read = createBatches<number, number>(async (keys) => {
-      asked.push(keys);
+      reads.push(keys);
       return keys;
     });
     expect(await Promise.all([1, 1].map(read))).toEqual([1, 1]);
-    expect(asked).toEqual([[1, 1]]);
+    expect(reads).toEqual([[1, 1]]);
   });
 });

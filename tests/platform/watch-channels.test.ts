@@ -14,7 +14,7 @@ import type { LogPage, View } from '../../src/platform/watch/views.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
 /** A query that a test answers. */
-interface Asked<Value> {
+interface PendingQuery<Value> {
   answer(value: Value): void;
   fail(): void;
 }
@@ -22,25 +22,25 @@ interface Asked<Value> {
 const failure = new Error('the database is away');
 
 function makeDatabase<Value>() {
-  const asked: Asked<Value>[] = [];
+  const queries: PendingQuery<Value>[] = [];
   return {
     ask(): Promise<Value> {
       const { promise, resolve, reject } = Promise.withResolvers<Value>();
-      asked.push({ answer: resolve, fail: () => reject(failure) });
+      queries.push({ answer: resolve, fail: () => reject(failure) });
       return promise;
     },
     /** Returns the next query, or a later one. */
-    async take(place = 0): Promise<Asked<Value>> {
-      await settle();
-      const [taken] = asked.splice(place, 1);
-      if (!taken) throw new Error(`${asked.length} questions were asked`);
+    async take(place = 0): Promise<PendingQuery<Value>> {
+      await runPending();
+      const [taken] = queries.splice(place, 1);
+      if (!taken) throw new Error(`${queries.length} questions were asked`);
       return taken;
     },
   };
 }
 
 /** Runs everything that is ready to run. */
-async function settle(): Promise<void> {
+async function runPending(): Promise<void> {
   for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -184,7 +184,7 @@ describe('createLogChannel', () => {
     const first = channel.since(5);
     const look = await pieces.take();
     const second = channel.since(5);
-    await settle();
+    await runPending();
     look.answer(upTo(6));
     expect([(await first)?.number, (await second)?.number]).toEqual([6, 6]);
   });
@@ -204,7 +204,7 @@ describe('createLogChannel', () => {
     piece.answer(upTo(8));
     expect((await first)?.number).toBe(8);
     late.answer(upTo(5));
-    await settle();
+    await runPending();
     // A refresh goes on until there is nothing more.
     let rounds = 0;
     const refreshing = (async () => {

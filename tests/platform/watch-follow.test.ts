@@ -9,12 +9,12 @@ const ENTRIES_MAX = 5;
 
 let opened: AsyncDisposableStack;
 let node: WatchingNode;
-let hasty: WatchingNode;
+let short_hold_node: WatchingNode;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const { address } = opened.use(await openTestDatabase());
   node = opened.use(await openWatchingNode(address));
-  hasty = opened.use(await openWatchingNode(address, { hold_ms: 20 }));
+  short_hold_node = opened.use(await openWatchingNode(address, { hold_ms: 20 }));
 });
 afterAll(async () => {
   await opened.disposeAsync();
@@ -72,7 +72,7 @@ describe('watch: a log', () => {
   test('is answered without entries and with the same index after the hold time', async () => {
     await log.write('1');
     const first = await follow();
-    expect(await follow(first.watch.index, hasty)).toEqual({ view: [], watch: first.watch });
+    expect(await follow(first.watch.index, short_hold_node)).toEqual({ view: [], watch: first.watch });
   });
 
   const FOREIGN = ['', 'x', '00000000.1', '.1'];

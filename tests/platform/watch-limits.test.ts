@@ -49,20 +49,20 @@ describe('waiters for a change', () => {
     {
       how: 'go',
       async end() {
-        const gone = new AbortController();
-        const leaving = wait('ann', gone.signal);
+        const leaving = new AbortController();
+        const waiting = wait('ann', leaving.signal);
         await expectFull();
-        gone.abort();
-        await leaving;
+        leaving.abort();
+        await waiting;
       },
     },
     {
       how: 'are answered',
       async end() {
         const numbers = watchNumbers(node);
-        const asking = { watch_index: undefined, signal: stop.signal, caller_key: 'ann' };
-        const { watch } = await answerOfState(node, numbers, 'ann', asking);
-        const answered = answerOfState(node, numbers, 'ann', { ...asking, watch_index: watch.index });
+        const request = { watch_index: undefined, signal: stop.signal, caller_key: 'ann' };
+        const { watch } = await answerOfState(node, numbers, 'ann', request);
+        const answered = answerOfState(node, numbers, 'ann', { ...request, watch_index: watch.index });
         await expectFull();
         await incrementNumber(node, 'ann');
         await answered;

@@ -122,7 +122,7 @@ describe('rows: a channel', () => {
     const changes = { removed: [], placed: [{ at: 1, row: b }] };
     expect(await opened.since(number)).toEqual({ number: 2, body: { total: 2, changes } });
     expect(opened.channel.peek(number)?.number).toBe(2);
-    // A poll that has waited in vain gets no changes.
+    // A poll that is answered after the hold time gets no changes.
     expect(JSON.parse((await opened.channel.present(2)).text)).toEqual({
       total: 2,
       changes: { removed: [], placed: [] },

@@ -46,8 +46,8 @@ describe('createSharedReads', () => {
   test('a failed read rejects all its calls, and the next call reads again', async () => {
     const share = createSharedReads<string>();
     const failing = () => Promise.reject(new Error('it fails'));
-    const asked = [share('one', failing), share('one', failing)];
-    for (const one of asked) expect((await rejectionOf(Error, one)).message).toBe('it fails');
+    const reads = [share('one', failing), share('one', failing)];
+    for (const one of reads) expect((await rejectionOf(Error, one)).message).toBe('it fails');
     expect(await share('one', async () => 'read')).toBe('read');
   });
 });

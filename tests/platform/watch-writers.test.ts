@@ -45,7 +45,7 @@ async function follow(node: WatchingNode, name: string, until: number, caller_ke
     });
     seen.push({ view, number: Number(watch.index.split('.')[1]) });
     if (view === until) return seen;
-    if (watch.index === watch_index) throw new Error(`held in vain at ${view} of ${until}`);
+    if (watch.index === watch_index) throw new Error(`no change within the hold time at ${view} of ${until}`);
     watch_index = watch.index;
   }
 }
@@ -106,7 +106,7 @@ test('watch: with many concurrent writers all watchers see the last state, no st
 test('watch: a watcher that gets no notifications for long still sees the last state', async () => {
   const name = crypto.randomUUID();
   const increments = 40;
-  const watching = [near, far].map((node) => follow(node, name, increments, 'patient'));
+  const watching = [near, far].map((node) => follow(node, name, increments, 'watcher'));
   for (let times = 0; times < increments; times += 1) {
     // The connections on which both nodes listen are ended several times.
     if (times % 4 === 0) {

@@ -110,12 +110,12 @@ describe('watch.answer', () => {
   });
 
   test('after the hold time is the current state, with the same index', async () => {
-    await using hasty = await openWatchingNode(address, { hold_ms: 20 });
-    const numbers = watchNumbers(hasty);
+    await using short_hold_node = await openWatchingNode(address, { hold_ms: 20 });
+    const numbers = watchNumbers(short_hold_node);
     const name = newName();
-    await incrementNumber(hasty, name);
-    const first = await answer(hasty, numbers, name);
-    expect(await answer(hasty, numbers, name, { watch_index: first.watch.index })).toEqual(first);
+    await incrementNumber(short_hold_node, name);
+    const first = await answer(short_hold_node, numbers, name);
+    expect(await answer(short_hold_node, numbers, name, { watch_index: first.watch.index })).toEqual(first);
   });
 
   const FOREIGN = [
@@ -156,12 +156,12 @@ describe('watch.answer', () => {
     const numbers = watchNumbers(node);
     const name = newName();
     const { watch } = await answer(node, numbers, name);
-    const gone = new AbortController();
-    const next = answer(node, numbers, name, { watch_index: watch.index, signal: gone.signal });
+    const leaving = new AbortController();
+    const next = answer(node, numbers, name, { watch_index: watch.index, signal: leaving.signal });
     expect(await isWaiting(next)).toBe(true);
-    gone.abort();
+    leaving.abort();
     expect(await next).toEqual({ view: 0, watch });
-    expect(await answer(node, numbers, name, { watch_index: watch.index, signal: gone.signal })).toEqual({
+    expect(await answer(node, numbers, name, { watch_index: watch.index, signal: leaving.signal })).toEqual({
       view: 0,
       watch,
     });

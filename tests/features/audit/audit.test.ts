@@ -145,7 +145,7 @@ describe('audit log: an entry says', () => {
       details: { lobby_id, is_closed: true },
     });
     expect(ended).toMatchObject({ operation: 'deleteLobby', namespace_id, details: { lobby_id, did_remove: true } });
-    // What players and game servers do is no change by a person.
+    // Calls of players and game servers are no changes by a person.
     expect(earlier.map(({ operation }) => operation).filter((name) => /lobb|player/i.test(name))).toEqual([]);
   });
 
@@ -267,7 +267,7 @@ test('audit log: pages follow each other, each entry once, newest first', async 
 
 /** Operations that change something, are open to people or tokens of developers, and are not recorded. */
 const NOT_RECORDED = [
-  // They check, and change nothing.
+  // These check something, and change nothing.
   'POST /cloud/games/validate',
   'POST /cloud/games/{game_id}/namespaces/validate',
   'POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate',
@@ -276,7 +276,7 @@ const NOT_RECORDED = [
   'POST /cloud/groups/validate',
   'POST /group/groups/profile/validate',
   'POST /identity/identities/self/profile/validate',
-  // They make a file that can be downloaded.
+  // These create a file that can be downloaded.
   'POST /cloud/games/{game_id}/matchmaker/lobbies/export-history',
   'POST /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs/export',
   'POST /games/{game_id}/environments/{environment_id}/servers/{server_id}/logs/export',

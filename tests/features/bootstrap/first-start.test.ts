@@ -87,11 +87,11 @@ describe('the first start', () => {
     expect((await stat(administrator_token_file)).mode & 0o777).toBe(0o600);
     const written = await Bun.file(administrator_token_file).text();
     expect(written).toBe(`${muster.administrator_token}\n`);
-    const look = () => api.get('/cloud/auth/inspect', written.trim());
+    const inspect = () => api.get('/cloud/auth/inspect', written.trim());
     clock.advance(364 * DAY_MS);
-    expect((await look()).status).toBe(200);
+    expect((await inspect()).status).toBe(200);
     clock.advance(2 * DAY_MS);
-    expect((await look()).body.code).toBe('CLAIMS_ENTITLEMENT_EXPIRED');
+    expect((await inspect()).body.code).toBe('CLAIMS_ENTITLEMENT_EXPIRED');
   });
 });
 

@@ -109,9 +109,9 @@ describe('a build is refused, and not listed,', () => {
   for (const [what, body, refusal] of CASES) {
     test(what, async () => {
       const before = await buildsOf(muster, game).list();
-      const { status, body: said } = await prepare(body);
-      expect(status).toBe(400);
-      expect(said).toMatchObject(refusal);
+      const answer = await prepare(body);
+      expect(answer.status).toBe(400);
+      expect(answer.body).toMatchObject(refusal);
       expect((await buildsOf(muster, game).list()).body).toEqual(before.body);
     });
   }

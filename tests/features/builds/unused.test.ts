@@ -125,13 +125,13 @@ describe('unused builds: a build that a server uses', () => {
     const build_id = await script();
     const place = await unpack(build_id);
     muster.clock.advance(4 * HOUR_MS);
-    let asked = 0;
+    let request_count = 0;
     const buildsInUse = async () => {
-      asked += 1;
-      return new Set(asked > 1 ? [build_id] : []);
+      request_count += 1;
+      return new Set(request_count > 1 ? [build_id] : []);
     };
     expect(await remove(HOUR_MS, buildsInUse)).toEqual([]);
-    expect(asked).toBe(2);
+    expect(request_count).toBe(2);
     expect(existsSync(place)).toBe(true);
   });
 
@@ -142,10 +142,10 @@ describe('unused builds: a build that a server uses', () => {
     muster.clock.advance(4 * HOUR_MS);
     const began = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
-    let asked = 0;
+    let request_count = 0;
     const removed = remove(HOUR_MS, async () => {
-      asked += 1;
-      if (asked > 1) {
+      request_count += 1;
+      if (request_count > 1) {
         began.resolve();
         await goOn.promise;
       }
@@ -241,11 +241,11 @@ describe('unused builds: on a disk without space', () => {
     expect(await remove(DAY_MS)).toEqual([]);
   });
 
-  test('they stay forever if the setting is 0 and there is space', async () => {
+  test('unused builds stay forever if the setting is 0 and there is space', async () => {
     const directory = await makeDataDirectory();
     const { clock } = muster;
     const events: ServiceEvent[] = [];
-    let asked = 0;
+    let request_count = 0;
     const feature = await openBuilds({
       database,
       clock,
@@ -258,7 +258,7 @@ describe('unused builds: on a disk without space', () => {
       transfers: createTransfers({ transfers_max: 1, s3: undefined, limits: { is_on: true, scale: 1 } }),
       events: { emit: (event) => void events.push(event) },
       buildsInUse: async () => {
-        asked += 1;
+        request_count += 1;
         return new Set();
       },
     });
@@ -267,7 +267,7 @@ describe('unused builds: on a disk without space', () => {
     muster.clock.advance(1_000 * DAY_MS);
     const stop = new AbortController();
     const work = feature.startWork?.(stop.signal) ?? [];
-    await waitFor(() => asked > 0, 'the first step');
+    await waitFor(() => request_count > 0, 'the first step');
     stop.abort();
     await Promise.all(work.map(({ stopped }) => stopped));
     expect(events).toEqual([]);

@@ -27,7 +27,7 @@ describe('without a required captcha', () => {
     expect(before.reduce((sum, { player_count }) => sum + player_count, 0)).toBe(3);
   });
 
-  test('captcha: an invalid request is refused first, so that no captcha is solved in vain', async () => {
+  test('captcha: an invalid request is refused before a captcha is required', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
     const wrong = await at.send(game, 'find', { game_modes: ['other'] });
     expect(outcomeOf(wrong)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
@@ -116,10 +116,10 @@ describe('a request with a captcha', () => {
   test('is admitted once of 200 concurrent requests with one captcha on two machines', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, requests_before_reverify: 0 });
     const once = at.captcha();
-    const asked = Array.from({ length: 200 }, (_, index) =>
+    const finds = Array.from({ length: 200 }, (_, index) =>
       at.send(game, 'find', solved(once), index % 2 === 0 ? at.muster : at.second),
     );
-    const outcomes = (await Promise.all(asked)).map(outcomeOf);
+    const outcomes = (await Promise.all(finds)).map(outcomeOf);
     expect(outcomes.filter((outcome) => outcome === '200').length).toBe(1);
     expect(outcomes.filter((outcome) => outcome === '400 CAPTCHA_CAPTCHA_FAILED').length).toBe(199);
     const lobbies = await at.inspector.lobbiesOf(game.namespace_id);

@@ -51,13 +51,13 @@ describe('captcha: without one', () => {
   });
 
   test('every request is admitted if the version requires none, and an answer is not read', async () => {
-    const note = () => {
+    const countCall = () => {
       throw new Error('no decision is recorded');
     };
     const deadline = { signal: new AbortController().signal };
     const visitor = { address: '', readOrigin: () => undefined, captcha: captcha(), deadline };
     const place = { game_id: crypto.randomUUID(), namespace_id: crypto.randomUUID(), version_id: crypto.randomUUID() };
-    await checks.captcha.admit(place, visitor, note);
+    await checks.captcha.admit(place, visitor, countCall);
   });
 });
 

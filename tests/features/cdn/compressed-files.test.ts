@@ -71,9 +71,9 @@ describe('the cache of compressed files', () => {
 
   test('compressed files: a file is compressed once for concurrent and later requests', async () => {
     const original = makeOriginal(text(50_000));
-    const asked = await Promise.all(Array.from({ length: 20 }, () => files.find(original, 'gzip')));
-    const [first] = asked;
-    expect(asked.every((found) => found?.path === first?.path)).toBe(true);
+    const found = await Promise.all(Array.from({ length: 20 }, () => files.find(original, 'gzip')));
+    const [first] = found;
+    expect(found.every((found) => found?.path === first?.path)).toBe(true);
     expect(await files.find(original, 'gzip')).toEqual(first);
     expect(original.reads).toBe(1);
     const bytes = await Bun.file(first?.path ?? '').bytes();

@@ -9,7 +9,7 @@ const READERS = 120;
 /** Compressed to half of its length, which is more than any socket buffer. */
 const FILE_BYTES = 24 * 1024 ** 2;
 const MIB = 1024 ** 2;
-/** With a compressor for each reader they took 450 MiB, and 10 with cached files. */
+/** Readers took 450 MiB with a compressor for each, and 10 MiB with cached files. */
 const GROWTH_MAX_MIB = 200;
 
 const memoryOf = (pid: number) => {

@@ -38,7 +38,7 @@ async function guess(site: ShownSite, count: number): Promise<number[]> {
   return await Promise.all(guesses);
 }
 
-/** Visits until the password is compared, and waits as Retry-After says, like a browser. */
+/** Requests the page until the password is compared, and waits as Retry-After says. */
 async function enter(site: ShownSite, user: string): Promise<number> {
   return await waitFor(async () => {
     const { status } = await site.visit('/', { address: PLAYER, ...credentials(user, 'right') });

@@ -256,12 +256,12 @@ describe('sites: access', () => {
 
   test('by a domain of its own, from its addition to its removal', async () => {
     const domains = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/domains`;
-    const look = () => get('/', { host: 'play.example.com' });
-    expect((await look()).headers.get('content-type')).toContain('json');
+    const getPage = () => get('/', { host: 'play.example.com' });
+    expect((await getPage()).headers.get('content-type')).toContain('json');
     await opened.api.ok('POST', domains, { token: game.cloud_token, body: { domain: 'play.example.com' } });
-    expect(await (await look()).text()).toContain('<title>Site</title>');
+    expect(await (await getPage()).text()).toContain('<title>Site</title>');
     await opened.api.call('DELETE', `${domains}/play.example.com`, { token: game.cloud_token });
-    expect((await look()).headers.get('content-type')).toContain('json');
+    expect((await getPage()).headers.get('content-type')).toContain('json');
   });
 });
 

@@ -65,8 +65,8 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
     expect(named(muster, 'certificate_not_issued')).toEqual([]);
   }, 60_000);
 
-  test('of two processes one orders, both serve, either proves, and the next start orders nothing', async () => {
-    // The first process has no port at which the authority looks.
+  test('of two processes, one orders a certificate, both serve it, either serves the proof, and the next start orders none', async () => {
+    // The authority requests the proof at a port that the first process does not have.
     await using first = await open([PLAY], { http_port: findFreePort() });
     await waitFor(() => named(first, 'certificate_not_issued')[0], 'the refusal of the authority');
     first.clock.advance(5 * 60_000);
@@ -86,7 +86,7 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
     await using muster = await open([PLAY]);
     const first = await waitFor(() => certificateAt(muster.https_port, PLAY), 'the certificate');
     muster.clock.advance(4 * YEAR_MS);
-    // The loop looks every minute.
+    // The loop checks every minute.
     await using beside = await open([PLAY], { beside: muster, http_port: findFreePort() });
     await waitFor(
       () => named(beside, 'certificate_issued')[0] ?? named(muster, 'certificate_issued')[1],

@@ -119,7 +119,7 @@ test('https: a client without TLS gets no answer', async () => {
   expect(answer).toBe('failed');
 });
 
-test('https: a request of half a handshake holds up no other', async () => {
+test('https: a request of half a handshake delays no other', async () => {
   const held = await Bun.connect({ hostname: '127.0.0.1', port: https_port, socket: { data() {} } });
   held.write(new Uint8Array([22, 3, 1]));
   const socket = await openTls(https_port, 'localhost');
@@ -163,11 +163,11 @@ test('https: the start is refused with files that cannot be used', async () => {
 });
 
 test('https: the start is refused if the port is taken', async () => {
-  const taken = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() });
+  const other_server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() });
   const refused = await rejectionOf(
     StartError,
-    openTestService({ MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(taken.port) }),
+    openTestService({ MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(other_server.port) }),
   );
-  expect(refused.message).toContain(`Port ${taken.port} is taken by another program`);
-  await taken.stop(true);
+  expect(refused.message).toContain(`Port ${other_server.port} is taken by another program`);
+  await other_server.stop(true);
 });

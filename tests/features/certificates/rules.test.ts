@@ -59,14 +59,14 @@ describe('certificates: a pair of files', () => {
 });
 
 describe('certificates: of those for one name', () => {
-  test('the first is served', () => {
+  test('the first certificate is served', () => {
     expect(select(certificate('one', ['a'], -1, 5), certificate('two', ['a', 'b'], -1, 90))).toEqual([
       ['a', 'one'],
       ['b', 'two'],
     ]);
   });
 
-  test('an expired one is served only if there is no other', () => {
+  test('an expired certificate is served only if there is no other', () => {
     const expired = certificate('expired', ['a', 'b'], -90, -1);
     expect(select(expired, certificate('two', ['a'], -1, 90))).toEqual([
       ['a', 'two'],
@@ -74,7 +74,7 @@ describe('certificates: of those for one name', () => {
     ]);
   });
 
-  test('one that is not valid yet is not served', () => {
+  test('a certificate that is not valid yet is not served', () => {
     expect(select(certificate('early', ['a'], 1, 90), certificate('now', ['a'], -1, 90))).toEqual([['a', 'now']]);
   });
 });

@@ -76,8 +76,8 @@ describe('the coordinates in a query', () => {
   });
 
   test('are rounded to a tenth of a degree, so that nearby clients have the same text', () => {
-    const said = [place(50.06, -0.04), place(50.14, 0.04)].map((query) => JSON.stringify(readCoordinates(query)));
-    expect(said).toEqual(['{"latitude":50.1,"longitude":0}', '{"latitude":50.1,"longitude":0}']);
+    const parsed = [place(50.06, -0.04), place(50.14, 0.04)].map((query) => JSON.stringify(readCoordinates(query)));
+    expect(parsed).toEqual(['{"latitude":50.1,"longitude":0}', '{"latitude":50.1,"longitude":0}']);
   });
 
   test('stay within the limits, and less than 8 km away', () => {

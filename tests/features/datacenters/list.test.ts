@@ -31,11 +31,11 @@ describe('the list of datacenters', () => {
   });
 
   test('does not change when a known machine starts again', async () => {
-    const look = () => muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
-    const { watch } = await look();
+    const readGame = () => muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const { watch } = await readGame();
     const settings = { MUSTER_DATACENTER: 'north', MUSTER_DATACENTER_NAME: 'Far North' };
     await using _beside = await openTestService(settings, { beside: muster });
-    expect((await look()).watch).toEqual(watch);
+    expect((await readGame()).watch).toEqual(watch);
   });
 
   test('grows by those of other machines, sorted by slug; a machine that starts again updates its name', async () => {

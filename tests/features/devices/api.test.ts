@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => opened[Symbol.asyncDispose]());
 
 const prepare = () => opened.api.ok('POST', '/cloud/devices/links');
-const look = (device_link_token: string, watch_index?: string) => {
+const readLink = (device_link_token: string, watch_index?: string) => {
   const query = new URLSearchParams({ device_link_token, ...(watch_index === undefined ? {} : { watch_index }) });
   return opened.api.get(`/cloud/devices/links?${query}`);
 };
@@ -34,7 +34,7 @@ describe('a device link cannot be completed', () => {
     for (const [{ status, body }, expected_status, code] of refusals) {
       expect({ status, code: body.code }).toEqual({ status: expected_status, code });
     }
-    expect((await look(device_link_token)).body).toEqual({ watch: { index: expect.any(String) } });
+    expect((await readLink(device_link_token)).body).toEqual({ watch: { index: expect.any(String) } });
   });
 
   test('after an hour', async () => {
@@ -60,8 +60,8 @@ describe('a completed device link', () => {
     expect((await prepare()).code).not.toBe(code);
     expect(await opened.api.get(`${device_link_url}x`)).toMatchObject({ status: 400, body: { code: 'TOKEN_ERROR' } });
 
-    const { body: before } = await look(device_link_token);
-    const waiting = look(device_link_token, before.watch.index);
+    const { body: before } = await readLink(device_link_token);
+    const waiting = readLink(device_link_token, before.watch.index);
     expect(await complete(device_link_token)).toMatchObject({ status: 200, body: {} });
     const { cloud_token, watch } = (await waiting).body;
     expect(watch.index).not.toBe(before.watch.index);

@@ -70,7 +70,8 @@ describe("validating a game's names", () => {
 
   test('accepts any name id, since creating the game does not use it', async () => {
     const { name_id } = await read(game.game_id);
-    for (const given of [name_id, 'A']) expect(await validate({ display_name: 'Game', name_id: given })).toEqual([]);
+    for (const valid_name_id of [name_id, 'A'])
+      expect(await validate({ display_name: 'Game', name_id: valid_name_id })).toEqual([]);
     expect(await validate({ display_name: 'Game', name_id: 'not-taken' })).toEqual([]);
   });
 });

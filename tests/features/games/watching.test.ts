@@ -198,13 +198,13 @@ describe('several watchers', () => {
   test('of one caller are limited to 128', async () => {
     const { watch: seen } = await asOwner('GET', gamePath());
     const path = `${gamePath()}?watch_index=${seen.index}`;
-    const asked = Array.from({ length: 160 }, () => muster.api.get(path, game.cloud_token));
-    const refused = await Promise.any(asked);
+    const polls = Array.from({ length: 160 }, () => muster.api.get(path, game.cloud_token));
+    const refused = await Promise.any(polls);
     expect(outcomeOf(refused)).toBe('429 TOO_MANY_WATCHERS');
     expect(refused.headers.get('retry-after')).toBe('1');
-    await waitFor(async () => (await countWaiting(asked)) === 128, 'all but 128 to be refused');
+    await waitFor(async () => (await countWaiting(polls)) === 128, 'all but 128 to be refused');
     await createVersion(game);
-    const outcomes = (await Promise.all(asked)).map(outcomeOf);
+    const outcomes = (await Promise.all(polls)).map(outcomeOf);
     expect(outcomes.filter((outcome) => outcome === '200')).toHaveLength(128);
   });
 });

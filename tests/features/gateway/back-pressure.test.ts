@@ -8,9 +8,9 @@ import { waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 ** 2;
 const FRAMES = 100;
-/** A frame, and what Bun reads at a time. */
+/** Bytes that a relay may keep: a frame, and what Bun reads at a time. */
 const UNSENT_BYTES_MAX = 2 * MIB;
-/** What the kernel may keep for the connections of a way, in addition. */
+/** Bytes that the kernel may keep for both connections of a relay, in addition. */
 const UNDERWAY_MAX = 32 * MIB;
 const TRAFFIC = { limits: { is_on: false, scale: 1 }, bytes_a_minute: { of_server: 1, of_address: 1 } };
 const KINDS = ['without TLS', 'with TLS'] as const;
@@ -189,7 +189,7 @@ describe.each(KINDS)('back pressure of WebSockets %s', (kind) => {
     expect(await stage.closed).toBe(1013);
   });
 
-  test('holds up neither the end of a player nor that of a server', async () => {
+  test('delays neither the end of a player nor that of a server', async () => {
     using leaving = await openStage({ with_tls });
     leaving.player.pause();
     leaving.game.flood();

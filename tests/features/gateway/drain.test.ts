@@ -61,7 +61,7 @@ describe('gateway: a stop', () => {
       },
     });
     socket.write(`POST /echo HTTP/1.1\r\nHost: ${name}.${SERVERS_DOMAIN}\r\nContent-Length: 10\r\n\r\nfirst`);
-    // The request has come when an answer to a later one has.
+    // The request has arrived once a later one is answered.
     await isReady(url);
     const closed = muster.close();
     expect((await player.closed).code).toBe(1012);

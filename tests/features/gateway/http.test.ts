@@ -194,10 +194,10 @@ describe('gateway: a request by host name', () => {
 
 test('gateway: the request to the server ends when its client disconnects', async () => {
   const leaving = new AbortController();
-  const asked = send(web.name, '/hang', { signal: leaving.signal }).catch((error: Error) => error.name);
+  const hanging = send(web.name, '/hang', { signal: leaving.signal }).catch((error: Error) => error.name);
   await web.lines(2);
   leaving.abort();
-  expect(await asked).toBe('AbortError');
+  expect(await hanging).toBe('AbortError');
   expect(await web.lines(3)).toEqual(['listening', 'asked', 'left']);
 });
 

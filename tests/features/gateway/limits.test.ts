@@ -11,10 +11,10 @@ import { sendRaw } from '../../support/raw-http.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
-/** Fetches for more requests than the limit of an address. */
+/** Lets Bun send more requests at a time than the limit of an address. */
 const MANY = { BUN_CONFIG_MAX_HTTP_REQUESTS: '4096' };
 const SETTINGS = { MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN };
-/** More than the limits of an address. */
+/** More requests than the limits of an address. */
 const TRIES_MAX = 300;
 
 let opened: AsyncDisposableStack;

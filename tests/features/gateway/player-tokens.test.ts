@@ -21,8 +21,13 @@ describe('gateway: the token of a player is taken out', () => {
   }
 
   test('of the subprotocols', () => {
-    const taken = take('/ws?room=a%20b', ['game.v1', 'bearer.T']);
-    expect(taken).toEqual({ target: '/ws?room=a%20b', protocols: ['game.v1'], token: 'T', token_protocol: 'bearer.T' });
+    const result = take('/ws?room=a%20b', ['game.v1', 'bearer.T']);
+    expect(result).toEqual({
+      target: '/ws?room=a%20b',
+      protocols: ['game.v1'],
+      token: 'T',
+      token_protocol: 'bearer.T',
+    });
   });
 
   test('of the header Authorization', () => {

@@ -9,16 +9,16 @@ const [GAME, OTHER, THIRD] = ['a game', 'another game', 'a third game'];
 /** Takes slots for the clients of a new server until none is left. Returns the functions that free them. */
 function takeAll(slots: Slots, game_id: string) {
   const quota = new Quota(MANY, slots, game_id);
-  const taken: (() => void)[] = [];
+  const releases: (() => void)[] = [];
   for (;;) {
-    const free = quota.take(`192.0.2.${taken.length}`);
-    if (!free) return taken;
-    taken.push(free);
+    const free = quota.take(`192.0.2.${releases.length}`);
+    if (!free) return releases;
+    releases.push(free);
   }
 }
 
 describe('quota: slots that games share', () => {
-  test('one game gets half of them at most with all of its servers, so others still find some', () => {
+  test('one game gets at most half of the slots with all of its servers, so others still get some', () => {
     const slots = new Slots(12);
     expect(takeAll(slots, GAME)).toHaveLength(6);
     expect(takeAll(slots, GAME)).toHaveLength(0);
@@ -26,7 +26,7 @@ describe('quota: slots that games share', () => {
     expect(takeAll(slots, THIRD)).toHaveLength(2);
   });
 
-  test('a game gets what its own clients and those of others free', () => {
+  test('a game gets the slots that its own clients and those of others free', () => {
     const slots = new Slots(12);
     const of_game = takeAll(slots, GAME);
     const of_other = takeAll(slots, OTHER);

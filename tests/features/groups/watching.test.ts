@@ -57,20 +57,20 @@ async function areWaiting(count: number): Promise<boolean> {
 
 describe('a list of people has one body for each index', () => {
   test('also if a person asks to join and changes their name concurrently', async () => {
-    const look = () => asOwner('GET', `${group()}/join-requests`);
+    const readRequests = () => asOwner('GET', `${group()}/join-requests`);
     const release = await hold(topics.identity(guest.identity_id));
     const renaming = asGuest('POST', '/identity/identities/self/profile', { display_name: 'Another' });
     await waitFor(() => areWaiting(1), 'the change of the name to wait');
-    const asking = asGuest('POST', `${group()}/join-request`, {});
-    const is_asked = asking.then(() => true);
+    const requesting = asGuest('POST', `${group()}/join-request`, {});
+    const is_asked = requesting.then(() => true);
     await waitFor(
       async () => (await areWaiting(2)) || (await Promise.race([is_asked, false])),
       'the join request to wait',
     );
-    const before = await look();
+    const before = await readRequests();
     await release();
-    await Promise.all([renaming, asking]);
-    const after = await look();
+    await Promise.all([renaming, requesting]);
+    const after = await readRequests();
     expect(after.join_requests[0].identity.display_name).toBe('Another');
     expect(numberOf(after)).toBeGreaterThan(numberOf(before));
   });

@@ -89,15 +89,15 @@ describe('profiles', () => {
 
   test('identities: a list returns existing ones, at most 64', async () => {
     const [one, two] = [await guest(), await guest()];
-    const look = (ids: string[], what = 'handle') =>
+    const readList = (ids: string[], what = 'handle') =>
       opened.api.get(`/identity/identities/batch/${what}?identity_ids=${ids.join(',')}`, one.token);
-    const { identities } = (await look([one.identity_id, two.identity_id, crypto.randomUUID()], 'summary')).body;
+    const { identities } = (await readList([one.identity_id, two.identity_id, crypto.randomUUID()], 'summary')).body;
     expect(identities).toHaveLength(2);
     const repeated = `/identity/identities/batch/handle?identity_ids=${one.identity_id}&identity_ids=${two.identity_id}`;
     expect((await opened.api.get(repeated, one.token)).body.identities).toHaveLength(2);
-    expect((await look(['nonsense'])).body.code).toBe('API_BAD_QUERY_PARAMETER');
+    expect((await readList(['nonsense'])).body.code).toBe('API_BAD_QUERY_PARAMETER');
     const many = Array.from({ length: 65 }, () => crypto.randomUUID());
-    expect((await look(many)).body.code).toBe('API_BAD_QUERY_PARAMETER');
+    expect((await readList(many)).body.code).toBe('API_BAD_QUERY_PARAMETER');
   });
 });
 

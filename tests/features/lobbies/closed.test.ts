@@ -97,10 +97,10 @@ describe('a closed lobby', () => {
   test('takes no find that begins after the acknowledgement, also among many concurrent ones', async () => {
     const busy = await makeControlledGame(muster, { game_modes: { default: { max_players: 256 } } });
     const server = await connectGameServer(muster, busy, (await seatOf(find(muster, busy))).lobby_id);
-    const asked: { started: number; answer: Promise<Answer> }[] = [];
+    const finds: { started: number; answer: Promise<Answer> }[] = [];
     const ask = (times: number) => {
       for (let time = 0; time < times; time += 1) {
-        asked.push({ started: performance.now(), answer: find(muster, busy, PREVENT) });
+        finds.push({ started: performance.now(), answer: find(muster, busy, PREVENT) });
       }
     };
     ask(10);
@@ -108,10 +108,10 @@ describe('a closed lobby', () => {
     ask(10);
     const closed = await closing;
     ask(10);
-    const later = asked.filter(({ started }) => started > closed);
+    const later = finds.filter(({ started }) => started > closed);
     expect(later).toHaveLength(10);
     for (const { answer } of later) expect((await answer).body.code).toBe('MATCHMAKER_NO_AVAILABLE_LOBBIES');
-    await Promise.all(asked.map(({ answer }) => answer));
+    await Promise.all(finds.map(({ answer }) => answer));
     expect(await muster.inspector.faults()).toEqual([]);
   });
 });

@@ -72,9 +72,9 @@ describe('find', () => {
     const game = await makeControlledGame(muster, { game_modes });
     const melee = await seatOf(find(muster, game, { game_modes: ['melee'] }));
     const duel = await seatOf(find(muster, game, { game_modes: ['duel'] }));
-    const asked = { game_modes: ['melee', 'duel'], regions: ['local'] };
+    const search = { game_modes: ['melee', 'duel'], regions: ['local'] };
     const found = [];
-    for (let player = 0; player < 3; player += 1) found.push((await seatOf(find(muster, game, asked))).lobby_id);
+    for (let player = 0; player < 3; player += 1) found.push((await seatOf(find(muster, game, search))).lobby_id);
     expect(found).toEqual([duel.lobby_id, duel.lobby_id, melee.lobby_id]);
   });
 

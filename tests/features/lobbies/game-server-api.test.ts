@@ -73,9 +73,9 @@ describe('ready', () => {
 
   test('is refused once the lobby has stopped, like every call but players/disconnected', async () => {
     const seat = await seatOf(find(muster, game, { game_modes: ['default'] }));
-    const gone = await makeControlledGame(muster);
-    const { lobby_id, player_token } = await seatOf(find(muster, gone));
-    const late = await connectGameServer(muster, gone, lobby_id);
+    const stopped_game = await makeControlledGame(muster);
+    const { lobby_id, player_token } = await seatOf(find(muster, stopped_game));
+    const late = await connectGameServer(muster, stopped_game, lobby_id);
     await late.disconnected(player_token);
     await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to stop');
     const stopped = '400 MATCHMAKER_LOBBY_STOPPED';

@@ -100,11 +100,11 @@ describe('a party', () => {
   test('loses all its seats if the client disconnects', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const leaving = new AbortController();
-    const asking = find(muster, game, { players: 3 }, leaving.signal).catch(() => 'gone');
+    const finding = find(muster, game, { players: 3 }, leaving.signal).catch(() => 'gone');
     const lobby = await waitFor(async () => (await muster.inspector.lobbiesOf(game.namespace_id))[0], 'the lobby');
     expect(lobby.player_count).toBe(3);
     leaving.abort();
-    expect(await asking).toBe('gone');
+    expect(await finding).toBe('gone');
     const reasons = () => muster.inspector.removeReasons(game.namespace_id);
     await waitFor(async () => (await reasons()).length === 3, 'the seats to be given back');
     expect(await reasons()).toEqual(['request_ended', 'request_ended', 'request_ended']);

@@ -40,9 +40,9 @@ test('queue: two machines seat waiting finds in one order while clients disconne
       while (!is_over) refused.push(outcomeOf(await find(machine(number), game, HERE)));
     }),
   );
-  const gone = waiters.filter((_, number) => number % 5 === 3);
+  const aborted = waiters.filter((_, number) => number % 5 === 3);
   const waiting = waiters.filter((_, number) => number % 5 !== 3);
-  for (const { abort } of gone) abort();
+  for (const { abort } of aborted) abort();
   await waitFor(
     async () => (await other_process.count(game)) === waiting.length,
     'the disconnected ones to leave the queue',
@@ -55,7 +55,7 @@ test('queue: two machines seat waiting finds in one order while clients disconne
   is_over = true;
   await hasty;
   expect([...new Set(refused)]).toEqual([TOO_MANY]);
-  expect(gone.map(({ outcome }) => outcome)).toEqual(gone.map(() => 'aborted'));
+  expect(aborted.map(({ outcome }) => outcome)).toEqual(aborted.map(() => 'aborted'));
   expect((await inspector.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
   for (const waiter of waiting.slice(20)) waiter.abort();
   await waitFor(async () => (await other_process.count(game)) === 0, 'the queue to be empty');

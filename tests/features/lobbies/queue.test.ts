@@ -252,18 +252,18 @@ describe('a ticket', () => {
     const poll = ({ watch }: { watch: { index: string } }) =>
       near.api.ok('GET', `${path}?watch_index=${watch.index}`, { token });
     const first = await queueUp(near, game);
-    const coming = poll(await near.api.ok('GET', path, { token }));
+    const next_answer = poll(await near.api.ok('GET', path, { token }));
     const second = queueUp(near, game, { ticket });
-    const came = await coming;
+    const came = await next_answer;
     expect(came).toMatchObject({ ticket, is_waiting: true, position: 2, length: 2 });
     const moving = poll(came);
     await game.leave();
     game.addSeat((await seatOf(first.answer)).player_token);
     const moved = await moving;
     expect(moved).toMatchObject({ is_waiting: true, position: 1, length: 1 });
-    const going = poll(moved);
+    const last_answer = poll(moved);
     await game.leave();
-    expect(await going).toMatchObject({ is_waiting: false });
+    expect(await last_answer).toMatchObject({ is_waiting: false });
     await seatOf((await second).answer);
   });
 

@@ -130,8 +130,8 @@ describe('orderRegions: for any regions and any client', () => {
         const order = orderRegions(regions, where);
         const offering: string[] = wanted;
         const best = order.find((slug) => offering.includes(slug)) ?? '';
-        const asked = is_asked ? { regions: there } : {};
-        const search = checkFind({ game_modes: ['default'], ...where, ...asked }, modes, order);
+        const requested = is_asked ? { regions: there } : {};
+        const search = checkFind({ game_modes: ['default'], ...where, ...requested }, modes, order);
         const expected: string[] = is_asked ? there : [best];
         expect(search.regions).toEqual(expected);
         expect(search.new_lobby?.region).toBe(expected[0] ?? '');

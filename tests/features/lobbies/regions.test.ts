@@ -105,13 +105,13 @@ async function regionOf(ask: (signal: AbortSignal) => Promise<unknown>): Promise
   const { game: full } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
   const before = new Set((await list()).map(({ lobby_id }) => lobby_id));
   const leaving = new AbortController();
-  const asking = ask(leaving.signal).catch(() => undefined);
+  const creating = ask(leaving.signal).catch(() => undefined);
   const made = await waitFor(
     async () => (await list()).find(({ lobby_id }) => !before.has(lobby_id)),
     'a lobby to be created',
   );
   leaving.abort();
-  await asking;
+  await creating;
   const known: { region_id: string; region_name_id: string }[] = full.available_regions;
   return known.find(({ region_id }) => region_id === made.region_id)?.region_name_id ?? '';
 }
@@ -138,8 +138,8 @@ describe('a lobby is created', () => {
   });
 
   test('in the fastest that offers the game mode', async () => {
-    const asked = { game_modes: ['european'], latencies: { atlantis: 1, london: 2, frankfurt: 3 } };
-    expect(await regionOf((signal) => find(muster, game, asked, signal))).toBe('london');
+    const search = { game_modes: ['european'], latencies: { atlantis: 1, london: 2, frankfurt: 3 } };
+    expect(await regionOf((signal) => find(muster, game, search, signal))).toBe('london');
   });
 
   test('in the region that the client names, whatever else it sends', async () => {

@@ -105,7 +105,7 @@ describe('the state of a lobby', () => {
     await using database = openDatabase(muster.database_address, 1);
     const { lobby_id } = game_server;
     const unknown_id = crypto.randomUUID();
-    const look = async () => {
+    const readLobby = async () => {
       const { state, is_closed } = (await muster.api.get(`/matchmaker/lobbies/${lobby_id}`, game.public_token)).body
         .lobby;
       return { state, is_closed };
@@ -115,7 +115,7 @@ describe('the state of a lobby', () => {
       const updates_of_round = [...all, { lobby_id: unknown_id, state: '3' }];
       const running = await updateLobbies(database.queries, updates_of_round, muster.clock.now());
       expect([...running]).toEqual([lobby_id]);
-      return await look();
+      return await readLobby();
     };
     expect(await report({ state: '1' }, { is_closed: true }, { state: '2' })).toEqual({ state: 2, is_closed: true });
     expect(await report({ is_closed: false })).toEqual({ state: 2, is_closed: false });

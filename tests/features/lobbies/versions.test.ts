@@ -70,12 +70,12 @@ describe('after a deployment', () => {
     const game_modes = { default: { max_players: 256 } };
     const game = await makeControlledGame(muster, { game_modes });
     const { lobby_id } = await seatOf(find(muster, game));
-    const asking = Array.from({ length: 10 }, () => seatOf(find(muster, game)));
+    const finding = Array.from({ length: 10 }, () => seatOf(find(muster, game)));
     const deploying = deploy(muster.api, game, { ...game.matchmaker, game_modes });
-    asking.push(...Array.from({ length: 10 }, () => seatOf(find(muster, game))));
+    finding.push(...Array.from({ length: 10 }, () => seatOf(find(muster, game))));
     const version_id = await deploying;
     expect(version_id).not.toBe(game.version_id);
-    const found = new Set((await Promise.all(asking)).map((seat) => seat.lobby_id));
+    const found = new Set((await Promise.all(finding)).map((seat) => seat.lobby_id));
     const later = await seatOf(find(muster, game));
     expect(later.lobby_id).not.toBe(lobby_id);
     expect([...found].filter((one) => one !== lobby_id && one !== later.lobby_id)).toEqual([]);

@@ -65,14 +65,14 @@ describe('a find that waits for its lobby', () => {
 
   test('gives its seat back at once if the client disconnects; the others go on waiting', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
-    const going = new AbortController();
-    const gone = find(muster, game, {}, going.signal);
+    const leaving = new AbortController();
+    const finding = find(muster, game, {}, leaving.signal);
     await seatsAre(muster, game, [1]);
     const lobby_id = await waitForFirstLobby(muster, game);
     const staying = join(muster, game, lobby_id);
     await seatsAre(muster, game, [2]);
-    going.abort();
-    await expect(gone).rejects.toThrow('abort');
+    leaving.abort();
+    await expect(finding).rejects.toThrow('abort');
     await seatsAre(muster, game, [1], AT_ONCE_MS);
     expect(await muster.inspector.removeReasons(game.namespace_id)).toEqual(['request_ended']);
     await (await connectGameServer(muster, game, lobby_id)).ready();
@@ -81,11 +81,11 @@ describe('a find that waits for its lobby', () => {
 
   test('in a lobby without other players leaves no lobby and no server if the client disconnects', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
-    const going = new AbortController();
-    const gone = find(muster, game, {}, going.signal);
+    const leaving = new AbortController();
+    const finding = find(muster, game, {}, leaving.signal);
     const lobby_id = await waitForFirstLobby(muster, game);
-    going.abort();
-    await expect(gone).rejects.toThrow('abort');
+    leaving.abort();
+    await expect(finding).rejects.toThrow('abort');
     expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
     await serversEnd(muster, game);
   });
@@ -93,13 +93,13 @@ describe('a find that waits for its lobby', () => {
   test('that is already ready keeps no seat if the client disconnects before the answer', async () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
-    const going = new AbortController();
+    const leaving = new AbortController();
     const release = await muster.inspector.holdSeats(game.namespace_id);
-    const gone = find(muster, game, {}, going.signal);
+    const finding = find(muster, game, {}, leaving.signal);
     // The service gets this request before the next one, and notices the disconnect in between.
     await muster.api.ok('GET', '/health/live');
-    going.abort();
-    await expect(gone).rejects.toThrow('abort');
+    leaving.abort();
+    await expect(finding).rejects.toThrow('abort');
     await muster.api.ok('GET', '/health/live');
     await release();
     await waitFor(async () => {

@@ -19,7 +19,7 @@ afterAll(() => stop.abort());
 
 const makeCluster = (): ClusterMachine => ({ node_id: crypto.randomUUID(), name: 'games' });
 
-/** A process that may hold a cluster, which it reaches by default. It beats when the test says so. */
+/** A process that may hold a cluster, which it reaches by default. The test sends its beats. */
 async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number, reachesCluster = async () => true) {
   const { database } = muster;
   const node_id = crypto.randomUUID();
@@ -56,12 +56,12 @@ async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number, 
     /** Asks for the lease, and beats until it has it. */
     async take(): Promise<HeldCluster> {
       let held: HeldCluster | undefined;
-      const asked = lease.acquire(cluster, { reachesCluster, signal: stop.signal }).then((got) => {
+      const acquiring = lease.acquire(cluster, { reachesCluster, signal: stop.signal }).then((got) => {
         held = got;
       });
       await waitFor(async () => {
         await beat();
-        await Promise.race([asked, Bun.sleep(10)]);
+        await Promise.race([acquiring, Bun.sleep(10)]);
         return held !== undefined;
       }, 'the process to take the cluster');
       return held as unknown as HeldCluster;
@@ -105,11 +105,11 @@ describe('the lease of a cluster', () => {
     const [one, other] = [await makeProcess(cluster, SHORT_MS), await makeProcess(cluster, SHORT_MS)];
     const held = await one.take();
     await other.beat();
-    // The process is paused: it beats no more.
-    const taken = await other.take();
+    // The process is paused: it sends no beats.
+    const taken_over = await other.take();
     expect([held.mayAct(), held.ended.aborted]).toEqual([false, true]);
     expect(await lockHeld(held)).toBeUndefined();
-    expect(await lockHeld(taken)).toEqual({ takes_servers: true });
+    expect(await lockHeld(taken_over)).toEqual({ takes_servers: true });
     expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'expired' });
     expect((await readRow(cluster))?.place).toBe(other.node_id);
     await one.beat();
@@ -120,12 +120,12 @@ describe('the lease of a cluster', () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, SHORT_MS)];
     const held = await one.take();
-    const taken = await other.take();
+    const taken_over = await other.take();
     expect(held.mayAct()).toBe(true);
     expect(await lockHeld(held)).toBeUndefined();
     await one.beat();
     expect([held.mayAct(), held.ended.aborted]).toEqual([false, true]);
-    expect(await lockHeld(taken)).toEqual({ takes_servers: true });
+    expect(await lockHeld(taken_over)).toEqual({ takes_servers: true });
     expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'taken_over' });
   });
 
@@ -136,12 +136,12 @@ describe('the lease of a cluster', () => {
     const taking = await muster.database.transact(async (tx) => {
       expect(await held.lockHeld(tx)).toBeDefined();
       await other.beat();
-      const taken = other.take();
+      const taking_over = other.take();
       await waitFor(isTakeoverWaiting, 'the other process to wait for the transaction');
       expect((await readRow(cluster))?.place).toBe(one.node_id);
-      return { taken };
+      return { taking_over };
     });
-    expect(await lockHeld(await taking.taken)).toEqual({ takes_servers: true });
+    expect(await lockHeld(await taking.taking_over)).toEqual({ takes_servers: true });
   });
 
   test('has time left until another process may take it over, which is longer than its holder may act', async () => {
@@ -156,9 +156,9 @@ describe('the lease of a cluster', () => {
   test('that is offered is taken by a process that reaches the cluster, and by no other', async () => {
     const cluster = makeCluster();
     const one = await makeProcess(cluster, LONG_MS);
-    const asked = Promise.withResolvers<void>();
+    const has_asked = Promise.withResolvers<void>();
     const cut_off = await makeProcess(cluster, LONG_MS, async () => {
-      asked.resolve();
+      has_asked.resolve();
       return false;
     });
     const held = await one.take();
@@ -168,13 +168,13 @@ describe('the lease of a cluster', () => {
     await held.setOffer('made');
     await one.beat();
     await cut_off.beat();
-    await asked.promise;
+    await has_asked.promise;
     await cut_off.beat();
     expect(await readRow(cluster)).toMatchObject({ place: one.node_id, is_offered: true });
     expect([held.mayAct(), await lockHeld(held)]).toEqual([true, { takes_servers: true }]);
     const other = await makeProcess(cluster, LONG_MS);
-    const taken = await other.take();
-    expect([await lockHeld(held), await lockHeld(taken)]).toEqual([undefined, { takes_servers: true }]);
+    const taken_over = await other.take();
+    expect([await lockHeld(held), await lockHeld(taken_over)]).toEqual([undefined, { takes_servers: true }]);
     expect(await readRow(cluster)).toMatchObject({ place: other.node_id, is_offered: false });
     await one.beat();
     expect(one.emitted.at(-1)).toMatchObject({ event: 'cluster_lost', why: 'taken_over' });

@@ -24,7 +24,7 @@ test('lease: the beat of a machine does not wait while it cannot give another on
   const registration = { ...silent, name: 'silent', place: 'elsewhere', lost_after_ms: 1_000 };
   await muster.database.transact((tx) => store.registerMachine(tx, registration, null));
   await muster.database.transact(async (tx) => {
-    // The process of the silent machine was paused while it took work.
+    // The process of the machine without beats was paused while it took work.
     await store.lockHeld(tx, silent);
     const since = await waitFor(waitsSince, 'the service to give the machine up');
     const first = await beatOf();

@@ -14,8 +14,8 @@ const machine = (more: Partial<JudgedMachine> = {}): JudgedMachine => ({
   ...more,
 });
 
-/** Looks at a machine at each interval until a moment, and returns the last verdict. */
-function lookUntil(judgement: Judgement, end_ms: number, from_ms = 0, more: Partial<JudgedMachine> = {}) {
+/** Reads the beat of a machine at each interval until a moment. Returns the last verdict. */
+function readUntil(judgement: Judgement, end_ms: number, from_ms = 0, more: Partial<JudgedMachine> = {}) {
   let verdict = judgement.judge([machine(more)], { asked_ms: from_ms, answered_ms: from_ms });
   for (let at = from_ms + EVERY_MS; at <= end_ms; at += EVERY_MS) {
     verdict = judgement.judge([machine(more)], { asked_ms: at, answered_ms: at });
@@ -34,35 +34,35 @@ describe('machines: judging a beat', () => {
   });
 
   test('a beat that stays the same is late first, then lost', () => {
-    const early = lookUntil(new Judgement(BLIND_AFTER_MS), 2 * EVERY_MS);
+    const early = readUntil(new Judgement(BLIND_AFTER_MS), 2 * EVERY_MS);
     expect([early.late.size, early.lost.length]).toEqual([0, 0]);
-    const late = lookUntil(new Judgement(BLIND_AFTER_MS), 3 * EVERY_MS);
+    const late = readUntil(new Judgement(BLIND_AFTER_MS), 3 * EVERY_MS);
     expect([[...late.late], late.lost.length]).toEqual([['m'], 0]);
-    const almost = lookUntil(new Judgement(BLIND_AFTER_MS), LOST_AFTER_MS - EVERY_MS);
+    const almost = readUntil(new Judgement(BLIND_AFTER_MS), LOST_AFTER_MS - EVERY_MS);
     expect([almost.lost.length, almost.next_in_ms]).toEqual([0, EVERY_MS]);
-    expect(lookUntil(new Judgement(BLIND_AFTER_MS), LOST_AFTER_MS).lost).toHaveLength(1);
+    expect(readUntil(new Judgement(BLIND_AFTER_MS), LOST_AFTER_MS).lost).toHaveLength(1);
   });
 
-  test('a process that did not look for a while starts anew', () => {
+  test('a process that read no beats for a while starts anew', () => {
     const judgement = new Judgement(BLIND_AFTER_MS);
-    lookUntil(judgement, LOST_AFTER_MS - EVERY_MS);
+    readUntil(judgement, LOST_AFTER_MS - EVERY_MS);
     const woken_ms = LOST_AFTER_MS + 3_600_000;
     expect(judgement.judge([machine()], { asked_ms: woken_ms, answered_ms: woken_ms }).lost).toEqual([]);
-    expect(lookUntil(judgement, woken_ms + LOST_AFTER_MS - EVERY_MS, woken_ms + EVERY_MS).lost).toEqual([]);
+    expect(readUntil(judgement, woken_ms + LOST_AFTER_MS - EVERY_MS, woken_ms + EVERY_MS).lost).toEqual([]);
     const end_ms = woken_ms + LOST_AFTER_MS;
     expect(judgement.judge([machine()], { asked_ms: end_ms, answered_ms: end_ms }).lost).toHaveLength(1);
   });
 
-  test('a process whose look took long starts anew', () => {
+  test('a process whose read of the beats took long starts anew', () => {
     const judgement = new Judgement(BLIND_AFTER_MS);
-    lookUntil(judgement, LOST_AFTER_MS - EVERY_MS);
+    readUntil(judgement, LOST_AFTER_MS - EVERY_MS);
     const slow = { asked_ms: LOST_AFTER_MS, answered_ms: LOST_AFTER_MS + BLIND_AFTER_MS };
     expect(judgement.judge([machine()], slow).lost).toEqual([]);
   });
 
   test('a process that could not read the beats starts anew', () => {
     const judgement = new Judgement(BLIND_AFTER_MS);
-    lookUntil(judgement, LOST_AFTER_MS - EVERY_MS);
+    readUntil(judgement, LOST_AFTER_MS - EVERY_MS);
     judgement.startAnew();
     const { lost } = judgement.judge([machine()], { asked_ms: LOST_AFTER_MS, answered_ms: LOST_AFTER_MS });
     expect(lost).toEqual([]);
@@ -70,19 +70,19 @@ describe('machines: judging a beat', () => {
 
   test('a new holder with the same beat starts anew', () => {
     const judgement = new Judgement(BLIND_AFTER_MS);
-    lookUntil(judgement, LOST_AFTER_MS - EVERY_MS);
-    expect(lookUntil(judgement, LOST_AFTER_MS, LOST_AFTER_MS, { holder: 'second' }).lost).toEqual([]);
+    readUntil(judgement, LOST_AFTER_MS - EVERY_MS);
+    expect(readUntil(judgement, LOST_AFTER_MS, LOST_AFTER_MS, { holder: 'second' }).lost).toEqual([]);
   });
 
   test('a machine that rests has the time that its row says, and is not late', () => {
     const resting = { state: 'resting', lost_after_ms: 600_000 } as const;
-    const before = lookUntil(new Judgement(BLIND_AFTER_MS), 600_000 - EVERY_MS, 0, resting);
+    const before = readUntil(new Judgement(BLIND_AFTER_MS), 600_000 - EVERY_MS, 0, resting);
     expect([before.lost.length, before.late.size]).toEqual([0, 0]);
-    expect(lookUntil(new Judgement(BLIND_AFTER_MS), 600_000, 0, resting).lost).toHaveLength(1);
+    expect(readUntil(new Judgement(BLIND_AFTER_MS), 600_000, 0, resting).lost).toHaveLength(1);
   });
 
   test.each(['stopped', 'lost'] as const)('a machine that is %s is not judged', (state) => {
-    const verdict = lookUntil(new Judgement(BLIND_AFTER_MS), 10 * LOST_AFTER_MS, 0, { state });
+    const verdict = readUntil(new Judgement(BLIND_AFTER_MS), 10 * LOST_AFTER_MS, 0, { state });
     expect([verdict.lost.length, verdict.late.size]).toEqual([0, 0]);
   });
 });

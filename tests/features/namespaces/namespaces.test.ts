@@ -58,12 +58,12 @@ describe('creating a namespace is refused', () => {
   for (const [names, problems] of CASES) {
     test(`${JSON.stringify(names).slice(0, 40)}: ${problems.join(', ')}`, async () => {
       const body = { display_name: 'Canary', name_id: 'canary', ...names };
-      const asked = await muster.api.post(`${namespacesOf(game)}/validate`, game.cloud_token, body);
-      expect(contractProblems('CloudGamesNamespacesValidateGameNamespaceResponse', asked.body)).toEqual([]);
-      expect(asked.body.errors.map(({ path }: { path: string[] }) => path.join('.'))).toEqual(problems);
+      const validated = await muster.api.post(`${namespacesOf(game)}/validate`, game.cloud_token, body);
+      expect(contractProblems('CloudGamesNamespacesValidateGameNamespaceResponse', validated.body)).toEqual([]);
+      expect(validated.body.errors.map(({ path }: { path: string[] }) => path.join('.'))).toEqual(problems);
       const answer = await create(names);
       expect(outcomeOf(answer)).toBe('400 VALIDATION_ERROR');
-      expect(answer.body.metadata).toEqual(asked.body);
+      expect(answer.body.metadata).toEqual(validated.body);
       expect((await readGame()).namespaces).toHaveLength(2);
     });
   }

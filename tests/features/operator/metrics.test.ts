@@ -92,7 +92,7 @@ test('metrics: nothing that tenants name is in them, and more tenants make no mo
   const { text, series } = await scrape();
   expect(text).not.toContain('hostile');
   expect(text).not.toContain('666');
-  // Statuses that the process had not answered before are new.
+  // Series of statuses that the process had not answered before are new.
   const namesIn = (of: typeof series) => [...of.keys()].filter((name) => !name.startsWith('muster_requests_total'));
   expect(namesIn(series)).toEqual(namesIn(before.series));
   const statuses = [...series.keys()].flatMap((name) => /^muster_requests_total(.*)/.exec(name)?.[1] ?? []);

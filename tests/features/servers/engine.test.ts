@@ -452,9 +452,9 @@ for (const name of ENGINES) {
         (await servers.create(await servers.bodyOf(build))).body.server.id as string;
       const [hostile, counting] = [await create(bundle), await create(image)];
       await Promise.all([servers.started(hostile), servers.started(counting)]);
-      const said = await servers.lines(hostile, 5);
-      expect(said.slice(0, 3)).toEqual(['0', 'CapEff:\t0000000000000000', 'NoNewPrivs:\t1']);
-      expect(said).not.toContain('host');
+      const hostile_lines = await servers.lines(hostile, 5);
+      expect(hostile_lines.slice(0, 3)).toEqual(['0', 'CapEff:\t0000000000000000', 'NoNewPrivs:\t1']);
+      expect(hostile_lines).not.toContain('host');
       const { HostConfig, Config } = await inspect(engine, hostile);
       const machine_id = Config.Labels['muster.machine'] ?? '';
       expect(HostConfig).toMatchObject({ Privileged: false, Memory: 64 * 1024 ** 2, PidsLimit: 512 });

@@ -77,15 +77,15 @@ describe('the list of servers', () => {
   });
 
   test('includes ended servers only on request', async () => {
-    const gone = ids[1] ?? '';
-    await servers.destroy(gone, '?override_kill_timeout=0');
+    const ended_id = ids[1] ?? '';
+    await servers.destroy(ended_id, '?override_kill_timeout=0');
     expect(await list()).toEqual([3, 2, 0]);
     expect(await list({ include_destroyed: 'false' })).toEqual([3, 2, 0]);
     expect(await list({ include_destroyed: 'true' })).toEqual([3, 2, 1, 0]);
-    await endOf(muster, gone);
+    await endOf(muster, ended_id);
     expect(await list({ include_destroyed: 'true', tags_json: '{"mode":"a"}' })).toEqual([2, 1]);
     // An ended server is still valid as the end of a page.
-    expect(await list({ cursor: gone })).toEqual([0]);
+    expect(await list({ cursor: ended_id })).toEqual([0]);
   });
 
   test('has no servers of other games or environments, and no cursor of theirs is valid', async () => {

@@ -62,21 +62,21 @@ describe('whole lines of some output', () => {
     fc.assert(
       fc.property(pieces, (parts) => {
         const output = Buffer.concat(parts.flatMap(([bytes, last]) => [bytes, Uint8Array.of(last)]));
-        const taken: Uint8Array[] = [];
+        const lines: Uint8Array[] = [];
         let from = 0;
-        let lines = 0;
+        let line_count = 0;
         for (let to = 0; to <= output.length; to += 1 + (to % 7)) {
           const one = takeLines(output.subarray(from, Math.max(from, to)), output.length, false);
-          taken.push(...allOf(one.content));
-          lines += one.line_count;
+          lines.push(...allOf(one.content));
+          line_count += one.line_count;
           from += one.consumed_bytes;
         }
         const rest = takeLines(output.subarray(from), output.length, true);
-        taken.push(...allOf(rest.content));
+        lines.push(...allOf(rest.content));
         expect(from + rest.consumed_bytes).toBe(output.length);
-        expect(lines + rest.line_count).toBe(taken.length);
+        expect(line_count + rest.line_count).toBe(lines.length);
         const all = allOf(output);
-        expect(taken.map((line) => Buffer.from(line).toString('hex'))).toEqual(
+        expect(lines.map((line) => Buffer.from(line).toString('hex'))).toEqual(
           all.map((line) => Buffer.from(line).toString('hex')),
         );
       }),

@@ -17,16 +17,16 @@ const LINE_BYTES_MAX = 8;
 /** Returns how long before now each line of some output was written. */
 function agesOf(text: string, parts: [until: number, age_ms: number][], not_before?: Date): number[] {
   const written = parts.map(([until, age_ms]) => ({ until, age_ms }));
-  const taken = takeLines(
+  const lines = takeLines(
     Buffer.from(text),
     LINE_BYTES_MAX,
     false,
     written.map(({ until }) => until),
   );
-  const timed = timeLines(taken, written, { now: NOW, not_before });
+  const timed = timeLines(lines, written, { now: NOW, not_before });
   if (timed.length === 0) return [];
-  const chunk = { line_count: taken.line_count, ...packTimes(timed) };
-  return timesOf(chunk, { skipped: 0, count: taken.line_count }).map((ts) => NOW.getTime() - ts.getTime());
+  const chunk = { line_count: lines.line_count, ...packTimes(timed) };
+  return timesOf(chunk, { skipped: 0, count: lines.line_count }).map((ts) => NOW.getTime() - ts.getTime());
 }
 
 describe('times of log lines:', () => {

@@ -106,7 +106,7 @@ describe('a service with few ports', () => {
 
   test('gives each port to one server and none of other programs, and lets the others wait and says why', async () => {
     created = await Promise.all(Array.from({ length: PORTS + 2 }, create));
-    const given = await waitFor(async () => {
+    const assigned = await waitFor(async () => {
       const some = await readAssigned();
       return some.length === PORTS - 1 && some;
     }, 'servers to have all ports');
@@ -115,8 +115,8 @@ describe('a service with few ports', () => {
     const free = Array.from({ length: max - min + 1 }, (_, index) => min + index).filter(
       (port) => port !== foreign.port,
     );
-    expect(given.map(({ port }) => port).sort()).toEqual(free);
-    for (const { server_id, port } of given) expect(await servers.lines(server_id, 1)).toEqual([String(port)]);
+    expect(assigned.map(({ port }) => port).sort()).toEqual(free);
+    for (const { server_id, port } of assigned) expect(await servers.lines(server_id, 1)).toEqual([String(port)]);
     const waiting = await Promise.all(created.map(servers.get)).then((all) =>
       all.filter(({ started_at }) => started_at === undefined),
     );
@@ -141,12 +141,12 @@ describe('a service with few ports', () => {
     await waitForPlacement();
     expect(await readAssigned()).toEqual(before.slice(1));
     muster.clock.advance(30_000);
-    const given = await waitFor(async () => {
+    const assigned = await waitFor(async () => {
       const some = await readAssigned();
       return some.length === before.length && some;
     }, 'a server that waits to have the port');
-    expect(given.map(({ port }) => port).sort()).toEqual(before.map(({ port }) => port).sort());
-    expect(given).not.toEqual(before);
+    expect(assigned.map(({ port }) => port).sort()).toEqual(before.map(({ port }) => port).sort());
+    expect(assigned).not.toEqual(before);
   });
 
   test('starts a server without ports even if none is free', async () => {

@@ -119,10 +119,10 @@ describe('shares of room:', () => {
       const ids = await createMany(early, 5);
       await waitFor(() => startedBy(muster, ids).length === 2, 'two to start');
       const late = await makeTenant(muster);
-      const its = await late.create();
+      const server_id = await late.create();
       const [first = ''] = startedBy(muster, ids);
       await early.destroy(first, '?override_kill_timeout=0');
-      await late.started(its);
+      await late.started(server_id);
       expect(startedBy(muster, ids)).toHaveLength(2);
     },
     TIMEOUT_MS,
@@ -140,14 +140,14 @@ describe('shares of room:', () => {
       const objectsOf = ({ config }: TestService) => join(config.data_directory, 'objects');
       await cp(objectsOf(one), objectsOf(other), { recursive: true });
       const ids = await createMany(greedy, 12);
-      const its = await createMany(modest, 2);
-      await Promise.all(its.map(modest.settled));
+      const server_ids = await createMany(modest, 2);
+      await Promise.all(server_ids.map(modest.settled));
       const holdsBack = ({ events }: TestService) => events.some(({ event }) => event === 'server_waits');
       await waitFor(() => holdsBack(one) && holdsBack(other), 'both to be at the quota');
       await waitFor(() => [one, other].every((machine) => startedBy(machine, ids).length === 2), 'both to start two');
       const started = [...startedBy(one, ids), ...startedBy(other, ids)];
       expect(new Set(started).size).toBe(4);
-      for (const server_id of its) expect((await modest.get(server_id)).started_at).toBeDefined();
+      for (const server_id of server_ids) expect((await modest.get(server_id)).started_at).toBeDefined();
     },
     TIMEOUT_MS,
   );

@@ -158,11 +158,11 @@ describe('a service that was stopped and started again', () => {
     const servers = serversOf(muster, game);
     const network = { ports: { game: { protocol: 'udp' } } };
     const first = await servers.run('exec sleep 600', { network });
-    const { network: given } = await servers.started(first);
+    const server = await servers.started(first);
     await reopen();
     const held = await database.queries.execute(sql`
       select port from server_ports where server_id = ${first} and release_ts is null`);
-    expect([...held]).toEqual([{ port: given.ports.game.public_port }]);
+    expect([...held]).toEqual([{ port: server.network.ports.game.public_port }]);
     await servers.destroy(first, '?override_kill_timeout=0');
     await endOf(muster, first);
   }, 90_000);

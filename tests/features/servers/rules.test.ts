@@ -158,10 +158,10 @@ describe('servers: the next step', () => {
   });
 
   test('servers: the next step: SIGTERM is sent once', () => {
-    const asked = { ...NOTED, ...ASKED };
+    const ending = { ...NOTED, ...ASKED };
     const memory = { was_asked: true, reported: undefined };
-    expect(nextStep(asked, RUNNING, { now: NOW, ...memory })).toEqual({ do: 'wait' });
-    expect(nextStep(asked, RUNNING, { now: LATER, ...memory })).toEqual({ do: 'kill' });
+    expect(nextStep(ending, RUNNING, { now: NOW, ...memory })).toEqual({ do: 'wait' });
+    expect(nextStep(ending, RUNNING, { now: LATER, ...memory })).toEqual({ do: 'kill' });
   });
 
   test('servers: the next step: a reason is reported once, and the next one too', () => {

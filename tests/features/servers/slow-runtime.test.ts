@@ -160,8 +160,8 @@ describe('a machine whose runtime answers late', () => {
     const since = muster.clock.now();
     for (const server_id of [lost, found]) runtime.cutOff(server_id, since);
     muster.clock.advance(MINUTE_MS / 2);
-    const looks = runtime.observation_count;
-    await waitFor(() => runtime.observation_count > looks + 4, 'several observations');
+    const observation_count = runtime.observation_count;
+    await waitFor(() => runtime.observation_count > observation_count + 4, 'several observations');
     expect((await read(lost)).ended_at).toBeNull();
     runtime.reconnect(found);
     muster.clock.advance(MINUTE_MS / 2);

@@ -133,7 +133,7 @@ describe('share links: end', () => {
     expect(outcomeOf(await muster.api.call('DELETE', path, { token: game.cloud_token }))).toBe('404 SHARE_NOT_FOUND');
   });
 
-  test('without a trace of one that there never was, so that requests for such leave nothing in the database', async () => {
+  test('without an entry for one that never existed, so that such requests leave nothing in the database', async () => {
     const share_id = crypto.randomUUID();
     const path = `${namespaceOf(game)}/shares/${share_id}`;
     expect(outcomeOf(await muster.api.call('DELETE', path, { token: game.cloud_token }))).toBe('404 SHARE_NOT_FOUND');

@@ -7,7 +7,7 @@ import { openTestService, type TestService } from '../../support/service.ts';
 import { showSite, uploadSite } from '../../support/site.ts';
 
 const LONG = 'x'.repeat(4_096);
-/** Names that lead elsewhere, mean something to a system, or fit into no URL. No file may have them. */
+/** Names that point elsewhere, have a meaning for a system, or fit into no URL. No file may have them. */
 const REFUSED = [
   '../x',
   '../../../../../../etc/shadow',
@@ -144,7 +144,7 @@ describe('a file with a strange name is served under it:', () => {
   }
 });
 
-describe('a path with a hostile name leads nowhere:', () => {
+describe('a path with a hostile name finds no file:', () => {
   for (const name of REFUSED.filter((path) => path.isWellFormed() && path !== '')) {
     test(JSON.stringify(name).slice(0, 60), async () => {
       // Raw if it can be written so, and percent-encoded.

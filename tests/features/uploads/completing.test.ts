@@ -31,9 +31,9 @@ test('uploads: one can be watched while it arrives; that of another game does no
   const first = await muster.api.ok('GET', path, { token: game.cloud_token });
   expect(first.upload).toMatchObject({ kind: 'build', content_length: 3, received_length: 0, complete: false });
   const next = (index: string) => muster.api.ok('GET', `${path}?watch_index=${index}`, { token: game.cloud_token });
-  const coming = next(first.watch.index);
+  const next_answer = next(first.watch.index);
   for (const request of requests) await sendPart(request, '1+1');
-  const second = await coming;
+  const second = await next_answer;
   expect(second.upload).toMatchObject({ received_length: 3, complete: false });
   const completing = next(second.watch.index);
   expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');

@@ -20,7 +20,7 @@ const readMissing = (upload_id: string, { game_id, cloud_token: token }: TestGam
 const partOf = ({ byte_offset, content_length }: PartRequest) =>
   SCRIPT.slice(byte_offset, byte_offset + content_length);
 
-test('uploads: parts have the length that was asked for, within the limits', async () => {
+test('uploads: parts have the requested length, within the limits', async () => {
   const wanted = { content_length: SCRIPT.length, multipart_upload: true };
   const { requests } = await prepareScript(muster, game, { ...wanted, part_length: 5 * MIB });
   expect(requests.map(({ byte_offset, content_length }) => [byte_offset, content_length])).toEqual([

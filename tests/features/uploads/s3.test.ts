@@ -22,7 +22,7 @@ if (TEST_S3 !== undefined) {
   describe('two machines on one database and one bucket', () => {
     let opened: AsyncDisposableStack;
     let bucket: Awaited<ReturnType<typeof openTestBucket>>;
-    let way: TcpProxy;
+    let proxy: TcpProxy;
     let here: TestService;
     let there: TestService;
     let game: TestGame;
@@ -30,8 +30,8 @@ if (TEST_S3 !== undefined) {
       opened = new AsyncDisposableStack();
       bucket = await openTestBucket();
       const { hostname: host, port } = new URL(bucket.parsed.endpoint);
-      way = opened.use(await openTcpProxy({ host, port: Number(port) }));
-      const settings = { ...bucket.settings, S3_ENDPOINT: `http://127.0.0.1:${way.port}` };
+      proxy = opened.use(await openTcpProxy({ host, port: Number(port) }));
+      const settings = { ...bucket.settings, S3_ENDPOINT: `http://127.0.0.1:${proxy.port}` };
       here = opened.use(await openTestService(settings));
       there = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'there' }, { beside: here }));
       game = await makeGame(here.api, here.administrator_token);
@@ -148,13 +148,13 @@ if (TEST_S3 !== undefined) {
       const { requests, upload_id } = await prepareScript(here, game);
       const [request] = requests;
       if (!request) throw new Error('a file has a request');
-      await way.cut();
+      await proxy.cut();
       expect(await sendPart(request, 'x')).toBe('503 OBJECTS_UNAVAILABLE');
-      await way.heal();
+      await proxy.heal();
       expect(await sendPart(request, 'x')).toBe('200 accepted');
-      await way.cut();
+      await proxy.cut();
       expect(await completion(here, { upload_id }, game.cloud_token)).toBe('503 OBJECTS_UNAVAILABLE');
-      await way.heal();
+      await proxy.heal();
       expect(await completion(there, { upload_id }, game.cloud_token)).toBe('200 complete');
       const logged = JSON.stringify(here.events.filter(({ event }) => event === 'request_failed'));
       for (const secret of ['X-Amz', bucket.parsed.secret_access_key]) expect(logged).not.toContain(secret);

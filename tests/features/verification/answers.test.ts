@@ -50,8 +50,8 @@ describe('verification: an answer', () => {
     for (const status of [300, 301, 304, 400, 401, 403, 404, 408, 429, 500, 503, 599]) {
       refuse(status);
       const before = await muster.inspector.measure();
-      for (const asked of [find(muster, game), join(muster, game, body.lobby.lobby_id), create(game)]) {
-        const answer = await asked;
+      for (const sent of [find(muster, game), join(muster, game, body.lobby.lobby_id), create(game)]) {
+        const answer = await sent;
         expect([status, outcomeOf(answer)]).toEqual([status, '400 MATCHMAKER_VERIFICATION_FAILED']);
         expect(await receiptOf(game, answer)).toMatchObject({
           verification: { game_mode_id: 'default', is_accepted: false, status },
@@ -139,14 +139,14 @@ describe('verification: a find in several game modes', () => {
   test('gets its seat in the mode for which it was verified, whatever is free by then', async () => {
     const game = await makeMixedGame();
     const guarded = await find(muster, game, { game_modes: ['guarded'] });
-    const asked = Promise.withResolvers<void>();
+    const has_arrived = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<Response>();
     provider.answer = () => {
-      asked.resolve();
+      has_arrived.resolve();
       return answer.promise;
     };
     const seeking = find(muster, game, { game_modes: ['open', 'guarded'] });
-    await asked.promise;
+    await has_arrived.promise;
     // Another player takes the seat in between, and there is one in the other mode.
     expect((await join(muster, game, guarded.body.lobby.lobby_id)).status).toBe(200);
     const open = await find(muster, game, { game_modes: ['open'] });
@@ -186,15 +186,15 @@ test('verification: a client without a user agent and a location is described wi
 
 test('verification: a player who disconnects during it gets no seat, even if it is accepted', async () => {
   const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
-  const asked = Promise.withResolvers<void>();
+  const has_arrived = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Response>();
   provider.answer = () => {
-    asked.resolve();
+    has_arrived.resolve();
     return answer.promise;
   };
   const leaving = new AbortController();
   const left = find(muster, game, {}, leaving.signal).catch(() => undefined);
-  await asked.promise;
+  await has_arrived.promise;
   const before = await muster.inspector.measure();
   leaving.abort();
   await left;
@@ -212,14 +212,14 @@ test('verification: a stop of the service during it is no failure of the verific
   const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
   const settings = { MUSTER_DATACENTER: 'far', MUSTER_OUTBOUND_ALLOW: provider.allow };
   const far = await openTestService(settings, { beside: muster });
-  const asked = Promise.withResolvers<void>();
+  const has_arrived = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Response>();
   provider.answer = () => {
-    asked.resolve();
+    has_arrived.resolve();
     return answer.promise;
   };
   const waiting = find(far, game, { regions: ['local'] });
-  await asked.promise;
+  await has_arrived.promise;
   await far[Symbol.asyncDispose]();
   expect(outcomeOf(await waiting)).toBe('503 SERVICE_STOPPING');
   answer.resolve(new Response());

@@ -118,9 +118,9 @@ describe('versions: a broken rule is refused', () => {
       'config.matchmaker.game-modes.*default*.regions.*local*.tier-name-id-invalid',
     ];
     const before = await listNames();
-    const asked = await validate('', config);
-    expect(asked.status).toBe(200);
-    expect(paths(asked.body.errors)).toEqual(problems);
+    const validated = await validate('', config);
+    expect(validated.status).toBe(200);
+    expect(paths(validated.body.errors)).toEqual(problems);
     const { status, body } = await create('', config);
     expect({ status, code: body.code, message: body.message }).toEqual({
       status: 400,

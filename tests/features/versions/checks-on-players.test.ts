@@ -4,7 +4,7 @@ import { type VersionContext, versionProblems } from '../../../src/features/vers
 import { parseAllowList } from '../../../src/platform/outbound/addresses.ts';
 
 const BUILD = crypto.randomUUID();
-const SURROUNDINGS: VersionContext = {
+const CONTEXT: VersionContext = {
   region_slugs: ['local'],
   build_ids: new Set([BUILD]),
   is_site: false,
@@ -16,11 +16,11 @@ function problemsOf(
   matchmaker: MatchmakerConfig,
   mode: GameModeConfig = {},
   prefix = 'config/matchmaker/',
-  surroundings = SURROUNDINGS,
+  context = CONTEXT,
 ): string[] {
   const docker = { image_id: BUILD };
   const config = { matchmaker: { docker, ...matchmaker, game_modes: { default: mode } } };
-  const problems = versionProblems({ display_name: '1', config }, surroundings).map(({ path }) => path.join('/'));
+  const problems = versionProblems({ display_name: '1', config }, context).map(({ path }) => path.join('/'));
   for (const problem of problems) expect(problem).toStartWith(prefix);
   return problems.map((problem) => problem.slice(prefix.length));
 }
@@ -69,7 +69,7 @@ describe('versions: captcha', () => {
   });
 
   test('needs no keys if the service has its own; one of two keys is refused', () => {
-    const shared = { ...SURROUNDINGS, shared_captchas: ['hcaptcha', 'turnstile'] };
+    const shared = { ...CONTEXT, shared_captchas: ['hcaptcha', 'turnstile'] };
     const withShared = (captcha: Partial<CaptchaConfig>) =>
       problemsOf({ captcha: { ...LIMITS, ...captcha } }, {}, undefined, shared);
     expect(withShared({ hcaptcha: { level: 'always_on' }, turnstile: {} })).toEqual([]);

@@ -4,7 +4,7 @@ import { versionProblems } from '../../../src/features/versions/rules.ts';
 import { parseAllowList } from '../../../src/platform/outbound/addresses.ts';
 
 const BUILD = crypto.randomUUID();
-const SURROUNDINGS = {
+const CONTEXT = {
   region_slugs: ['local', 'far'],
   build_ids: new Set<string>([BUILD]),
   is_site: false,
@@ -15,7 +15,7 @@ const MODE = 'config/matchmaker/game-modes/*default*/';
 
 /** Returns everything wrong with a version, as paths. */
 const problemsOf = (matchmaker: MatchmakerConfig, display_name = '1.0') =>
-  versionProblems({ display_name, config: { matchmaker } }, SURROUNDINGS).map(({ path }) => path.join('/'));
+  versionProblems({ display_name, config: { matchmaker } }, CONTEXT).map(({ path }) => path.join('/'));
 
 /** Returns what is wrong with its one game mode, as paths below the game mode. */
 function modeProblems(mode: GameModeConfig, general: MatchmakerConfig = {}): string[] {
@@ -208,7 +208,7 @@ describe('a value is accepted at its limit, and refused beyond', () => {
 
 describe('a version is accepted', () => {
   test('without a matchmaker', () => {
-    expect(versionProblems({ display_name: '1', config: {} }, SURROUNDINGS)).toEqual([]);
+    expect(versionProblems({ display_name: '1', config: {} }, CONTEXT)).toEqual([]);
   });
 
   test('with a build id in any spelling', () => {

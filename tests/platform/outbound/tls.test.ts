@@ -7,11 +7,11 @@ import { answerText, answerWith, listenAt } from '../../support/listener.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 10_000, answer_bytes_max: 0 };
-const asked: { server_name: TLSSocket['servername']; received: string }[] = [];
+const requests: { server_name: TLSSocket['servername']; received: string }[] = [];
 const server = createServer({ key: CERTIFICATE_KEY, cert: CERTIFICATE }, (socket) => {
   socket.on('error', () => socket.destroy());
   socket.on('data', (piece) => {
-    asked.push({ server_name: socket.servername, received: piece.toString() });
+    requests.push({ server_name: socket.servername, received: piece.toString() });
     socket.end(answerText(200));
   });
 });
@@ -34,8 +34,8 @@ const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFail
 describe('outbound over https', () => {
   test('connects to the checked address and verifies the certificate for the name', async () => {
     expect((await outbound.post(`https://verify.example:${port}/x`, REQUEST)).status).toBe(200);
-    expect(asked.at(-1)?.server_name).toBe('verify.example');
-    expect(asked.at(-1)?.received).toContain(`host: verify.example:${port}\r\n`);
+    expect(requests.at(-1)?.server_name).toBe('verify.example');
+    expect(requests.at(-1)?.received).toContain(`host: verify.example:${port}\r\n`);
   });
 
   test('accepts a certificate for an address', async () => {
@@ -43,17 +43,17 @@ describe('outbound over https', () => {
   });
 
   test('refuses a certificate for another name before it sends anything', async () => {
-    const before = asked.length;
+    const before = requests.length;
     expect(await kindOf(outbound.post(`https://other.example:${port}/`, REQUEST))).toBe('unreachable');
-    expect(asked.length).toBe(before);
+    expect(requests.length).toBe(before);
   });
 
   test('refuses a certificate without a trusted issuer, whatever the environment says', async () => {
-    const before = asked.length;
+    const before = requests.length;
     expect(await sendElsewhere({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, `https://verify.example:${port}/`)).toBe(
       'unreachable',
     );
-    expect(asked.length).toBe(before);
+    expect(requests.length).toBe(before);
   });
 
   test('limits the time of the TLS handshake', async () => {

@@ -30,11 +30,11 @@ describe('what machines left in a cluster that were given up', () => {
 
   /** Removes what the machines left, over a cluster with these servers. Returns what was asked and removed. */
   async function remove(machine_ids: string[], in_cluster: string[]) {
-    const asked: string[] = [];
+    const calls: string[] = [];
     const removed: string[] = [];
     const others = {
       async list(ids: readonly string[]) {
-        asked.push(...ids);
+        calls.push(...ids);
         return in_cluster;
       },
       async remove(server_id: string) {
@@ -47,7 +47,7 @@ describe('what machines left in a cluster that were given up', () => {
       runtime: { others },
       machines: { abandoned: () => machine_ids },
     });
-    return { asked, removed };
+    return { calls, removed };
   }
 
   test('is removed, also without a row, but not what a machine that came back has started', async () => {
@@ -56,13 +56,13 @@ describe('what machines left in a cluster that were given up', () => {
     await muster.database.transact((tx) => endWithMachine(tx, node_id, { failure: 'lost', now: new Date() }));
     const after = await makeServer(node_id);
     const forgotten = crypto.randomUUID();
-    const { asked, removed } = await remove([node_id], [before, after, forgotten]);
-    expect(asked).toEqual([node_id]);
+    const { calls, removed } = await remove([node_id], [before, after, forgotten]);
+    expect(calls).toEqual([node_id]);
     expect(removed.toSorted()).toEqual([before, forgotten].toSorted());
   });
 
   test('is not looked for without such a machine', async () => {
-    expect(await remove([], [crypto.randomUUID()])).toEqual({ asked: [], removed: [] });
+    expect(await remove([], [crypto.randomUUID()])).toEqual({ calls: [], removed: [] });
   });
 
   test.each([

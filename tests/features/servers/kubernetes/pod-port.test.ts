@@ -176,7 +176,7 @@ describe('kubernetes: the port for pods', () => {
     });
 
     test('disconnects from a Muster that stops sending in the middle of the build, and asks again', async () => {
-      let asked = 0;
+      let request_count = 0;
       async function* packHalf() {
         for await (const bytes of packed.packOf(directory)()) {
           yield bytes;
@@ -184,14 +184,14 @@ describe('kubernetes: the port for pods', () => {
         }
       }
       const openBuild = async () => {
-        asked += 1;
-        return asked === 1 ? packHalf : packed.packOf(directory);
+        request_count += 1;
+        return request_count === 1 ? packHalf : packed.packOf(directory);
       };
       await using other = openOther({ openBuild });
       const { order, into } = await prepare(other);
       expect(await fetchBuild(order, into, { ...limits, silent_max_ms: 2_000, answer_max_ms: 60_000 })).toBeUndefined();
       expect(await Bun.file(join(into, 'run.sh')).text()).toBe('exit 0');
-      expect(asked).toBeGreaterThan(1);
+      expect(request_count).toBeGreaterThan(1);
     });
 
     test('says what to do: look at the log of Muster if that answered, and at its address if not', async () => {

@@ -25,7 +25,7 @@ const bookmark = (version: number) => ({
   type: 'BOOKMARK',
   object: { metadata: { resourceVersion: String(version) } },
 });
-const gone = { type: 'ERROR', object: { code: 410, message: 'too old resource version' } };
+const expired = { type: 'ERROR', object: { code: 410, message: 'too old resource version' } };
 
 describe("kubernetes: the copy of a cluster's pods", () => {
   let stack = new DisposableStack();
@@ -132,7 +132,7 @@ describe("kubernetes: the copy of a cluster's pods", () => {
   });
 
   test.each([
-    ['says so in an event', [[gone], []]],
+    ['says so in an event', [[expired], []]],
     ['refuses the watch', [{ status: 410 }, []]],
   ])('is listed anew, silently, if the API server has forgotten the version and %s', async (_, watches) => {
     const copy = open({ lists: [[['a', 3]], [['b', 9]]], watches });

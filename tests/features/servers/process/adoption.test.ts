@@ -20,12 +20,12 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the serv
     await using stranger = Bun.spawn(['sleep', '600'], { detached: true });
     const server = await opened.run('exit 2');
     await opened.endOf(server);
-    const noted = { ...server, identity: { ...identifyProcess(stranger.pid), ...difference } };
+    const recorded = { ...server, identity: { ...identifyProcess(stranger.pid), ...difference } };
     const runtime = await opened.reopen();
-    expect(await opened.observe(noted, runtime)).toEqual({ is: 'ended', exit_code: 2, exit_signal: null });
-    await opened.stop(noted, runtime);
-    await opened.kill(noted, runtime);
-    await opened.remove(noted, runtime);
+    expect(await opened.observe(recorded, runtime)).toEqual({ is: 'ended', exit_code: 2, exit_signal: null });
+    await opened.stop(recorded, runtime);
+    await opened.kill(recorded, runtime);
+    await opened.remove(recorded, runtime);
     expect(identifyProcess(stranger.pid)).toBeDefined();
   });
 

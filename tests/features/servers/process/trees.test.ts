@@ -85,8 +85,8 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the process tree of a serv
   test('is killed together with those of others, each whole', async () => {
     const trees = await Promise.all(Array.from({ length: 12 }, () => grow('setsid sleep 600 & echo $! $$; wait', 2)));
     const bystander = await grow('sleep 600 & echo $! $$; wait', 2);
-    const gone = await opened.runtime.kill(trees.map(({ server }) => server));
-    expect([...gone].sort()).toEqual(trees.map(({ server }) => server.server_id).sort());
+    const killed = await opened.runtime.kill(trees.map(({ server }) => server));
+    expect([...killed].sort()).toEqual(trees.map(({ server }) => server.server_id).sort());
     expect(alive(trees.flatMap(({ pids }) => pids))).toEqual([]);
     expect(alive(bystander.pids)).toEqual(bystander.pids);
   });
@@ -97,8 +97,8 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the process tree of a serv
       const full = await grow('for n in 1 2 3 4 5 6 7 8; do sleep 600 & done; echo $$; wait', 1);
       const other = await grow('sleep 600 & echo $! $$; wait', 2);
       using _ = limitProcesses(4);
-      const gone = await opened.runtime.kill([full.server, other.server]);
-      expect([...gone].sort()).toEqual([full.server.server_id, other.server.server_id].sort());
+      const killed = await opened.runtime.kill([full.server, other.server]);
+      expect([...killed].sort()).toEqual([full.server.server_id, other.server.server_id].sort());
       expect(alive([...full.pids, ...other.pids])).toEqual([]);
     },
   );

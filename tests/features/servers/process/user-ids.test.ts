@@ -30,10 +30,10 @@ describe('users of servers', () => {
 
   test('are assigned once each, until none is left', () => {
     const range = { first: 61_000, count: 20 };
-    const taken = new Set<number>();
-    for (let time = 0; time < range.count; time += 1) taken.add(findFreeUserId(taken, range) ?? 0);
-    expect([...taken].sort()).toEqual(Array.from({ length: range.count }, (_, index) => range.first + index));
-    expect(findFreeUserId(taken, range)).toBeUndefined();
+    const assigned = new Set<number>();
+    for (let time = 0; time < range.count; time += 1) assigned.add(findFreeUserId(assigned, range) ?? 0);
+    expect([...assigned].sort()).toEqual(Array.from({ length: range.count }, (_, index) => range.first + index));
+    expect(findFreeUserId(assigned, range)).toBeUndefined();
   });
 
   test('of the wide range are not the same twice by chance, as two services on one machine need', () => {

@@ -34,7 +34,7 @@ describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
 });
 
 describe('unpacking: only the executable bit of a mode counts', () => {
-  const CASES: [mode: number, type: 'file' | 'directory', taken: string][] = [
+  const CASES: [mode: number, type: 'file' | 'directory', unpacked: string][] = [
     [0o4755, 'file', 'file 755'],
     [0o2755, 'file', 'file 755'],
     [0o6777, 'file', 'file 755'],
@@ -47,11 +47,11 @@ describe('unpacking: only the executable bit of a mode counts', () => {
     [0o2777, 'directory', 'folder 755'],
     [0o500, 'directory', 'folder 755'],
   ];
-  for (const [mode, type, taken] of CASES) {
-    test(`${type} ${mode.toString(8)} becomes ${taken}`, async () => {
+  for (const [mode, type, unpacked] of CASES) {
+    test(`${type} ${mode.toString(8)} becomes ${unpacked}`, async () => {
       const { refusal, tree } = await unpack(await packTar([{ name: 'a', type, mode }]));
       expect(refusal).toBeUndefined();
-      expect(tree).toEqual({ a: taken });
+      expect(tree).toEqual({ a: unpacked });
     });
   }
 

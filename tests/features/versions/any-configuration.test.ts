@@ -161,7 +161,7 @@ function apply(one: typeof change extends fc.Arbitrary<infer Change> ? Change : 
 describe('a version with random changes', () => {
   test('is refused, or has settings for every game mode', () => {
     const shape = compileShape(CreateVersionBody);
-    const surroundings = {
+    const context = {
       region_slugs: ['local'],
       build_ids: new Set([BUILD]),
       is_site: false,
@@ -171,18 +171,18 @@ describe('a version with random changes', () => {
     let accepted = 0;
     const check = (version: unknown) => {
       if (!shape.accepts(version)) return expect(shape.problems(version)).not.toBeEmpty();
-      const problems = versionProblems(version, surroundings);
+      const problems = versionProblems(version, context);
       for (const { path } of problems) expect(path.every((element) => typeof element === 'string')).toBe(true);
       if (problems.length > 0) return;
       accepted += 1;
       const { matchmaker } = version.config;
-      const settings = resolveMatchmaker(matchmaker, surroundings.region_slugs);
+      const settings = resolveMatchmaker(matchmaker, context.region_slugs);
       expect([...settings.keys()]).toEqual(Object.keys(matchmaker?.game_modes ?? {}));
       for (const { runtime } of settings.values()) expect(runtime?.build_id).toBe(BUILD);
     };
     check(WHOLE);
     fc.assert(fc.property(changed([WHOLE, MODEST], 6), check), { numRuns: 1_000 });
-    // Otherwise accepted versions were not tested.
+    // Some versions were accepted, so those were tested too.
     expect(accepted).toBeGreaterThan(10);
   });
 
@@ -202,8 +202,8 @@ describe('a version with random changes', () => {
         const version = JSON.stringify(sent)
           .replaceAll(BUILD, build_id)
           .replace('"display_name":"x"', `"display_name":"${crypto.randomUUID()}"`);
-        const asked = await muster.api.post(`${path}/validate`, game.cloud_token, version);
-        expect(asked.status).toBeOneOf([200, 400]);
+        const validated = await muster.api.post(`${path}/validate`, game.cloud_token, version);
+        expect(validated.status).toBeOneOf([200, 400]);
         const made = await muster.api.post(path, game.cloud_token, version);
         expect(made.status).toBeOneOf([200, 400]);
         if (made.status === 200) made_count += 1;
@@ -211,7 +211,7 @@ describe('a version with random changes', () => {
       await fc.assert(fc.asyncProperty(changed([WHOLE, MODEST], 6), ask), { numRuns: 100 });
       await fc.assert(fc.asyncProperty(changed([MODEST], 1), ask), { numRuns: 100 });
       await fc.assert(fc.asyncProperty(fc.jsonValue(), ask), { numRuns: 50 });
-      // Otherwise stored versions were not tested.
+      // Some versions were stored, so those were tested too.
       expect(made_count).toBeGreaterThan(10);
     });
 

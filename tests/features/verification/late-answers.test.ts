@@ -24,16 +24,20 @@ const receiptOf = async ({ game_id, namespace_id, cloud_token: token }: Game, { 
 
 describe('verification: an answer that comes after a change', () => {
   /** Sends a request whose verification is answered only after the changes. */
-  async function askMeanwhile(ask: () => ReturnType<typeof create>, status: number, change: () => Promise<unknown>) {
-    const asked = provider.requests.length;
+  async function answerAfterChange(
+    ask: () => ReturnType<typeof create>,
+    status: number,
+    change: () => Promise<unknown>,
+  ) {
+    const request_count = provider.requests.length;
     const late = Promise.withResolvers<Response>();
     provider.answer = () => late.promise;
-    const asking = ask();
-    await waitFor(() => provider.requests.length === asked + 1, 'the request of the verification');
+    const answering = ask();
+    await waitFor(() => provider.requests.length === request_count + 1, 'the request of the verification');
     provider.answer = () => new Response(null, { status: 204 });
     await change();
     late.resolve(new Response(null, { status }));
-    return await asking;
+    return await answering;
   }
 
   const WAYS: [string, (game: Game) => ReturnType<typeof create>][] = [
@@ -45,7 +49,7 @@ describe('verification: an answer that comes after a change', () => {
       'of the version: after %d for the old version, the new one verifies again and admits the player',
       async (status) => {
         const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
-        const answer = await askMeanwhile(
+        const answer = await answerAfterChange(
           () => ask(game),
           status,
           async () => {
@@ -66,7 +70,7 @@ describe('verification: an answer that comes after a change', () => {
     test('of the version to one without verification: the old answer does not count', async () => {
       const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
       const open = { default: { actions: { create: { enabled: true } } } };
-      const answer = await askMeanwhile(
+      const answer = await answerAfterChange(
         () => ask(game),
         410,
         async () => {
@@ -80,7 +84,7 @@ describe('verification: an answer that comes after a change', () => {
 
     test('of the version to one without the game mode: the receipt says so', async () => {
       const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
-      const answer = await askMeanwhile(
+      const answer = await answerAfterChange(
         () => ask(game),
         204,
         async () => {
@@ -101,13 +105,13 @@ describe('verification: an answer that comes after a change', () => {
       expect(outcomeOf(await find(muster, game))).toBe('200');
       const at = { ...game, token: game.cloud_token };
       const raised = { lobby_count_max: 4, max_players: 4 };
-      const answer = await askMeanwhile(
+      const answer = await answerAfterChange(
         () => ask(game),
         204,
         () => setLimits(muster.api, at, raised),
       );
       expect(outcomeOf(answer)).toBe('200');
-      const refused = await askMeanwhile(
+      const refused = await answerAfterChange(
         () => ask(game),
         204,
         () => setLimits(muster.api, at, { ...raised, max_players: 2 }),

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => opened[Symbol.asyncDispose]());
 
-test('bootstrap: anyone may ask what the service is and where its parts are', async () => {
+test('bootstrap: a caller without a token gets what the service is and where its parts are', async () => {
   expect(await opened.api.ok('GET', '/cloud/bootstrap')).toEqual({
     cluster: 'oss',
     access: 'private',
@@ -19,7 +19,7 @@ test('bootstrap: anyone may ask what the service is and where its parts are', as
   });
 });
 
-test('bootstrap: anyone may ask what servers may use, by tier', async () => {
+test('bootstrap: a caller without a token gets what servers may use, by tier', async () => {
   const { tiers } = await opened.api.ok('GET', '/cloud/region-tiers');
   expect(tiers.map(({ tier_name_id }: { tier_name_id: string }) => tier_name_id)).toEqual([
     'basic-1d16',
