@@ -17,7 +17,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the audit log', () => {
     }
     const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod/changes`, game.cloud_token);
-    const { page, troubles } = opened;
+    const { page, problems } = opened;
     const asked: string[] = [];
     const clicked = Promise.withResolvers<void>();
     await page.route('**/audit-log?before=*', async (route) => {
@@ -34,6 +34,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the audit log', () => {
     const latest = await muster.api.ok('GET', log, { token: game.cloud_token });
     const earlier = await muster.api.ok('GET', `${log}?before=${latest.next}`, { token: game.cloud_token });
     expect(await page.locator('tbody tr').count()).toBe(latest.entries.length + earlier.entries.length);
-    expect(troubles).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });

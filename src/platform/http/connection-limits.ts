@@ -19,9 +19,9 @@ const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
 /** If no descriptor is left, new clients wait until the next check. */
 const CHECK_EVERY_MS = 200;
-/** While so many descriptors are free that clients need longer than this to take them all. Each check wakes an idle service. */
-const CHECK_EVERY_MS_WHILE_MANY_FREE = 1_000;
+/** Clients need longer than a second to take so many descriptors, so they are counted less often. */
 const MANY_FREE = 16_384;
+const CHECK_EVERY_MS_WHILE_MANY_FREE = 1_000;
 const CHECK_EVERY_MS_WHILE_REFUSING = 100;
 /** The share of time to spend on reading connections: a hundredth, or a tenth while there are some to close. */
 const READING_SHARE = 1 / 100;

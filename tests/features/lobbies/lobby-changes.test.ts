@@ -16,7 +16,7 @@ import { readVersions, touch } from '../../../src/platform/watch/versions.ts';
 import { createBareLobbies, permitBareLobbies, takeOneEach } from '../../support/bare-lobbies.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { NO_AVOIDED_LOBBIES } from '../../support/lone-machine.ts';
-import { countScans } from '../../support/scans.ts';
+import { countScans } from '../../support/table-scans.ts';
 
 let address: DatabaseAddress;
 let database: Database;
