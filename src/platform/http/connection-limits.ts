@@ -19,7 +19,7 @@ const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
 /** If no descriptor is left, new clients wait until the next check. */
 const CHECK_EVERY_MS = 200;
-/** Clients need longer than a second to take so many descriptors, so they are counted less often. */
+/** While more descriptors are free than clients can take within a second, they are counted less often. */
 const MANY_FREE = 16_384;
 const CHECK_EVERY_MS_WHILE_MANY_FREE = 1_000;
 const CHECK_EVERY_MS_WHILE_REFUSING = 100;
