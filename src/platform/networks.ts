@@ -46,3 +46,8 @@ export function networkOf(address: string): string {
   const bytes = parsed.toByteArray().map((byte, index) => (index * 8 < IPV6_NETWORK_BITS ? byte : 0));
   return `${ipaddr.fromByteArray(bytes)}/${IPV6_NETWORK_BITS}`;
 }
+
+/** Writes a name or an address as the host of a URL, where an IPv6 address has brackets. */
+export function toUrlHost(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}

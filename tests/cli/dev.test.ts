@@ -134,6 +134,12 @@ test('dev: ctrl-C ends it, also while the service starts; a second one uses the 
   expect(await elsewhere.exited).toBe(1);
   expect(elsewhere.output()).toContain(`Another service runs at ${home.url}`);
   expect(elsewhere.output()).toContain('MUSTER_PORT=');
+  // Nor is the token of an earlier service the right one.
+  const token = await Bun.file(join(home.data_directory, 'administrator-token')).text();
+  await Bun.write(join(folder, 'old-data', 'administrator-token'), token.trim().slice(0, -8).concat('aaaaaaaa'));
+  const with_old_token = startDev({ MUSTER_DATA: join(folder, 'old-data') });
+  expect(await with_old_token.exited).toBe(1);
+  expect(with_old_token.output()).toContain(`Another service runs at ${home.url}`);
   expect((await fetch(`${home.url}/health/ready`)).status).toBe(200);
   one.pressCtrlC();
   expect(await one.exited).toBe(0);

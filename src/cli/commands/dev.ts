@@ -6,7 +6,7 @@ import { describeEnding, LobbyEnding } from '../dev/lobby-ending.ts';
 import { describePreview } from '../dev/preview.ts';
 import { watchFiles } from '../dev/watched-files.ts';
 import { environment } from '../environment.ts';
-import { Failure, toFailure } from '../failure.ts';
+import { EXIT, Failure, toFailure } from '../failure.ts';
 import { readLocalToken } from '../local-service.ts';
 import { followServerLogs } from '../namespace-log.ts';
 import { whyNoServiceHere } from '../no-service-here.ts';
@@ -47,7 +47,10 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
     if (session.api.token === undefined) throw new Failure(foreignService(service.url));
     const { say } = session.output;
     for (const note of project.notes) say(note);
-    const scope = await ensureGame(session);
+    const scope = await ensureGame(session).catch((error: unknown) => {
+      const is_refused = error instanceof Failure && error.exit_code === EXIT.not_logged_in;
+      throw is_refused ? new Failure(foreignService(service.url)) : error;
+    });
     const openPage = await showAddresses(session, scope, project);
     await using files = await watchFiles(await listWatched(project));
 

@@ -101,7 +101,9 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
           const pair = await withDeadline(order(host), signal);
           const parsed = parseCertificate(pair);
           const due_ts = renewalOf(parsed);
-          await database.transact((tx) => store.saveIssued(tx, claim, { ...pair, due_ts }));
+          const is_saved = await database.transact((tx) => store.saveIssued(tx, claim, { ...pair, due_ts }));
+          // Another process has claimed the host since, and orders its own.
+          if (!is_saved) continue;
           const expires_at = parsed.expires_at.toISOString();
           events.emit({ event: 'certificate_issued', host, expires_at, renewal_at: due_ts.toISOString() });
           issued += 1;

@@ -4,6 +4,7 @@ import type { GatewayRequest } from '../../platform/http/gateway.ts';
 import type { WebRequest } from '../../platform/http/site.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
+import { toUrlHost } from '../../platform/networks.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { parseName } from '../port-names.ts';
 import type { ReachableServer, Servers } from '../servers/servers.ts';
@@ -123,7 +124,7 @@ export function createGateway(dependencies: GatewayDependencies) {
     const is_http = port?.routing === 'game_guard' && (port.protocol === 'http' || port.protocol === 'https');
     if (!is_http || port.public_port === undefined) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: label });
     const host = server.node_id === node_id ? LOOPBACK : (port.public_hostname ?? LOOPBACK);
-    const address = `${host.includes(':') ? `[${host}]` : host}:${port.public_port}`;
+    const address = `${toUrlHost(host)}:${port.public_port}`;
     return { address, has_presence: port.presence === 'gateway' };
   }
 

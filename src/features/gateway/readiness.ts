@@ -1,6 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
+import { toUrlHost } from '../../platform/networks.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import type { Machines } from '../machines/machines.ts';
@@ -48,8 +49,7 @@ export function startReportingReady(
         running.flatMap(({ server_id, port, host, ...at_machine }) => {
           // Pods of a cluster are on other machines.
           const address = at_machine.node_id === node_id ? LOOPBACK : host;
-          const url_host = address?.includes(':') ? `[${address}]` : address;
-          return port && url_host ? [[server_id, `${url_host}:${port}`] as const] : [];
+          return port && address ? [[server_id, `${toUrlHost(address)}:${port}`] as const] : [];
         }),
       );
       const addresses = new Map(

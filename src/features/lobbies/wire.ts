@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { I32, named, oneOf, Text, Uuid } from '../../platform/http/shapes.ts';
+import { toUrlHost } from '../../platform/networks.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import { Captcha } from '../captcha/wire.ts';
 import { Coordinates } from '../coordinates.ts';
@@ -186,6 +187,5 @@ function toPort(
   is_tls: boolean,
 ): Static<typeof Port> {
   if (port_range) return { hostname, host: null, port: null, port_range, is_tls };
-  const address = hostname.includes(':') ? `[${hostname}]` : hostname;
-  return { hostname, host: port === undefined ? null : `${address}:${port}`, port: port ?? null, is_tls };
+  return { hostname, host: port === undefined ? null : `${toUrlHost(hostname)}:${port}`, port: port ?? null, is_tls };
 }

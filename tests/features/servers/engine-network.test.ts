@@ -18,4 +18,9 @@ describe('the address of the API for containers of an engine', () => {
       OTHER: 'http://127.0.0.1:9',
     });
   });
+
+  test('has brackets if the gateway has an IPv6 address', () => {
+    const { replaceAddress } = forwardApi('http://127.0.0.1:8080', 'fd00::1');
+    expect(replaceAddress({ API: 'http://127.0.0.1:8080/v1' })).toEqual({ API: 'http://[fd00::1]:8080/v1' });
+  });
 });

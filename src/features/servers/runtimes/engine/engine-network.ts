@@ -1,6 +1,7 @@
 import { connect, createServer, type Server } from 'node:net';
 import { type Static, Type } from '@sinclair/typebox';
 import { assert } from '../../../../platform/errors.ts';
+import { toUrlHost } from '../../../../platform/networks.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { readApiAddress } from '../api-address.ts';
 import type { EngineClient } from './engine-client.ts';
@@ -119,7 +120,7 @@ export function forwardApi(api_url: string, gateway: string | undefined): ApiFor
   if (!is_loopback || gateway === undefined) {
     return { gateway, replaceAddress: (environment) => environment, ready: async () => {}, close() {} };
   }
-  const inside_url = `http://${gateway}:${port}`;
+  const inside_url = `http://${toUrlHost(gateway)}:${port}`;
   let is_listening = false;
   let listener: Server | undefined;
 

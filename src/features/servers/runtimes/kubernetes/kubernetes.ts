@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { StartError } from '../../../../platform/errors.ts';
 import type { Events } from '../../../../platform/events.ts';
+import { toUrlHost } from '../../../../platform/networks.ts';
 import type { UnpackedBuild } from '../../../builds/builds.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
 import { ApiClient, ApiRefusal } from './api-client.ts';
@@ -101,7 +102,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
     );
   }
   const url = new URL(api_url);
-  url.hostname = host.includes(':') ? `[${host}]` : host;
+  url.hostname = toUrlHost(host);
 
   /** Returns how nodes pull images from this process; undefined if they cannot. */
   function openImages({ key, findBuildInUse }: ClusterPortOptions, reads: BuildReads) {

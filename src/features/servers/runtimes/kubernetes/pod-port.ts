@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Server } from 'bun';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
+import { toUrlHost } from '../../../../platform/networks.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { awaitOpening } from './build-opening.ts';
 import { BuildReads, type Pack } from './build-reads.ts';
@@ -136,7 +137,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
 
   return {
     addressOf(server_id) {
-      const place = `${host.includes(':') ? `[${host}]` : host}:${listener.port}/pods/${server_id}`;
+      const place = `${toUrlHost(host)}:${listener.port}/pods/${server_id}`;
       return { socket: `ws://${place}/socket`, build: `http://${place}/build`, token: tokenOf(server_id) };
     },
     connectionOf: (server_id) => connections.get(server_id),
