@@ -64,7 +64,7 @@ test('room: a player whose answer to players/connected was lost keeps the seat',
   expect(forwarder.calls.filter((path) => path === CONNECTED)).toHaveLength(2);
   expect((await listLobbies(game))[0]?.total_player_count).toBe(1);
   // The retry does not make the token valid for a second player.
-  await expect(enterRoom({ lobby: player, ports: { game: player }, player })).rejects.toThrow('not take the player');
+  await expect(enterRoom({ lobby: player, ports: { game: player }, player })).rejects.toThrow('refuses the player');
 });
 
 test('room: a message without a position disconnects only its player', async () => {

@@ -46,8 +46,6 @@ interface SeatLists extends ClientLists {
   namespace_id: string[];
   /** For each seat: the index of its lobby, from 1. */
   lobby_index: number[];
-  /** Names of the topics. */
-  bumped: string[];
   now: string;
   deadline: string;
 }
@@ -82,6 +80,8 @@ interface QueueParts {
   turn: { columns: SQL; tables: SQL };
   /** Whether an earlier find waits for a lobby that is wanted. */
   is_reserved: SQL;
+  /** Topics that are bumped, besides the lists of lobbies. */
+  queue_topics: SQL;
   /** An expression after `seats`. */
   left_queue: SQL;
 }
@@ -115,6 +115,8 @@ const QUEUE: QueueParts = {
           select from over_alone where over_alone.ticket = waiting.ticket and over_alone.lobby_index = wanted.lobby_index
         )
     )`,
+  queue_topics: sql`
+    union select ${topics.queueOf('')}::text || namespace_id from acceptable where cardinality(tickets) > 0`,
   left_queue: sql`,
     left_queue as (
       ${leaveQueue(sql`select namespace_id, ticket from seats`)}
@@ -129,11 +131,12 @@ const NO_QUEUE: QueueParts = {
     finds + parties > 0 and exists (
       select from ${queuedFinds} as waiting where waiting.namespace_id = ${lobbies.namespace_id}
     )`,
+  queue_topics: sql``,
   left_queue: sql``,
 };
 
 /** Writes the statement of {@link takeSeats}. */
-const takeSeatsBy = ({ over_alone, turn, is_reserved, left_queue }: QueueParts) =>
+const takeSeatsBy = ({ over_alone, turn, is_reserved, queue_topics, left_queue }: QueueParts) =>
   createStatement<SeatLists>(
     (value) => sql`
     with proposed as (
@@ -166,11 +169,9 @@ const takeSeatsBy = ({ over_alone, turn, is_reserved, left_queue }: QueueParts) 
     -- A round in which no lobby accepts players bumps nothing, so it wakes no watcher.
     ${bumpSelected(
       sql`
-        select name from unnest(${value('bumped')}::text[]) with ordinality as given (name, rank) where name in (
-          select unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.queueOf('')}::text || namespace_id])
-          from (select distinct namespace_id from acceptable) as accepted
-        )
-        order by rank`,
+        select name from (
+          select distinct ${topics.lobbiesOf('')}::text || namespace_id from acceptable ${queue_topics}
+        ) as of_acceptable (name) order by name collate "C"`,
       'bumped',
     )},
     ${recordChanges(sql`select namespace_id, lobby_id from acceptable`)},
@@ -297,7 +298,6 @@ function toLists(seats: ProposedSeat[], { now, deadline }: Moments, range_fracti
     lobby_id,
     namespace_id: [...lobbies.values()],
     lobby_index: seats.map((seat) => indexes.get(seat.lobby_id) ?? 0),
-    bumped: bumpedBy(seats),
     now: now.toISOString(),
     deadline: deadline.toISOString(),
   };
