@@ -188,7 +188,9 @@ describe('relays: a UDP relay', () => {
     await goes_on.echo('1');
     await goes_on.echo('2');
     using came_once = await openUdpPlayer(relay);
-    await came_once.echo('hello');
+    // An echo that is late would be asked for by a second packet.
+    came_once.send('hello');
+    await waitFor(() => came_once.received.includes('hello'), 'the answer to the only packet');
     expect(relay.slots.taken).toBe(2);
     await waitFor(() => relay.slots.taken === 1, 'the flow to end');
     await goes_on.echo('3');
