@@ -97,6 +97,8 @@ export interface TestRuntime extends AsyncDisposable {
   start(order: StartOrder, by?: Runtime): Promise<StartedServer>;
   /** Starts a shell script as a server. */
   run(script: string, order?: Partial<StartOrder>): Promise<StartedServer>;
+  /** Runs a shell script as a server until it ends. Returns what it wrote to both streams. */
+  runToEnd(script: string, order?: Partial<StartOrder>): Promise<string>;
   /** Returns the output of a server so far. */
   output(server: ServerHandle, stream?: 'std_out' | 'std_err'): Promise<string>;
   /** Returns the observation of a server, by its own runtime or another. */
@@ -118,6 +120,18 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
   const directory = await makeDataDirectory();
   const runtime = await open(directory);
   const started = new Map<string, ServerHandle>();
+
+  async function output(server: ServerHandle, stream: 'std_out' | 'std_err' = 'std_out'): Promise<string> {
+    const all = { from: undefined, bytes_max: OUTPUT_BYTES_MAX, backlog_bytes_max: OUTPUT_BYTES_MAX };
+    const { bytes } = await runtime.readOutput(server, stream, all);
+    return Buffer.from(bytes).toString();
+  }
+
+  const endOf: TestRuntime['endOf'] = (server, by) =>
+    waitFor(async () => {
+      const seen = await observe(server, by);
+      return seen.is === 'ended' && seen;
+    }, 'the server to end');
 
   async function observe(server: ServerHandle, by = runtime): Promise<Observation> {
     const seen = (await by.observe([server])).get(server.server_id);
@@ -164,21 +178,18 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
     orderOf: ordered,
     start,
     run: async (script, order) => await start(await ordered(script, order)),
-    async output(server, stream = 'std_out') {
-      const all = { from: undefined, bytes_max: OUTPUT_BYTES_MAX, backlog_bytes_max: OUTPUT_BYTES_MAX };
-      const { bytes } = await runtime.readOutput(server, stream, all);
-      return Buffer.from(bytes).toString();
+    async runToEnd(script, order) {
+      const server = await start(await ordered(script, order));
+      await endOf(server);
+      return (await output(server)) + (await output(server, 'std_err'));
     },
+    output,
     observe,
     stop: (server, by = runtime) => waitFor(() => by.stop(server), 'the server to be asked').then(() => {}),
     kill,
     remove,
     removeAll,
-    endOf: (server, by) =>
-      waitFor(async () => {
-        const seen = await observe(server, by);
-        return seen.is === 'ended' && seen;
-      }, 'the server to end'),
+    endOf,
     async [Symbol.asyncDispose]() {
       await removeAll();
       await rm(directory, { recursive: true, force: true });

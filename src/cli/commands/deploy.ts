@@ -94,7 +94,7 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
   if (wait_ms !== undefined) await waitForOldLobbies(session, scope, { version_id, within_ms: wait_ms });
 }
 
-/** Throws a Failure for a project whose regions `--region` does not rename, because its file is not one of Rivet. */
+/** Throws a Failure for a project with muster.yaml: `--region` renames only the regions of a Rivet configuration. */
 function refuseRegionNames({ file }: Project): void {
   if (file !== PROJECT_FILE) return;
   throw new Failure(

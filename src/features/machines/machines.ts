@@ -92,8 +92,8 @@ export function createMachines(dependencies: MachinesDependencies) {
         .machines.filter(({ state }) => state !== 'up')
         .map(({ node_id }) => node_id),
     /**
-     * Returns the machines whose pods others remove: those that did not come back, and the processes that use a
-     * cluster, whose pods belong to the cluster's machine.
+     * Returns the machines whose pods another process removes: machines that did not come back, and processes that use a
+     * cluster. The pods of such a process belong to the cluster's machine.
      */
     abandoned: (): string[] =>
       view()

@@ -86,8 +86,8 @@ export function nextStep(
 }
 
 /**
- * Returns how a server ended if nothing says so. One whose end was requested was killed, for instance by a restart of its
- * machine. It is not lost, which would be a crash.
+ * Returns the end of a server that was not observed to end. If its end was requested, it counts as killed, for instance by
+ * a restart of its machine. Otherwise its process was lost, which is a crash.
  */
 function describeUnseenEnd({
   started_at,

@@ -33,7 +33,7 @@ interface ChartProps {
   /** In Unix milliseconds, rising. */
   times: number[];
   lines: ChartLine[];
-  /** The marks whose texts matter most come first, because a later one may have no room for its text. */
+  /** In the order of their importance: if there is no room for all texts, later marks have none. */
   marks?: Mark[];
   /** Writes a value at the axis. */
   write?(value: number): string;

@@ -213,7 +213,7 @@ describe('changes of lobbies', () => {
       await touchOften(place, 1);
       expect(await readAfter(place, before)).toBeUndefined();
       expect(await readAfter(place, before + 1)).toMatchObject([{ lobby_id }]);
-      // A reader whose version is older than that of the statement's snapshot.
+      // The reader asks for an older version than the database has.
       expect(await read(database.queries, { namespace_id, after: before, version: before + 1 })).toBeUndefined();
     });
 
@@ -228,7 +228,7 @@ describe('changes of lobbies', () => {
     });
 
     test('are found without reading all of a table', async () => {
-      // With one connection, whose scans are counted.
+      // Scans are counted for one connection, so all statements use the same one.
       await using single = openDatabase(address, 1);
       const { queries } = single;
       const { namespace_id, lobby_ids, place } = await makeLobbies(2_000);

@@ -17,7 +17,7 @@ import { waitFor } from '../../support/wait.ts';
 const GAMES = 3;
 const PLAYERS = 8;
 const VISITS = 10;
-/** A seat whose request was aborted is given back sooner. */
+/** Longer than it takes until the seat of an aborted request is given back. */
 const SETTLED_AFTER_MS = 500;
 
 /** Servers run on the first machine only; requests go to both. */

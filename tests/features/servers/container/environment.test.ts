@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { IMAGE_USER, makeImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
 import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
@@ -25,26 +24,19 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     await opened[Symbol.asyncDispose]();
   });
 
-  /** Runs a script until it ends. Returns what it wrote. */
-  async function runToEnd(script: string, order: Partial<StartOrder> = {}): Promise<string> {
-    const server = await opened.run(script, order);
-    await opened.endOf(server);
-    return (await opened.output(server)) + (await opened.output(server, 'std_err'));
-  }
-
   test('has the environment of its image, the given one over it, and nothing of the service', async () => {
     const build = await makeImage(opened.directory, '', {
       args: ['/bin/env'],
       env: ['PATH=/bin', 'HOME=/home', 'MODE=image'],
     });
     const environment = { MODE: 'given', SERVICE_TOKEN: 'a=b' };
-    expect((await runToEnd('', { build, environment })).split('\n').sort()).toEqual(
+    expect((await opened.runToEnd('', { build, environment })).split('\n').sort()).toEqual(
       ['', 'HOME=/home', 'MODE=given', 'PATH=/bin', 'SERVICE_TOKEN=a=b'].sort(),
     );
   });
 
   test('is the user of its image, without capabilities and with a filter of system calls', async () => {
-    expect(await runToEnd('id; pwd; cat /proc/self/status')).toMatch(
+    expect(await opened.runToEnd('id; pwd; cat /proc/self/status')).toMatch(
       new RegExp(
         `^uid=${IMAGE_USER} gid=${IMAGE_USER}.*\n/game\n.*CapPrm:\t0{16}\nCapEff:\t0{16}\nCapBnd:\t0{16}.*NoNewPrivs:\t1\nSeccomp:\t2\n`,
         's',
@@ -59,11 +51,11 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     await Bun.write(secret, 'of the group\n');
     await chown(secret, 0, 2_002);
     await chmod(secret, 0o040);
-    expect(await runToEnd('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
+    expect(await opened.runToEnd('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
   });
 
   test('sees its own processes, files and network devices only', async () => {
-    const seen = await runToEnd('cat /proc/1/comm /proc/[0-9]*/comm; ls /; ls /sys/class/net; cat /etc/hosts');
+    const seen = await opened.runToEnd('cat /proc/1/comm /proc/[0-9]*/comm; ls /; ls /sys/class/net; cat /etc/hosts');
     expect(seen).toStartWith('init\ninit\nsh\nbin\ndev\netc\ngame\nproc\nsys\ntmp\neth0\nlo\n127.0.0.1 localhost');
   });
 
@@ -84,15 +76,15 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
       { uid: 0, gid: 0 },
     ]) {
       const build = await makeImage(opened.directory, script, { user });
-      expect(await runToEnd('', { build })).toMatch(refusal);
+      expect(await opened.runToEnd('', { build })).toMatch(refusal);
     }
   });
 
   test('writes to its own copy of the files of its build', async () => {
     const script = 'cat /game/file 2>/dev/null; echo mine > /game/file; cat /game/file';
     const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
-    expect(await runToEnd('', { build })).toBe('mine\n');
-    expect(await runToEnd('', { build })).toBe('mine\n');
+    expect(await opened.runToEnd('', { build })).toBe('mine\n');
+    expect(await opened.runToEnd('', { build })).toBe('mine\n');
     expect(existsSync(join(build.directory, 'rootfs/game/file'))).toBe(false);
   });
 
