@@ -85,6 +85,7 @@ async function openAll(
       .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'stop', cause }));
   });
   const administrator_token_file = data.writeSecret('administrator-token', `${bootstrap.administrator_token}\n`);
+  data.writeSecret('metrics-token', `${bootstrap.metrics_token}\n`);
   const front = opened.use(
     await openFront(config, {
       ...base,

@@ -17,6 +17,7 @@ const WORDS: Record<CallerKind, string> = {
   service: 'Service:',
   device_link: 'Device link:',
   share: 'Share link:',
+  metrics: 'Metrics:',
 };
 
 describe('what is this token?', () => {

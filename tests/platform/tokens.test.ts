@@ -26,6 +26,7 @@ const FIELD: Record<CallerKind, { label: string; entitlement: number; lifetime_m
   device_link: { label: 'device', entitlement: 14, lifetime_ms: 60 * MINUTE_MS },
   // Muster's own.
   share: { label: 'share', entitlement: 64, lifetime_ms: 30 * DAY_MS },
+  metrics: { label: 'metrics', entitlement: 65, lifetime_ms: 365 * DAY_MS },
 };
 
 const partsOf = (token: string): [label: string, header: string, claims: string, signature: string] => {

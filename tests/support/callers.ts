@@ -31,6 +31,8 @@ export function makeCaller(kind: CallerKind): Caller {
       return { kind, device_link_id: id };
     case 'share':
       return { kind, share_id: id };
+    case 'metrics':
+      return { kind };
   }
 }
 
@@ -45,6 +47,7 @@ const KINDS: Record<CallerKind, true> = {
   service: true,
   device_link: true,
   share: true,
+  metrics: true,
 };
 
 /** All kinds of tokens. */

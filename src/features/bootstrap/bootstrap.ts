@@ -26,6 +26,8 @@ export interface BootstrapResult {
   /** Whether this start created the administrator. */
   is_first_start: boolean;
   administrator_token: string;
+  /** Reads the metrics of the service, and nothing else. */
+  metrics_token: string;
   demo: Demo | undefined;
 }
 
@@ -47,6 +49,7 @@ export async function bootstrap(dependencies: BootstrapDependencies): Promise<Bo
     return {
       is_first_start: existing === undefined,
       administrator_token: await tokens.issue(caller, { lifetime_ms: ADMINISTRATOR_TOKEN_LIFETIME_MS }),
+      metrics_token: await tokens.issue({ kind: 'metrics' }),
       demo,
     };
   });

@@ -38,8 +38,8 @@ export function operatorRoutes(operator: Operator) {
       {
         operation: 'getMetrics',
         summary:
-          'Returns the metrics of the process that answers, in the text format of OpenMetrics. For administrators.',
-        allow: ['identity'],
+          'Returns the metrics of the process that answers, in the text format of OpenMetrics. For administrators, and with a token for metrics.',
+        allow: ['identity', 'metrics'],
         // Its answer is not JSON.
         is_page: true,
         errors: ['IDENTITY_NOT_ADMIN'],

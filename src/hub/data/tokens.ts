@@ -10,6 +10,7 @@ const KINDS: Record<string, string> = {
   env_svc: 'Service: for a back end that starts servers in one environment.',
   device: 'Device link: for a tool that waits for a cloud token.',
   share: 'Share link: for anyone who looks at a namespace or a lobby.',
+  metrics: 'Metrics: for a program that reads the metrics of the service.',
 };
 
 /** Labels that the name of a namespace follows, as in pub_prod. */

@@ -25,7 +25,8 @@ export type Caller =
   | ({ kind: 'cloud'; game_id: string } & Issued)
   | ({ kind: 'service'; namespace_id: string } & Issued)
   | { kind: 'device_link'; device_link_id: string }
-  | { kind: 'share'; share_id: string };
+  | { kind: 'share'; share_id: string }
+  | { kind: 'metrics' };
 
 export type CallerKind = Caller['kind'];
 
@@ -52,5 +53,7 @@ export function nameCaller(caller: Caller): string {
       return `device_link:${caller.device_link_id}`;
     case 'share':
       return `share:${caller.share_id}`;
+    case 'metrics':
+      return 'metrics';
   }
 }

@@ -26,6 +26,7 @@ const ENTITLEMENTS: Record<CallerKind, number> = {
   service: 19,
   // Not in the reference API, whose numbers are lower.
   share: 64,
+  metrics: 65,
 };
 
 export function encodeClaims({ expires_at, issued_at, token_id, caller }: Claims): Uint8Array {
@@ -77,6 +78,8 @@ function callerFields(caller: Caller): Field[] {
       return [[1, writeUuid(caller.device_link_id)]];
     case 'share':
       return [[1, writeUuid(caller.share_id)]];
+    case 'metrics':
+      return [];
     case 'development_player':
       return [
         [1, writeUuid(caller.namespace_id)],
@@ -108,6 +111,8 @@ function readCaller(kind: CallerKind, fields: MessageFields): Caller {
       return { kind, device_link_id: fields.uuid(1) };
     case 'share':
       return { kind, share_id: fields.uuid(1) };
+    case 'metrics':
+      return { kind };
     case 'development_player':
       return { kind, namespace_id: fields.uuid(1), player_id: fields.uuid(2) };
     case 'development':

@@ -28,6 +28,7 @@ export const LIFETIMES_MS: Record<CallerKind, number> = {
   service: 15 * 365 * DAY_MS,
   device_link: HOUR_MS,
   share: 30 * DAY_MS,
+  metrics: 365 * DAY_MS,
 };
 
 /**
@@ -52,6 +53,7 @@ export const LABELS: Record<CallerKind, string> = {
   service: 'env_svc',
   device_link: 'device',
   share: 'share',
+  metrics: 'metrics',
 };
 
 /** The id of a token, and when it was issued. */

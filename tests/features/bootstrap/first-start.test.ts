@@ -105,6 +105,7 @@ describe('a later start', () => {
     expect(second.service.bootstrap_result).toEqual({
       is_first_start: false,
       administrator_token: expect.any(String),
+      metrics_token: expect.any(String),
       demo: first.service.bootstrap_result.demo,
     });
     expect(await countCreated(database.address)).toEqual(ALL);

@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { VERSION } from '../../../src/platform/version.ts';
-import { join, makeControlledGame } from '../../support/game-server.ts';
+import { join as joinLobby, makeControlledGame } from '../../support/game-server.ts';
 import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -33,13 +35,23 @@ test('metrics: a wrong token gets none', async () => {
   expect(outcomeOf(await muster.api.get('/metrics', `${muster.administrator_token}x`))).toStartWith('401 ');
 });
 
+test('metrics: the token of their file reads them, and nothing else', async () => {
+  const file = join(muster.config.data_directory, 'metrics-token');
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  const token = (await Bun.file(file).text()).trim();
+  expect(outcomeOf(await muster.api.get('/metrics', token))).toBe('200');
+  for (const path of ['/cloud/service', '/cloud/service/log', '/cloud/games', '/matchmaker/lobbies/list']) {
+    expect([path, outcomeOf(await muster.api.get(path, token))]).toEqual([path, '401 CLAIMS_MISSING_ENTITLEMENT']);
+  }
+});
+
 test('metrics: they have what the process does now, and what it has counted since its start', async () => {
   const before = (await scrape()).series;
   const game = await makeFullGame(muster);
   const waiter = await queueUp(muster, game);
   // Less than the lease of a waiting find.
   muster.clock.advance(5_000);
-  expect(outcomeOf(await join(muster, game, crypto.randomUUID()))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+  expect(outcomeOf(await joinLobby(muster, game, crypto.randomUUID()))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
   const { series } = await scrape();
   const risen = (name: string) => (series.get(name) ?? 0) - (before.get(name) ?? 0);
   expect(series.get(`muster_build_info{version="${VERSION}"}`)).toBe(1);
