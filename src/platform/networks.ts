@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /** The smallest IPv6 network that providers assign to a customer (RFC 6177). The customer may use all of its addresses. */
@@ -12,8 +13,9 @@ export type Network = [Address, number];
  * some programs accept.
  */
 export function parseAddress(text: string): Address | undefined {
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  if (!ipaddr.IPv6.isValid(text)) return undefined;
+  const version = isIP(text);
+  if (version === 4) return ipaddr.IPv4.parse(text);
+  if (version !== 6) return undefined;
   const address = ipaddr.IPv6.parse(text);
   // The zone names an interface of this machine, not the client's.
   delete address.zoneId;
