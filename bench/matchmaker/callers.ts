@@ -92,6 +92,7 @@ async function callInSuccession({ path, requests, seconds, requests_max = Number
     if (!sendNext(client) && under_way === 0) done.resolve();
   };
   for (const client of clients) sendNext(client);
+  if (under_way === 0) done.resolve();
   await done.promise;
 }
 

@@ -61,7 +61,7 @@ export async function withAttempts<Result>(work: () => Promise<Result>): Promise
   }
 }
 
-/** Measures calls over the open connections. Fails when an answer is not 200. */
+/** Measures calls over the open connections. Fails when an answer is not 200, or when there is none. */
 export async function measureCalls(
   { pid, database_pid }: Pick<Target, 'pid' | 'database_pid'>,
   callers: Callers,
@@ -70,6 +70,7 @@ export async function measureCalls(
   const readMeter = startMeter({ server_pid: pid, database_pid, load_pid: callers.pid });
   const { answered, seconds, p50_ms, p99_ms, answers, failures } = await callers.call(calls);
   const { thread, rest, database, load } = readMeter();
+  if (answered === 0) throw new Error(`${calls.path} was not called`);
   if (Object.keys(failures).length > 0) throw new Error(`${calls.path} answered ${JSON.stringify(failures)}`);
   return {
     per_second: answered / seconds,
