@@ -134,6 +134,29 @@ describe('relays: a TCP relay refuses', () => {
     expect([echo.open.size, relay.slots.taken]).toEqual([0, 0]);
   });
 
+  test('TLS clients while the certificate cannot be used, and frees their slots', async () => {
+    using echo = startEcho();
+    using relay = startRelay(echo.port, { readCertificate: () => ({ certificate: 'none', key: 'none' }) });
+    using client = open(relay.port, 'with TLS');
+    await waitFor(() => client.is_closed, 'the client to be refused');
+    expect([echo.open.size, relay.slots.taken]).toEqual([0, 0]);
+  });
+
+  for (const kind of KINDS) {
+    test(`clients ${kind} that have reset the connection before it is accepted, and has no slot for them`, async () => {
+      using echo = startEcho();
+      using relay = startRelay(echo.port, { ...certificateFor(kind), proxy_protocol: 'v2' });
+      // Blocks this process, which accepts the connection afterwards.
+      const reset = `import { connect } from 'node:net';
+        const client = connect(${relay.port}, '${HOST}', () => client.resetAndDestroy());`;
+      expect(Bun.spawnSync([process.execPath, '-e', reset]).exitCode).toBe(0);
+      using client = open(relay.port, kind);
+      client.socket.write('hello');
+      await waitFor(() => client.text().endsWith('hello'), 'the next client to be served');
+      expect([echo.open.size, relay.slots.taken]).toEqual([1, 1]);
+    });
+  }
+
   test('connections to a server that does not listen, and frees their slots', async () => {
     using relay = startRelay(findFreePort());
     using client = open(relay.port, 'without TLS');

@@ -47,8 +47,18 @@ export class Connection {
     client.setNoDelay(true);
   }
 
-  /** Begins TLS, and connects to the server after the handshake. */
-  startTls({ certificate: cert, key }: KeyPair): void {
+  /** Begins TLS, and connects to the server after the handshake. Cuts the connection if TLS cannot begin. */
+  startTls(key_pair: KeyPair): void {
+    this.#within(HANDSHAKE_WITHIN_MS);
+    try {
+      this.#client = this.#upgrade(key_pair);
+      this.#to_server = new Direction(this.#client);
+    } catch {
+      this.cut();
+    }
+  }
+
+  #upgrade({ certificate: cert, key }: KeyPair): Socket<undefined> {
     const socket: SocketHandler<undefined> = {
       ...this.#clientHandlers(),
       handshake: (_, is_done) => {
@@ -60,9 +70,7 @@ export class Connection {
     // The types lack `isServer`.
     const options = { tls: { cert, key }, isServer: true, data: undefined, socket };
     const [, client] = this.#client.upgradeTLS(options);
-    this.#client = client;
-    this.#to_server = new Direction(client);
-    this.#within(HANDSHAKE_WITHIN_MS);
+    return client;
   }
 
   /** Connects to the server. */

@@ -40,16 +40,20 @@ export function openTcpRelay(options: TcpRelayOptions): Relay {
 
   function accept(client: ClientSocket): void {
     const key_pair = readCertificate?.();
-    const free = readCertificate && !key_pair ? undefined : quota.take(client.remoteAddress);
+    // Undefined, although the type denies it, if the client has reset the connection before it was accepted.
+    const address: string | undefined = client.remoteAddress;
+    if (address === undefined || (readCertificate && !key_pair)) return void client.terminate();
+    // Before a slot is taken, because it throws if the client resets the connection at this moment.
+    const header = proxy_protocol && encodeProxyHeader(proxy_protocol, client);
+    const free = quota.take(address);
     if (!free) return void client.terminate();
-    const traffic = of_server.of(client.remoteAddress);
+    const traffic = of_server.of(address);
     const noteClosed = traffic.countOpened('connections');
     const onEnd = () => {
       connections.delete(connection);
       noteClosed();
       free();
     };
-    const header = proxy_protocol && encodeProxyHeader(proxy_protocol, client);
     const connection = new Connection(client, { target, header, traffic, onEnd });
     connections.add(connection);
     if (key_pair) {
