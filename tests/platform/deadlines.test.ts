@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import { type DatabaseAddress, LOCKS, openDatabase } from '../../src/platform/database/database.ts';
 import { DEADLINES } from '../../src/platform/database/deadlines.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 import { openTestDatabase } from '../support/database.ts';
@@ -137,6 +137,36 @@ describe('deadlines: every wait for the database ends', () => {
     expect(await codeOf(database.transact((tx) => tx.execute(sql`select 1`)))).toBe('DATABASE_BUSY');
     server.stop(true);
     await database[Symbol.asyncDispose]();
+  });
+
+  const FROZEN = [
+    { at: 'before it has the lock', text: 'statement_timeout =' },
+    { at: 'when it asks for the lock', text: 'pg_try_advisory_lock' },
+  ];
+  for (const { at, text } of FROZEN) {
+    test(`work under a lock, if the server freezes ${at}: DATABASE_BUSY, and the work is not done`, async () => {
+      await using middle = await openDatabaseProxy(address);
+      await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 3_000 });
+      middle.proxy.stallAfter(text);
+      let is_done = false;
+      const work = database.exclusively(LOCKS.first_start, async () => {
+        is_done = true;
+      });
+      expect(await codeOf(work)).toBe('DATABASE_BUSY');
+      expect(is_done).toBe(false);
+    });
+  }
+
+  test('to listen, if the server freezes: DATABASE_BUSY', async () => {
+    await using middle = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 3_000 });
+    middle.proxy.stallAfter('listen ');
+    const listening = database.listen(
+      'changes',
+      () => {},
+      () => {},
+    );
+    expect(await codeOf(listening)).toBe('DATABASE_BUSY');
   });
 
   test('a dedicated connection whose peer is silent is replaced by another', async () => {

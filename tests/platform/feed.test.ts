@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type SQL, sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
+import { listLoops } from '../../src/platform/loop.ts';
 import { createWatchedCache } from '../../src/platform/watch/cache.ts';
 import { openFeed } from '../../src/platform/watch/feed.ts';
 import { CHANGES_CHANNEL } from '../../src/platform/watch/notifications.ts';
@@ -36,6 +37,14 @@ interface Notification {
 }
 
 const byTopic = (one: Notification, other: Notification) => one.topic.localeCompare(other.topic);
+
+test('feed: no loop remains of a feed that cannot listen', async () => {
+  await using database = openDatabase(address, 1);
+  const log = { emit() {} };
+  const refusing = { ...database, listen: () => Promise.reject(new Error('it cannot listen')) };
+  await rejectionOf(Error, openFeed(refusing, log));
+  expect(listLoops(log)).toEqual([]);
+});
 
 test('feed: a version that was read before a notification does not replace the newer one', async () => {
   await using database = openDatabase(address, 2);

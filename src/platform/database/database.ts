@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import { DEADLINES, type Deadlines, withDeadlines } from './deadlines.ts';
+import { busy, DEADLINES, type Deadlines, limit, withDeadlines } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isDiskFull, isWorthRetrying } from './failures.ts';
@@ -14,7 +14,10 @@ const CONNECT_TIMEOUT_S = 5;
 const CLOSE_WITHIN_S = 1;
 const ATTEMPTS_MAX = 5;
 /** Long enough to migrate the largest table. Other processes wait for it. */
-const EXCLUSIVE_TIMEOUT = '15min';
+const EXCLUSIVE_TIMEOUT_MS = 15 * 60_000;
+/** For a server that does not apply its own timeout, because it no longer answers. */
+const EXCLUSIVE_DEADLINE_MS = EXCLUSIVE_TIMEOUT_MS + 10_000;
+const LOCK_RETRY_EVERY_MS = 100;
 
 type ClientOptions = postgres.Options<Record<string, never>>;
 
@@ -64,7 +67,8 @@ export interface Database extends AsyncDisposable {
   listen(channel: string, onNotification: (payload: string) => void, onConnected: () => void): Promise<void>;
   /**
    * Runs work under an advisory lock of PostgreSQL, which one process on the database holds at a time. `connection` is the
-   * connection that holds it.
+   * connection that holds it. Throws DATABASE_BUSY if another process holds it for 15 minutes, or PostgreSQL does not
+   * answer.
    */
   exclusively<Result>(lock: number, work: (connection: PostgresJsDatabase) => Promise<Result>): Promise<Result>;
   /** Opens one connection without deadlines, to copy whole tables. The caller ends it. */
@@ -111,17 +115,15 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       return was_full;
     },
     async listen(channel, onNotification, onConnected) {
-      await client.listen(channel, onNotification, onConnected);
+      await limit(client.listen(channel, onNotification, onConnected), { deadline_ms: deadlines.query_ms });
     },
     async exclusively(lock, work) {
       // postgres.js would renew the connection after half an hour or more, and lose the lock.
       const client_of_lock = connect(address, 1, { max_lifetime: null });
       try {
-        const connection = drizzle(client_of_lock);
-        await connection.execute(sql.raw(`set statement_timeout = '${EXCLUSIVE_TIMEOUT}'`));
-        await connection.execute(sql.raw(`set idle_in_transaction_session_timeout = '${EXCLUSIVE_TIMEOUT}'`));
-        await connection.execute(sql`select pg_advisory_lock(${lock})`);
-        return await work(connection);
+        await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock);
+        const limits = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
+        return await work(drizzle(withDeadlines(client_of_lock, { ...deadlines, ...limits }, { is_prepared: false })));
       } finally {
         // Does not wait: the work is done, and a lost connection would never end by itself.
         await client_of_lock.end({ timeout: 0 });
@@ -132,6 +134,24 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       await Promise.all(opened.map((one) => one.end({ timeout: CLOSE_WITHIN_S })));
     },
   };
+}
+
+/**
+ * Takes an advisory lock for long work on this connection. Asks for it by short statements, because one that waits for the
+ * lock looks like one that a frozen server never answers.
+ */
+async function takeLock(connection: PostgresJsDatabase, lock: number): Promise<void> {
+  await connection.execute(sql.raw(`set statement_timeout = ${EXCLUSIVE_TIMEOUT_MS}`));
+  await connection.execute(sql.raw(`set idle_in_transaction_session_timeout = ${EXCLUSIVE_TIMEOUT_MS}`));
+  const give_up_at = performance.now() + EXCLUSIVE_TIMEOUT_MS;
+  while (performance.now() < give_up_at) {
+    const [row] = await connection.execute<{ is_taken: boolean }>(
+      sql`select pg_try_advisory_lock(${lock}) as is_taken`,
+    );
+    if (row?.is_taken) return;
+    await Bun.sleep(LOCK_RETRY_EVERY_MS);
+  }
+  throw busy();
 }
 
 /** Takes some megabytes of the server's disk and frees them again. */

@@ -11,6 +11,12 @@ export interface Deadlines {
 
 export const DEADLINES: Deadlines = { query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 };
 
+/** How a client with deadlines runs statements. */
+interface Running extends Listeners {
+  /** False for texts of several statements, which cannot be prepared. By default true. */
+  is_prepared?: boolean;
+}
+
 interface Listeners {
   /** Called when a statement missed its deadline. */
   onLate?: () => void;
@@ -27,11 +33,15 @@ type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
  * Statements are prepared once for each connection, because an unprepared one with parameters costs postgres.js a second
  * round trip to learn their types. So there must be few different texts, and a list is sent as one array parameter.
  */
-export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, listeners: Listeners = {}): postgres.Sql {
+export function withDeadlines(
+  client: postgres.Sql,
+  deadlines: Deadlines,
+  { is_prepared: prepare = true, ...listeners }: Running = {},
+): postgres.Sql {
   return replace(client, {
     unsafe: (text: string, parameters: never[]) =>
-      limitQuery(client.unsafe(text, parameters, { prepare: true }), deadlines, listeners),
-    begin: (work: Work) => limitTransaction({ client, work, deadlines, listeners }),
+      limitQuery(client.unsafe(text, parameters, { prepare }), deadlines, listeners),
+    begin: (work: Work) => limitTransaction({ client, work, deadlines, listeners, prepare }),
   });
 }
 
@@ -59,9 +69,10 @@ interface Transaction {
   work: Work;
   deadlines: Deadlines;
   listeners: Listeners;
+  prepare: boolean;
 }
 
-async function limitTransaction({ client, work, deadlines, listeners }: Transaction): Promise<unknown> {
+async function limitTransaction({ client, work, deadlines, listeners, prepare }: Transaction): Promise<unknown> {
   const { pool_wait_ms, transaction_ms } = deadlines;
   const { onFailure } = listeners;
   const begun = Promise.withResolvers<void>();
@@ -71,7 +82,7 @@ async function limitTransaction({ client, work, deadlines, listeners }: Transact
     if (is_given_up) throw busy();
     begun.resolve();
     return work(
-      replace(tx, { unsafe: (text: string, parameters: never[]) => tx.unsafe(text, parameters, { prepare: true }) }),
+      replace(tx, { unsafe: (text: string, parameters: never[]) => tx.unsafe(text, parameters, { prepare }) }),
     );
   });
   // Ends the wait if the transaction fails before it begins.
@@ -87,7 +98,11 @@ interface Limits extends Listeners {
   deadline_ms: number;
 }
 
-async function limit<Value>(promise: PromiseLike<Value>, { deadline_ms, onLate, onFailure }: Limits): Promise<Value> {
+/** Returns the result of work with a deadline, after which it fails with DATABASE_BUSY. */
+export async function limit<Value>(
+  promise: PromiseLike<Value>,
+  { deadline_ms, onLate, onFailure }: Limits,
+): Promise<Value> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     onLate?.();
@@ -103,7 +118,7 @@ async function limit<Value>(promise: PromiseLike<Value>, { deadline_ms, onLate, 
   }
 }
 
-function busy(): ServiceError<'DATABASE_BUSY'> {
+export function busy(): ServiceError<'DATABASE_BUSY'> {
   return new ServiceError('DATABASE_BUSY', {});
 }
 

@@ -48,6 +48,7 @@ interface Subscription {
 export async function openFeed(database: Database, events: Events, recheck_every_ms = RECHECK_EVERY_MS): Promise<Feed> {
   const subscriptions = new Map<string, Subscription>();
   const closing = new AbortController();
+  await using opened = new AsyncDisposableStack();
   let has_connected = false;
 
   function notify(topic: string, version: number | undefined): void {
@@ -82,6 +83,10 @@ export async function openFeed(database: Database, events: Events, recheck_every
     events,
     step: compareVersions,
   });
+  opened.defer(async () => {
+    closing.abort();
+    await recheck.stopped;
+  });
 
   await database.listen(
     CHANGES_CHANNEL,
@@ -95,6 +100,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
     },
   );
 
+  const everything = opened.move();
   return {
     subscribe(topic, onChange) {
       const subscription = subscriptions.get(topic) ?? { known_version: undefined, listeners: new Set() };
@@ -111,9 +117,6 @@ export async function openFeed(database: Database, events: Events, recheck_every
         if (known === undefined || version > known) notify(topic, version);
       }
     },
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      await recheck.stopped;
-    },
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }
