@@ -206,6 +206,14 @@ export async function removePlayers(
 
 export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;
 
-/** A condition: the player has a seat in one of the lobbies, and meets another condition. */
-export const isIn = (lobby_ids: string[], condition: SQL): SQL =>
-  sql`lobby_id = any(${sql.param(lobby_ids)}::uuid[]) and ${condition}`;
+/**
+ * A condition of `removePlayers`: the player has a seat in one of the lobbies, and meets another condition. It is false for
+ * players of lobbies that another transaction has locked.
+ */
+export const isInUnlocked = (lobby_ids: string[], condition: SQL): SQL => sql`
+  lobby_id = any(array(
+    select lobby_id from ${lobbies}
+    -- The count makes the versions the first rows that are locked, here as everywhere.
+    where lobby_id = any(${sql.param(lobby_ids)}::uuid[]) and (select count(*) from bumped) > 0
+    order by lobby_id for no key update skip locked
+  )) and ${condition}`;

@@ -2,7 +2,7 @@ import type { SQL } from 'drizzle-orm';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import { isIn, removePlayers } from './players-store.ts';
+import { isInUnlocked, removePlayers } from './players-store.ts';
 import {
   type DueLobby,
   hasMissedDeadline,
@@ -24,7 +24,7 @@ interface SeatCheckDependencies {
 /**
  * Removes the overdue seats of the lobbies whose check is due (I-M6). Checks of a lobby are never further apart than
  * the time that a new seat has, so a seat taken after a check cannot be overdue before the next one, and taking a seat
- * need not schedule a check. Returns how many seats it removed.
+ * need not schedule a check. Lobbies that another transaction has locked stay due. Returns how many seats it removed.
  */
 export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
   const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;
@@ -65,7 +65,7 @@ async function removeSeats(
   for (const [namespace_id, lobbies_there] of Map.groupBy(lobbies, (lobby) => lobby.namespace_id)) {
     const lobby_ids = lobbies_there.map(({ lobby_id }) => lobby_id);
     const how = { reason, now: clock.now() };
-    const { removed } = await removePlayers(database.queries, namespace_id, isIn(lobby_ids, condition), how);
+    const { removed } = await removePlayers(database.queries, namespace_id, isInUnlocked(lobby_ids, condition), how);
     count += removed;
   }
   if (count > 0) events.emit({ event: 'seats_expired', reason, count });

@@ -4,7 +4,7 @@ import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store
 import { keepSeat, selectPlayer, setConnected } from '../../../src/features/lobbies/players-store.ts';
 import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/seat-checks.ts';
 import { after } from '../../../src/platform/clock.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { type Database, type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
 import { createBareLobbies, permitBareLobbies } from '../../support/bare-lobbies.ts';
 import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
@@ -13,19 +13,21 @@ const SEAT_MS = 120_000;
 const PLAYER_MS = 3_600_000;
 
 let opened: AsyncDisposableStack;
+let address: DatabaseAddress;
 let database: Database;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
-  const own = opened.use(await openTestDatabase());
-  database = opened.use(openDatabase(own.address, 4));
+  ({ address } = opened.use(await openTestDatabase()));
+  database = opened.use(openDatabase(address, 4));
   await permitBareLobbies(database);
 });
 afterAll(() => opened.disposeAsync());
 
-/** A lobby, and a clock of its own. */
-async function openLobby() {
-  const clock = createFixedClock(new Date(Date.now() + 1_000));
-  const namespace_id = crypto.randomUUID();
+/** A lobby, by default with a clock and a namespace of its own. */
+async function openLobby({
+  clock = createFixedClock(new Date(Date.now() + 1_000)),
+  namespace_id = crypto.randomUUID() as string,
+} = {}) {
   const [lobby_id = ''] = await createBareLobbies(database, { namespace_id, seats: 8 });
   const times = { seat_timeout_ms: SEAT_MS, player_timeout_ms: PLAYER_MS };
   return {
@@ -58,6 +60,22 @@ async function openLobby() {
         select remove_reason from players where lobby_id = ${lobby_id} order by create_ts, player_id`);
       return rows.map(({ remove_reason }) => remove_reason);
     },
+  };
+}
+
+/** Locks a lobby, as another program may. Returns the function that unlocks it. */
+async function lockLobby({ lobby_id }: { lobby_id: string }): Promise<() => Promise<void>> {
+  const { promise: end, resolve } = Promise.withResolvers<void>();
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+  const locking = database.transact(async (tx) => {
+    await tx.execute(sql`select from lobbies where lobby_id = ${lobby_id} for update`);
+    begin();
+    await end;
+  });
+  await begun;
+  return async () => {
+    resolve();
+    await locking;
   };
 }
 
@@ -125,26 +143,35 @@ test('seat checks: a shorter seat timeout after a restart holds for lobbies whos
 
 test('seat checks: a check does not wait for a locked lobby, which stays due', async () => {
   const lobby = await openLobby();
-  const { promise: end, resolve } = Promise.withResolvers<void>();
-  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-  const changing = database.transact(async (tx) => {
-    await tx.execute(sql`select from lobbies where lobby_id = ${lobby.lobby_id} for update`);
-    begin();
-    await end;
-  });
-  await begun;
+  const unlock = await lockLobby(lobby);
   await lobby.check();
-  resolve();
-  await changing;
+  await unlock();
   expect(await lobby.timeUntilCheck()).toBeLessThanOrEqual(0);
   await lobby.check();
   expect(await lobby.timeUntilCheck()).toBe(SEAT_MS);
 });
 
+test('seat checks: overdue seats of a locked lobby end once it is unlocked, those of others in its namespace at once', async () => {
+  const clock = createFixedClock(new Date(Date.now() + 1_000));
+  const namespace_id = crypto.randomUUID();
+  const [locked, other] = [await openLobby({ clock, namespace_id }), await openLobby({ clock, namespace_id })];
+  for (const lobby of [locked, other]) await lobby.takeSeat();
+  await locked.check();
+  clock.advance(SEAT_MS);
+  const unlock = await lockLobby(locked);
+  expect(await locked.check()).toBe(1);
+  expect([await locked.endReasons(), await other.endReasons()]).toEqual([[null], ['seat_expired']]);
+  await unlock();
+  expect(await locked.check()).toBe(1);
+  expect(await locked.endReasons()).toEqual(['seat_expired']);
+});
+
 test('setConnected: the update of a player is a HOT update, without new index entries', async () => {
   const lobby = await openLobby();
   const player_id = await lobby.takeSeat();
-  const updates = await database.transact(async (tx) => {
+  // PostgreSQL also counts the updates that its connection made shortly before.
+  await using fresh = openDatabase(address, 1);
+  const updates = await fresh.transact(async (tx) => {
     await setConnected(tx, [{ player_id, lobby_id: lobby.lobby_id }], lobby.clock.now());
     const [row] = await tx.execute<{ all: number; hot: number }>(sql`
       select pg_stat_get_xact_tuples_updated('players'::regclass)::int as all,

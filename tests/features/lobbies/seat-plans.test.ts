@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
-import { isAmong, isIn, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
+import { isAmong, isInUnlocked, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectDue } from '../../../src/features/lobbies/seat-checks-store.ts';
 import { selectVisible } from '../../../src/features/lobbies/views-store.ts';
 import { type Database, openDatabase, type Queries } from '../../../src/platform/database/database.ts';
@@ -33,7 +33,10 @@ const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = 
   { name: 'seats that are overdue', run: (queries) => selectDue(queries, { now: NOW, came_before: NOW }) },
   { name: 'players who disconnect', run: (queries) => setDisconnected(queries, [ID], NOW) },
   { name: 'players who leave', run: (queries) => removePlayers(queries, ID, isAmong([ID]), HOW) },
-  { name: 'players who leave lobbies', run: (queries) => removePlayers(queries, ID, isIn([ID], sql`true`), HOW) },
+  {
+    name: 'players who leave lobbies',
+    run: (queries) => removePlayers(queries, ID, isInUnlocked([ID], sql`true`), HOW),
+  },
 ];
 
 describe('seat plans: a plan that PostgreSQL made while no player had a seat', () => {
