@@ -130,6 +130,8 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
       const loop = startLoop({
         name: 'gateway-presence',
         every_ms: EVERY_MS,
+        // A departure that cannot be reported, for example because its lobby is locked, does not delay later ones for long.
+        pause_max_ms: EVERY_MS,
         signal,
         events,
         async step() {

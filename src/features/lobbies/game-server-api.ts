@@ -6,6 +6,7 @@ import { createRounds } from '../../platform/rounds.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Servers } from '../servers/servers.ts';
+import { type LobbyChange, whenUnlocked } from './lobby-locks-store.ts';
 import * as playersStore from './players-store.ts';
 import { lobbyStopped } from './refusals.ts';
 import * as store from './store.ts';
@@ -35,6 +36,15 @@ const DEPARTURES = { round_max: 512, waiting_max: 10_000 };
 /** Limits of the rounds that record states and closings. They are smaller, because a state has up to 64 KiB. */
 const LOBBY_UPDATES = { round_max: 128, waiting_max: 1_000 };
 
+/** How long work waits while another transaction has locked its lobby. */
+const LOCKED_MAX_MS = {
+  departure: 10_000,
+  /** While other departures wait behind it. */
+  departure_of_several: 100,
+  /** Short, so that an update does not replace a later one. */
+  update: 1_000,
+};
+
 /** Creates the use cases of a lobby's server: it reports on the lobby and on its players. */
 export function createGameServerApi(dependencies: GameServerApiDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
@@ -61,26 +71,31 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
   });
 
-  /** Records that a player has left. Returns false if the player had left before. */
-  const leave = createRounds<string, boolean>({
+  /** Records that a player has left. Returns undefined if the player had left before. */
+  const leave = createRounds<string, LobbyChange | undefined>({
     ...DEPARTURES,
     async work(player_ids) {
-      const gone = await playersStore.setDisconnected(lists_connection, player_ids, clock.now());
-      return player_ids.map((player_id) => gone.delete(player_id));
+      const departures = await playersStore.setDisconnected(lists_connection, player_ids, clock.now());
+      return player_ids.map((player_id) => {
+        const departure = departures.get(player_id);
+        // Of several reports of one departure, the first counts.
+        if (departure === 'done') departures.delete(player_id);
+        return departure;
+      });
     },
   });
 
-  /** Records a state or closing of a lobby. Returns false if the lobby is not running. */
-  const update = createRounds<store.LobbyUpdate, boolean>({
+  /** Records a state or closing of a lobby. Returns undefined if the lobby is not running. */
+  const update = createRounds<store.LobbyUpdate, LobbyChange | undefined>({
     ...LOBBY_UPDATES,
     async work(updates) {
-      const running = await store.updateLobbies(lists_connection, updates, clock.now());
-      return updates.map(({ lobby_id }) => running.has(lobby_id));
+      const changes = await store.updateLobbies(lists_connection, updates, clock.now());
+      return updates.map(({ lobby_id }) => changes.get(lobby_id));
     },
   });
 
   async function requireUpdate(change: store.LobbyUpdate): Promise<void> {
-    if (await update(change)) return;
+    if (await whenUnlocked(() => update(change), LOCKED_MAX_MS.update)) return;
     await get(change);
     throw lobbyStopped();
   }
@@ -103,11 +118,20 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
   }
 
-  async function leaveLobby(player_id: string, reconnect_within_ms: number): Promise<void> {
+  /** Frees the seat of a player, or keeps it for a while. Returns undefined if there was nothing to do. */
+  async function tryToLeave(player_id: string, reconnect_within_ms: number): Promise<LobbyChange | undefined> {
     if (reconnect_within_ms > 0) {
       const player = await playersStore.selectPlayer(database.queries, player_id);
-      if (player) await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms));
-    } else if (await leave(player_id)) onLeft();
+      return player && (await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms)));
+    }
+    const departure = await leave(player_id);
+    if (departure === 'done') onLeft();
+    return departure;
+  }
+
+  /** Records that a player has left. Throws DATABASE_BUSY if the lobby stays locked. */
+  async function leaveLobby(player_id: string, reconnect_within_ms: number, locked_max_ms: number): Promise<void> {
+    await whenUnlocked(() => tryToLeave(player_id, reconnect_within_ms), locked_max_ms);
   }
 
   async function verify(player_token: string): Promise<string> {
@@ -163,8 +187,12 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       });
       return player_id;
     },
-    /** Records that a player has left, or keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
-    leave: leaveLobby,
+    /**
+     * Records that a player has left, or keeps the seat for `reconnect_within_ms`. Repeating it is harmless. Throws
+     * DATABASE_BUSY soon if the lobby is locked, so that the caller can go on with other lobbies.
+     */
+    leave: (player_id: string, reconnect_within_ms: number) =>
+      leaveLobby(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_of_several),
     /**
      * Takes the seat of a player of a game's lobby. Returns false if the player has none there. The player's token is
      * refused from now on, and the gateway closes the player's connection.
@@ -188,7 +216,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
       const { player_id } = await getPlayer(caller, await verify(player_token));
-      await leaveLobby(player_id, reconnect_within_ms);
+      await leaveLobby(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure);
     },
   };
 }

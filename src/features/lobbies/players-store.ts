@@ -6,6 +6,7 @@ import { createQuery, createStatement } from '../../platform/database/statement.
 import { bump, bumpMany, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { recordChanges } from './changes-store.ts';
+import { type LobbyChange, lockUnlocked } from './lobby-locks-store.ts';
 import { lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
 const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =>
@@ -112,11 +113,11 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
       'bumped',
     )},
     ${recordChanges(sql`select namespace_id, lobby_id from leaving`)},
+    unlocked as (${lockUnlocked(sql`array(select lobby_id from leaving)`)}),
     gone as (
-      update ${players} set remove_ts = ${value('now')}::timestamptz, remove_reason = 'disconnected' from leaving
+      update ${players} set remove_ts = ${value('now')}::timestamptz, remove_reason = 'disconnected'
+      from leaving join unlocked using (lobby_id)
       where ${players.player_id} = leaving.player_id and remove_ts is null
-        -- The count makes the versions the first rows that are locked, here as everywhere.
-        and (select count(*) from bumped) > 0
       returning ${players.player_id}, ${players.lobby_id}, connect_ts is not null as was_connected
     ),
     freed as (
@@ -134,32 +135,47 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
         ) as of_connected (name) order by name collate "C"`,
       'bumped_seats',
     )}
-    select player_id, (select count(*) from bumped_seats) as bumped from gone`,
+    select player_id, gone.player_id is null as is_locked, (select count(*) from bumped_seats) as bumped
+    from leaving left join unlocked using (lobby_id) left join gone using (player_id)
+    where gone.player_id is not null or unlocked.lobby_id is null`,
 );
 
-/** Removes players who have left, and gives their seats back, each once (I-M2). Returns those who had a seat. */
+/**
+ * Removes players who have left, and gives their seats back, each once (I-M2). Returns those who had a seat. Does not wait
+ * for lobbies that are locked, because the other players would wait too.
+ */
 export async function setDisconnected(
   connection: DedicatedConnection,
   player_ids: string[],
   now: Date,
-): Promise<Set<string>> {
-  const rows = await connection.execute<{ player_id: string }>(DISCONNECT({ player_ids, now: now.toISOString() }));
-  return new Set(rows.map(({ player_id }) => player_id));
+): Promise<Map<string, LobbyChange>> {
+  const rows = await connection.execute<{ player_id: string; is_locked: boolean }>(
+    DISCONNECT({ player_ids, now: now.toISOString() }),
+  );
+  return new Map(rows.map(({ player_id, is_locked }) => [player_id, is_locked ? 'locked' : 'done']));
 }
 
-/** Keeps the seat of a player who has disconnected until a moment, so that the player may connect again. */
-export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<void> {
+/**
+ * Keeps the seat of a player who has disconnected until a moment, so that the player may connect again. Does not wait for
+ * a lobby that is locked.
+ */
+export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<LobbyChange> {
   const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
-  await queries.execute(sql`
+  const rows = await queries.execute(sql`
     with ${bump(bumped)},
+    unlocked as (${lockUnlocked(sql`array[${player.lobby_id}::uuid]`)}),
     -- Unlike the deadline of a new seat, this one may come before the lobby's next check.
     checked as (
       update ${lobbies} set seats_check_ts = least(seats_check_ts, ${timestamptz(until)})
-      where lobby_id = ${player.lobby_id}::uuid and (select count(*) from bumped) > 0
-      returning lobby_id
+      from unlocked where ${lobbies.lobby_id} = unlocked.lobby_id
+      returning ${lobbies.lobby_id}
+    ),
+    kept as (
+      update ${players} set connect_ts = null, seat_deadline_ts = ${timestamptz(until)} from checked
+      where player_id = ${player.player_id}::uuid and connect_ts is not null and remove_ts is null
     )
-    update ${players} set connect_ts = null, seat_deadline_ts = ${timestamptz(until)} from checked
-    where player_id = ${player.player_id}::uuid and connect_ts is not null and remove_ts is null`);
+    select lobby_id from unlocked`);
+  return rows.length > 0 ? 'done' : 'locked';
 }
 
 /**
@@ -210,10 +226,5 @@ export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.
  * A condition of `removePlayers`: the player has a seat in one of the lobbies, and meets another condition. It is false for
  * players of lobbies that another transaction has locked.
  */
-export const isInUnlocked = (lobby_ids: string[], condition: SQL): SQL => sql`
-  lobby_id = any(array(
-    select lobby_id from ${lobbies}
-    -- The count makes the versions the first rows that are locked, here as everywhere.
-    where lobby_id = any(${sql.param(lobby_ids)}::uuid[]) and (select count(*) from bumped) > 0
-    order by lobby_id for no key update skip locked
-  )) and ${condition}`;
+export const isInUnlocked = (lobby_ids: string[], condition: SQL): SQL =>
+  sql`lobby_id = any(array(${lockUnlocked(sql`${sql.param(lobby_ids)}::uuid[]`)})) and ${condition}`;

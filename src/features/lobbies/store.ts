@@ -6,6 +6,7 @@ import { bump, bumpMany, lockTopics } from '../../platform/watch/versions.ts';
 import { hasLostMachine, isEnding, isOnMachine, machineOf } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { recordChanges } from './changes-store.ts';
+import { type LobbyChange, lockUnlocked } from './lobby-locks-store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
 const LOBBIES_MAX = 100_000;
@@ -126,30 +127,38 @@ const UPDATE = createStatement<{
     )},
     ${recordChanges(sql`select namespace_id, lobby_id from running`)},
     -- There are far fewer of them than lobbies, each of which looks for its own.
-    lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')}))
-    update ${lobbies} set
-      is_closed = coalesce(updates.is_closed, ${lobbies.is_closed}),
-      closed_ts = case
-        when not coalesce(updates.is_closed, ${lobbies.is_closed}) then null
-        when not ${lobbies.is_closed} then ${value('now')}::timestamptz
-        else ${lobbies.closed_ts}
-      end,
-      state = nullif(coalesce(updates.state, ${lobbies.state}), ''),
-      changed = (select version from lists where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
-    from unnest(${value('lobby_id')}::uuid[], ${value('is_closed')}::boolean[], ${value('state')}::text[])
-      as updates (lobby_id, is_closed, state)
-    where ${lobbies.lobby_id} = updates.lobby_id and stop_ts is null
-      -- The count makes the versions the first rows that are locked, here as everywhere.
-      and (select count(*) from bumped) > 0
-    returning ${lobbies.lobby_id}`,
+    lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')})),
+    unlocked as (${lockUnlocked(sql`array(select lobby_id from running)`)}),
+    updated as (
+      update ${lobbies} set
+        is_closed = coalesce(updates.is_closed, ${lobbies.is_closed}),
+        closed_ts = case
+          when not coalesce(updates.is_closed, ${lobbies.is_closed}) then null
+          when not ${lobbies.is_closed} then ${value('now')}::timestamptz
+          else ${lobbies.closed_ts}
+        end,
+        state = nullif(coalesce(updates.state, ${lobbies.state}), ''),
+        changed = (select version from lists where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
+      from unnest(${value('lobby_id')}::uuid[], ${value('is_closed')}::boolean[], ${value('state')}::text[])
+        as updates (lobby_id, is_closed, state)
+        join unlocked using (lobby_id)
+      where ${lobbies.lobby_id} = updates.lobby_id and stop_ts is null
+      returning ${lobbies.lobby_id}
+    )
+    select lobby_id, updated.lobby_id is null as is_locked
+    from running left join unlocked using (lobby_id) left join updated using (lobby_id)
+    where updated.lobby_id is not null or unlocked.lobby_id is null`,
 );
 
-/** Applies the changes that lobbies report; of several by one lobby, the last. Returns the ids of the running ones. */
+/**
+ * Applies the changes that lobbies report; of several by one lobby, the last. Returns what it did to the running ones. Does
+ * not wait for lobbies that are locked, because the others would wait too.
+ */
 export async function updateLobbies(
   connection: DedicatedConnection,
   updates: LobbyUpdate[],
   now: Date,
-): Promise<Set<string>> {
+): Promise<Map<string, LobbyChange>> {
   const merged = new Map<string, LobbyUpdate>();
   for (const one of updates) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
   const all = [...merged.values()];
@@ -159,8 +168,8 @@ export async function updateLobbies(
     state: all.map(({ state }) => state ?? null),
     now: now.toISOString(),
   });
-  const rows = await connection.execute<{ lobby_id: string }>(statement);
-  return new Set(rows.map(({ lobby_id }) => lobby_id));
+  const rows = await connection.execute<{ lobby_id: string; is_locked: boolean }>(statement);
+  return new Map(rows.map(({ lobby_id, is_locked }) => [lobby_id, is_locked ? 'locked' : 'done']));
 }
 
 /** Ends a running lobby and removes its players. Returns undefined if it has stopped, or must be empty and is not. */

@@ -6,6 +6,7 @@ import type { Api } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
+import { lockLobby } from '../../support/lobby-locks.ts';
 import { openRestartableService } from '../../support/restart.ts';
 import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
@@ -81,6 +82,33 @@ test('gateway: departures that cannot be reported delay no others', async () => 
   await waitFor(() => others.every((player_id) => left.has(player_id)), 'the other departures to be reported');
   stop.abort();
   await reporting.stopped;
+});
+
+test('gateway: departures from a lobby that another program has locked delay no others, and come once it is unlocked', async () => {
+  const crowded = await makeControlledGame(muster, { ...UNMODIFIED, game_modes: { default: { max_players: 8 } } });
+  // More than are reported at one time.
+  const seats = await Array.fromAsync({ length: 6 }, () => takeSeat(muster, crowded));
+  const stuck = seats.map((seat) => play(seat));
+  for (const player of stuck) await player.next(1);
+  const [locked] = seats;
+  if (!locked) throw new Error('there are seats');
+  const other = await takeSeat();
+  const before = await countConnected(other);
+  using leaves = play(other);
+  await leaves.next(1);
+  {
+    await using _ = await lockLobby(muster.database, locked.lobby_id);
+    for (const { socket } of stuck) socket.close();
+    const isTried = () =>
+      muster.events.some(
+        ({ event, ...more }) => event === 'loop_failed' && Object.values(more).includes('gateway-presence'),
+      );
+    await waitFor(isTried, 'the departures to be tried');
+    leaves.socket.close();
+    await waitFor(async () => (await countConnected(other)) === before, 'the other departure');
+    expect(await countConnected(locked, muster, crowded)).toBe(6);
+  }
+  await waitFor(async () => (await countConnected(locked, muster, crowded)) === 0, 'the departures');
 });
 
 describe('gateway: at a port with presence', () => {

@@ -10,6 +10,7 @@ import {
   makeControlledGame,
   seatOf,
 } from '../../support/game-server.ts';
+import { lockLobby } from '../../support/lobby-locks.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -156,6 +157,40 @@ describe('a player', () => {
     expect(outcomeOf(await game_server.connected(stays.player_token))).toBe('200');
     await game_server.disconnected(stays.player_token);
   });
+
+  test.each([
+    { how: 'leaves', body: {} },
+    { how: 'may come back', body: { reconnect_within_ms: 60_000 } },
+  ])(
+    'who $how waits while another program has locked the lobby, and delays no players of other lobbies',
+    async ({ body }) => {
+      const other = await makeControlledGame(muster, { game_modes: { default: {} } });
+      const goes = await seatOf(find(muster, other));
+      const other_server = await connectGameServer(muster, other, goes.lobby_id);
+      const stuck = await seatOf(join(muster, game, game_server.lobby_id));
+      await game_server.connected(stuck.player_token);
+      await other_server.connected(goes.player_token);
+      const report = (server: GameServer, { player_token }: { player_token: string }, more = {}) =>
+        muster.api.post('/matchmaker/players/disconnected', server.token, { player_token, ...more });
+      let is_reported = false;
+      let leaving: ReturnType<typeof report>;
+      {
+        await using _ = await lockLobby(muster.database, game_server.lobby_id);
+        leaving = report(game_server, stuck, body).finally(() => {
+          is_reported = true;
+        });
+        const updating = game_server.setState({ is_locked: true });
+        expect(outcomeOf(await report(other_server, goes))).toBe('200');
+        expect(outcomeOf(await updating)).toBe('503 DATABASE_BUSY');
+        expect(is_reported).toBe(false);
+      }
+      expect(outcomeOf(await leaving)).toBe('200');
+      expect(outcomeOf(await game_server.connected(stuck.player_token))).toBe(
+        'reconnect_within_ms' in body ? '200' : '400 MATCHMAKER_PLAYER_REMOVED',
+      );
+      await game_server.disconnected(stuck.player_token);
+    },
+  );
 
   test('who has left cannot connect with the same token, also if the player had not connected before', async () => {
     for (const had_connected of [true, false]) {

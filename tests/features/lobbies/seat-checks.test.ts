@@ -8,6 +8,7 @@ import { type Database, type DatabaseAddress, openDatabase } from '../../../src/
 import { createBareLobbies, permitBareLobbies } from '../../support/bare-lobbies.ts';
 import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
+import { lockLobby } from '../../support/lobby-locks.ts';
 
 const SEAT_MS = 120_000;
 const PLAYER_MS = 3_600_000;
@@ -60,22 +61,6 @@ async function openLobby({
         select remove_reason from players where lobby_id = ${lobby_id} order by create_ts, player_id`);
       return rows.map(({ remove_reason }) => remove_reason);
     },
-  };
-}
-
-/** Locks a lobby, as another program may. Returns the function that unlocks it. */
-async function lockLobby({ lobby_id }: { lobby_id: string }): Promise<() => Promise<void>> {
-  const { promise: end, resolve } = Promise.withResolvers<void>();
-  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-  const locking = database.transact(async (tx) => {
-    await tx.execute(sql`select from lobbies where lobby_id = ${lobby_id} for update`);
-    begin();
-    await end;
-  });
-  await begun;
-  return async () => {
-    resolve();
-    await locking;
   };
 }
 
@@ -143,9 +128,10 @@ test('seat checks: a shorter seat timeout after a restart holds for lobbies whos
 
 test('seat checks: a check does not wait for a locked lobby, which stays due', async () => {
   const lobby = await openLobby();
-  const unlock = await lockLobby(lobby);
-  await lobby.check();
-  await unlock();
+  {
+    await using _ = await lockLobby(database, lobby.lobby_id);
+    await lobby.check();
+  }
   expect(await lobby.timeUntilCheck()).toBeLessThanOrEqual(0);
   await lobby.check();
   expect(await lobby.timeUntilCheck()).toBe(SEAT_MS);
@@ -158,10 +144,11 @@ test('seat checks: overdue seats of a locked lobby end once it is unlocked, thos
   for (const lobby of [locked, other]) await lobby.takeSeat();
   await locked.check();
   clock.advance(SEAT_MS);
-  const unlock = await lockLobby(locked);
-  expect(await locked.check()).toBe(1);
-  expect([await locked.endReasons(), await other.endReasons()]).toEqual([[null], ['seat_expired']]);
-  await unlock();
+  {
+    await using _ = await lockLobby(database, locked.lobby_id);
+    expect(await locked.check()).toBe(1);
+    expect([await locked.endReasons(), await other.endReasons()]).toEqual([[null], ['seat_expired']]);
+  }
   expect(await locked.check()).toBe(1);
   expect(await locked.endReasons()).toEqual(['seat_expired']);
 });

@@ -113,8 +113,8 @@ describe('the state of a lobby', () => {
     const report = async (...updates: Omit<LobbyUpdate, 'lobby_id'>[]) => {
       const all = updates.map((one) => ({ lobby_id, ...one }));
       const updates_of_round = [...all, { lobby_id: unknown_id, state: '3' }];
-      const running = await updateLobbies(database.queries, updates_of_round, muster.clock.now());
-      expect([...running]).toEqual([lobby_id]);
+      const changes = await updateLobbies(database.queries, updates_of_round, muster.clock.now());
+      expect([...changes]).toEqual([[lobby_id, 'done']]);
       return await readLobby();
     };
     expect(await report({ state: '1' }, { is_closed: true }, { state: '2' })).toEqual({ state: 2, is_closed: true });
