@@ -5,6 +5,7 @@ import { touch } from '../../src/platform/watch/versions.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { QUIET_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();
@@ -12,6 +13,27 @@ const chromium = shareChromium(muster);
 const ROW = 'ul[aria-label="Servers"] > li';
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
+  test('a range of ports is shown with its host, of a server, of its lobby and of a new seat', async () => {
+    const game = await makeControlledGame(muster, {
+      game_modes: { default: { actions: { create: { enabled: true } } } },
+      source: QUIET_SOURCE,
+      network_mode: 'host',
+      ports: { voice: { port_range: { min: 28_061, max: 28_070 }, protocol: 'udp', proxy: 'none' } },
+    });
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/lobbies`, game.cloud_token);
+    const { page, problems } = opened;
+    await page.getByRole('button', { name: 'New lobby' }).click();
+    await page.getByRole('button', { name: 'Make it' }).click();
+    const dialog = page.getByRole('dialog', { name: 'The lobby is ready' });
+    await dialog.getByText('127.0.0.1:28061-28070', { exact: true }).waitFor();
+    await dialog.getByRole('link', { name: 'Lobby' }).click();
+    await page.getByText('127.0.0.1:28061-28070', { exact: true }).waitFor();
+    await page.locator('.facts').getByRole('link').first().click();
+    await page.getByText('udp 127.0.0.1:28061-28070', { exact: true }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
   test('all ended ones are listed, page by page, and can be filtered by a tag', async () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { WITHOUT_PAGES } from '../support/browser.ts';
+import { deploy } from '../support/game.ts';
 import { makeControlledGame } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { ROOM_SOURCE } from '../support/room.ts';
@@ -43,6 +44,36 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
     await page.getByRole('button', { name: 'Start' }).waitFor();
     await refused.getByRole('link', { name: 'Why' }).click();
     await page.getByText('find in duel at local with map=ice').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('bots connect to the first port that takes a WebSocket, and the page says if a game mode has none', async () => {
+    // Answers list these ports before the one for WebSockets.
+    const others = {
+      udp: { port_range: { min: 28_040, max: 28_050 }, protocol: 'udp', proxy: 'none' },
+      tcp: { port: 7_777, protocol: 'tcp' },
+    };
+    const mixed = await makeControlledGame(muster, {
+      source: ROOM_SOURCE,
+      network_mode: 'host',
+      ports: { ...others, game: { port: 80, protocol: 'http', proxy: 'game_guard' } },
+    });
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${mixed.game_id}`, { token: mixed.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/try`, mixed.cloud_token);
+    const { page, problems } = opened;
+    await page.getByLabel('Bots').fill('2');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.waitForFunction(
+      () => Number([...document.querySelectorAll('.figures > div')].at(-1)?.querySelector('dd')?.textContent) >= 2,
+    );
+    expect(await page.getByText('takes a WebSocket').count()).toBe(0);
+    expect(await page.getByRole('region', { name: 'Game servers that did not let a bot in' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Stop' }).click();
+
+    const docker = { image_id: mixed.build_id, network_mode: 'host', ports: others };
+    await deploy(muster.api, mixed, { game_modes: { default: {} }, docker });
+    await page.getByText('No port of the game mode "default" takes a WebSocket').waitFor();
+    await takePictures(opened, 'try-without-port');
     expect(problems).toEqual([]);
   });
 

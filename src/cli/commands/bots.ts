@@ -1,6 +1,7 @@
+import { type MatchmakerPorts, readSocketLabels } from '../../client/ports.ts';
 import { ApiCaller } from '../api-caller.ts';
 import { LobbyChecks, type SeenLobby } from '../bots/lobby-checks.ts';
-import { connectTo, type Protocols, type Seat } from '../bots/seat.ts';
+import { connectTo, type Seat } from '../bots/seat.ts';
 import { countFault, countRefusal, createTally, percentile, type Tally } from '../bots/tally.ts';
 import { readDuration } from '../durations.ts';
 import { EXIT, Failure } from '../failure.ts';
@@ -29,8 +30,6 @@ const LIMITS: Record<string, string> = {
 };
 /** Errors of requests that did not get to the matchmaker, which keeps a receipt of all others. */
 const WITHOUT_RECEIPT = /^(API_|HTTP_|no answer)/;
-/** The protocol of a port that names none. */
-const PROTOCOL_DEFAULT = 'https';
 
 /** Lets bots play. A signal such as ctrl-C ends them before their time, and their figures are shown. */
 export async function bots(wanted: string, options: BotsOptions): Promise<void> {
@@ -60,8 +59,8 @@ export async function playBots(wanted: string, options: BotsOptions, stopping: A
   const checks = new LobbyChecks();
   const ending = AbortSignal.any([AbortSignal.timeout(duration_ms), stopping]);
   session.output.say(`${count} bots play "${mode}" in ${game.name_id} ${namespace.name_id} for ${options.for}.`);
-  const protocols = await readProtocols(session, scope, mode);
-  const playing = Array.from({ length: count }, () => play({ player, mode, protocols, tally, checks, ending }));
+  const socket_labels = readSocketLabels(await readMatchmaker(session, scope), mode);
+  const playing = Array.from({ length: count }, () => play({ player, mode, socket_labels, tally, checks, ending }));
   const checking = checkLobbies(session, { scope, tally, checks, ending });
   await showWhile(
     () => `${tally.find_ms.length} seats, ${tally.connected} connected, ${tally.faults.size} kinds of faults`,
@@ -91,29 +90,25 @@ async function firstMode(player: ApiCaller): Promise<string> {
   return first.game_mode_id;
 }
 
-/** Returns the protocols of a game mode's ports in the live version. */
-async function readProtocols(session: Session, { game, namespace }: Scope, mode: string): Promise<Protocols> {
-  type Docker = { ports?: Record<string, { protocol?: string }> };
+/** Returns the ports of the game modes of the live version. */
+async function readMatchmaker(session: Session, { game, namespace }: Scope): Promise<MatchmakerPorts | undefined> {
   const path = `/cloud/games/${game.game_id}/versions/${namespace.version_id}`;
-  const { version } = await session.api.get<{
-    version: { config: { matchmaker?: { docker?: Docker; game_modes?: Record<string, { docker?: Docker }> } } };
-  }>(path);
-  const { docker, game_modes } = version.config.matchmaker ?? {};
-  const { ports = {} } = game_modes?.[mode]?.docker ?? docker ?? {};
-  return new Map(Object.entries(ports).map(([label, { protocol = PROTOCOL_DEFAULT }]) => [label, protocol]));
+  const { version } = await session.api.get<{ version: { config: { matchmaker?: MatchmakerPorts } } }>(path);
+  return version.config.matchmaker;
 }
 
 interface Play {
   player: ApiCaller;
   mode: string;
-  protocols: Protocols;
+  /** Labels of the ports that take a WebSocket. */
+  socket_labels: readonly string[];
   tally: Tally;
   checks: LobbyChecks;
   ending: AbortSignal;
 }
 
 /** Plays as one bot until the end. */
-async function play({ player, mode, protocols, tally, checks, ending }: Play): Promise<void> {
+async function play({ player, mode, socket_labels, tally, checks, ending }: Play): Promise<void> {
   while (!ending.aborted) {
     const seat = await find({ player, mode, tally, checks, ending });
     if (!seat) {
@@ -121,7 +116,7 @@ async function play({ player, mode, protocols, tally, checks, ending }: Play): P
       continue;
     }
     try {
-      const connection = await connectTo(seat, { protocols, signal: ending });
+      const connection = await connectTo(seat, { socket_labels, signal: ending });
       if (connection) tally.connected += 1;
       else tally.without_port += 1;
       const stay_ms = STAY_MS.min + Math.random() * (STAY_MS.max - STAY_MS.min);
@@ -135,7 +130,7 @@ async function play({ player, mode, protocols, tally, checks, ending }: Play): P
 }
 
 /** Returns a seat; undefined if the find was refused. */
-async function find({ player, mode, tally, checks, ending }: Omit<Play, 'protocols'>): Promise<Seat | undefined> {
+async function find({ player, mode, tally, checks, ending }: Omit<Play, 'socket_labels'>): Promise<Seat | undefined> {
   const started = performance.now();
   try {
     const seat = await findSeat<Seat>(player, { body: { game_modes: [mode] }, signal: ending });

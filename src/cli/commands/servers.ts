@@ -1,7 +1,15 @@
+import { toNumbers } from '../../client/ports.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { ago, shortId } from '../terminal.ts';
+
+interface ServerPort {
+  protocol: string;
+  public_hostname?: string;
+  public_port?: number;
+  port_range?: { min: number; max: number };
+}
 
 export interface Server {
   id: string;
@@ -11,7 +19,7 @@ export interface Server {
   /** The end of the pause before a restart. */
   start_after?: number;
   tags: Record<string, string>;
-  network: { ports: Record<string, { protocol: string; public_hostname?: string; public_port?: number }> };
+  network: { ports: Record<string, ServerPort> };
 }
 
 interface ServersOptions extends SharedOptions {
@@ -110,7 +118,8 @@ function stateOf({ started_at, destroyed_at, start_after }: Server): string {
 
 function portsOf({ network }: Server): string {
   const ports = Object.entries(network.ports).map(
-    ([label, { protocol, public_port }]) => `${label}:${public_port ?? '?'}/${protocol}`,
+    ([label, { protocol, public_port: port, port_range }]) =>
+      `${label}:${toNumbers({ port, port_range }) ?? '?'}/${protocol}`,
   );
   return ports.join(' ') || '-';
 }

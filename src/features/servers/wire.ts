@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Moment, readMoment } from '../../platform/http/moments.ts';
 import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import type { AddressOf } from '../port-names.ts';
-import { NetworkMode, Protocol } from '../ports.ts';
+import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
 import { describeEnding, hasCrashed } from './end-description.ts';
 import type { LogQuery } from './log-reading.ts';
@@ -140,6 +140,7 @@ const Server = Type.Object(
               ),
               public_hostname: Type.Optional(Type.String()),
               public_port: Type.Optional(PortNumber),
+              port_range: Type.Optional(PortRange),
               routing: Routing,
             },
             { title: 'ServerPort' },
@@ -362,7 +363,7 @@ export function toServer(row: ServerRow, addressOf: AddressOf): Static<typeof Se
 
 /** Returns a port, with its address once the server has started. Before that, `internal_port` is only a wish. */
 function toPort(port: ServerPort, { has_started, addressOf }: { has_started: boolean; addressOf: AddressOf }) {
-  const { protocol, routing, internal_port } = port;
+  const { protocol, routing, internal_port, port_range } = port;
   const address = addressOf(port);
   const { hostname: public_hostname = port.public_hostname, port: public_port = port.public_port } = address ?? {};
   return {
@@ -370,6 +371,7 @@ function toPort(port: ServerPort, { has_started, addressOf }: { has_started: boo
     ...(has_started && internal_port !== undefined ? { internal_port } : {}),
     ...(has_started && public_hostname !== undefined ? { public_hostname } : {}),
     ...(has_started && public_port !== undefined ? { public_port } : {}),
+    ...(port_range && { port_range }),
     routing: routing === 'host' ? { host: {} } : { game_guard: {} },
   };
 }

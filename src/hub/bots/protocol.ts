@@ -15,6 +15,8 @@ export interface BotsOrder {
   token: string;
   /** The body of each find. */
   find: object;
+  /** Labels of the ports to which bots connect. */
+  socket_labels: string[];
 }
 
 /** What the bots have seen so far. */

@@ -1,5 +1,6 @@
 // A worker, which its page starts and ends. It lets bots play, because game servers have addresses of their own, which the
 // policy of the page does not let the page reach. Or it solves one proof of work.
+import { type BotSeat, toSocketUrl } from '../../client/ports.ts';
 import { solveWork } from './proof-of-work.ts';
 import type { BotsOrder, WorkerOrder } from './protocol.ts';
 import { Tally } from './tally.ts';
@@ -19,10 +20,8 @@ const RESERVED_FOR_MS = 120_000;
 const START_EVERY_MS = 5;
 
 /** The part of an answer to a find that bots use. */
-interface Seat {
+interface Seat extends BotSeat {
   lobby: { lobby_id: string };
-  ports: Record<string, { hostname: string; port?: number; is_tls?: boolean }>;
-  player: { token: string };
 }
 
 const tally = new Tally();
@@ -47,7 +46,7 @@ async function play(order: BotsOrder, delay_ms: number): Promise<void> {
     tally.waiting += 1;
     const seat = await takeFindTurn(() => find(order));
     tally.waiting -= 1;
-    if (seat) await stay(seat);
+    if (seat) await stay(seat, order);
     else await pause(PAUSE_AFTER_REFUSAL_MS * (1 + Math.random()));
   }
 }
@@ -74,9 +73,9 @@ async function find({ token, find: body }: BotsOrder): Promise<Seat | undefined>
 }
 
 /** Connects to a seat's game server, stays for a while, and leaves. */
-async function stay({ lobby, ports, player }: Seat): Promise<void> {
-  const port = Object.values(ports).find((one) => one.port !== undefined);
-  if (!port) {
+async function stay(seat: Seat, { socket_labels }: BotsOrder): Promise<void> {
+  const url = toSocketUrl(seat, socket_labels);
+  if (url === undefined) {
     tally.without_port += 1;
     await pause(stayTime());
     return;
@@ -89,16 +88,14 @@ async function stay({ lobby, ports, player }: Seat): Promise<void> {
   }
   sockets += 1;
   try {
-    await connectAndLeave(lobby.lobby_id, port, player.token);
+    await connectAndLeave(seat.lobby.lobby_id, url);
   } finally {
     sockets -= 1;
   }
 }
 
-async function connectAndLeave(lobby_id: string, port: Seat['ports'][string], token: string): Promise<void> {
-  const query = new URLSearchParams({ token, player_token: token });
-  const address = `${port.is_tls === true ? 'wss' : 'ws'}://${port.hostname}:${port.port}/?${query}`;
-  const socket = await takeSocketTurn(() => connect(address)).catch(() => undefined);
+async function connectAndLeave(lobby_id: string, url: string): Promise<void> {
+  const socket = await takeSocketTurn(() => connect(url)).catch(() => undefined);
   if (!socket) {
     tally.countUnreached(lobby_id);
     await pause(PAUSE_AFTER_REFUSAL_MS);
@@ -112,9 +109,9 @@ async function connectAndLeave(lobby_id: string, port: Seat['ports'][string], to
   socket.close();
 }
 
-function connect(address: string): Promise<WebSocket> {
+function connect(url: string): Promise<WebSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
-  const socket = new WebSocket(address);
+  const socket = new WebSocket(url);
   const giveUp = setTimeout(() => {
     reject(new Error('no answer in time'));
     socket.close();

@@ -2103,6 +2103,7 @@ export interface components {
       internal_port?: number;
       public_hostname?: string;
       public_port?: number;
+      port_range?: components['schemas']['PortRange'];
       routing: components['schemas']['PortRouting'];
     };
     /** @enum {string} */
@@ -4765,6 +4766,10 @@ export interface operations {
            *                 "internal_port": 7777,
            *                 "public_hostname": "play.example.com",
            *                 "public_port": 26001,
+           *                 "port_range": {
+           *                   "min": 26000,
+           *                   "max": 26009
+           *                 },
            *                 "routing": {
            *                   "game_guard": {},
            *                   "host": {}
@@ -4871,6 +4876,10 @@ export interface operations {
            *               "internal_port": 7777,
            *               "public_hostname": "play.example.com",
            *               "public_port": 26001,
+           *               "port_range": {
+           *                 "min": 26000,
+           *                 "max": 26009
+           *               },
            *               "routing": {
            *                 "game_guard": {},
            *                 "host": {}
@@ -4952,6 +4961,10 @@ export interface operations {
            *               "internal_port": 7777,
            *               "public_hostname": "play.example.com",
            *               "public_port": 26001,
+           *               "port_range": {
+           *                 "min": 26000,
+           *                 "max": 26009
+           *               },
            *               "routing": {
            *                 "game_guard": {},
            *                 "host": {}

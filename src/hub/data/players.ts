@@ -1,3 +1,4 @@
+import { toAddress } from '../../client/ports.ts';
 import type { Answer, Parameters, RequestBody } from './api.ts';
 import { post } from './api.ts';
 import type { Receipt } from './receipts.ts';
@@ -82,5 +83,7 @@ export function tokenFor(scope: Scope): Promise<string> {
 
 /** Returns the address of a seat's first port that has one. */
 export function addressOf({ ports }: Seat): string | undefined {
-  return Object.values(ports).flatMap((port) => ('port' in port ? [`${port.hostname}:${port.port}`] : []))[0];
+  return Object.values(ports)
+    .map(toAddress)
+    .find((address) => address !== undefined);
 }

@@ -10,7 +10,7 @@ import { Log } from '../parts/log.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { LobbyActions, LobbyBadges } from './lobbies.tsx';
 import { type LobbyDetails, LobbyPlayers, LobbySeats } from './lobby-players.tsx';
-import { Ending } from './server.tsx';
+import { addressOf, Ending } from './server.tsx';
 import type { Server } from './servers.tsx';
 import { Share } from './share.tsx';
 
@@ -121,15 +121,13 @@ function ServerLink({ server }: { server: Server | undefined }) {
   const { game, namespace } = useNamespace();
   if (!server) return <span class="quiet">removed</span>;
   const { id, network } = server;
-  const addresses = Object.values(network.ports).flatMap(({ public_hostname, public_port }) =>
-    public_hostname === undefined ? [] : [`${public_hostname}:${public_port}`],
-  );
+  const addresses = Object.values(network.ports).map(addressOf);
   return (
     <>
       <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'servers', id })}>
         {shortId(id)}
       </a>{' '}
-      <code class="quiet">{addresses.join(' ')}</code>
+      <code class="quiet">{addresses.filter((address) => address !== undefined).join(' ')}</code>
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { toAddress } from '../../client/ports.ts';
 import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
@@ -117,23 +118,30 @@ function OtherServer({ id }: { id: string }) {
   );
 }
 
+type ServerPort = Server['network']['ports'][string];
+
 function Ports({ of }: { of: Server['network']['ports'] }) {
   const ports = Object.entries(of);
   if (ports.length === 0) return <span class="quiet">none</span>;
   return (
     <ul>
-      {ports.map(([label, { protocol, public_hostname, public_port }]) => (
+      {ports.map(([label, port]) => (
         <li key={label}>
           {label}{' '}
-          {public_hostname !== undefined && (
+          {addressOf(port) !== undefined && (
             <code>
-              {protocol} {public_hostname}:{public_port}
+              {port.protocol} {addressOf(port)}
             </code>
           )}
         </li>
       ))}
     </ul>
   );
+}
+
+/** Returns where players reach a port of a server, or a range of ports; undefined before the server has started. */
+export function addressOf({ public_hostname, public_port, port_range }: ServerPort): string | undefined {
+  return toAddress({ hostname: public_hostname, port: public_port, port_range });
 }
 
 type Sample = Answer<typeof USAGE, 'get'>['samples'][number];

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { readSocketLabels } from '../../client/ports.ts';
 import type { BotsReport } from '../bots/protocol.ts';
 import { useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
@@ -9,7 +10,7 @@ import { useTitle } from '../data/live.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
-import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';
+import { gameModesOf, useVersion, type Version } from '../data/versions.ts';
 import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { NotFoundPage } from './not-found.tsx';
@@ -24,28 +25,31 @@ export function TryPage() {
   useEffect(() => stopBots, []);
   if (version === undefined) return <p class="quiet">Loading …</p>;
   if (!may_act.value) return <NotFoundPage />;
-  const modes = gameModesOf(version);
-  if (Object.keys(modes).length === 0) return <p class="card pad">The live version has no game mode yet.</p>;
+  if (version === null) return <p class="card pad">The live version cannot be read.</p>;
+  if (Object.keys(gameModesOf(version)).length === 0)
+    return <p class="card pad">The live version has no game mode yet.</p>;
   return (
     <>
       <div class="head">
         <h1>Try it</h1>
         <p class="quiet">Bots find seats, connect to the game server by WebSocket, stay for some seconds, and leave.</p>
       </div>
-      <Order modes={modes} />
+      <Order version={version} />
       {report.value && <Report of={report.value} />}
     </>
   );
 }
 
-function Order({ modes }: { modes: Record<string, GameMode> }) {
+function Order({ version }: { version: Version }) {
   const { game, scope } = useNamespace();
+  const modes = gameModesOf(version);
   const mode = useSignal(Object.keys(modes)[0] ?? '');
   const region = useSignal('');
   const count = useSignal('10');
   const party = useSignal('1');
   const tags = useSignal('');
   const { is_busy, act } = useAction();
+  const socket_labels = readSocketLabels(version.config.matchmaker, mode.value);
   const start = (event: Event) => {
     event.preventDefault();
     void act(undefined, async () => {
@@ -58,28 +62,39 @@ function Order({ modes }: { modes: Record<string, GameMode> }) {
           ...(Number(party.value) > 1 && { players: Number(party.value) }),
           ...(tags.value.trim() !== '' && { tags: readTags(tags.value) }),
         },
+        socket_labels,
       });
     });
   };
   const regions = game.available_regions.map((one): [string, string] => [one.region_name_id, one.region_display_name]);
   return (
-    <form class="row filters" onSubmit={start}>
-      <TextField label="Bots" value={count} is_number is_required />
-      <Field label="Game mode" value={mode} options={Object.keys(modes).map((name) => [name, name])} />
-      <Field label="Region" value={region} options={[['', 'the best one'], ...regions]} />
-      <TextField label="Players of a party" value={party} is_number is_required />
-      {modes[mode.value]?.taggable === true && <TextField label="Tags" value={tags} placeholder="map=ice mode=fast" />}
-      {are_running.value ? (
-        // A node of its own: a click on one that becomes "Start" meanwhile would submit the form.
-        <button key="stop" type="button" class="danger" onClick={stopBots}>
-          Stop
-        </button>
-      ) : (
-        <button key="start" type="submit" class="main" disabled={is_busy.value}>
-          Start
-        </button>
+    <>
+      <form class="row filters" onSubmit={start}>
+        <TextField label="Bots" value={count} is_number is_required />
+        <Field label="Game mode" value={mode} options={Object.keys(modes).map((name) => [name, name])} />
+        <Field label="Region" value={region} options={[['', 'the best one'], ...regions]} />
+        <TextField label="Players of a party" value={party} is_number is_required />
+        {modes[mode.value]?.taggable === true && (
+          <TextField label="Tags" value={tags} placeholder="map=ice mode=fast" />
+        )}
+        {are_running.value ? (
+          // A node of its own: a click on one that becomes "Start" meanwhile would submit the form.
+          <button key="stop" type="button" class="danger" onClick={stopBots}>
+            Stop
+          </button>
+        ) : (
+          <button key="start" type="submit" class="main" disabled={is_busy.value}>
+            Start
+          </button>
+        )}
+      </form>
+      {socket_labels.length === 0 && (
+        <p class="notice" role="alert">
+          No port of the game mode "{mode.value}" takes a WebSocket, for which its protocol must be http or https. Bots
+          get seats in it, but do not connect.
+        </p>
       )}
-    </form>
+    </>
   );
 }
 
@@ -122,7 +137,7 @@ function Report({ of }: { of: BotsReport }) {
   return (
     <>
       <Figures of={figures} is_card />
-      {without_port > 0 && <p>{without_port} seats had no port for WebSockets, so their bots only waited.</p>}
+      {without_port > 0 && <p>Seats without a port for WebSockets, where bots only waited: {without_port}</p>}
       {refusals.length > 0 && <Refusals of={refusals} />}
       {unreached.length > 0 && <Lobbies title="Game servers that did not let a bot in" ids={unreached} />}
       {lobbies.length > 0 && <Lobbies title="Latest lobbies" ids={lobbies} />}
