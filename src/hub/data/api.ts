@@ -62,6 +62,7 @@ export async function get<Path extends Readable>(
       if (!(error instanceof Unreachable) || shown?.aborted) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    shown?.throwIfAborted();
   }
 }
 

@@ -3,6 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { run } from './actions.ts';
 import { type Answer, get, put } from './api.ts';
 import { type Game, type Namespace, versionName } from './namespaces.ts';
+import { useShown } from './shown.ts';
 
 const VERSION = '/cloud/games/{game_id}/namespaces/{namespace_id}/version';
 const HISTORY = '/cloud/games/{game_id}/namespaces/{namespace_id}/version-history';
@@ -30,26 +31,23 @@ export async function deploy(target: Target, version_id: string): Promise<void> 
   await run(done, move(version_id), move(before));
 }
 
-/** Returns the versions that a namespace has had, the latest first. */
-export function readDeployments(target: Target): Promise<Deployment[]> {
-  return get(HISTORY, scopeOf(target)).then(({ versions }) => versions);
-}
-
 /** Returns the version that was live before the present one. */
 export function versionBefore({ namespace }: Target, deployments: Deployment[]): string | undefined {
   return deployments.find(({ version_id }) => version_id !== namespace.version_id)?.version_id;
 }
 
-/** Reads the versions that a namespace has had, again after each deploy; none while the namespace is not known. */
+/** Reads the versions that a namespace has had, the latest first, again after each deploy; none while the namespace is not known. */
 export function useDeployments(target: Target | undefined): Signal<Deployment[]> {
   const deployments = useMemo(() => signal<Deployment[]>([]), [target?.namespace.namespace_id]);
+  const live = target && `${target.namespace.namespace_id} ${target.namespace.version_id}`;
+  const shown = useShown(live);
   useEffect(() => {
     if (!target) return;
-    void readDeployments(target)
-      .then((read) => {
-        deployments.value = read;
+    void get(HISTORY, scopeOf(target), {}, shown)
+      .then(({ versions }) => {
+        deployments.value = versions;
       })
       .catch(() => {});
-  }, [target?.namespace.version_id]);
+  }, [live]);
   return deployments;
 }

@@ -1,6 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type Answer, get, type Parameters, type Query, type Readable } from './api.ts';
+import { useShown } from './shown.ts';
 
 /** A path that is read, not watched. */
 export interface Reading<Body> {
@@ -24,27 +25,23 @@ export function useReading<Path extends Readable>(
 ): Reading<Answer<Path, 'get'>> {
   const key = JSON.stringify([parameters, query]);
   const read = useMemo(() => signal<Answer<Path, 'get'> | Error | undefined>(undefined), [path, key]);
-  const readNow = async (shown?: AbortSignal) => {
+  const shown = useShown(`${path} ${key}`);
+  const readNow = async () => {
     read.value = await get(path, parameters, query, shown).catch((error: Error) => error);
   };
   useEffect(() => {
-    const leaving = new AbortController();
-    const { signal: shown } = leaving;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const readOn = async () => {
-      await readNow(shown);
+      await readNow();
       while (every_ms !== undefined && !shown.aborted) {
         await new Promise((resolve) => {
           timer = setTimeout(resolve, every_ms);
         });
-        if (document.visibilityState === 'visible') await readNow(shown);
+        if (document.visibilityState === 'visible') await readNow();
       }
     };
     void readOn();
-    return () => {
-      leaving.abort();
-      clearTimeout(timer);
-    };
+    return () => clearTimeout(timer);
   }, [path, key]);
-  return { read, again: () => readNow() };
+  return { read, again: readNow };
 }

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Answer, get, type Parameters } from '../data/api.ts';
+import { useShown } from '../data/shown.ts';
 import { Notice } from '../parts/notice.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
@@ -20,12 +21,14 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
   const next = useSignal<string | undefined>(undefined);
   const error = useSignal<Error | undefined>(undefined);
   const is_loading = useSignal(false);
+  const shown = useShown();
   const load = async (before?: string) => {
     // A second click before the answer would show the same page twice.
     if (is_loading.value) return;
     is_loading.value = true;
+    error.value = undefined;
     try {
-      const page: Page = await get(path as AuditPath, parameters as Parameters<AuditPath>, { before });
+      const page: Page = await get(path as AuditPath, parameters as Parameters<AuditPath>, { before }, shown);
       entries.value = before === undefined ? page.entries : [...entries.value, ...page.entries];
       next.value = page.next;
     } catch (caught) {
@@ -34,7 +37,7 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
     is_loading.value = false;
   };
   useEffect(() => void load(), []);
-  if (error.value) return <Notice error={error.value} />;
+  if (error.value && entries.value.length === 0) return <Notice error={error.value} />;
   return (
     <>
       <Table heads={['Ago', 'Who', 'What', 'Details', 'From']}>
@@ -42,6 +45,7 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
           <EntryRow key={entry.entry_id} entry={entry} />
         ))}
       </Table>
+      {error.value && <Notice error={error.value} />}
       {next.value !== undefined && (
         <div class="row">
           <button type="button" disabled={is_loading.value} onClick={() => void load(next.value)}>

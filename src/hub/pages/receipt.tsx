@@ -10,6 +10,7 @@ import { repeatRequest } from '../data/players.ts';
 import { describeRequest, errorHref, type Receipt, stagesOf } from '../data/receipts.ts';
 import { goTo, hrefOf } from '../data/router.ts';
 import { Refused } from '../data/session.ts';
+import { useShown } from '../data/shown.ts';
 import { Bars } from '../parts/bars.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -102,10 +103,12 @@ function TryVerification({ receipt: { kind, request, verification } }: { receipt
 function useReceipt(ray_id: string): Signal<Receipt | Error | undefined> {
   const { scope } = useNamespace();
   const receipt = useMemo(() => signal<Receipt | Error | undefined>(undefined), [ray_id]);
+  const shown = useShown(ray_id);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const read = async (attempts_left: number) => {
-      const answer = await get(ONE, { ...scope, ray_id }).catch((error: Error) => error);
+      const answer = await get(ONE, { ...scope, ray_id }, {}, shown).catch((error: Error) => error);
+      if (shown.aborted) return;
       if (isMissing(answer) && attempts_left > 0) {
         timer = setTimeout(() => void read(attempts_left - 1), AGAIN_AFTER_MS);
       } else receipt.value = answer instanceof Error ? answer : answer.receipt;

@@ -69,7 +69,8 @@ async function upload(order: Order, { show, until }: Upload): Promise<void> {
   const how = plan.kind === 'javascript' ? [plan.file.name, ...command] : command;
   const digest = await digestOf(content, how, counting({ is: 'reading', total }, 0, show));
   until.throwIfAborted();
-  const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest);
+  const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest, until);
+  until.throwIfAborted();
   const { build_id, parts } = known ?? (await prepare(order, content, digest));
   const was_known = known?.is_complete === true;
   if (!was_known) {
@@ -141,14 +142,18 @@ interface Prepared {
 }
 
 /** Returns the build with the same content if the service has it, completely or in part after an interrupted upload. */
-async function findKnown(game_id: string, digest: string): Promise<(Prepared & { is_complete: boolean }) | undefined> {
-  const { builds } = await get(BUILDS, { game_id });
+async function findKnown(
+  game_id: string,
+  digest: string,
+  until: AbortSignal,
+): Promise<(Prepared & { is_complete: boolean }) | undefined> {
+  const { builds } = await get(BUILDS, { game_id }, {}, until);
   const same = builds.filter(({ tags }) => tags[CONTENT_TAG] === digest);
   const known = same.find(({ complete }) => complete) ?? same[0];
   if (!known) return undefined;
   const { build_id, upload_id, complete: is_complete } = known;
   if (is_complete) return { build_id, parts: [], is_complete };
-  const { presigned_requests: parts } = await get(MISSING, { game_id, upload_id });
+  const { presigned_requests: parts } = await get(MISSING, { game_id, upload_id }, {}, until);
   return { build_id, parts, is_complete };
 }
 

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { WITHOUT_PAGES } from '../support/browser.ts';
+import { deploy, listServers } from '../support/game.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { shareChromium } from '../support/hub-page.ts';
+import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const muster = shareService();
+const chromium = shareChromium(muster);
+
+/** Lets each read of a path fail, as if the service were away. Returns the function that counts the attempts. */
+async function failReads(page: Page, path: string): Promise<() => number> {
+  let attempts = 0;
+  await page.route(path, (route) => {
+    attempts += 1;
+    return route.abort();
+  });
+  return () => attempts;
+}
+
+/** Follows a link to another page of the hub. */
+const follow = (page: Page, href: string) =>
+  page.evaluate((path) => {
+    const link = Object.assign(document.createElement('a'), { href: path });
+    document.querySelector('main')?.append(link);
+    link.click();
+    link.remove();
+  }, href);
+
+describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => {
+  test('reads no more, also if the service was away', async () => {
+    const game = await makeControlledGame(muster);
+    await seatOf(find(muster, game));
+    // The page of the lobbies reads the live version.
+    await deploy(muster.api, game, game.matchmaker);
+    const [server] = await listServers(muster, game);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const path = `/hub/${answer.game.name_id}/prod`;
+    await using opened = await chromium.open(`${path}/lobbies`, game.cloud_token);
+    const { page } = opened;
+    await page.getByText('1 of 1').waitFor();
+    // Each page, and the path that it reads.
+    const pages: [href: string, path: string][] = [
+      [`why/${crypto.randomUUID()}`, '**/matchmaker/receipts/*'],
+      [`servers/${server.id}?search=this`, '**/log-search?*'],
+      ['changes', '**/audit-log*'],
+      [`versions/${game.version_id}`, '**/versions/*'],
+      ['versions', '**/version-history'],
+      ['settings', '**/namespaces/*'],
+    ];
+    let before: { path: string; attempts: () => number } | undefined;
+    for (const [href, path_read] of pages) {
+      const attempts = await failReads(page, path_read);
+      await follow(page, `${path}/${href}`);
+      await waitFor(() => attempts() > 0, `the page ${href} to read`);
+      const attempts_before = before?.attempts();
+      // Reads are repeated in the order in which they failed, so one of the page before would come first.
+      await waitFor(() => attempts() > 1, `the page ${href} to read again`);
+      expect([before?.path, before?.attempts()]).toEqual([before?.path, attempts_before]);
+      before = { path: path_read, attempts };
+    }
+  });
+
+  test('an upload that was stopped reads no more, and prepares nothing', async () => {
+    const game = await makeControlledGame(muster);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod/versions`, game.cloud_token);
+    const { page } = opened;
+    const attempts = await failReads(page, `**/cloud/games/${game.game_id}/builds`);
+    const prepared = await failReads(page, '**/builds/prepare');
+    await page.getByLabel('File of a game server').setInputFiles({
+      name: 'server.ts',
+      mimeType: 'text/plain',
+      buffer: Buffer.from('// nothing'),
+    });
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    await waitFor(() => attempts() > 0, 'the upload to read the builds');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    const attempts_before = attempts();
+    const later = await failReads(page, '**/audit-log*');
+    await page.getByRole('link', { name: 'Changes' }).click();
+    await waitFor(() => later() > 1, 'another page to read again');
+    expect([attempts(), prepared()]).toEqual([attempts_before, 0]);
+  });
+});
