@@ -27,6 +27,13 @@ export const TagsQuery = Type.Object({
   ),
 });
 
+/** The query of one thing, which its path names. The specification has the parameter there too. */
+export const UnreadTagsQuery = Type.Object({
+  tags_json: Type.Optional(
+    Type.String({ maxLength: TAGS_JSON_LENGTH_MAX, description: 'Has no effect: the path names what is returned.' }),
+  ),
+});
+
 /** Parses the tags of a query: a JSON object of strings. Throws API_BAD_QUERY_PARAMETER. */
 export function parseTags(tags_json: string | undefined): Record<string, string> {
   if (tags_json === undefined) return {};

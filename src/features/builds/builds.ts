@@ -83,15 +83,10 @@ export function createBuilds(dependencies: BuildsDependencies) {
     return build;
   }
 
-  /** A build within a scope, if it has all of the tags. Watchable. */
-  const one: Watchable<store.BuildScope & { build_id: string; tags: Record<string, string> }, BuildRow> = {
+  /** A build within a scope. Watchable. */
+  const one: Watchable<store.BuildScope & { build_id: string }, BuildRow> = {
     topics: ({ game_id }) => [topics.buildsOf(game_id)],
-    async read({ build_id, tags, ...scope }) {
-      const build = await get(scope, build_id);
-      const has_all = Object.entries(tags).every(([name, value]) => build.tags[name] === value);
-      if (!has_all) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
-      return build;
-    },
+    read: ({ build_id, ...scope }) => get(scope, build_id),
   };
 
   /** The builds within a scope that have all of the tags. Watchable. */

@@ -3,7 +3,7 @@ import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
 import { watchState } from '../../platform/watch/views.ts';
-import { parseTags, TagsQuery } from '../tags.ts';
+import { parseTags, TagsQuery, UnreadTagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
 import { type BuildFiles, FILE_PATH } from './files.ts';
 import * as wire from './wire.ts';
@@ -63,18 +63,12 @@ export function buildRoutes(builds: Builds) {
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
         limit: READING,
-        query: TagsQuery,
+        query: UnreadTagsQuery,
         response: wire.BuildAnswer,
         errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],
       },
-      ({ params: { build_id, ...environment }, query }) =>
-        watchState(
-          builds.one,
-          { ...inEnvironment(environment), build_id, tags: parseTags(query.tags_json) },
-          (row) => ({
-            build: wire.toBuild(row),
-          }),
-        ),
+      ({ params: { build_id, ...environment } }) =>
+        watchState(builds.one, { ...inEnvironment(environment), build_id }, (row) => ({ build: wire.toBuild(row) })),
     ),
     route(
       'POST',
