@@ -14,6 +14,9 @@ const Lobby = Type.Object({
   name: Type.String({ maxLength: 20 }),
   players: Type.Optional(Type.Integer({ minimum: 1 })),
   tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+  seats: Type.Optional(
+    Type.Record(Type.String({ pattern: '^[\\s\\S]{1,4}$' }), Type.Integer(), { additionalProperties: false }),
+  ),
   config: Type.Optional(Type.Unknown()),
 });
 
@@ -66,9 +69,9 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     ['"name"', /^expected object$/],
     ['1e999', /^expected object$/],
     ['true', /^expected object$/],
-    ['', /^"name": expected required property$/],
-    ['{}', /^"name": expected required property$/],
-    ['{"Name":"a"}', /^"name": expected required property$/],
+    ['', /^"name": it is missing$/],
+    ['{}', /^"name": it is missing$/],
+    ['{"Name":"a"}', /^"name": it is missing$/],
     ['{"name":null}', /^"name": expected string$/],
     ['{"name":1}', /^"name": expected string$/],
     ['{"name":["a"]}', /^"name": expected string$/],
@@ -80,6 +83,7 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     ['{"name":"a","players":1e400}', /^"players": expected integer$/],
     ['{"name":"a","tags":{"b":1}}', /^"tags.b": expected string$/],
     ['{"name":"a","tags":[]}', /^"tags": expected object$/],
+    ['{"name":"a","seats":{"lobby":1}}', /^"seats.lobby": expected a name that matches \^\[\\s\\S\]\{1,4\}\$$/],
     [nested(DEPTH_MAX + 1), /^it nests deeper than 64 levels$/],
     ['['.repeat(500_000), /^it nests deeper than 64 levels$/],
     ['{"a":'.repeat(100_000), /^it nests deeper than 64 levels$/],
@@ -132,7 +136,7 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     const { body } = await post('{"players":0,"tags":{"b":1}}');
     expect(body.metadata).toEqual({
       errors: [
-        { path: ['name'], message: 'Expected required property' },
+        { path: ['name'], message: 'It is missing' },
         { path: ['players'], message: 'Expected integer to be greater or equal to 1' },
         { path: ['tags', 'b'], message: 'Expected string' },
       ],

@@ -2,7 +2,7 @@ import type { TObject, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../errors.ts';
 import { isStorable } from './json.ts';
-import { compileShape, isList } from './shapes.ts';
+import { compileShape, describeMessage, isList } from './shapes.ts';
 
 const NUMBERS = new Map([
   ['integer', { pattern: /^-?\d+$/, error: 'expected a whole number' }],
@@ -52,7 +52,7 @@ export function createQueryReader(shape: TObject): (params: URLSearchParams) => 
     const [problem] = compiled.problems(query);
     throw new ServiceError('API_BAD_QUERY_PARAMETER', {
       parameter: problem?.path[0] ?? '',
-      error: problem?.message ?? 'unreadable',
+      error: problem ? describeMessage(problem) : 'unreadable',
     });
   });
 }

@@ -87,6 +87,11 @@ const ANY_OF = new Intl.ListFormat('en', { type: 'disjunction' });
 
 /** Returns the message of a problem; of a union, for the choice of the value's own type, else for all choices. */
 function messageOf({ type, schema, value, errors, message }: ValueError): string {
+  if (type === ValueErrorType.ObjectRequiredProperty) return 'It is missing';
+  const [names_pattern] = Object.keys(schema.patternProperties ?? {});
+  if (type === ValueErrorType.ObjectAdditionalProperties && names_pattern !== undefined) {
+    return `Expected a name that matches ${names_pattern}`;
+  }
   if (type !== ValueErrorType.Union) return message;
   const choices: TSchema[] = schema.anyOf;
   const index = choices.findIndex((choice) => !('const' in choice) && choice.type === typeof value);
@@ -94,8 +99,13 @@ function messageOf({ type, schema, value, errors, message }: ValueError): string
   return errors[index]?.First()?.message ?? `Expected ${ANY_OF.format(names)}`;
 }
 
-/** Returns `"lobby.tags.0": expected a string`, as part of a sentence. */
-export function describeProblem({ path, message }: ShapeProblem): string {
-  const text = message.charAt(0).toLowerCase() + message.slice(1);
-  return path.length === 0 ? text : `"${path.join('.')}": ${text}`;
+/** Returns the message of a problem, such as `expected string`, as part of a sentence. */
+export function describeMessage({ message }: ShapeProblem): string {
+  return message.charAt(0).toLowerCase() + message.slice(1);
+}
+
+/** Returns `"lobby.tags.0": expected string`, as part of a sentence. */
+export function describeProblem(problem: ShapeProblem): string {
+  const { path } = problem;
+  return path.length === 0 ? describeMessage(problem) : `"${path.join('.')}": ${describeMessage(problem)}`;
 }
