@@ -14,7 +14,7 @@ interface Read {
   fail(error: Error): void;
 }
 
-const shown = (after: number, number: number): Snapshot => ({ number, after, text: `"${after} to ${number}"` });
+const shown = (after: number, number: number): Snapshot => ({ number, from: after, text: `"${after} to ${number}"` });
 /** A body long enough for the audience to check which members are busy. */
 const long = (after: number, number: number): Snapshot => ({
   ...shown(after, number),
@@ -178,7 +178,7 @@ describe('the members of an audience', () => {
     const text = `"${'x'.repeat(20_000)}"`;
     for (let number = 5; number < 15; number += 1) {
       notify();
-      await answer(number, { number: number + 1, after: number, text });
+      await answer(number, { number: number + 1, from: number, text });
       await answer(number + 1, undefined);
     }
     expect([ann.frames.length, bob.frames.length]).toEqual([10, 3]);

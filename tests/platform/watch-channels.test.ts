@@ -44,9 +44,9 @@ async function runPending(): Promise<void> {
   for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-const toSnapshot = (body: object, number: number, after?: number): Snapshot => ({
+const toSnapshot = (body: object, number: number, from?: number): Snapshot => ({
   number,
-  after,
+  from,
   text: JSON.stringify(body),
 });
 

@@ -64,7 +64,7 @@ function openChannel() {
   const tools: ChannelTools = {
     readVersions: () => Promise.reject(new Error('versions come with the rows')),
     share: (_name, read) => read(),
-    toSnapshot: (body, number) => ({ number, after: undefined, text: JSON.stringify(body) }),
+    toSnapshot: (body, number) => ({ number, from: undefined, text: JSON.stringify(body) }),
   };
   const view = {
     kind: 'rows' as const,

@@ -52,13 +52,13 @@ interface AudiencesDependencies {
  */
 export function createAudiences(dependencies: AudiencesDependencies): Audiences {
   const audiences = new Map<string, Audience>();
-  let numbered = 0;
+  let audience_count = 0;
   return {
     join(view, member) {
       let audience = audiences.get(view.name);
       if (!audience) {
-        numbered += 1;
-        audience = new Audience(`k${numbered}`, view, dependencies);
+        audience_count += 1;
+        audience = new Audience(`k${audience_count}`, view, dependencies);
         audiences.set(view.name, audience);
       }
       const joined = audience;
@@ -129,7 +129,7 @@ class Audience {
 
   /** Sends a member what it has not seen, until it follows. */
   async #sendChanges(member: Member): Promise<void> {
-    let times_nothing = 0;
+    let empty_reads = 0;
     try {
       while (this.#behind.has(member) && !member.isBusy()) {
         const { number } = member;
@@ -143,10 +143,10 @@ class Audience {
           member.number = snapshot.number;
           continue;
         }
-        times_nothing += 1;
+        empty_reads += 1;
         // The followers may have been sent more during the read, so it reads once more. If there is still nothing new,
         // or if the member has seen more than the followers, it follows after the next change.
-        if (this.#tryFollow(member) || times_nothing > 1) return;
+        if (this.#tryFollow(member) || empty_reads > 1) return;
       }
     } catch (error) {
       this.#fail([member], error);

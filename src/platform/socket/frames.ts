@@ -4,8 +4,8 @@ import { compileShape, describeProblem } from '../http/shapes.ts';
 
 /** The subprotocol of docs/watch.md. */
 export const SUBPROTOCOL = 'muster.watch.v1';
-/** The longest frame that a client may send, in bytes. */
-export const FRAME_BYTES_MAX = 16_384;
+/** The longest frame that a client of the watch channel may send. */
+export const CLIENT_FRAME_BYTES_MAX = 16_384;
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
 

@@ -3,14 +3,13 @@ import type { Clock } from '../clock.ts';
 import { isFault, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { errorBody, toCallersError } from '../http/answers.ts';
+import { WATCH_PATH } from '../http/upgrades.ts';
 import { type Caller, nameCaller } from '../tokens/caller.ts';
 import type { View } from '../watch/views.ts';
 import type { Audiences, Member } from './audiences.ts';
-import { CLOSE, FRAME_BYTES_MAX, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
+import { CLIENT_FRAME_BYTES_MAX, CLOSE, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
 import type { AuthorizedSubscription, SubscriptionAuthorizer } from './subscription-authorizer.ts';
 
-/** The path of the channel. */
-const PATH = '/watch';
 export const SUBSCRIPTIONS_MAX = 256;
 /** Frames that a client may send at once, and the frames it gains each second. */
 const FRAMES_AT_ONCE_MAX = 300;
@@ -89,7 +88,7 @@ export class Session {
   }
 
   message(data: string | Uint8Array): void {
-    if (Buffer.byteLength(data) > FRAME_BYTES_MAX) {
+    if (Buffer.byteLength(data) > CLIENT_FRAME_BYTES_MAX) {
       this.stop(CLOSE.too_long, 'the frame is too long');
       return;
     }
@@ -282,7 +281,7 @@ export class Session {
     const error = toCallersError(failure);
     const ray_id = Bun.randomUUIDv7();
     if (isFault(error))
-      events.emit({ event: 'request_failed', ray_id, method: 'GET', route: PATH, cause: error.cause });
+      events.emit({ event: 'request_failed', ray_id, method: 'GET', route: WATCH_PATH, cause: error.cause });
     const body = errorBody(error, ray_id, public_url);
     this.#send(frames.error(body, id, error.retry_after_ms));
     if (error.code === 'WATCH_TOO_MANY_FRAMES') this.stop(CLOSE.too_many, error.code);

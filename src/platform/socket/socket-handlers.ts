@@ -4,8 +4,8 @@ import type { ServerWebSocket, WebSocketHandler } from 'bun';
 const IDLE_TIMEOUT_S = 120;
 /** Larger than any body, because a client that does not read skips whole frames and never gets half of one. */
 const UNSENT_BYTES_MAX = 32 * 1024 ** 2;
-/** The longest frame of a client. Most sockets allow less. */
-export const FRAME_BYTES_LIMIT = 1024 ** 2;
+/** The longest frame that any socket of the service accepts. The watch channel accepts less. */
+const FRAME_BYTES_MAX = 1024 ** 2;
 
 /** What handles one socket. Bun calls its methods. */
 export interface SocketHandler {
@@ -20,7 +20,7 @@ export interface SocketHandler {
 export const SOCKET_HANDLERS: WebSocketHandler<SocketHandler> = {
   idleTimeout: IDLE_TIMEOUT_S,
   sendPings: true,
-  maxPayloadLength: FRAME_BYTES_LIMIT,
+  maxPayloadLength: FRAME_BYTES_MAX,
   backpressureLimit: UNSENT_BYTES_MAX,
   closeOnBackpressureLimit: true,
   perMessageDeflate: false,

@@ -16,7 +16,7 @@ import { createSubscriptionAuthorizer, type SubscriptionAuthorizerDependencies }
 const CHECK_EVERY_MS = 1_000;
 const RETRY_AFTER_MS = 5_000;
 const BEARER_PROTOCOL = 'bearer.';
-/** All players behind one address connect again at the same moment after the service was away. */
+/** All players behind one address connect again at the same moment after the service was unavailable. */
 const UPGRADES = inOneMinute('sockets', 1_200, { by: 'address', counted: 'here' });
 
 export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependencies, 'origins'> {

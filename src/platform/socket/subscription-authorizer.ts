@@ -34,7 +34,7 @@ export interface AuthorizedSubscription {
   number: number | undefined;
   /** Whether a change may have revoked the authorization: nothing may be sent until that is known. */
   isSuspended(): boolean;
-  /** Frees the caller's slot. */
+  /** Ends the re-authorization, and frees the caller's slot. */
   leave(): void;
 }
 
@@ -139,8 +139,8 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
       const caller = bearer ?? player?.caller;
       const index = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
       const limit = limitFor(route, index !== undefined);
-      const counted = await limits.count(limit, rateLimitKey(limit, caller, { address }));
-      if (counted) assertWithin(counted);
+      const verdict = await limits.count(limit, rateLimitKey(limit, caller, { address }));
+      if (verdict) assertWithin(verdict);
       // The address is known already, so the caller is counted from its first subscription on.
       const freeSlot = watch.takeSlot(readCallerKey(callerKey(caller, { address })));
       let reauthorization: ReturnType<typeof reauthorizeOnChange> | undefined;

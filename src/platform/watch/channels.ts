@@ -17,7 +17,7 @@ export interface Snapshot {
   /** Its position in the order of changes. */
   number: number;
   /** For a log, the number of the first entry. */
-  after: number | undefined;
+  from: number | undefined;
   /** The body with its `watch`, as JSON. */
   text: string;
 }
@@ -67,9 +67,9 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
   const tools: ChannelTools = {
     readVersions: createVersionReads(queries, feed.observe),
     share: createSharedReads(),
-    toSnapshot: (body, number, after) => ({
+    toSnapshot: (body, number, from) => ({
       number,
-      after,
+      from,
       text: JSON.stringify({ ...body, watch: { index: `${epoch}.${number}` } }),
     }),
   };
@@ -138,5 +138,5 @@ async function refreshAll(channel: SharedChannel, listeners: ReadonlySet<Listene
 export interface ChannelTools {
   readVersions: (names: string[]) => Promise<Map<string, number>>;
   share: <Value>(name: string, read: () => Promise<Value>) => Promise<Value>;
-  toSnapshot: (body: object, number: number, after?: number) => Snapshot;
+  toSnapshot: (body: object, number: number, from?: number) => Snapshot;
 }

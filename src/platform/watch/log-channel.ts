@@ -57,7 +57,7 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
   }
 
   async function since(number: number): Promise<Snapshot | undefined> {
-    if (newest?.after === number) return newest;
+    if (newest?.from === number) return newest;
     if (end === undefined || number > end) {
       const last = view.end ? { number: await view.end() } : await readLast();
       // Other reads may have moved the end further meanwhile.
@@ -71,7 +71,7 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
 
   return {
     since,
-    peek: (number) => (newest?.after === number ? newest : undefined),
+    peek: (number) => (newest?.from === number ? newest : undefined),
     present: async (number) => (number === undefined ? await readFirst() : await readFrom(number)),
     onChange() {
       reading_on = undefined;

@@ -22,14 +22,14 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
   /** The highest version of each topic in notifications. */
   const announced = new Map<string, number>();
   /** The number of notifications without a usable version, and how many of them came before the newest read. */
-  let vague = 0;
-  let vague_read = 0;
+  let unversioned = 0;
+  let unversioned_read = 0;
   let reads_begun = 0;
   let newest_read = 0;
   let forgetting: ReturnType<typeof setTimeout> | undefined;
 
   function isCurrent(): boolean {
-    if (!newest || vague_read < vague) return false;
+    if (!newest || unversioned_read < unversioned) return false;
     for (const [topic, version] of announced) if (version > (newest.state.versions.get(topic) ?? 0)) return false;
     return true;
   }
@@ -38,13 +38,13 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
   async function read(): Promise<void> {
     reads_begun += 1;
     const this_read = reads_begun;
-    const vague_before = vague;
+    const unversioned_before = unversioned;
     // After a notification without a version, the known ones may be those of a database that was restored.
-    if (vague_read < vague) announced.clear();
+    if (unversioned_read < unversioned) announced.clear();
     const state = await share(`rows ${view.name}`, view.read);
     if (this_read < newest_read) return;
     newest_read = this_read;
-    vague_read = vague_before;
+    unversioned_read = unversioned_before;
     const number = stateNumberOf(state.versions);
     if (newest?.number === number) return;
     newest = { number, state };
@@ -92,7 +92,7 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
     onChange(topic, version) {
       const known = Math.max(announced.get(topic) ?? 0, newest?.state.versions.get(topic) ?? 0);
       // Versions never fall, so a known version is wrong or the database was restored.
-      if (version === undefined || version < known) vague += 1;
+      if (version === undefined || version < known) unversioned += 1;
       else announced.set(topic, version);
     },
     async refresh() {

@@ -43,10 +43,10 @@ export interface Watch {
     view: View,
     waiting: Waiting & { number: number | undefined; authorization?: Authorization | undefined },
   ): Promise<string>;
-  /** Calls `look` now and after each change of the topics, until it returns a value. Returns undefined after the timeout. */
+  /** Calls `find` now and after each change of the topics, until it returns a value. Returns undefined after the timeout. */
   until<Found>(
     topics: string | readonly string[],
-    look: () => Promise<Found | undefined>,
+    find: () => Promise<Found | undefined>,
     waiting: Waiting & { timeout_ms: number },
   ): Promise<Found | undefined>;
   /** Takes one of the caller's slots. Returns the function that frees it. Throws TOO_MANY_WATCHERS. */
@@ -67,21 +67,17 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   const waiters = new Waiters(watch_hold_ms);
 
-  /** Takes a slot. Returns the key to free it by; undefined if the caller is not counted. */
-  function occupySlot(caller_key: CallerKey): string | undefined {
+  function takeSlot(caller_key: CallerKey): () => void {
     if (slots_taken >= watchers_max) throw tooMany();
+    // Counts no callers while at least half of all slots are free, because no caller can use up the others' slots.
+    const is_counted = typeof caller_key === 'string' || (slots_taken + 1) * 2 > watchers_max;
+    const key = is_counted ? readCallerKey(caller_key) : undefined;
+    if (key !== undefined && !slots.take(key)) throw tooMany();
     slots_taken += 1;
-    // Counts no callers while more than half of all slots are free, because no caller can use up the others' slots.
-    if (typeof caller_key === 'function' && slots_taken * 2 <= watchers_max) return undefined;
-    const key = readCallerKey(caller_key);
-    if (slots.take(key)) return key;
-    slots_taken -= 1;
-    throw tooMany();
-  }
-
-  function leaveSlot(key: string | undefined): void {
-    slots_taken -= 1;
-    if (key !== undefined) slots.free(key);
+    return () => {
+      slots_taken -= 1;
+      if (key !== undefined) slots.free(key);
+    };
   }
 
   async function poll(
@@ -89,7 +85,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     number: number,
     { signal, caller_key, authorization }: Waiting & { authorization?: Authorization | undefined },
   ): Promise<string> {
-    const key = occupySlot(caller_key);
+    const freeSlot = takeSlot(caller_key);
     const waiter = waiters.add(signal);
     const channel = channels.listen(view, waiter);
     polls += 1;
@@ -109,7 +105,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       waiters.remove(waiter);
       channels.leave(view, waiter);
       authorized?.unsubscribe();
-      leaveSlot(key);
+      freeSlot();
     }
   }
 
@@ -125,24 +121,21 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   return {
     channels,
     readIndex: channels.readIndex,
-    takeSlot(caller_key) {
-      const key = occupySlot(caller_key);
-      return () => leaveSlot(key);
-    },
+    takeSlot,
     count: () => ({ watchers: slots_taken, polls }),
     release: () => waiters.release(),
     subscribe: feed.subscribe,
     answer: (view, { number, ...waiting }) =>
       number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
-    async until(topics, look, { signal, caller_key, timeout_ms }) {
-      const key = occupySlot(caller_key);
+    async until(topics, find, { signal, caller_key, timeout_ms }) {
+      const freeSlot = takeSlot(caller_key);
       const waiter = new Waiter(signal);
       const timer = setTimeout(() => waiter.finish(), timeout_ms);
-      // Subscribes before the first look, so that no change in between is missed.
+      // Subscribes before the first call, so that no change in between is missed.
       const unsubscribe = subscribeAll(feed, [topics].flat(), () => waiter.onChange());
       try {
         for (;;) {
-          const found = await look();
+          const found = await find();
           if (found !== undefined || waiter.is_over) return found;
           await waiter.next();
         }
@@ -150,7 +143,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
         clearTimeout(timer);
         waiter.dispose();
         unsubscribe();
-        leaveSlot(key);
+        freeSlot();
       }
     },
   };
