@@ -60,7 +60,7 @@ export async function openFront(config: Config, options: FrontOptions) {
     ...options.routes,
     ...documentRoutes({ describe, version: RELEASE, examples, public_url }),
     ...rayRoutes(rays),
-    ...healthRoutes({ checks: [...checks, isStopping], warnings, readIsolation, refused: () => refusals.list() }),
+    ...healthRoutes({ checks: [...checks, isStopping], warnings, readIsolation, listRefused: () => refusals.list() }),
   ];
 
   const addresses = createAddresses(config.trusted_proxies, config.proxy_secret);

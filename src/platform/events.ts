@@ -243,8 +243,8 @@ function describeStack({ message, stack = '' }: Error): string {
 }
 
 /**
- * Removes from a text everything that looks like a token, an upload's signature, a database password or the parameters of
- * a query, and cuts long texts. The patterns are bounded, so that a long text does not block the event loop.
+ * Removes from a text everything that looks like a token, the signature of an address, a password (of PostgreSQL or Redis)
+ * or the parameters of a query, and cuts long texts. The patterns are bounded, so that a long text does not block the event loop.
  */
 export function redact(text: string): string {
   return (

@@ -12,8 +12,8 @@ export function createPacer(slice_ms = SLICE_MS): () => Promise<void> {
 }
 
 /**
- * Returns a function that transfers await before each chunk. Together, they pass on this many bytes and the rest of a
- * chunk; then the event loop gets its turn before they continue, so that many of them do not delay other requests.
+ * Returns a function that transfers await before each chunk. Whenever they have passed on this many bytes together, the
+ * event loop gets its turn before the next chunk, so that many transfers do not delay other requests.
  */
 export function createByteShare(bytes_each_turn: number): (chunk_bytes: number) => Promise<void> {
   let bytes_left = bytes_each_turn;

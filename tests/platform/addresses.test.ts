@@ -26,7 +26,7 @@ describe('a proxy with a secret', () => {
   const read = (headers: Record<string, string>, connected = '127.0.0.1') => {
     const request = new Request('http://muster', { headers: { 'x-forwarded-for': '203.0.113.9', ...headers } });
     const server = { requestIP: () => ({ address: connected, port: 1 }) };
-    return [addresses.clientOf(request, server), addresses.isOfUnknownProxy(request, server)];
+    return [addresses.clientOf(request, server), addresses.isOfUntrustedProxy(request, server)];
   };
 
   test('is trusted if it sends the secret from its own address', () => {

@@ -19,7 +19,7 @@ const PROGRESS_EVERY_MS = 10_000;
 const STOPPED_WITHIN_MS = 20_000;
 /** The end of a server that this process started is noticed at once; that of another one by the next check. */
 const CHECK_EVERY_MS = 5_000;
-/** Size from which on the log is emptied. As many bytes of what it had are kept beside it. */
+/** Size above which the log is emptied, after a copy of it was made. */
 const LOG_BYTES_MAX = 32 * 1024 ** 2;
 /** The path of a unix socket has at most 108 bytes, with its final zero and the name .s.PGSQL.5432. */
 const SOCKET_DIRECTORY_BYTES_MAX = 90;

@@ -23,7 +23,7 @@ export interface Addresses {
   /** Returns whether the client uses https: by its connection or, behind a trusted proxy, by the last X-Forwarded-Proto. */
   isHttps(request: Request, server: PeerServer | null): boolean;
   /** Returns whether a request seems to come from an untrusted proxy, whose clients all have its address. */
-  isOfUnknownProxy(request: Request, server: PeerServer | null): boolean;
+  isOfUntrustedProxy(request: Request, server: PeerServer | null): boolean;
 }
 
 /** `secret`: what trusted proxies send in the header Muster-Proxy-Secret; undefined if their address is enough. */
@@ -62,7 +62,7 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
       }
       return request.url.startsWith('https:');
     },
-    isOfUnknownProxy(request, server) {
+    isOfUntrustedProxy(request, server) {
       if (!request.headers.has('x-forwarded-for')) return false;
       const connected = parseAddress(server?.requestIP(request)?.address ?? '');
       return (

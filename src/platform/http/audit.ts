@@ -44,8 +44,8 @@ export interface Audit {
 }
 
 /**
- * Creates the function that calls a route's handler, and records what people, and the tools and back ends of developers,
- * change. All routes record their changes there.
+ * Creates the function that calls a route's handler, and records the changes of people, and of the tools and back ends of
+ * developers. No other code records changes.
  */
 export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCall) => Promise<unknown> {
   const { operation, access, allow, free_params } = route;

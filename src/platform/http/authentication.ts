@@ -36,8 +36,8 @@ const ANYONE: Authenticated = { caller: undefined };
 
 /**
  * Creates the function that authenticates the requests to a route: by their token, or by the page that sent them. It returns
- * a promise only for a token that was not used lately, or for none. It throws API_UNAUTHORIZED, TOKEN_INVALID or
- * CLAIMS_ENTITLEMENT_EXPIRED.
+ * a promise only for a request without a token, or with one that was not used lately. It throws API_UNAUTHORIZED,
+ * TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED.
  */
 export function createAuthenticator(
   { allow, is_tokenless }: Route,

@@ -2,7 +2,7 @@ import { ptr } from 'bun:ffi';
 import { libc } from '../libc.ts';
 import { parseAddress } from '../networks.ts';
 
-/** A filter has one or three steps for each network; the kernel accepts 4,096. */
+/** A filter has two steps for each network of IPv4 and five for one of IPv6; the kernel accepts 4,096. */
 const NETWORKS_MAX = 256;
 
 /**

@@ -57,11 +57,11 @@ interface HealthOptions {
   /** Returns how well game servers are isolated, if that is known. That of a container engine is known once it answers. */
   readIsolation: () => Isolation | undefined;
   /** Returns how many requests rate limits have refused within the last hour. */
-  refused: () => RefusedRequests[];
+  listRefused: () => RefusedRequests[];
 }
 
 /** Routes that tell whether the process runs, and whether it can do its work. */
-export function healthRoutes({ checks, warnings, readIsolation, ...options }: HealthOptions): Route[] {
+export function healthRoutes({ checks, warnings, readIsolation, listRefused }: HealthOptions): Route[] {
   return [
     route(
       'GET',
@@ -90,7 +90,7 @@ export function healthRoutes({ checks, warnings, readIsolation, ...options }: He
       async () => {
         const reasons = await runChecks(checks);
         if (reasons.length > 0) throw notReady(reasons);
-        const refused = options.refused();
+        const refused = listRefused();
         const isolation = readIsolation();
         const warned = [...(await runChecks(warnings)), ...warnOfIsolation(isolation), ...warnOfRefused(refused)];
         return {

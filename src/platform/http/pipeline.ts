@@ -65,15 +65,15 @@ export function createPipeline(route: Route, options: PipelineOptions, parts: Pi
     const { caller } = authenticated;
     exchange.caller = caller;
 
-    const { params: search, position } = readSearch(url);
+    const { params: search, number } = readSearch(url);
     if (address_limit) await rate_limiter.count(address_limit, caller, exchange);
-    await rate_limiter.count(limitFor(route, position !== undefined), caller, exchange);
+    await rate_limiter.count(limitFor(route, number !== undefined), caller, exchange);
 
     const input = await authorize({ caller, raw_params, search });
     if (isWatched(route)) {
       const { authorization = await authorizationOf(input) } = authenticated;
       const waiting = { signal: request.signal, caller_key: callerKey(caller, exchange), authorization };
-      return jsonResponse(await watch.answer(await viewOf(route, input), { ...waiting, number: position }));
+      return jsonResponse(await watch.answer(await viewOf(route, input), { ...waiting, number }));
     }
 
     const text = has_text ? await readText(exchange) : '';

@@ -12,17 +12,17 @@ const NUMBERS = new Map([
 /** The query of a URL, split into its parameters. */
 export interface Search {
   params: URLSearchParams;
-  /** The position of a poll: the number of the answer that it has seen. */
-  position: number | undefined;
+  /** The number in the index of a poll: that of the answer that it has seen. */
+  number: number | undefined;
 }
 
-/** Creates the function that splits the query of a URL. `readIndex` reads the position from the parameter `watch_index`. */
+/** Creates the function that splits the query of a URL. `readIndex` reads the number from the parameter `watch_index`. */
 export function createSearchReader(
   readIndex: (index: string | undefined) => number | undefined,
 ): (url: string) => Search {
   const read = rememberLast((text: string) => {
     const params = new URLSearchParams(text);
-    return { params, position: readIndex(params.get('watch_index') ?? undefined) };
+    return { params, number: readIndex(params.get('watch_index') ?? undefined) };
   });
   return (url) => {
     const start = url.indexOf('?');
@@ -48,7 +48,7 @@ export function createQueryReader(shape: TObject): (params: URLSearchParams) => 
       if (is_wrong || !isStorable(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
     }
     const query = is_all_text ? given : Value.Convert(shape, given);
-    if (compiled.accepts(query)) return withoutPosition(query);
+    if (compiled.accepts(query)) return withoutIndex(query);
     const [problem] = compiled.problems(query);
     throw new ServiceError('API_BAD_QUERY_PARAMETER', {
       parameter: problem?.path[0] ?? '',
@@ -57,8 +57,8 @@ export function createQueryReader(shape: TObject): (params: URLSearchParams) => 
   });
 }
 
-/** The position of a watcher does not change what it watches. */
-function withoutPosition({ watch_index: _position, ...query }: { watch_index?: unknown }): object {
+/** The index of a watcher does not change what it watches. */
+function withoutIndex({ watch_index: _index, ...query }: { watch_index?: unknown }): object {
   return query;
 }
 

@@ -59,7 +59,7 @@ export function createRateLimiter({ limits, addresses, events, onRefused }: Rate
     headers['ratelimit-limit'] = String(verdict.limit);
     headers['ratelimit-remaining'] = String(verdict.remaining);
     headers['ratelimit-reset'] = String(Math.ceil(verdict.reset_in_ms / 1_000));
-    if (!verdict.is_within && !has_reported_proxy && addresses.isOfUnknownProxy(request, server)) {
+    if (!verdict.is_within && !has_reported_proxy && addresses.isOfUntrustedProxy(request, server)) {
       has_reported_proxy = true;
       events.emit({ event: 'proxy_not_trusted', address: counted.address });
     }

@@ -82,7 +82,7 @@ export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
     } catch (cause) {
       events.emit({ event: 'https_not_renewed', port, cause });
       if (!can_share) servers = [];
-      retry = setTimeout(renewSoon, retry_ms);
+      retry = setTimeout(queueRenewal, retry_ms);
       retry_ms = Math.min(RETRY_MS.max, retry_ms * 2);
       return;
     }
@@ -92,10 +92,10 @@ export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
   }
 
   let renewed = Promise.resolve();
-  const renewSoon = () => {
+  const queueRenewal = () => {
     renewed = renewed.then(renew);
   };
-  const unsubscribe = certificates.onChange(renewSoon);
+  const unsubscribe = certificates.onChange(queueRenewal);
   return {
     async stop() {
       unsubscribe();

@@ -39,20 +39,20 @@ export interface Transfers {
 export function createTransfers({ transfers_max, s3, limits }: TransferSettings): Transfers {
   const per_address = limits.is_on ? PER_ADDRESS_MAX * limits.scale : Number.POSITIVE_INFINITY;
   const slots = new CallerSlots(per_address);
-  let under_way = 0;
+  let in_progress = 0;
 
   function begin(address: string, client: AbortSignal): EndTransfer {
-    if (under_way >= transfers_max) throw new ServiceError('TRANSFERS_BUSY', {});
+    if (in_progress >= transfers_max) throw new ServiceError('TRANSFERS_BUSY', {});
     const network = networkOf(address);
     if (!slots.take(network)) {
       throw new ServiceError('TOO_MANY_TRANSFERS', { limit: per_address }, { retry_after_ms: 1_000 });
     }
-    under_way += 1;
+    in_progress += 1;
     let has_ended = false;
     const end = () => {
       if (has_ended) return;
       has_ended = true;
-      under_way -= 1;
+      in_progress -= 1;
       slots.free(network);
       client.removeEventListener('abort', end);
     };
@@ -63,7 +63,7 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
 
   return {
     begin,
-    count: () => under_way,
+    count: () => in_progress,
     async download(address, client, open) {
       // A file on disk needs no request, and Bun sends its length only with the stream that it made itself.
       if (!s3) return await open();

@@ -17,9 +17,10 @@ const REMOVED_AT_ONCE = 16;
 const READ_BYTES_EACH_TURN = 1024 ** 2;
 
 /** Failures that pass once the storage answers again. Only an operator can fix others. */
-const AWAY = /^(Connection\w*|FailedToOpenSocket|E[A-Z_]+|TimeoutError|SlowDown|InternalError|ServiceUnavailable)$/;
+const UNAVAILABLE =
+  /^(Connection\w*|FailedToOpenSocket|E[A-Z_]+|TimeoutError|SlowDown|InternalError|ServiceUnavailable)$/;
 
-/** Opens the objects of a bucket. Throws OBJECTS_UNAVAILABLE while it is away, and StartError if it cannot be used. */
+/** Opens the objects of a bucket. Throws OBJECTS_UNAVAILABLE while it is unavailable, and StartError if it cannot be used. */
 export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Promise<Objects> {
   const { endpoint, bucket, prefix } = settings;
   const requests = createS3Requests(settings, idle_ms);
@@ -28,9 +29,9 @@ export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Pr
   } catch (error) {
     const cause = error instanceof ServiceError ? error.cause : error;
     const reason = cause instanceof Error ? cause.message.split(': ').at(-1) : cause;
-    if (AWAY.test(String(reason))) {
-      const away = new Error(`the bucket "${bucket}" at ${endpoint} does not answer (${reason})`);
-      throw new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: away });
+    if (UNAVAILABLE.test(String(reason))) {
+      const failure = new Error(`the bucket "${bucket}" at ${endpoint} does not answer (${reason})`);
+      throw new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: failure });
     }
     throw new StartError(
       `The bucket "${bucket}" at ${endpoint} cannot be used (${reason}): create the bucket, or correct the settings S3_….`,

@@ -5,7 +5,7 @@ import type { JWK } from 'jose';
 const PURPOSES = ['token', 'upload', 'captcha', 'refresh', 'pods'] as const;
 export type KeyPurpose = (typeof PURPOSES)[number];
 
-/** The keys that sign this database's tokens, upload addresses, captchas and tokens of pods. Created at the first start. */
+/** The keys of this database, for tokens, signed addresses, captchas, refresh tokens and tokens of pods. */
 export const signingKeys = pgTable('signing_keys', {
   key_id: uuid().primaryKey(),
   purpose: text({ enum: PURPOSES }).notNull().unique('signing_keys_one_of_each'),
