@@ -197,7 +197,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     host: settings.MUSTER_HOST,
     port: settings.MUSTER_PORT,
     data_directory: resolve(settings.MUSTER_DATA ?? defaultDataDirectory()),
-    disk_reserve_bytes: settings.MUSTER_DISK_RESERVE_MB * 1024 ** 2,
+    disk_reserve_bytes: settings.MUSTER_DISK_RESERVE_MB * MIB,
     public_url,
     local_url,
     tls,
@@ -378,7 +378,7 @@ function defaultDataDirectory(): string {
 const proxyProtocolOf = ({ MUSTER_RELAY_PROXY_PROTOCOL: version }: Settings) =>
   version === 'off' ? undefined : version;
 
-/** Returns what servers of this machine may need together: processors in thousandths, memory in megabytes. */
+/** Returns what servers of this machine may need together: processors in thousandths, memory in MiB. */
 function readResourcesMax(settings: Settings): Config['servers']['resources_max'] {
   const { MUSTER_RESOURCES_PERCENT: percent, MUSTER_KUBERNETES } = settings;
   // A cluster's scheduler knows what its nodes have.

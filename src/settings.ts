@@ -27,7 +27,7 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 1_048_576,
     description:
-      "Megabytes to keep free for the database on the data directory's disk. With less, uploads and builds are refused and server logs dropped.",
+      "MiB to keep free for the database on the data directory's disk. With less, uploads and builds are refused and server logs dropped.",
   }),
   MUSTER_PUBLIC_URL: Type.Optional(
     Type.String({
@@ -264,7 +264,7 @@ export const Settings = Type.Object({
     default: 4_096,
     minimum: 0,
     maximum: 16_777_216,
-    description: 'Megabytes of disk that a game server may use, and up to 100,000 files. 0 sets no limit.',
+    description: 'MiB of disk that a game server may use, and up to 100,000 files. 0 sets no limit.',
   }),
   MUSTER_ISOLATION: Type.Union([Type.Literal('on'), Type.Literal('required'), Type.Literal('off')], {
     default: 'on',

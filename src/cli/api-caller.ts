@@ -40,7 +40,7 @@ interface Answer {
   text: string;
 }
 
-/** Refusals of a busy service, and what a proxy answers when the service or the object storage is away. */
+/** Refusals of a busy service, and what a proxy answers when the service or the object storage is unavailable. */
 const MAY_PASS = new Set([429, 502, 503, 504]);
 
 /**

@@ -12,7 +12,7 @@ export const environment = {
   namespace: read('MUSTER_NAMESPACE'),
   /** The address of the service that `muster serve` starts here. */
   local_url: `http://127.0.0.1:${read('MUSTER_PORT') ?? PORT_DEFAULT}`,
-  /** The preview whose machine this is, if it is one. */
+  /** This machine, if it is a preview. */
   preview: detectPreview(read),
   /** The ports of game servers if a command starts a service in a preview. */
   preview_server_ports: read('MUSTER_SERVER_PORTS') ?? PREVIEW_SERVER_PORTS,

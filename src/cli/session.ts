@@ -33,8 +33,8 @@ export interface Scope {
 
 const NAMESPACE_DEFAULT = 'prod';
 
-/** Returns the game with an id or name id; without one, all games with a display name, which is not unique. */
-function matching<Listed extends Pick<Game, 'game_id' | 'name_id' | 'display_name'>>(
+/** Returns the game whose id or name id is wanted; if there is none, all games with that display name, which is not unique. */
+function findMatching<Listed extends Pick<Game, 'game_id' | 'name_id' | 'display_name'>>(
   games: Listed[],
   wanted: string,
 ): Listed[] {
@@ -95,7 +95,7 @@ export class Session {
     );
     const names = games.map(({ name_id }) => name_id).join(', ');
     const wanted = this.#game;
-    const [first, ...others] = wanted === undefined ? games : matching(games, wanted);
+    const [first, ...others] = wanted === undefined ? games : findMatching(games, wanted);
     if (!first && wanted !== undefined)
       throw new Failure(`There is no game "${wanted}"; there are: ${names}.`, EXIT.not_found);
     if (!first) throw new Failure('You have no game yet. Create one in its folder: muster deploy', EXIT.not_found);

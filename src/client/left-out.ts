@@ -2,6 +2,7 @@
 
 /** The name of the file in which a folder lists what is not deployed, in the form of .gitignore. */
 export const IGNORE_FILE = '.musterignore';
+/** Names of files and folders that are never deployed. */
 export const NEVER = ['.git', IGNORE_FILE, '.DS_Store', 'muster-data'];
 /** Files that usually hold secrets. A line such as `!.env` in the ignore file deploys one. */
 export const SECRETS = [

@@ -11,7 +11,8 @@ interface FetchLimits {
   silent_max_ms: number;
   /** Time for Muster to answer, in which it may restart. */
   answer_max_ms: number;
-  again_after_ms: number;
+  /** Pause before another attempt. */
+  pause_ms: number;
 }
 
 /** Characters of a refusal's text that a reason repeats. */
@@ -21,7 +22,7 @@ const LIMITS: FetchLimits = {
   fetch_max_ms: 10 * 60_000,
   silent_max_ms: 60_000,
   answer_max_ms: 2 * 60_000,
-  again_after_ms: 1_000,
+  pause_ms: 1_000,
 };
 
 /** Muster did not answer. */
@@ -34,11 +35,11 @@ class Unanswered extends Error {}
 export async function fetchBuild(
   order: BuildOrder,
   directory: string,
-  { fetch_max_ms, silent_max_ms, answer_max_ms, again_after_ms } = LIMITS,
+  { fetch_max_ms, silent_max_ms, answer_max_ms, pause_ms } = LIMITS,
 ): Promise<string | undefined> {
   const started = performance.now();
   let answered_at = started;
-  for (; ; await Bun.sleep(again_after_ms)) {
+  for (; ; await Bun.sleep(pause_ms)) {
     try {
       using silence = new SilenceLimit(silent_max_ms);
       const signal = AbortSignal.any([AbortSignal.timeout(fetch_max_ms), silence.signal]);

@@ -147,7 +147,7 @@ async function restoreDatabase({ header, read }: Backup, database: Database): Pr
 }
 
 function otherMachine(node_id: string): string {
-  return `This data directory belongs to another machine than the backup's (${node_id}). Servers of that machine end 10 minutes after the first start: see "Lost machines" in docs/operating.md.`;
+  return `This data directory belongs to another machine than the backup's (${node_id}). Servers of that machine end MUSTER_MACHINE_REST_MS (by default 10 minutes) after the first start: see "Lost machines" in docs/operating.md.`;
 }
 
 function readIfThere(path: string): string | undefined {

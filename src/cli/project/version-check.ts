@@ -92,13 +92,13 @@ async function tryLobby(session: Session, scope: Scope): Promise<Outcome> {
   return outcome;
 }
 
-interface Trial {
+interface GameModeTrial {
   scope: Scope;
   player: ApiCaller;
   game_mode_id: string;
 }
 
-async function tryGameMode(session: Session, { scope, player, game_mode_id }: Trial): Promise<Outcome> {
+async function tryGameMode(session: Session, { scope, player, game_mode_id }: GameModeTrial): Promise<Outcome> {
   const started = performance.now();
   try {
     const body = { game_modes: [game_mode_id] };

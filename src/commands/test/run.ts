@@ -61,7 +61,7 @@ export async function test(args: string[]): Promise<number> {
 
 interface Order {
   command: string[];
-  is_deployed: boolean;
+  deploys_first: boolean;
 }
 
 function readArguments(args: string[]): Order | 'help' | undefined {
@@ -70,7 +70,7 @@ function readArguments(args: string[]): Order | 'help' | undefined {
   if (options.some((option) => option === '--help' || option === '-h')) return 'help';
   const command = first < 0 ? [] : args.slice(args[first] === '--' ? first + 1 : first);
   if (command.length === 0 || options.some((option) => option !== '--deploy')) return undefined;
-  return { command, is_deployed: options.length > 0 };
+  return { command, deploys_first: options.length > 0 };
 }
 
 interface Command {
@@ -79,10 +79,10 @@ interface Command {
 }
 
 /** Returns the commands to run: first the deploy, if it is wanted, with its output on stderr; then the command of the order. */
-function commandsOf({ command, is_deployed }: Order, { MUSTER_GAME }: TestVariables): Command[] {
+function commandsOf({ command, deploys_first }: Order, { MUSTER_GAME }: TestVariables): Command[] {
   const deploying = [...ownCommand(), 'deploy', '--no-check', '--game', MUSTER_GAME];
   return [
-    ...(is_deployed ? [{ command: deploying, stdio: ['ignore', 2, 'inherit'] } satisfies Command] : []),
+    ...(deploys_first ? [{ command: deploying, stdio: ['ignore', 2, 'inherit'] } satisfies Command] : []),
     { command, stdio: ['inherit', 'inherit', 'inherit'] },
   ];
 }

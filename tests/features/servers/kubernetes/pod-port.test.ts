@@ -133,7 +133,7 @@ describe('kubernetes: the port for pods', () => {
   });
 
   describe('a pod that fetches its build', () => {
-    const limits = { fetch_max_ms: 60_000, silent_max_ms: 60_000, answer_max_ms: 300, again_after_ms: 20 };
+    const limits = { fetch_max_ms: 60_000, silent_max_ms: 60_000, answer_max_ms: 300, pause_ms: 20 };
     /** Returns the order of a pod, and the directory for its build. */
     async function prepare(other: PodPort) {
       const { build: url, token } = other.addressOf('one');
