@@ -1,8 +1,9 @@
-import { readConfig } from '../config.ts';
+import { forgetSecrets, readConfig } from '../config.ts';
 import { openDataDirectory } from '../platform/data-directory.ts';
 import { asStartError, openConfiguredDatabase } from '../platform/database/connect.ts';
 import { migrateDatabase } from '../platform/database/migrate.ts';
 import { createLog } from '../platform/events.ts';
+import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 
@@ -12,6 +13,8 @@ import type { CommandOutput } from './command-output.ts';
  */
 export async function migrate(_: string[], output: CommandOutput): Promise<number> {
   const config = readConfig();
+  forgetSecrets();
+  hideFromOthers();
   using data = openDataDirectory(config.data_directory);
   try {
     await using database = await openConfiguredDatabase(config, data, createLog(config.log));

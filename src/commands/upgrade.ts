@@ -1,7 +1,8 @@
 import { EXIT } from '../cli/failure.ts';
 import { counted } from '../cli/terminal.ts';
-import { readConfig } from '../config.ts';
+import { forgetSecrets, readConfig } from '../config.ts';
 import { readUpgrade } from '../platform/database/migrate.ts';
+import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
@@ -17,6 +18,8 @@ export async function upgrade(args: string[], output: CommandOutput): Promise<nu
     return args[0] === '--help' || args[0] === '-h' ? 0 : EXIT.wrong_use;
   }
   const config = readConfig();
+  forgetSecrets();
+  hideFromOthers();
   return await runStoppable({ not_done: 'The database was not checked', output }, async () => {
     await using opened = new AsyncDisposableStack();
     const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened));

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { sql } from 'drizzle-orm';
+import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
 import { openExternalDatabase } from '../support/database.ts';
-import { type Home, makeHome, type Program } from '../support/program.ts';
+import { commandOf, type Home, makeHome, type Program } from '../support/program.ts';
 import { IS_ROOT } from '../support/runtimes.ts';
+import { waitFor } from '../support/wait.ts';
 
 const SECRET = 'canary-of-a-proxy-secret';
 const USER_ID = 64_321;
@@ -41,4 +44,28 @@ describe('the memory of the service', () => {
     expect((await program.api.get('/health/ready')).status).toBe(200);
     expect(program.output()).not.toMatch(/EACCES|EPERM|loop_failed/);
   });
+});
+
+describe('the memory of a command that uses the database', () => {
+  test.skipIf(!IS_ROOT).each([[['migrate']], [['upgrade', '--check']]])(
+    'shows no secrets in its environment: %j',
+    async (args) => {
+      await using external = await openExternalDatabase();
+      await using home = await makeHome({ DATABASE_URL: external.url });
+      await using database = openDatabase({ url: external.url }, 1);
+      const ending = await database.exclusively(LOCKS.migration, async () => {
+        const command = home.launch({ command: [...commandOf('source'), ...args] });
+        await waitFor(async () => (await database.queries.execute(WAITS_FOR_A_LOCK)).length > 0);
+        expect(readFileSync(`/proc/${command.pid}/environ`, 'utf8')).not.toContain('postgres://');
+        // A promise in an object: the command ends only once it gets the lock.
+        return { exit_code: command.exited };
+      });
+      expect(await ending.exit_code).toBe(0);
+    },
+    90_000,
+  );
+
+  const WAITS_FOR_A_LOCK = sql`
+    select from pg_locks join pg_database on pg_database.oid = database
+    where datname = current_database() and locktype = 'advisory' and not granted`;
 });
