@@ -38,7 +38,7 @@ export function auditRoutes(audit: AuditLog) {
       {
         operation: 'listChanges',
         summary:
-          'Lists all changes by people and tokens, also of machines and profiles, newest first. For administrators.',
+          'Lists all changes by people and tokens, also those to machines and profiles, newest first. For administrators.',
         allow: ['identity'],
         query: AuditQuery,
         response: AuditAnswer,

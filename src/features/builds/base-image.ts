@@ -6,7 +6,7 @@ import { StartError } from '../../platform/errors.ts';
 import { unpackImage } from './container-builds.ts';
 import { InvalidBuild } from './tar-reader.ts';
 
-/** Unpacked builds have names without a dot, so a base image is none of them. */
+/** How the directory of a base image begins. It is beside those of unpacked builds, which begin with the id of a build. */
 const PREFIX = 'base-image.';
 const UNFINISHED = '.unfinished';
 const KEY_CHARACTERS = 16;

@@ -32,8 +32,8 @@ interface UnpackImageOptions extends UnpackContainerOptions {
 }
 
 /**
- * Unpacks the output of `docker save` to a new directory, as an OCI bundle: `rootfs/` and `config.json`. Reads both
- * layouts, also when other programs wrote them, and verifies the digests. The content may be hostile: see `Rootfs`.
+ * Unpacks the output of `docker save` to a new directory, as an OCI bundle: `rootfs/` and `config.json`. Reads the
+ * layouts of Docker and of OCI, also from other programs, and verifies digests. The content may be hostile: see `Rootfs`.
  * Throws BUILDS_BUILD_INVALID; then the caller removes the directory.
  */
 export async function unpackImage(

@@ -2,13 +2,13 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { TarFiles } from './tar-files.ts';
 import { invalid, quote } from './tar-reader.ts';
 
-/** The names of the lists that a tar of images may have. */
 const IMAGES_MAX = 100;
 const LAYERS_MAX = 500;
 const INDEX_DEPTH_MAX = 4;
 /** Images named in a message. */
 const NAMED_MAX = 10;
 
+/** The files that list the images of a tar, in the layouts of Docker and of OCI. */
 const DOCKER_MANIFEST = 'manifest.json';
 const OCI_INDEX = 'index.json';
 /** Annotations with the name of an image in the OCI layout; the first is that of containerd and Docker. */

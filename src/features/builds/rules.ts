@@ -72,7 +72,7 @@ export function checkBuild(build: PrepareBuild, available: Available): StoredKin
   }
   if (kind === 'javascript' && !SCRIPT_NAME.test(build.image_file.path)) {
     throw new ServiceError('BUILDS_BUILD_INVALID', {
-      error: 'the file name of a javascript build must end in .js, .mjs, .cjs or .ts',
+      error: 'the file name of a javascript build must end in .js, .mjs, .cjs, .ts, .mts or .cts',
     });
   }
   return stored;

@@ -18,7 +18,7 @@ export interface AcmeOptions {
   hosts: string[];
   /** The address of the authority's directory. */
   directory: string;
-  /** Where the authority sends warnings, if it does. */
+  /** The address to which the authority may send warnings; undefined for none. */
   email: string | undefined;
   /** A file with the certificate that signed the authority's own address, if the system does not trust it. */
   ca_file: string | undefined;
@@ -34,7 +34,7 @@ export type Acme = ReturnType<typeof createAcme>;
 
 /**
  * Creates the client of an ACME authority (RFC 8555). Processes on one database share the account and the certificates,
- * and one of them at a time orders the certificate of a host. The authority proves a host by HTTP-01: any of the processes
+ * and one of them at a time orders the certificate of a host. The authority checks a host by HTTP-01: any of the processes
  * answers.
  */
 export function createAcme({ database, clock, events, hosts, directory, email, ca_file }: Dependencies) {

@@ -41,7 +41,7 @@ export interface CertificatesDependencies extends CertificatesOptions {
 export interface Certificates extends ServedCertificates {
   current(): ReadonlyMap<string, Certificate>;
   /**
-   * Answers the request by which an authority proves that a host leads to this service; undefined for all other
+   * Answers the request by which an authority checks that a host leads to this service; undefined for all other
    * requests.
    */
   answerChallenge(request: Request): Promise<Response> | undefined;

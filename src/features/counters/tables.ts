@@ -24,7 +24,7 @@ export const minuteCounters = pgTable(
   {
     namespace_id: uuid().notNull(),
     start_ts: moment().notNull(),
-    /** The process that counted; for players and lobbies, the first process that counted them. */
+    /** The process that counted requests; for players and lobbies, a fixed id, because one process counts them for all. */
     counted_by: uuid().notNull(),
     ...counts,
   },

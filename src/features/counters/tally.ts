@@ -34,7 +34,7 @@ export function createTally(now: () => number) {
     current = new Map();
   }
 
-  /** Moves on to another minute. Returns when it began. */
+  /** Closes the current minute when it is over, and begins another. */
   function moveOn(): void {
     const moment = now();
     if (moment >= minute && moment < minute + MINUTE_MS) return;

@@ -1,12 +1,12 @@
 /** Letters and digits that are not taken for one another. */
-const SIGNS = '23456789ABCDEFGHJKMNPQRSTVWXYZ';
+const CHARACTERS = '23456789ABCDEFGHJKMNPQRSTVWXYZ';
 const HALF_LENGTH = 4;
 
 /** Returns the code of a link, which its tool and its page both show: a person compares them before completing it. */
 export function codeOf(device_link_id: string): string {
   const digest = new Bun.CryptoHasher('sha256').update(device_link_id).digest();
-  const signs = [...digest].map((byte) => SIGNS[byte % SIGNS.length]);
-  return `${signs.slice(0, HALF_LENGTH).join('')}-${signs.slice(HALF_LENGTH, 2 * HALF_LENGTH).join('')}`;
+  const characters = [...digest].map((byte) => CHARACTERS[byte % CHARACTERS.length]);
+  return `${characters.slice(0, HALF_LENGTH).join('')}-${characters.slice(HALF_LENGTH, 2 * HALF_LENGTH).join('')}`;
 }
 
 /** Returns when a link was created, from its id: the first 48 bits of a UUID of version 7 (RFC 9562). */

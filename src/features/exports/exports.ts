@@ -21,8 +21,8 @@ export type Exports = ReturnType<typeof createExports>;
 
 /**
  * Creates the use cases of exports: tables as CSV (RFC 4180), in which cells that a spreadsheet would run as formulas are
- * escaped. A caller gets a link, which is valid for an hour. Rows are read while they are sent, so a million rows need
- * the memory of one page.
+ * escaped, and logs also as text. A caller gets a link, which is valid for an hour. Rows are read while they are sent, so
+ * a million rows need the memory of one page.
  */
 export function createExports({ lobbies, servers, links }: ExportsDependencies) {
   return {
@@ -99,11 +99,11 @@ function toStream(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream({
-    start: (text) => text.enqueue(encoder.encode(head)),
-    async pull(text) {
+    start: (controller) => controller.enqueue(encoder.encode(head)),
+    async pull(controller) {
       const { done, value } = await pages.next();
-      if (done) text.close();
-      else text.enqueue(encoder.encode(write(value)));
+      if (done) controller.close();
+      else controller.enqueue(encoder.encode(write(value)));
     },
     async cancel() {
       await pages.return(undefined);

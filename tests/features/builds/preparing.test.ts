@@ -37,7 +37,7 @@ describe('a build is refused, and not listed,', () => {
     metadata: { errors: [{ path: ['display-name', problem] }] },
   });
   const BAD_BODY = { code: 'API_BAD_BODY' };
-  const NO_SCRIPT = INVALID('the file name of a javascript build must end in .js, .mjs, .cjs or .ts');
+  const NO_SCRIPT = INVALID('the file name of a javascript build must end in .js, .mjs, .cjs, .ts, .mts or .cts');
   const NO_COMMAND = INVALID('an archive needs a command, for example ["./server"]');
   const UNKNOWN_KIND = INVALID(
     'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar',
