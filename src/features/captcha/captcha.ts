@@ -12,12 +12,12 @@ import { createProofsOfWork } from './proof-of-work.ts';
 import * as rules from './rules.ts';
 import { askProvider, type Outcome, type Siteverify, type SiteverifySettings } from './siteverify.ts';
 import * as store from './store.ts';
-import type { Captcha as Answer, CaptchaDecision, Challenge, ProviderTrial } from './wire.ts';
+import type { CaptchaDecision, Challenge, ProviderTrial, Captcha as SentCaptcha } from './wire.ts';
 
 export type { SharedKeys } from './rules.ts';
 
-/** Far longer than a captcha is valid at its provider (Turnstile 300 s, hCaptcha 120 s). */
-const USED_FOR_MS = 3_600_000;
+/** How long a used captcha is remembered: far longer than its provider accepts it (Turnstile 300 s, hCaptcha 120 s). */
+const REMEMBERED_FOR_MS = 3_600_000;
 /** Allowance for differences between the clocks of machines. */
 const CLOCKS_MS = 60_000;
 /** A response that no provider accepts, unless it has test keys. */
@@ -54,7 +54,7 @@ export interface SeatRequest {
   address: string;
   /** Returns the header Origin, which browsers send. */
   readOrigin(): string | undefined;
-  captcha: Answer | undefined;
+  captcha: SentCaptcha | undefined;
   /** Ends the check when the request ends. */
   deadline: Pick<RequestDeadline, 'signal'>;
 }
@@ -88,7 +88,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const captcha_id = digest([widget.name, secret_key, client_response]);
     // A test key has only one captcha, which all clients send.
     const is_reusable = rules.isTestKey(widget);
-    const expire_ts = after(clock.now(), USED_FOR_MS);
+    const expire_ts = after(clock.now(), REMEMBERED_FOR_MS);
     if (!is_reusable && !(await store.claimCaptcha(queries, captcha_id, expire_ts))) return USED;
     const asked = { secret_key, client_response, captcha_id, namespace_id, address, signal: deadline.signal };
     const outcome = await askProvider(dependencies, widget, asked);
@@ -109,13 +109,13 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   /**
    * Decides about a request without a captcha. It passes if a captcha was solved from the same address shortly before.
    */
-  async function decideWithout(
+  async function decideWithoutCaptcha(
     config: CaptchaConfig,
-    { connection, providers, metadata }: CaptchaContext,
+    { client, providers, metadata }: CaptchaContext,
   ): Promise<Decision> {
     const { requests_before_reverify: requests_max, verification_ttl } = config;
     const solved_after = after(clock.now(), -verification_ttl);
-    if (await store.countRequest(queries, connection, { requests_max, solved_after })) {
+    if (await store.countRequest(queries, client, { requests_max, solved_after })) {
       return { decision: { decision: 'solved_before' } };
     }
     if (providers.length === 0)
@@ -124,19 +124,19 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     return { decision: { decision: 'required' }, error };
   }
 
-  async function decideWith(
+  async function decideWithCaptcha(
     config: CaptchaConfig,
-    { connection, providers, metadata }: CaptchaContext,
-    request: SeatRequest & { captcha: Answer },
+    { client, providers, metadata }: CaptchaContext,
+    request: SeatRequest & { captcha: SentCaptcha },
   ): Promise<Decision> {
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
-    const chosen = rules.chooseAnswer(providers, request.captcha);
+    const chosen = rules.chooseResponse(providers, request.captcha);
     if (!chosen) {
       const error = refuse(`this game accepts captchas of ${providers.map(({ name }) => name).join(', ')}`);
       return { decision: { decision: 'refused', reasons: ['other-provider'] }, error };
     }
     const { provider, client_response } = chosen;
-    const { namespace_id } = connection;
+    const { namespace_id } = client;
     const verdict =
       provider.name === 'pow'
         ? await checkWork(namespace_id, client_response)
@@ -145,7 +145,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     if (verdict.is === 'solved') {
       const verify_ts = clock.now();
       const expire_ts = after(verify_ts, config.verification_ttl);
-      await store.openWindow(queries, connection, { verify_ts, expire_ts });
+      await store.openWindow(queries, client, { verify_ts, expire_ts });
       return { decision: { decision: 'solved', ...by } };
     }
     const checked = { ...by, reasons: verdict.reasons };
@@ -185,14 +185,14 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const { captcha, address } = request;
     const providers = rules.providersOf(config, shared_captcha_keys, request.readOrigin());
     const context = {
-      connection: { namespace_id, connection: networkOf(address) },
+      client: { namespace_id, connection: networkOf(address) },
       providers,
       metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),
     };
     const { decision, error } =
       captcha === undefined
-        ? await decideWithout(config, context)
-        : await decideWith(config, context, { ...request, captcha });
+        ? await decideWithoutCaptcha(config, context)
+        : await decideWithCaptcha(config, context, { ...request, captcha });
     note(decision);
     if (error) throw error;
   }
@@ -239,7 +239,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
 
 /** The context of a check: the client, the providers of the version, and the metadata of a refusal. */
 interface CaptchaContext {
-  connection: store.NamespaceClient;
+  client: store.NamespaceClient;
   providers: rules.Provider[];
   metadata: Record<string, unknown>;
 }

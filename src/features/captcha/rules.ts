@@ -73,13 +73,13 @@ function isWithin(host: string, domain: string): boolean {
 }
 
 /** Returns the client's response and its provider; undefined if no provider of the version has one. */
-export function chooseAnswer(
+export function chooseResponse(
   providers: readonly Provider[],
   captcha: Captcha,
 ): { provider: Provider; client_response: string } | undefined {
   for (const provider of providers) {
-    const answer = captcha[provider.name];
-    if (answer !== undefined) return { provider, client_response: answer.client_response };
+    const response = captcha[provider.name];
+    if (response !== undefined) return { provider, client_response: response.client_response };
   }
   return undefined;
 }

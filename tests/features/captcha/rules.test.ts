@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import {
-  chooseAnswer,
+  chooseResponse,
   metadataOf,
   type Provider,
   providersOf,
@@ -107,13 +107,13 @@ describe('captcha: an answer', () => {
   const answer = (client_response: string) => ({ client_response });
 
   test('of a provider that the version does not have counts as none', () => {
-    expect(chooseAnswer(providers, {})).toBeUndefined();
-    expect(chooseAnswer(providers, { pow: answer('p') })).toBeUndefined();
+    expect(chooseResponse(providers, {})).toBeUndefined();
+    expect(chooseResponse(providers, { pow: answer('p') })).toBeUndefined();
   });
 
   test('may be of either provider; the first of several counts', () => {
-    expect(chooseAnswer(providers, { turnstile: answer('t') })?.provider.name).toBe('turnstile');
-    const both = chooseAnswer(providers, { pow: answer('p'), turnstile: answer('t'), hcaptcha: answer('h') });
+    expect(chooseResponse(providers, { turnstile: answer('t') })?.provider.name).toBe('turnstile');
+    const both = chooseResponse(providers, { pow: answer('p'), turnstile: answer('t'), hcaptcha: answer('h') });
     expect([both?.provider.name, both?.client_response]).toEqual(['hcaptcha', 'h']);
   });
 });
