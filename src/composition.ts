@@ -150,7 +150,7 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
     await openIdentities({
       ...shared,
       groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
-      listedInGroups: (tx, identity_ids) => groups.listed(tx, identity_ids),
+      listedInGroups: (tx, identity_ids) => groups.listedAmong(tx, identity_ids),
       leaveGroups: (identity_id) => groups.leaveAll(identity_id),
       groupsOf: (identity_id) => groups.handlesOf(identity_id),
       gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,

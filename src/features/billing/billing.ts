@@ -34,7 +34,7 @@ export function createBilling({ clock, groups, games, servers }: BillingDependen
       window: { start: number | undefined; end: number | undefined },
     ): Promise<Usage> {
       await groups.get(group_id);
-      if (!(await groups.hasMember(group_id, identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
+      if (!(await groups.mayActAsMember(group_id, identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
       const end = window.end ?? clock.now().getTime();
       const start = window.start ?? end - MONTH_MS;
       if (start > end) throw new ServiceError('VALIDATION_ERROR', { error: 'query_end_ts is before query_start_ts' });

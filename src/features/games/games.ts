@@ -82,7 +82,7 @@ export function createGames(dependencies: GamesDependencies) {
     const { game_id, namespace_id, lobby_id } = scope;
     switch (caller.kind) {
       case 'identity':
-        return await groups.hasMember((await get(game_id)).developer_group_id, caller.identity_id);
+        return await groups.mayActAsMember((await get(game_id)).developer_group_id, caller.identity_id);
       case 'cloud':
         return caller.game_id === game_id;
       case 'service':
@@ -210,7 +210,8 @@ export function createGames(dependencies: GamesDependencies) {
     async create(caller: CallerOf<'identity'>, wanted: WantedGame): Promise<string> {
       refuseProblems(gameProblems(wanted));
       const group = await groups.get(wanted.developer_group_id);
-      if (!(await groups.hasMember(group.group_id, caller.identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
+      if (!(await groups.mayActAsMember(group.group_id, caller.identity_id)))
+        throw new ServiceError('GROUP_NOT_FOUND', {});
       for (let attempt = 1; ; attempt += 1) {
         const derived = makeNameId(wanted.display_name);
         const name_id = wanted.name_id ?? (attempt === 1 ? derived : withSuffix(derived, Math.random));

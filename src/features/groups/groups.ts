@@ -211,9 +211,9 @@ export function createGroups(dependencies: GroupsDependencies) {
     lockMembers,
     /** Returns the groups that list an identity as a member, as asking to join, or as banned. */
     groupsListing: store.selectGroupsListing,
-    listed: store.selectListed,
-    /** Returns whether an identity has the rights of a member. */
-    async hasMember(group_id: string, identity_id: string): Promise<boolean> {
+    listedAmong: store.selectListed,
+    /** Returns whether an identity has the rights of a member: a member or an administrator. */
+    async mayActAsMember(group_id: string, identity_id: string): Promise<boolean> {
       if (await isMember(group_id, identity_id)) return true;
       return (await identities.find(identity_id))?.is_admin === true;
     },

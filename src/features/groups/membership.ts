@@ -7,7 +7,10 @@ import * as store from './members-store.ts';
 import { lockGroup, MEMBERS_MAX, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
-/** A guest costs nothing, and a join request keeps one from being forgotten. Later requests replace the oldest. */
+/**
+ * Join requests of a group. A guest costs nothing, and a join request keeps it from being deleted, so later requests
+ * replace the oldest.
+ */
 const JOIN_REQUESTS_MAX = 1_000;
 const JOIN_REQUESTS_KEPT_MS = 30 * 24 * 3_600_000;
 const INVITE_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
@@ -132,7 +135,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       change({ group_id, identity_id: actor_id }, (tx, group) => removeUnlessOwner(tx, group, actor_id)),
     kick: (act: MemberAction) => changeAsOwner(act, (tx, group) => removeUnlessOwner(tx, group, act.identity_id)),
     /**
-     * Bans a person: ends its membership and join request, and refuses new ones. Repeating it is harmless. Throws
+     * Bans a person: ends the membership and the join request, and refuses new ones. Repeating it is harmless. Throws
      * IDENTITY_NOT_FOUND.
      */
     async ban(act: MemberAction) {

@@ -16,7 +16,7 @@ export async function openIdentities(dependencies: Dependencies): Promise<Featur
     api: identities,
     routes: [...sessionRoutes(identities, dependencies), ...identityRoutes({ ...dependencies, identities })],
     startWork: (signal) => [
-      identities.startDeletingOld(signal),
+      identities.startForgetting(signal),
       startDeletingOld({ name: 'old-refresh-tokens', deleteOld: identities.deleteOldRefreshTokens, signal, events }),
       startDeletingOld({ name: 'old-guests', deleteOld: identities.deleteOldGuests, signal, events }),
     ],

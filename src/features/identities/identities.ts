@@ -205,7 +205,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
     deleteOldRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
     /** Starts the loop that deletes identities whose deletion is due. Their ids stay, because other rows refer to them. */
-    startDeletingOld: (signal: AbortSignal) =>
+    startForgetting: (signal: AbortSignal) =>
       startLoop({
         name: 'forget-identities',
         every_ms: CLEAN_UP_EVERY_MS,

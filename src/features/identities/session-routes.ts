@@ -8,7 +8,7 @@ import { RefreshAnswer, RefreshBody } from './wire.ts';
 /** The cookie's name in the reference API, so that its clients stay logged in. */
 const COOKIE = 'rivet_user_refresh_token';
 
-/** The one route that reads this cookie. Only pages of the service's own origins may call it. */
+/** The route that reads the cookie with a refresh token. Only pages of the service's own origins may call it. */
 export function sessionRoutes(identities: Identities, { public_url }: { public_url: string }) {
   const is_https = public_url.startsWith('https:');
 

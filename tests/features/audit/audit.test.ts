@@ -303,7 +303,7 @@ describe('audit log: an entry that was begun', () => {
       audit_days,
       events: { emit: ({ event }) => void emitted.push(event) },
       identities: { list: async () => [], requireAdministrator: async () => {} },
-      groups: { get: () => Promise.reject(new Error('unused')), hasMember: async () => true },
+      groups: { get: () => Promise.reject(new Error('unused')), mayActAsMember: async () => true },
       gameOfUpload: () => Promise.reject(new Error('the database is away')),
       namespaceOfLobby: async () => undefined,
     });

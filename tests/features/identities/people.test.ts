@@ -142,7 +142,7 @@ test('identities: a deletion that fails is repeated, and those after it happen',
   failing = first.identity_id;
   clock.advance(30 * DAY_MS);
   const working = new AbortController();
-  const { stopped } = identities.startDeletingOld(working.signal);
+  const { stopped } = identities.startForgetting(working.signal);
   await waitFor(() => emitted.some(({ event }) => event === 'loop_failed'), 'the failure to be logged');
   await expect(identities.get(second.identity_id)).rejects.toMatchObject({ code: 'IDENTITY_NOT_FOUND' });
   expect(await identities.get(first.identity_id)).toMatchObject({ display_name: 'Guest' });
@@ -162,7 +162,7 @@ test('identities: a deletion happens after 30 days, unless it is cancelled', asy
 
   const forget = async () => {
     const working = new AbortController();
-    const { stopped } = identities.startDeletingOld(working.signal);
+    const { stopped } = identities.startForgetting(working.signal);
     working.abort();
     await stopped;
   };
