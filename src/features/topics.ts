@@ -26,7 +26,7 @@ export const topics = {
   queueOf: (namespace_id: string) => `queue-of:${namespace_id}`,
   /** The connects and disconnects of a namespace's players. */
   playersOf: (namespace_id: string) => `players-of:${namespace_id}`,
-  /** Players who lost their seats to a developer. */
+  /** Players whom developers have kicked. */
   kicks: () => 'kicks',
   /** Connections of players through the gateway of a machine that others have replaced. */
   replacedOf: (node_id: string) => `replaced-of:${node_id}`,

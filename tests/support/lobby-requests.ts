@@ -1,4 +1,4 @@
-import type { LobbyIndex, OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import type { LobbyIndex, RunningLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
 import { type FindRequest, type SeatRequest, seatsOf } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
@@ -9,7 +9,7 @@ import { searchOf } from './simulated-queue.ts';
 
 export const MODES = ['red', 'blue'];
 export const REGIONS = ['here', 'there'];
-const MAXIMA: Record<string, Pick<OpenLobby, 'max_players_normal' | 'max_players_direct' | 'max_players_party'>> = {
+const MAXIMA: Record<string, Pick<RunningLobby, 'max_players_normal' | 'max_players_direct' | 'max_players_party'>> = {
   red: { max_players_normal: 2, max_players_direct: 4, max_players_party: 5 },
   blue: { max_players_normal: 4, max_players_direct: 2, max_players_party: 3 },
 };
@@ -18,7 +18,7 @@ export function newLobby(
   game_mode: string,
   region: string,
   tags: Record<string, string>,
-  publicity: OpenLobby['publicity'],
+  publicity: RunningLobby['publicity'],
 ): PlannedLobby['lobby'] {
   const maxima = MAXIMA[game_mode] ?? { max_players_normal: 1, max_players_direct: 1, max_players_party: 1 };
   return { game_mode, region, tags, ...maxima, publicity, lobby_config: undefined };
@@ -29,7 +29,7 @@ export function ifDefined<Item>(item: Item | undefined, work: (item: Item) => vo
 }
 
 /** Returns the row of a lobby, as a process reads it. A row does not change after it was read. */
-export function rowOf({ lobby_id, version, game_mode, region, tags, publicity, ...lobby }: LobbyState): OpenLobby {
+export function rowOf({ lobby_id, version, game_mode, region, tags, publicity, ...lobby }: LobbyState): RunningLobby {
   const { normal, direct, party } = lobby.maxima;
   return {
     lobby_id,

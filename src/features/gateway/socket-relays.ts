@@ -18,7 +18,7 @@ const CLOSE = {
 const STOP = {
   /** The player has connected again, by another socket. */
   replaced: { code: 4_409, reason: 'the player has connected again' },
-  /** A developer has taken the player's seat. */
+  /** A developer has kicked the player. */
   kicked: { code: 4_403, reason: 'the player was kicked' },
 } as const;
 type StopReason = keyof typeof STOP;

@@ -153,7 +153,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         operation: 'kickPlayer',
         recorded: ['did_remove'],
         summary:
-          'Takes the seat of a player. The token of the player is refused from now on, and a connection whose players the gateway reports is closed. did_remove is false if the player has no seat in this lobby.',
+          'Kicks a player, which frees the seat. The token of the player is refused from now on, and a connection whose players the gateway reports is closed. did_remove is false if the player has no seat in this lobby.',
         allow: ['identity', 'cloud'],
         access: 'write',
         response: wire.RemoveAnswer,

@@ -39,8 +39,9 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
   return {
     stop,
     /**
-     * Ends lobbies and returns how many ended. A lobby that cannot be ended is reported and does not stop the others; the
-     * next call tries it again, and the rest of a namespace of which several lobbies are locked. Throws while the database cannot be used, because then no lobby can be ended.
+     * Ends lobbies and returns how many ended. A lobby that cannot be ended is reported and does not keep the others from
+     * ending. If several lobbies of a namespace are locked, the rest of that namespace is left to the next call. Throws
+     * while the database cannot be used, because then no lobby can be ended.
      */
     async stopAll(lobbies: LobbyRow[], reason: StopReason, { only_if_empty = false } = {}): Promise<number> {
       let stopped = 0;

@@ -23,7 +23,7 @@ export interface GameServerApiDependencies {
   onLeft(): void;
 }
 
-type Lobby = CallerOf<'lobby'>;
+type LobbyCaller = CallerOf<'lobby'>;
 
 interface Replacing {
   /** Called before the player is recorded as connected. Returns whether this connection may replace an earlier one. */
@@ -52,7 +52,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   // Departures and updates wait for locks on lists of lobbies, and arrivals must not wait for that.
   const lists_connection = database.openDedicatedConnection();
 
-  async function get({ lobby_id }: Pick<Lobby, 'lobby_id'>): Promise<LobbyRow> {
+  async function get({ lobby_id }: Pick<LobbyCaller, 'lobby_id'>): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
     if (!lobby) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
     if (lobby.stop_ts) throw lobbyStopped();
@@ -101,7 +101,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   }
 
   /** Returns a player of the lobby. Throws TOKEN_ERROR or MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY. */
-  async function getPlayer({ lobby_id }: Lobby, player_id: string): Promise<PlayerRow> {
+  async function getPlayer({ lobby_id }: LobbyCaller, player_id: string): Promise<PlayerRow> {
     const player = await playersStore.selectPlayer(database.queries, player_id);
     if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'no player has this token' });
     if (player.lobby_id !== lobby_id) throw new ServiceError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', {});
@@ -109,7 +109,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   }
 
   /** Records that a player has connected. Throws an error that says why the lobby must reject the player. */
-  async function connectPlayer(caller: Lobby, player_id: string): Promise<void> {
+  async function connectPlayer(caller: LobbyCaller, player_id: string): Promise<void> {
     if (await connect({ player_id, lobby_id: caller.lobby_id })) return;
     const { remove_ts, remove_reason, connect_ts } = await getPlayer(caller, player_id);
     if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
@@ -140,7 +140,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
 
   return {
     /** Records that the lobby takes players, which answers the requests that wait for it. Repeating it is harmless. */
-    async ready(caller: Pick<Lobby, 'lobby_id'>): Promise<void> {
+    async ready(caller: Pick<LobbyCaller, 'lobby_id'>): Promise<void> {
       const lobby = await get(caller);
       if (lobby.ready_ts) return;
       const ports = await servers.reachablePortsOf(lobby, lobby.server_id);
@@ -152,21 +152,21 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       if (ready) events.emit({ event: 'lobby_ready', lobby_id: lobby.lobby_id, after_ms });
     },
     /** Closes the lobby to finds, or opens it again. */
-    async setClosed({ lobby_id }: Pick<Lobby, 'lobby_id'>, is_closed: boolean): Promise<void> {
+    async setClosed({ lobby_id }: Pick<LobbyCaller, 'lobby_id'>, is_closed: boolean): Promise<void> {
       await requireUpdate({ lobby_id, is_closed });
     },
     /** Sets the state of the lobby: any JSON as text. An empty text removes the state. */
-    async setState({ lobby_id }: Lobby, state: string): Promise<void> {
+    async setState({ lobby_id }: LobbyCaller, state: string): Promise<void> {
       await requireUpdate({ lobby_id, state });
     },
     /** Returns the state of a lobby of the same namespace; undefined if it has none. */
-    async getState(caller: Lobby, lobby_id: string): Promise<string | undefined> {
+    async getState(caller: LobbyCaller, lobby_id: string): Promise<string | undefined> {
       const [own, lobby] = await Promise.all([get(caller), store.selectLobby(database.queries, lobby_id)]);
       if (lobby?.namespace_id !== own.namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return lobby.state ?? undefined;
     },
     /** Records that a player has connected with a token. Throws an error that says why the lobby must reject the player. */
-    async connected(caller: Lobby, player_token: string): Promise<void> {
+    async connected(caller: LobbyCaller, player_token: string): Promise<void> {
       await connectPlayer(caller, await verify(player_token));
     },
     /**
@@ -194,8 +194,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     leave: (player_id: string, reconnect_within_ms: number) =>
       leaveLobby(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_of_several),
     /**
-     * Takes the seat of a player of a game's lobby. Returns false if the player has none there. The player's token is
-     * refused from now on, and the gateway closes the player's connection.
+     * Removes a player of a game's lobby, which frees the seat. Returns false if the player has none there. The player's
+     * token is refused from now on, and the gateway closes the player's connection.
      */
     async kick(seat: playersStore.KickedSeat): Promise<boolean> {
       const player = await playersStore.selectPlayerOfGame(database.queries, seat);
@@ -208,11 +208,11 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
     /** Returns those of these players who were kicked. */
     kickedAmong: (player_ids: string[]) => playersStore.selectKicked(database.queries, player_ids),
-    /** Returns the lobbies on servers that are not ready. */
+    /** Returns the unready running lobbies on servers. */
     unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
     /** Records that a player has left. Keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
     async disconnected(
-      caller: Lobby,
+      caller: LobbyCaller,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
       const { player_id } = await getPlayer(caller, await verify(player_token));

@@ -8,7 +8,7 @@ import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/mat
 import { removeEnded } from './retention.ts';
 import { isLobbyOn } from './retention-store.ts';
 import { createLobbyRows } from './rows.ts';
-import { countByMachine, selectLobby, selectPlayersByGame, selectPresence } from './store.ts';
+import { countByMachine, countByNamespace, selectLobby, selectPlayersByGame } from './store.ts';
 
 export type { ExportedLobby } from './history.ts';
 
@@ -35,10 +35,10 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     /** Returns how many players have a seat, by game; games without any may be missing. */
     countPlayers: () => selectPlayersByGame(dependencies.database.queries),
     /** Returns how many lobbies run in namespaces that have any, and their players. */
-    countByNamespace: () => selectPresence(dependencies.database.queries),
+    countByNamespace: () => countByNamespace(dependencies.database.queries),
     /** Returns how many lobbies run on machines, and their players, by machine. */
     countByMachine: () => countByMachine(dependencies.database.queries),
-    /** Removes players who came, and lobbies that stopped, before a moment, in small steps. */
+    /** Removes players who got seats, and lobbies that stopped, before a moment, in small steps. */
     removeEnded: (before: Date) => removeEnded(dependencies.database, before),
     /** Returns a condition: a lobby, running or ended, is on the server in a column. */
     isOn: isLobbyOn,

@@ -50,7 +50,7 @@ export async function selectKicked(queries: Queries, player_ids: string[]): Prom
   return rows.map(({ player_id }) => player_id);
 }
 
-/** A player who has come to a lobby. */
+/** A player who connects to a lobby. */
 export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 
 const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>((value) => {
@@ -141,7 +141,7 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
 );
 
 /**
- * Removes players who have left, and gives their seats back, each once (I-M2). Returns those who had a seat. Does not wait
+ * Removes players who have left, and frees their seats, each once (I-M2). Returns those who had a seat. Does not wait
  * for lobbies that are locked, because the other players would wait too.
  */
 export async function setDisconnected(

@@ -58,8 +58,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
-      // Does not keep lobbies of another version, those that a player created, and those that were closed after players
-      // came. A lobby that closes before its first player comes is still preparing.
+      // Keeps no lobby of another version, none that a player created, and none that was closed after it had players. A
+      // lobby that closes before it has its first player is still preparing.
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
       const isKept = (lobby: LobbyRow) =>

@@ -9,9 +9,9 @@ const PLAYERS_AT_ONCE = 2_000;
 const LOBBIES_AT_ONCE = 500;
 
 /**
- * Deletes players without a seat who came before a moment. Checks the next 2,000 players after an id, in the order of their
- * ids, which is the order in which they came, because ids begin with the time. Returns the last id; undefined if all
- * later players came after the moment.
+ * Deletes players who got a seat before a moment and no longer have it. Checks the next 2,000 players after an id, in the
+ * order of their ids, which is the order in which they got seats, because ids begin with the time. Returns the last id;
+ * undefined if all later players got seats after the moment.
  */
 export async function deletePlayersBefore(tx: Tx, before: Date, after: string): Promise<string | undefined> {
   const [row] = await tx.execute<{ last: string | null }>(sql`

@@ -16,7 +16,7 @@ const NAMESPACES_MAX = 64;
 interface KeptLobbies {
   version: number | undefined;
   list: LobbyList;
-  /** The last read in the order of their requests. Reads run one after another, so that versions never fall. */
+  /** The read that was requested last. Reads run one after another, so that versions never fall. */
   last_read: Promise<unknown>;
 }
 

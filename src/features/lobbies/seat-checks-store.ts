@@ -8,16 +8,16 @@ const CHECKED_MAX = 1_000;
 /** The times that decide whether a seat is overdue. */
 export interface SeatTimes {
   now: Date;
-  /** Seats of players that came before this moment end: their lobby must have missed that the player left. */
-  came_before: Date;
+  /** Seats that were given before this moment end: their lobby must have missed that the player left. */
+  seated_before: Date;
 }
 
 /** A condition: the player did not connect before the seat's deadline. */
 export const hasMissedDeadline = ({ now }: SeatTimes): SQL =>
   sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
 
-/** A condition: the player came too long ago. */
-export const isOverdue = ({ came_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(came_before)}`;
+/** A condition: the player got the seat too long ago. */
+export const isOverdue = ({ seated_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(seated_before)}`;
 
 /** A lobby whose seats are to be checked. */
 export interface DueLobby extends Record<string, unknown> {
@@ -25,7 +25,7 @@ export interface DueLobby extends Record<string, unknown> {
   namespace_id: string;
   /** Whether a player did not connect before the seat's deadline. */
   has_expired: boolean;
-  /** Whether a player came too long ago. */
+  /** Whether a player got the seat too long ago. */
   has_overdue: boolean;
 }
 

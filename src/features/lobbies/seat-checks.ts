@@ -29,7 +29,7 @@ interface SeatCheckDependencies {
 export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
   const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;
   const now = clock.now();
-  const times = { now, came_before: after(now, -player_timeout_ms) };
+  const times = { now, seated_before: after(now, -player_timeout_ms) };
   const due = await selectDue(database.queries, times);
   if (due.length === 0) return 0;
   const expired = due.filter(({ has_expired }) => has_expired);

@@ -42,7 +42,7 @@ export async function selectLobbyOn(queries: Queries, server_id: string): Promis
   return row?.lobby_id;
 }
 
-/** Returns the running lobbies on servers that are not ready. */
+/** Returns the unready running lobbies on servers. */
 export async function selectUnreadyOn(queries: Queries, server_ids: string[]) {
   return await queries
     .select({ lobby_id: lobbies.lobby_id, server_id: lobbies.server_id })
@@ -291,8 +291,8 @@ export async function touchLobby(
   return Number(rows.find(({ topic }) => topic === list)?.version ?? 0);
 }
 
-/** Returns how many lobbies run in each namespace that has any, and their players. */
-export async function selectPresence(
+/** Returns how many lobbies run in each namespace that has any, and how many players they have. */
+export async function countByNamespace(
   queries: Queries,
 ): Promise<{ namespace_id: string; lobbies: number; players: number }[]> {
   return await queries

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
@@ -33,7 +33,7 @@ const openLobby = fc
 
 const world = fc
   .uniqueArray(fc.constantFrom(...LOBBIES))
-  .chain((ids) => fc.tuple(...ids.map((lobby_id) => openLobby.map((lobby): OpenLobby => ({ ...lobby, lobby_id })))));
+  .chain((ids) => fc.tuple(...ids.map((lobby_id) => openLobby.map((lobby): RunningLobby => ({ ...lobby, lobby_id })))));
 
 const newLobby = fc.record({
   game_mode: fc.constantFrom(...NAMES),
@@ -81,14 +81,14 @@ const requests = fc
   .array(request, { maxLength: 20 })
   .map((makers) => makers.map((make, index) => make(`player ${index}`)));
 
-function indexOf(lobbies: OpenLobby[]): LobbyIndex {
+function indexOf(lobbies: RunningLobby[]): LobbyIndex {
   const index = new LobbyIndex();
   for (const lobby of lobbies) index.set(lobby);
   return index;
 }
 
 /** Follows a plan request by request with a plain list of lobbies, and returns what is wrong with it. */
-function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
+function faultsOf(all: SeatRequest[], lobbies: RunningLobby[]): string[] {
   const index = indexOf(lobbies);
   const { seats, new_lobbies, refusals } = planSeats(all, () => index);
   const now = new Map(lobbies.map((lobby) => [lobby.lobby_id, stateOf(lobby)]));
@@ -127,7 +127,7 @@ function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
 const JOIN = { kind: 'join', players: 1 } as const;
 const FIND = { kind: 'find', players: 1 } as const;
 
-function stateOf({ version_id: version, player_count: taken, ...lobby }: OpenLobby) {
+function stateOf({ version_id: version, player_count: taken, ...lobby }: RunningLobby) {
   const { game_mode, region, tags, publicity, is_closed } = lobby;
   const { max_players_normal: normal, max_players_direct: direct, max_players_party: party } = lobby;
   return { version, game_mode, region, tags, publicity, is_closed, maxima: { normal, direct, party }, taken };

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { FindRequest, JoinRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 
 const NAMESPACE = 'namespace';
 
-function lobby(lobby_id: string, more: Partial<OpenLobby> = {}): OpenLobby {
+function lobby(lobby_id: string, more: Partial<RunningLobby> = {}): RunningLobby {
   return {
     lobby_id,
     version_id: 'new',
@@ -56,7 +56,7 @@ function join(player_id: string, lobby_id: string): JoinRequest {
 }
 
 /** Returns the outcome of each request: a lobby, a new one by its number, or a refusal. */
-function outcomes(requests: SeatRequest[], lobbies: OpenLobby[]): string[] {
+function outcomes(requests: SeatRequest[], lobbies: RunningLobby[]): string[] {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
   const { seats, new_lobbies, refusals } = planSeats(requests, (namespace_id) =>
@@ -73,7 +73,7 @@ function outcomes(requests: SeatRequest[], lobbies: OpenLobby[]): string[] {
 
 interface Case {
   promise: string;
-  lobbies?: OpenLobby[];
+  lobbies?: RunningLobby[];
   requests: SeatRequest[];
   outcomes: string[];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { type Plan, planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
@@ -10,7 +10,7 @@ const NEW = { game_mode: 'red', region: 'here', tags: {}, ...MAXIMA, publicity: 
 const SEARCH = { game_modes: ['red'], regions: ['here'], tags: {} };
 const BASE = { game_id: 'game', namespace_id: 'namespace', address: '', client: UNLIMITED_CLIENT };
 
-function lobby(lobby_id: string, player_count: number, more: Partial<OpenLobby> = {}): OpenLobby {
+function lobby(lobby_id: string, player_count: number, more: Partial<RunningLobby> = {}): RunningLobby {
   const place = { version_id: 'new', game_mode: 'red', region: 'here', tags: {} };
   return { lobby_id, ...place, is_closed: false, publicity: null, ...MAXIMA, player_count, ...more };
 }
@@ -29,7 +29,7 @@ const waiting = (place: number, more: Partial<QueuedFind> = {}): QueuedFind => {
 };
 
 /** Returns the outcome of each request: a lobby, a new one by its number, or a refusal. */
-function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFind[]): Record<string, string> {
+function outcomes(requests: SeatRequest[], lobbies: RunningLobby[], queue: QueuedFind[]): Record<string, string> {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
   index.queue = queue;
@@ -37,7 +37,7 @@ function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFi
 }
 
 /** Returns the outcomes of a round as `rounds.ts` decides it: requests without a seat are planned a second time. */
-function outcomesOfTwoPlans(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFind[]) {
+function outcomesOfTwoPlans(requests: SeatRequest[], lobbies: RunningLobby[], queue: QueuedFind[]) {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
   index.queue = queue;

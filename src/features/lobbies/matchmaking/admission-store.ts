@@ -27,7 +27,7 @@ export interface OverLimit {
 export const LAST_PLACE = sql`9223372036854775807::bigint`;
 
 /**
- * Whether a find in the queue could ever sit in a lobby, so that no later one gets a seat there before it. While the
+ * Whether a find in the queue could ever get its seats in a lobby, so that no later one may get them before it. While the
  * namespace moves to another version, the row may still hold the search of the old one: then all regions count, because the
  * version recommends one where the player names none.
  */

@@ -1,4 +1,4 @@
-import { freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
+import { freeSeats, hasTags, type LobbyIndex, type RunningLobby, toGroupSize } from './lobby-index.ts';
 import type { QueueOrder, Reservation } from './queue-order.ts';
 import type { Candidate } from './receipts-wire.ts';
 import { type FindRequest, seatsOf } from './seat-requests.ts';
@@ -11,7 +11,7 @@ export function listCandidates(
   request: FindRequest,
   index: LobbyIndex,
   order: QueueOrder | undefined,
-  chosen: OpenLobby | undefined,
+  chosen: RunningLobby | undefined,
 ): Candidate[] {
   const { version_id, search } = request;
   const candidates: Candidate[] = chosen ? [toCandidate(chosen, undefined)] : [];
@@ -27,7 +27,7 @@ export function listCandidates(
 }
 
 function reasonAgainst(
-  lobby: OpenLobby,
+  lobby: RunningLobby,
   request: FindRequest,
   index: LobbyIndex,
   order: QueueOrder | undefined,
@@ -41,7 +41,7 @@ function reasonAgainst(
   return reservationAgainst(request, lobby, order) === 'none' ? 'less_full' : 'awaited';
 }
 
-export function toCandidate(lobby: OpenLobby, passed_over: Candidate['passed_over']): Candidate {
+export function toCandidate(lobby: RunningLobby, passed_over: Candidate['passed_over']): Candidate {
   const { lobby_id, game_mode, region, player_count } = lobby;
   const candidate = { lobby_id, game_mode_id: game_mode, region_id: region, player_count };
   return passed_over === undefined ? candidate : { ...candidate, passed_over };
@@ -50,7 +50,7 @@ export function toCandidate(lobby: OpenLobby, passed_over: Candidate['passed_ove
 /** Returns the reservation of a running lobby for finds that came before a request. */
 export function reservationAgainst(
   request: Pick<FindRequest, 'ticket'>,
-  lobby: OpenLobby,
+  lobby: RunningLobby,
   order: QueueOrder | undefined,
 ): Reservation {
   return order?.reservationBefore(order.placeOf(request), lobby, lobby.lobby_id) ?? 'none';

@@ -6,7 +6,7 @@ import { topics } from '../../topics.ts';
 import type { AvoidedLobbies } from '../avoided-lobbies.ts';
 import type { ChangedLobby } from '../changes-store.ts';
 import * as store from './lobby-cache-store.ts';
-import { LobbyIndex, type OpenLobby } from './lobby-index.ts';
+import { LobbyIndex, type RunningLobby } from './lobby-index.ts';
 import { selectQueue } from './queue-store.ts';
 
 const NAMESPACES_MAX = 10_000;
@@ -127,12 +127,12 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
       return undefined;
     },
     /** Returns a cached lobby, which may have changed or stopped. */
-    peek: (namespace_id: string, lobby_id: string): OpenLobby | undefined =>
+    peek: (namespace_id: string, lobby_id: string): RunningLobby | undefined =>
       entries.get(namespace_id)?.index.get(lobby_id),
     /** Returns whether finds wait in a namespace, or may wait there because it is not in memory. */
     mayHaveQueue: (namespace_id: string): boolean => entries.peek(namespace_id)?.index.queue.length !== 0,
     /** Applies a change by this process. If other changes came before it, the entry is out of date until it is refreshed. */
-    applyCommit(namespace_id: string, changed: number, lobby: OpenLobby): void {
+    applyCommit(namespace_id: string, changed: number, lobby: RunningLobby): void {
       const entry = entries.get(namespace_id);
       if (!entry) return;
       const { index, lobbies } = entry;

@@ -1,7 +1,7 @@
 import type { QueuedFind } from '../tables.ts';
 
 /** A running lobby, with everything that decides which requests may get a seat in it. */
-export interface OpenLobby {
+export interface RunningLobby {
   lobby_id: string;
   version_id: string;
   game_mode: string;
@@ -34,20 +34,20 @@ const GROUP_SIZES = ['single', 'party'] as const;
 type LobbiesById = Map<string, IndexedLobby>;
 
 /** For each group size, lobbies that find may choose, by their number of free seats. */
-type Choices = Record<GroupSize, Map<number, LobbiesById>>;
+type ChoosableLobbies = Record<GroupSize, Map<number, LobbiesById>>;
 
 /** All lobbies of a pool, and those that find may choose: by each of their tags, and all of them under `ANY_TAGS`. */
 interface Pool {
   all: LobbiesById;
-  choices: Map<string, Choices>;
+  choosable: Map<string, ChoosableLobbies>;
 }
 
 const ANY_TAGS = '';
 
-interface IndexedLobby extends OpenLobby {
+interface IndexedLobby extends RunningLobby {
   pool: Pool;
-  /** The keys of its choices in the pool. */
-  choice_keys: string[];
+  /** The keys under which it is in `choosable` of the pool, if find may choose it. */
+  tag_keys: string[];
 }
 
 /**
@@ -68,32 +68,32 @@ export class LobbyIndex {
     return this.#lobbies.size;
   }
 
-  get(lobby_id: string): OpenLobby | undefined {
+  get(lobby_id: string): RunningLobby | undefined {
     return this.#lobbies.get(lobby_id);
   }
 
   /** Adds or replaces a lobby. */
-  set(lobby: OpenLobby): void {
+  set(lobby: RunningLobby): void {
     this.delete(lobby.lobby_id);
     const pool = getOrMake(this.#pools, toPoolName(lobby), () => ({
       all: new Map(),
-      choices: new Map(),
+      choosable: new Map(),
     }));
     const { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count } = lobby;
     const { max_players_normal, max_players_direct, max_players_party } = lobby;
     const maxima = { max_players_normal, max_players_direct, max_players_party };
     const kept_properties = { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count };
-    const kept = { ...kept_properties, ...maxima, pool, choice_keys: [ANY_TAGS, ...toTagKeys(tags)] };
+    const kept = { ...kept_properties, ...maxima, pool, tag_keys: [ANY_TAGS, ...toTagKeys(tags)] };
     this.#lobbies.set(lobby_id, kept);
     pool.all.set(lobby_id, kept);
-    this.#offer(kept);
+    this.#addChoosable(kept);
   }
 
   /** Removes a lobby, for example because it has stopped. */
   delete(lobby_id: string): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
-    removeFromChoice(lobby);
+    removeChoosable(lobby);
     this.#lobbies.delete(lobby_id);
     const { all } = lobby.pool;
     all.delete(lobby_id);
@@ -104,9 +104,9 @@ export class LobbyIndex {
   takeSeats(lobby_id: string, count: number): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
-    removeFromChoice(lobby);
+    removeChoosable(lobby);
     lobby.player_count += count;
-    this.#offer(lobby);
+    this.#addChoosable(lobby);
   }
 
   /** Sets the lobbies in which finds get no seats, because their machine is late, was stopped, or is being drained. */
@@ -117,8 +117,8 @@ export class LobbyIndex {
     for (const lobby_id of lobby_ids.symmetricDifference(before)) {
       const lobby = this.#lobbies.get(lobby_id);
       if (!lobby) continue;
-      removeFromChoice(lobby);
-      this.#offer(lobby);
+      removeChoosable(lobby);
+      this.#addChoosable(lobby);
     }
   }
 
@@ -127,13 +127,13 @@ export class LobbyIndex {
   }
 
   /** Returns all lobbies of a pool, even those that find may not choose. */
-  lobbiesOf(pool: PoolKey): Iterable<OpenLobby> {
+  lobbiesOf(pool: PoolKey): Iterable<RunningLobby> {
     return this.#pools.get(toPoolName(pool))?.all.values() ?? [];
   }
 
   /** Yields the lobbies of a pool that have all of the tags and enough free seats, the fullest first. */
-  *fullestFirst(key: PoolKey, tags: Record<string, string>, seats = 1): Generator<OpenLobby> {
-    const by_free_seats = this.#choicesWith(key, tags)?.[toGroupSize(seats)];
+  *fullestFirst(key: PoolKey, tags: Record<string, string>, seats = 1): Generator<RunningLobby> {
+    const by_free_seats = this.#choosableWith(key, tags)?.[toGroupSize(seats)];
     if (!by_free_seats) return;
     let found = 0;
     for (const free of smallestFirst(by_free_seats, seats)) {
@@ -146,28 +146,28 @@ export class LobbyIndex {
     }
   }
 
-  /** Returns the choices of a pool that have the rarest of the tags; undefined if none has it. */
-  #choicesWith(key: PoolKey, tags: Record<string, string>): Choices | undefined {
-    const choices = this.#pools.get(toPoolName(key))?.choices;
+  /** Returns the choosable lobbies of a pool that have the rarest of the tags; undefined if none has it. */
+  #choosableWith(key: PoolKey, tags: Record<string, string>): ChoosableLobbies | undefined {
+    const choosable = this.#pools.get(toPoolName(key))?.choosable;
     const [first = ANY_TAGS, ...others] = toTagKeys(tags);
-    let rarest = choices?.get(first);
+    let rarest = choosable?.get(first);
     for (const other of others) {
-      const with_other = choices?.get(other);
+      const with_other = choosable?.get(other);
       if (!rarest || !with_other) return undefined;
-      if (countChoices(with_other) < countChoices(rarest)) rarest = with_other;
+      if (countChoosable(with_other) < countChoosable(rarest)) rarest = with_other;
     }
     return rarest;
   }
 
   /** Lets finds choose a lobby, unless it is closed, private or avoided. */
-  #offer(lobby: IndexedLobby): void {
+  #addChoosable(lobby: IndexedLobby): void {
     if (lobby.is_closed || lobby.publicity === 'private' || this.isAvoided(lobby.lobby_id)) return;
-    for (const key of lobby.choice_keys) {
+    for (const key of lobby.tag_keys) {
       for (const size of GROUP_SIZES) {
         const free = freeSeats(lobby, size);
         if (free <= 0) continue;
-        const choices = getOrMake(lobby.pool.choices, key, () => ({ single: new Map(), party: new Map() }));
-        getOrMake(choices[size], free, () => new Map()).set(lobby.lobby_id, lobby);
+        const choosable = getOrMake(lobby.pool.choosable, key, () => ({ single: new Map(), party: new Map() }));
+        getOrMake(choosable[size], free, () => new Map()).set(lobby.lobby_id, lobby);
       }
     }
   }
@@ -183,22 +183,22 @@ function* smallestFirst(map: ReadonlyMap<number, unknown>, least: number): Gener
 }
 
 /** Removes a lobby from those that finds may choose. */
-function removeFromChoice(lobby: IndexedLobby): void {
-  const { lobby_id, pool, choice_keys } = lobby;
-  for (const key of choice_keys) {
-    const choices = pool.choices.get(key);
-    if (!choices) continue;
+function removeChoosable(lobby: IndexedLobby): void {
+  const { lobby_id, pool, tag_keys } = lobby;
+  for (const key of tag_keys) {
+    const choosable = pool.choosable.get(key);
+    if (!choosable) continue;
     for (const size of GROUP_SIZES) {
       const free = freeSeats(lobby, size);
-      const lobbies = choices[size].get(free);
+      const lobbies = choosable[size].get(free);
       lobbies?.delete(lobby_id);
-      if (lobbies?.size === 0) choices[size].delete(free);
+      if (lobbies?.size === 0) choosable[size].delete(free);
     }
-    if (choices.single.size === 0 && choices.party.size === 0) pool.choices.delete(key);
+    if (choosable.single.size === 0 && choosable.party.size === 0) pool.choosable.delete(key);
   }
 }
 
-function countChoices({ single }: Choices): number {
+function countChoosable({ single }: ChoosableLobbies): number {
   let count = 0;
   for (const lobbies of single.values()) count += lobbies.size;
   return count;
@@ -213,17 +213,17 @@ export function toGroupSize(seats: number): GroupSize {
 }
 
 /** Returns the seats that a find may take. */
-export function freeSeats(lobby: Omit<OpenLobby, 'lobby_id'>, size: GroupSize = 'single'): number {
+export function freeSeats(lobby: Omit<RunningLobby, 'lobby_id'>, size: GroupSize = 'single'): number {
   return (size === 'party' ? lobby.max_players_party : lobby.max_players_normal) - lobby.player_count;
 }
 
 /** Returns the seats that a join may take. */
-export function freeDirectSeats({ max_players_direct, player_count }: OpenLobby): number {
+export function freeDirectSeats({ max_players_direct, player_count }: RunningLobby): number {
   return max_players_direct - player_count;
 }
 
 /** Returns whether a lobby has all of the tags. It may have more. */
-export function hasTags(lobby: Pick<OpenLobby, 'tags'>, tags: Record<string, string>): boolean {
+export function hasTags(lobby: Pick<RunningLobby, 'tags'>, tags: Record<string, string>): boolean {
   return Object.entries(tags).every(([name, value]) => lobby.tags[name] === value);
 }
 

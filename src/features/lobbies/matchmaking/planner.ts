@@ -1,5 +1,5 @@
 import { listCandidates, reservationAgainst, toCandidate } from './candidates.ts';
-import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
+import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type RunningLobby, toGroupSize } from './lobby-index.ts';
 import { QueueOrder } from './queue-order.ts';
 import type { Candidate } from './receipts-wire.ts';
 import type { NewLobby } from './request-checks.ts';
@@ -133,7 +133,7 @@ function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: Qu
 }
 
 /** Returns the running lobby in which a find would get its seat now. */
-export function findLobby(request: LobbySeeker, index: LobbyIndex): OpenLobby | undefined {
+export function findLobby(request: LobbySeeker, index: LobbyIndex): RunningLobby | undefined {
   return findFullest(request, index, openQueueOrder(index)).lobby;
 }
 
@@ -145,11 +145,11 @@ interface Found<Lobby> {
   has_reassigned: boolean;
 }
 
-function findFullest(request: LobbySeeker, index: LobbyIndex, order: QueueOrder | undefined): Found<OpenLobby> {
+function findFullest(request: LobbySeeker, index: LobbyIndex, order: QueueOrder | undefined): Found<RunningLobby> {
   const { version_id, search } = request;
   const seats = seatsOf(request);
-  const freeFor = (lobby: OpenLobby) => freeSeats(lobby, toGroupSize(seats));
-  let lobby: OpenLobby | undefined;
+  const freeFor = (lobby: RunningLobby) => freeSeats(lobby, toGroupSize(seats));
+  let lobby: RunningLobby | undefined;
   let has_reassigned = false;
   for (const region of search.regions) {
     for (const game_mode of search.game_modes) {

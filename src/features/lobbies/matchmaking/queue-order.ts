@@ -1,9 +1,9 @@
 import type { QueuedFind } from '../tables.ts';
-import { hasTags, type OpenLobby } from './lobby-index.ts';
+import { hasTags, type RunningLobby } from './lobby-index.ts';
 
 /** The properties of a lobby that decide whether it suits a waiting find. */
 export type LobbyForFind = Pick<
-  OpenLobby,
+  RunningLobby,
   'version_id' | 'game_mode' | 'region' | 'tags' | 'publicity' | 'max_players_normal' | 'max_players_party'
 >;
 

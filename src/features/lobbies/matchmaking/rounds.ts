@@ -86,7 +86,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   const connection = database.openDedicatedConnection();
   let loading_count = 0;
 
-  const queue = new RoundQueue<PendingRequest>({
+  const rounds = new RoundQueue<PendingRequest>({
     round_max: ROUND_MAX,
     waiting_max: WAITING_MAX,
     async work(round) {
@@ -118,7 +118,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     try {
       if (loading_count > WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       await cache.load(namespace_id);
-      queue.addFirst(pending);
+      rounds.addFirst(pending);
     } catch (error) {
       for (const one of pending) one.reject(error);
     } finally {
@@ -278,7 +278,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       cache.forget(one.request.namespace_id);
       one.reject(new ServiceError('DATABASE_BUSY', {}));
     }
-    queue.addFirst(unanswered.filter(({ is_answered }) => !is_answered));
+    rounds.addFirst(unanswered.filter(({ is_answered }) => !is_answered));
   }
 
   /** Rejects a round whose commit failed, and forgets the cache's entries, in which the planned seats are counted. */
@@ -293,7 +293,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     /** Returns a seat for the request. Throws the error of a refused request. */
     takeSeat(request: SeatRequest, draft?: ReceiptDraft): Promise<Seat> {
       const pending = new PendingRequest(request, draft);
-      queue.add(pending);
+      rounds.add(pending);
       return pending.seat;
     },
   };
