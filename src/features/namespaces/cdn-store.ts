@@ -34,7 +34,7 @@ export async function selectDomains(queries: Queries, namespace_id: string): Pro
 }
 
 /** Returns the namespace that has a domain. */
-export async function selectHolder(queries: Queries, domain: string): Promise<NamespaceScope | undefined> {
+export async function selectNamespaceWith(queries: Queries, domain: string): Promise<NamespaceScope | undefined> {
   const [row] = await queries
     .select({ game_id: namespaces.game_id, namespace_id: namespaces.namespace_id })
     .from(namespaceDomains)
@@ -61,15 +61,15 @@ export async function insertDomain(
 ): Promise<'added' | 'exists' | 'taken' | 'too_many'> {
   // Locks the namespace, so that concurrent requests cannot exceed the maximum.
   await touch(tx, [...settingsTopics(scope, row.domain), ...(from ? settingsTopics(from) : [])]);
-  const holder = await selectHolder(tx, row.domain);
-  if (holder?.namespace_id === row.namespace_id) return 'exists';
-  if (holder && holder.namespace_id !== from?.namespace_id) return 'taken';
+  const current = await selectNamespaceWith(tx, row.domain);
+  if (current?.namespace_id === row.namespace_id) return 'exists';
+  if (current && current.namespace_id !== from?.namespace_id) return 'taken';
   const [counted] = await tx
     .select({ domains: count() })
     .from(namespaceDomains)
     .where(eq(namespaceDomains.namespace_id, row.namespace_id));
   if ((counted?.domains ?? 0) >= domains_max) return 'too_many';
-  if (holder) await removeRow(tx, holder.namespace_id, row.domain);
+  if (current) await removeRow(tx, current.namespace_id, row.domain);
   const added = await tx.insert(namespaceDomains).values(row).onConflictDoNothing().returning();
   return added.length > 0 ? 'added' : 'taken';
 }

@@ -42,7 +42,7 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
   const remembered = createWatchedCache({
     feed,
     topic: topics.siteHost,
-    load: async (domain: string) => (await store.selectHolder(database.queries, domain))?.namespace_id,
+    load: async (domain: string) => (await store.selectNamespaceWith(database.queries, domain))?.namespace_id,
     entries_max: REMEMBERED_DOMAINS_MAX,
   });
 
@@ -87,11 +87,11 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
       const domain = text.toLowerCase();
       if (!isDomain(domain) || reserved_hosts.isReserved(domain)) throw new ServiceError('CDN_INVALID_DOMAIN', {});
       const { namespace_id } = await get(scope);
-      const holder = await store.selectHolder(database.queries, domain);
-      if (holder?.namespace_id === namespace_id) return;
-      await assertMayHave(domain, namespace_id, holder !== undefined);
+      const current = await store.selectNamespaceWith(database.queries, domain);
+      if (current?.namespace_id === namespace_id) return;
+      await assertMayHave(domain, namespace_id, current !== undefined);
       const row = { domain, namespace_id, create_ts: clock.now() };
-      const wanted = { row, from: holder, domains_max: DOMAINS_MAX };
+      const wanted = { row, from: current, domains_max: DOMAINS_MAX };
       const outcome = await database.transact((tx) => store.insertDomain(tx, scope, wanted));
       remembered.forget(domain);
       if (outcome === 'taken') throw taken(proofOf(domain, namespace_id));
@@ -101,7 +101,7 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
       const domain = text.toLowerCase();
       const { namespace_id } = await get(scope);
       // The topic of a name that is no domain of this namespace must not be created.
-      if ((await store.selectHolder(database.queries, domain))?.namespace_id !== namespace_id) return;
+      if ((await store.selectNamespaceWith(database.queries, domain))?.namespace_id !== namespace_id) return;
       await database.transact((tx) => store.deleteDomain(tx, scope, domain));
       remembered.forget(domain);
     },

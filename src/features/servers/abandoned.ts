@@ -15,9 +15,8 @@ interface AbandonedDependencies {
 }
 
 /**
- * Removes what machines left in a cluster that were given up and did not come back. Every machine of the cluster does
- * this, and repeating it is harmless. Servers that have not ended stay: a machine that has come back may have started
- * them.
+ * Removes what given-up machines, which did not come back, left in a cluster. Every machine of the cluster does this, and
+ * repeating it is harmless. Servers that have not ended stay: a machine that has come back may have started them.
  */
 export async function removeAbandoned({ database, events, runtime, machines }: AbandonedDependencies): Promise<void> {
   const { others } = runtime;

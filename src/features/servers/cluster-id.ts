@@ -4,17 +4,17 @@ import type { JWK } from 'jose';
 const ID_BYTES = 16;
 
 interface ClusterPlace {
-  /** The id of the namespace of its pods. */
-  namespace_id: string;
+  /** The id of the Kubernetes namespace of its pods. */
+  pods_namespace_id: string;
   datacenter_id: string;
 }
 
 /**
  * Returns the id of a cluster's machine. Services with other databases, which have other keys, have another machine in the
- * same namespace.
+ * same Kubernetes namespace.
  */
-export function machineIdOf({ namespace_id, datacenter_id }: ClusterPlace, key: JWK): string {
-  const hmac = createHmac('sha256', key.k ?? '').update(`machine of ${namespace_id} in ${datacenter_id}`);
+export function machineIdOf({ pods_namespace_id, datacenter_id }: ClusterPlace, key: JWK): string {
+  const hmac = createHmac('sha256', key.k ?? '').update(`machine of ${pods_namespace_id} in ${datacenter_id}`);
   const bytes = hmac.digest().subarray(0, ID_BYTES);
   // Version 8 and the variant of RFC 9562: an id that Muster computes.
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;

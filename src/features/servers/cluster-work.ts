@@ -84,7 +84,7 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
     );
 
   async function join(): Promise<JoinedCluster> {
-    const place = { namespace_id: await readClusterId(), datacenter_id: node.datacenter_id };
+    const place = { pods_namespace_id: await readClusterId(), datacenter_id: node.datacenter_id };
     const machine = { node_id: machineIdOf(place, key), name: cluster.name };
     return { machine, lease: await machines.joinCluster(machine) };
   }

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import type { Crashes } from './crashes-store.ts';
-import { describeEnding } from './end-description.ts';
+import { describeEnd } from './end-description.ts';
 
 const ServerCrashes = Type.Object(
   {
@@ -21,11 +21,11 @@ export const CrashesAnswer = Type.Object({
   }),
 });
 
-export function toCrashes({ count, last_server_id, last_ended_at, ...ending }: Crashes): Static<typeof ServerCrashes> {
-  const { exit_code, exit_signal } = ending;
+export function toCrashes({ count, last_server_id, last_ended_at, ...end }: Crashes): Static<typeof ServerCrashes> {
+  const { exit_code, exit_signal } = end;
   return {
     // The loss of a machine is no crash, so it is not among these.
-    summary: `The server ${describeEnding({ ...ending, has_lost_machine: false })}.`,
+    summary: `The server ${describeEnd({ ...end, has_lost_machine: false })}.`,
     ...(exit_code !== null && { exit_code }),
     ...(exit_signal !== null && { exit_signal }),
     count,

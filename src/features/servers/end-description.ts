@@ -23,22 +23,22 @@ const SHELL_CODES: Record<number, string> = {
 };
 
 /** How a server ended. */
-export type ServerEnding = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'kill_at' | 'has_lost_machine'>;
+export type EndFacts = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'kill_at' | 'has_lost_machine'>;
 
 /** Why a server ended whose machine was given up. */
 export const MACHINE_LOST = 'its machine was lost';
 
 /** Returns whether a server failed, or ended with an error code or by a signal although its end was not requested. */
-export function hasCrashed({ exit_code, exit_signal, failure, kill_at, has_lost_machine }: ServerEnding): boolean {
+export function hasCrashed({ exit_code, exit_signal, failure, kill_at, has_lost_machine }: EndFacts): boolean {
   if (has_lost_machine) return false;
   if (failure !== null) return true;
   return kill_at === null && (exit_signal !== null || (exit_code ?? 0) !== 0);
 }
 
-type Ended = Omit<ServerEnding, 'kill_at'>;
+type Ended = Omit<EndFacts, 'kill_at'>;
 
 /** Returns how a server ended, in words for its developer, as the rest of a sentence that begins with the server. */
-export function describeEnding({ exit_code, exit_signal, failure, has_lost_machine }: Ended): string {
+export function describeEnd({ exit_code, exit_signal, failure, has_lost_machine }: Ended): string {
   if (has_lost_machine) return failure === MACHINE_LOST ? 'was lost with its machine' : `was lost: ${failure}`;
   if (failure !== null) return `failed: ${failure}`;
   if (exit_signal !== null) {

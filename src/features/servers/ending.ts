@@ -3,7 +3,7 @@ import type { Database, Queries } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
-import { describeEnding, hasCrashed } from './end-description.ts';
+import { describeEnd, hasCrashed } from './end-description.ts';
 import { setEnded } from './ends-store.ts';
 import type { LogSource } from './log-collector.ts';
 import type { Logs } from './logs.ts';
@@ -90,7 +90,7 @@ export function createEnding(dependencies: EndingDependencies) {
     const { server_id, failure } = end;
     while (await collect(end));
     if (!hasCrashed(end) && !end.has_lost_machine) return;
-    const text = failure ?? `the server ${describeEnding(end)}`;
+    const text = failure ?? `the server ${describeEnd(end)}`;
     await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }
 
@@ -111,7 +111,7 @@ export function createEnding(dependencies: EndingDependencies) {
     await forEachAtOnce(ends, AT_ONCE_MAX, async (end) => {
       const { server_id, exit_code, exit_signal, failure } = end;
       await removeFilesOf(server_id);
-      const crash = hasCrashed(end) ? { crash: `it ${describeEnding(end)}` } : {};
+      const crash = hasCrashed(end) ? { crash: `it ${describeEnd(end)}` } : {};
       const restarted_as = restarts.get(server_id);
       const restarted = restarted_as === undefined ? {} : { restarted_as };
       events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash, ...restarted });

@@ -1,5 +1,5 @@
 import type { Queries } from '../../platform/database/database.ts';
-import { describeEnding } from './end-description.ts';
+import { describeEnd } from './end-description.ts';
 import * as store from './store.ts';
 import type { ServerPort } from './tables.ts';
 
@@ -17,7 +17,7 @@ export async function reachServer(queries: Queries, server_id: string): Promise<
   const { game_id, namespace_id, node_id, ports, started_at, ended_at } = server;
   // A program may run, and its lobby be ready, before its start is recorded.
   const has_address = started_at !== null || Object.values(ports).some(({ public_hostname }) => public_hostname);
-  if (ended_at !== null) return { is: 'ended', how: describeEnding(server) };
+  if (ended_at !== null) return { is: 'ended', how: describeEnd(server) };
   if (!has_address || node_id === null) return { is: 'not_ready' };
   return { is: 'running', game_id, namespace_id, node_id, ports };
 }

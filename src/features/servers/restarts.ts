@@ -7,7 +7,7 @@ import type { ServerPort, ServerRow } from './tables.ts';
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 60_000;
 /** A server that has run for this time is restarted as if it had not crashed before. */
-const SETTLED_AFTER_MS = 10 * 60_000;
+const STABLE_AFTER_MS = 10 * 60_000;
 
 /** A server and how it ended, before that is recorded. */
 type End = Pick<
@@ -32,8 +32,8 @@ export function planRestart(end: End, now: Date): Restart | undefined {
   const { restarts_max, destroyed_at, started_at, ports } = end;
   if (restarts_max === null || destroyed_at !== null) return undefined;
   if (!hasCrashed(end) && !end.has_lost_machine) return undefined;
-  const has_settled = started_at !== null && after(started_at, SETTLED_AFTER_MS) <= now;
-  const restart_count = has_settled ? 1 : end.restart_count + 1;
+  const was_stable = started_at !== null && after(started_at, STABLE_AFTER_MS) <= now;
+  const restart_count = was_stable ? 1 : end.restart_count + 1;
   if (restart_count > restarts_max) return undefined;
   const pause_ms = Math.min(PAUSE_FIRST_MS * 2 ** (restart_count - 1), PAUSE_MAX_MS);
   return {

@@ -10,7 +10,7 @@ import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
 import { createCrashes } from './crashes.ts';
-import { describeEnding, MACHINE_LOST } from './end-description.ts';
+import { describeEnd, MACHINE_LOST } from './end-description.ts';
 import { createLogReading } from './log-reading.ts';
 import { createLogSearch } from './log-search.ts';
 import { LOGS_KEPT_FOR_MS, type Logs } from './logs.ts';
@@ -290,7 +290,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       return new Map(
         outcomes.map((outcome) => {
           const has_exited = outcome.exit_code !== null || outcome.exit_signal !== null;
-          return [outcome.server_id, { ...outcome, ...(has_exited && { exit: describeEnding(outcome) }) }];
+          return [outcome.server_id, { ...outcome, ...(has_exited && { exit: describeEnd(outcome) }) }];
         }),
       );
     },

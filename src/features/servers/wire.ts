@@ -4,7 +4,7 @@ import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.t
 import type { AddressOf } from '../port-names.ts';
 import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
-import { describeEnding, hasCrashed } from './end-description.ts';
+import { describeEnd, hasCrashed } from './end-description.ts';
 import type { LogQuery } from './log-reading.ts';
 import type { SearchedLines } from './log-search.ts';
 import type { LogLines } from './logs.ts';
@@ -311,7 +311,7 @@ export function toServerEnd({ row, lines }: EndedServer): Static<typeof ServerEn
   return {
     end: {
       has_crashed: hasCrashed(row),
-      summary: `The server ${describeEnding(row)}.`,
+      summary: `The server ${describeEnd(row)}.`,
       ...(row.exit_code === null ? {} : { exit_code: row.exit_code }),
       ...(row.exit_signal === null ? {} : { exit_signal: row.exit_signal }),
       last_lines: last.map(({ stream, bytes, ts }) => ({

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { describeEnding, hasCrashed, type ServerEnding } from '../../../src/features/servers/end-description.ts';
+import { describeEnd, type EndFacts, hasCrashed } from '../../../src/features/servers/end-description.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { serversOf } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const RUNNING: ServerEnding = {
+const RUNNING: EndFacts = {
   exit_code: null,
   exit_signal: null,
   failure: null,
@@ -14,7 +14,7 @@ const RUNNING: ServerEnding = {
 };
 const KILL_AT = new Date();
 
-test.each<[ending: Partial<ServerEnding>, has_crashed: boolean, words: string]>([
+test.each<[ending: Partial<EndFacts>, has_crashed: boolean, words: string]>([
   [{ exit_code: 0 }, false, 'ended with exit code 0'],
   [{ exit_code: 3 }, true, 'ended with exit code 3'],
   [{ exit_code: 127 }, true, 'ended with exit code 127 (its program was not found)'],
@@ -40,7 +40,7 @@ test.each<[ending: Partial<ServerEnding>, has_crashed: boolean, words: string]>(
   ],
 ])("a server's end %j: crash %p, %s", (ending, has_crashed, words) => {
   expect(hasCrashed({ ...RUNNING, ...ending })).toBe(has_crashed);
-  expect(describeEnding({ ...RUNNING, ...ending })).toBe(words);
+  expect(describeEnd({ ...RUNNING, ...ending })).toBe(words);
 });
 
 describe("a server's end, as its developer reads it", () => {

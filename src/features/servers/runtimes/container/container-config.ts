@@ -11,7 +11,7 @@ const CPU_PERIOD_US = 100_000;
 /** The smallest quota that the kernel accepts. */
 const CPU_QUOTA_MIN_US = 1_000;
 const OPEN_FILES_MAX = 65_536;
-/** Where the container's first process, which starts the program and waits for it, is inside of the container. */
+/** The path in the container of its first process, which starts the program and waits for it. */
 const INIT = '/dev/init';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

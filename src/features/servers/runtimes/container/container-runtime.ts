@@ -37,7 +37,7 @@ import { containerCommand } from './container-shim.ts';
 import { readTraffic } from './container-traffic.ts';
 import { readImage, rootOf } from './image.ts';
 
-/** Time for a container to start before it is pending. It is longer if its files must be copied. */
+/** How long a launch waits for its container to start. Afterwards it is pending, for example while its files are copied. */
 const START_TIMEOUT_MS = 5_000;
 const START_POLL_MS = 5;
 const SETTING_UP = 'its container is being set up';

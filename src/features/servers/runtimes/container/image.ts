@@ -22,7 +22,7 @@ const ImageProcess = Type.Object({
 });
 export type ImageProcess = Static<typeof ImageProcess>;
 
-const ImageConfig = Type.Object({ process: Type.Optional(ImageProcess) });
+const UnpackedConfig = Type.Object({ process: Type.Optional(ImageProcess) });
 
 /** Directories of the kernel. A program that starts in one of them could reach files outside of its container. */
 const KERNEL_DIRECTORY = /^\/(proc|sys|dev)(\/|$)/;
@@ -33,7 +33,7 @@ export const rootOf = ({ directory }: Pick<UnpackedBuild, 'directory'>): string 
 /** Reads how an unpacked image's program runs. Throws an error that says what is wrong with it. */
 export async function readImage({ directory }: Pick<UnpackedBuild, 'directory'>): Promise<ImageProcess> {
   const config: unknown = JSON.parse(await readFile(join(directory, 'config.json'), 'utf8'));
-  if (!Value.Check(ImageConfig, config)) throw new Error('the config.json of the build does not describe a process');
+  if (!Value.Check(UnpackedConfig, config)) throw new Error('the config.json of the build does not describe a process');
   const image = config.process ?? {};
   const { cwd } = image;
   if (cwd !== undefined && (!cwd.startsWith('/') || cwd.split('/').includes('..') || KERNEL_DIRECTORY.test(cwd))) {

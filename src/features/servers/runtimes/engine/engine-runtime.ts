@@ -18,7 +18,7 @@ import { openEngineImages } from './engine-images.ts';
 import { type ApiForward, EngineNetworks, forwardApi } from './engine-network.ts';
 import { followOutput } from './output-follower.ts';
 
-/** Time for a container to start before it is pending. It is longer if the engine must get its image. */
+/** How long a launch waits for its container to start. Afterwards it is pending, for example while its image is fetched. */
 const START_TIMEOUT_MS = 5_000;
 /** Time to copy the rest of the output of a container that has ended. */
 const LAST_OUTPUT_TIMEOUT_MS = 5_000;

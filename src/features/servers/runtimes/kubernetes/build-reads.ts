@@ -22,7 +22,7 @@ interface ReadOptions {
 /** Reads packed builds: for pods and nodes, and for their digests. Paced, so that many reads do not block the service. */
 export class BuildReads {
   readonly #takeShare = createByteShare(BYTES_EACH_TURN);
-  /** One waits for each build at most, because its servers share the digest. */
+  /** At most one hash waits for each build, because its servers share the digest. */
   readonly #hashing = bulkhead(HASHES_AT_ONCE_MAX, Number.POSITIVE_INFINITY);
   #reads = 0;
 

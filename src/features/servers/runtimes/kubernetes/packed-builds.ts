@@ -17,7 +17,7 @@ interface BuildFacts {
 
 /** The files of a build, as pods fetch them. */
 export interface PackedBuilds {
-  /** Reads a build once. Fails if the directory cannot be read. */
+  /** Returns the facts of a build, which is read once for them. Fails if the directory cannot be read. */
   facts(directory: string): Promise<BuildFacts>;
   /** Returns the function that packs the tar. The same files make the same bytes. */
   packOf(directory: string): Pack;

@@ -79,7 +79,7 @@ export class Pods {
     await this.#change({ method: 'DELETE', path: `${this.#path}/${name}`, body });
   }
 
-  /** Removes a pod at once, also one that still ends. */
+  /** Removes a pod at once, also one that is still ending. */
   async remove(name: string, finalizer: string): Promise<void> {
     const uid = this.find(name)?.metadata.uid;
     await this.end(name, 0, uid);

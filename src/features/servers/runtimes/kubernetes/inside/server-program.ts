@@ -95,9 +95,7 @@ interface Unstarted {
   signalCode: null;
 }
 
-/**
- * Starts the program of a server. Short of memory, the kernel kills it before the first process, which reports the end.
- */
+/** Starts the program of a server. If memory is short, the kernel kills it before this process, which reports the end. */
 function start(order: ServerOrder): Bun.Subprocess | Unstarted {
   const streams = [openSync(outputOf('std_out'), 'a', 0o600), openSync(outputOf('std_err'), 'a', 0o600)] as const;
   try {
