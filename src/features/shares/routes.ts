@@ -23,7 +23,7 @@ export function shareRoutes(shares: Shares) {
         operation: 'createShare',
         recorded: ['lifetime_ms', 'display_name'],
         summary:
-          'Makes a link by which anyone can look at a namespace, or at one lobby, until it expires or is revoked.',
+          'Creates a link by which anyone can look at a namespace, or at one lobby, until it expires or is revoked.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: CreateShareBody,
@@ -55,7 +55,7 @@ export function shareRoutes(shares: Shares) {
       `${SHARES}/:share_id`,
       {
         operation: 'revokeShare',
-        summary: 'Revokes a share link, also for those who look at the moment.',
+        summary: 'Revokes a share link, also for those who are looking at it.',
         allow: ['identity', 'cloud'],
         access: 'write',
         response: Empty,

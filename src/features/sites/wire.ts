@@ -28,7 +28,7 @@ const PrepareSiteFile = Type.Object(
         minLength: 64,
         maxLength: 64,
         description:
-          'Digest of the file in small hexadecimal digits, up to 100 MiB. A file of an earlier site of the game with the same digest is used again, and needs no request.',
+          'SHA-256 digest of the file in lower-case hexadecimal digits; ignored above 100 MiB. A file of an earlier site of the game with the same digest is used again, and needs no request.',
       }),
     ),
   },
