@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'bun:test';
+import { createReceipts } from '../../../src/features/lobbies/matchmaking/receipts.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { Answer, Api } from '../../support/api.ts';
+import { openTestDatabase } from '../../support/database.ts';
 import { deploy, makeGame, setLimits } from '../../support/game.ts';
 import { connectGameServer, find, join, makeControlledGame } from '../../support/game-server.ts';
 import { makeFullGame, queueUp } from '../../support/queue.ts';
@@ -170,4 +173,26 @@ describe('a receipt', () => {
     expect(kept.length).toBeWithin(2, 24);
     expect(Math.max(...[...by_second.values()].map(({ length }) => length))).toBeLessThanOrEqual(2);
   });
+});
+
+test('receipts: a stop without the database loses the last ones, says so, and succeeds', async () => {
+  await using test_database = await openTestDatabase();
+  const lost = openDatabase(test_database.address, 1);
+  const emitted: string[] = [];
+  const receipts = createReceipts({
+    database: lost,
+    clock: { now: () => new Date() },
+    events: { emit: (event) => void ('loop' in event && emitted.push(event.loop)) },
+    receipts_per_second_max: 1,
+  });
+  const [namespace_id, version_id, ray_id] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
+  const request = { players: 1, creates: true };
+  const refuse = () => Promise.reject(new Error('refused'));
+  const described = () => ({ ray_id, kind: 'find', version_id, namespace_id, request }) as const;
+  await expect(receipts.withReceipt(described, refuse)).rejects.toThrow('refused');
+  await lost[Symbol.asyncDispose]();
+  const stopping = new AbortController();
+  stopping.abort();
+  await receipts.startWork(stopping.signal).stopped;
+  expect(emitted).toEqual(['receipts']);
 });

@@ -10,6 +10,7 @@ import { ReceiptDraft, type ReceiptSubject } from './receipt-draft.ts';
 import * as store from './receipts-store.ts';
 import { type Receipt, toReceipt } from './receipts-wire.ts';
 
+const LOOP = 'receipts';
 const KEPT_FOR_MS = 3_600_000;
 /** How long the first receipt waits for others to be written with it. */
 const GATHER_MS = 1_000;
@@ -58,6 +59,15 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     return 0;
   }
 
+  /** Writes the last receipts. Without the database they are lost, which must not fail the stop of the service. */
+  async function writeLast(): Promise<void> {
+    try {
+      await write();
+    } catch (cause) {
+      events.emit({ event: 'loop_failed', loop: LOOP, failures: 1, cause });
+    }
+  }
+
   function add(row: store.ReceiptRow): void {
     waiting.push(row);
     wakeWriting();
@@ -100,7 +110,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
       const loop = { signal, events };
       const writing = startLoop({
         ...loop,
-        name: 'receipts',
+        name: LOOP,
         every_ms: RECHECK_EVERY_MS,
         async step() {
           if (waiting.length > 0) await sleep(GATHER_MS, undefined, { signal });
@@ -113,10 +123,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         name: 'old-receipts',
         deleteOld: () => store.deleteReceiptsBefore(queries, after(clock.now(), -KEPT_FOR_MS)),
       });
-      const stopped = Promise.all([writing.stopped, deleting.stopped]).then(async () => {
-        await write();
-      });
-      return { stopped };
+      return { stopped: Promise.all([writing.stopped, deleting.stopped]).then(writeLast) };
     },
   };
 }
