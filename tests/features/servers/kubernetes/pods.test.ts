@@ -146,6 +146,12 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
   });
 
+  test('is listed anew, after a pause, if a watch ends at once without an event', async () => {
+    const copy = open({ lists: [[['a', 3]], [['b', 9]]], watches: [[], []] });
+    await requested(copy, ['list', 'watch 3', 'list', 'watch 9']);
+    expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
+  });
+
   test('forgets what it knew once the API server was set back to an earlier state', async () => {
     const copy = open({
       lists: [

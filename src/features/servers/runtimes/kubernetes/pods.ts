@@ -1,11 +1,13 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Static } from '@sinclair/typebox';
-import { type ApiClient, ApiRefusal, type ApiRequest } from './api-client.ts';
+import { type ApiClient, ApiRefusal, type ApiRequest, ApiUnreachable } from './api-client.ts';
 import { Pod, PodEvent, PodList } from './pod-shapes.ts';
 
 const LIST_PAGE = '500';
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
+/** A watch without events that ends sooner has failed, because an API server keeps it open for minutes. */
+const WATCH_MIN_MS = 1_000;
 const [NOT_FOUND, CONFLICT, GONE] = [404, 409, 410];
 
 interface PodsOptions {
@@ -159,6 +161,7 @@ export class Pods {
   async #watch(from: string): Promise<string> {
     const { client, selector, signal, onChange } = this.options;
     const query = { labelSelector: selector, resourceVersion: from };
+    const begun = performance.now();
     let version = from;
     for await (const event of client.watch(PodEvent, this.#path, query, signal)) {
       if (event.type === 'ERROR') throw new ApiRefusal(event.object.code ?? 0, event.object.message ?? 'unknown error');
@@ -170,6 +173,9 @@ export class Pods {
       else if (this.#by_name.get(name)?.metadata.uid === uid) this.#by_name.delete(name);
       if (event.type === 'DELETED') this.#removed.delete(uid);
       onChange();
+    }
+    if (version === from && performance.now() - begun < WATCH_MIN_MS) {
+      throw new ApiUnreachable('the API server of the cluster ends watches at once');
     }
     return version;
   }
