@@ -119,7 +119,7 @@ const SECONDS: Record<string, number> = {
   'tests/cli/terminal.test.ts': 11,
   'tests/cli/version-check.test.ts': 11,
   'tests/contract/tenants.test.ts': 11,
-  'tests/faults/database-away.test.ts': 11,
+  'tests/faults/database-unreachable.test.ts': 11,
   'tests/faults/matchmaker-race.test.ts': 11,
   'tests/features/builds/images-hostile.test.ts': 11,
   'tests/features/gateway/sockets.test.ts': 11,
@@ -148,14 +148,14 @@ const SECONDS: Record<string, number> = {
 };
 const SECONDS_USUALLY = 3;
 
-const IS_LONG = process.env.MUSTER_TEST_LONG !== undefined;
+const IS_FULL_LENGTH = process.env.MUSTER_TEST_LONG !== undefined;
 /** A file that takes longer runs only at full length. */
-const SECONDS_MAX = IS_LONG ? Number.POSITIVE_INFINITY : 9;
+const SECONDS_MAX = IS_FULL_LENGTH ? Number.POSITIVE_INFINITY : 9;
 
 /** A list of files, one in a line. */
 const PASSED_FILES = process.env.MUSTER_TEST_PASSED;
 /** What test files import whose tests are shorter in a short run. */
-const LENGTH_MODULE = 'support/length.ts';
+const FULL_LENGTH_MODULE = 'support/full-length.ts';
 
 /** Short files that a part takes at a time once it has run its own. */
 const TAKEN_AT_ONCE = 12;
@@ -208,10 +208,10 @@ interface ReportedFile {
 
 /** Returns the files in the report of `bun test`. */
 function filesIn(report: string): ReportedFile[] {
-  const of_files = report.matchAll(
+  const file_results = report.matchAll(
     /<testsuite name="([^"]+)" file="\1" [^>]*?failures="(\d+)" skipped="(\d+)" time="([\d.]+)"/g,
   );
-  return [...of_files].map(([, file = '', failures, skipped, seconds]) => ({
+  return [...file_results].map(([, file = '', failures, skipped, seconds]) => ({
     file,
     seconds: Number(seconds),
     has_passed_whole: Number(failures) + Number(skipped) === 0,
@@ -223,7 +223,7 @@ async function writePassed(list: string, parts: Part[]): Promise<void> {
   const failed = new Set(parts.flatMap(({ failures }) => failures.map(({ file }) => file)));
   const passed: string[] = [];
   for (const { file, has_passed_whole } of parts.flatMap(({ reported }) => reported)) {
-    const is_shortened = (await Bun.file(file).text()).includes(LENGTH_MODULE);
+    const is_shortened = (await Bun.file(file).text()).includes(FULL_LENGTH_MODULE);
     if (has_passed_whole && !failed.has(file) && !is_shortened) passed.push(`${file}\n`);
   }
   await Bun.write(list, passed.join(''));
@@ -303,7 +303,7 @@ const reports = await mkdtemp(join(tmpdir(), 'muster-tests-'));
 const all_files = [...new Bun.Glob('tests/**/*.test.ts').scanSync('.')]
   .map((file) => file.replaceAll('\\', '/'))
   .toSorted();
-const already_passed = new Set(IS_LONG && PASSED_FILES !== undefined ? await readPassed(PASSED_FILES) : []);
+const already_passed = new Set(IS_FULL_LENGTH && PASSED_FILES !== undefined ? await readPassed(PASSED_FILES) : []);
 const files = all_files.filter((file) => secondsOf(file) <= SECONDS_MAX && !already_passed.has(file));
 const { dealt, left_over } = dealFiles(files, Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
 const parts: Part[] = [];
@@ -314,7 +314,7 @@ await Promise.all(
     }
   }),
 );
-if (!IS_LONG && PASSED_FILES !== undefined) await writePassed(PASSED_FILES, parts);
+if (!IS_FULL_LENGTH && PASSED_FILES !== undefined) await writePassed(PASSED_FILES, parts);
 const again = await runFailedAgain(parts);
 await rm(reports, { recursive: true });
 const seconds = Math.round((performance.now() - started) / 1_000);
@@ -334,7 +334,7 @@ const sums = [`${total('pass') + passed_alone} pass`, `${total('skip')} skip`, `
 await Bun.write(Bun.stdout, `\nThe files that took longest:\n${slowest.join('')}`);
 const left_out = all_files.length - files.length;
 if (left_out > 0) {
-  const why = IS_LONG
+  const why = IS_FULL_LENGTH
     ? `the ${left_out} files that passed in a short run, where they do as much.`
     : `the ${left_out} files that take longest. MUSTER_TEST_LONG=1 runs them too.`;
   await Bun.write(Bun.stdout, `\nNot run: ${why}\n`);

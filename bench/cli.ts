@@ -24,9 +24,9 @@ const LINE_EVERY_MS = 150;
 const MATCHMAKER = 'matchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}';
 
 const goals: Goal[] = [];
-const beside: string[][] = [['', 'measured']];
+const peers: string[][] = [['', 'measured']];
 
-const addPeer = (what: string, milliseconds: number) => beside.push([what, `${milliseconds.toFixed(2)} ms`]);
+const addPeer = (what: string, milliseconds: number) => peers.push([what, `${milliseconds.toFixed(2)} ms`]);
 
 await runBench(async (opened) => {
   const directory = await mkdtemp(join(tmpdir(), 'muster-bench-cli-'));
@@ -34,10 +34,10 @@ await runBench(async (opened) => {
   await measureStarts(directory);
   await measureTest(directory);
   await measureDev(directory, opened.use(await makeHome()));
-  await measureDeploys(directory, opened.use(await makeHome({}, { has_cluster: true })));
-  await measureLogs(directory, opened.use(await makeHome({}, { has_cluster: true })));
+  await measureDeploys(directory, opened.use(await makeHome({}, { has_prepared_database: true })));
+  await measureLogs(directory, opened.use(await makeHome({}, { has_prepared_database: true })));
   printGoals(goals);
-  printTable('Beside, in the same run', beside);
+  printTable('Peers, in the same run', peers);
   if (COMMAND.length > 1) console.log('\nNot measured: the executable (bun run build).');
 });
 

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandOf, makeHome } from '../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
 import { findFreePort } from '../tests/support/test-ports.ts';
 import { runBench } from './run.ts';
 import { measure, report, type Samples } from './samples.ts';
@@ -17,8 +17,8 @@ await runBench(async (opened) => {
   const home = opened.use(await makeHome({ MUSTER_DEMO: 'off' }));
   const program = await home.start({ command: commandOf(kind) });
   const { api } = program;
-  const cold_game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 1 });
-  const warm_game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 2 * ROUNDS + WARM_UP });
+  const cold_game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 1 });
+  const warm_game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 2 * ROUNDS + WARM_UP });
   const find = (token: string) =>
     api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
 
@@ -27,7 +27,7 @@ await runBench(async (opened) => {
   const warm: Samples = { name: 'warm find', milliseconds: [] };
 
   const script = join(home.data_directory, 'room.ts');
-  await Bun.write(script, QUIET_SOURCE);
+  await Bun.write(script, READY_SOURCE);
   for (let round = -WARM_UP; round < ROUNDS; round += 1) {
     const times = [
       [by_hand, await startByHand(script)],

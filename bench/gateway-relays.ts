@@ -90,6 +90,6 @@ async function startServer(program: Program): Promise<Record<'game' | 'plain' | 
   const ports = { game: { protocol: 'tcp_tls' }, plain: { protocol: 'tcp' }, voice: { protocol: 'udp' } };
   const created = await servers.create(await servers.bodyOf(build, { network: { ports }, resources: RESOURCES }));
   const { id } = created.body.server;
-  await servers.lines(id, 1);
-  return (await servers.started(id)).network.ports;
+  await servers.waitForLines(id, 1);
+  return (await servers.waitForStart(id)).network.ports;
 }

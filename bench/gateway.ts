@@ -183,7 +183,7 @@ async function startServers(program: Program): Promise<[GameServer, GameServer]>
   });
   const start = async (): Promise<GameServer> => {
     const server_id: string = (await servers.create(body)).body.server.id;
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     return { name: `${server_id}-web`, port: (await servers.get(server_id)).network.ports.web.public_port as number };
   };
   return [await start(), await start()];

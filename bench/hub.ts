@@ -14,9 +14,9 @@ const SEAT_MS = 150;
 const SECONDS = process.argv.includes('--quick') ? 10 : 60;
 
 await runBench(async (opened) => {
-  const of_one = await measureOne(opened);
+  const one_lobby = await measureOne(opened);
   const many = await openManyLobbies(opened, LOBBIES);
-  printGoals([...of_one, ...(await measureList(many, await pathOf(many), SECONDS))]);
+  printGoals([...one_lobby, ...(await measureList(many, await pathOf(many), SECONDS))]);
 });
 
 /** Measures the first view and a seat, with one lobby. */

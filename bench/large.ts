@@ -8,7 +8,7 @@ import { type Database, openDatabase } from '../src/platform/database/database.t
 import { makeGame } from '../tests/support/game.ts';
 import { copyLobbies } from '../tests/support/lobby-copies.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
 import { findFreePort } from '../tests/support/test-ports.ts';
 import { residentBytes } from './meter.ts';
 import { runBench } from './run.ts';
@@ -30,7 +30,7 @@ await runBench(async (opened) => {
 
 async function measureExport(program: Program, database: Database): Promise<void> {
   const { api, pid } = program;
-  const game = await makeRoomGame(program, { source: QUIET_SOURCE });
+  const game = await makeRoomGame(program, { source: READY_SOURCE });
   await api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } });
   await database.queries.execute(sql`set statement_timeout = 0`);
   for (let batch = 0; batch < 20; batch += 1) {

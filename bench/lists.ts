@@ -41,8 +41,8 @@ await runBench(async (opened) => {
       cellsOf('changed rows', rows),
       cellsOf('bodies', bodies),
     ]);
-    const of_frames = share((measured) => added(measured) / measured.frames);
-    console.log(`Watching changed rows costs ${share(added)} of watching bodies; a frame ${of_frames} of a body.`);
+    const frame_cost = share((measured) => added(measured) / measured.frames);
+    console.log(`Watching changed rows costs ${share(added)} of watching bodies; a frame ${frame_cost} of a body.`);
   }
 });
 

@@ -9,7 +9,7 @@ import type { TestGame } from '../tests/support/game.ts';
 import { copyLobbies } from '../tests/support/lobby-copies.ts';
 import { postgresOf } from '../tests/support/processes.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
 
 /** Prime, so that successive changes are of lobbies far from each other. */
 const STRIDE = 7_919;
@@ -32,7 +32,7 @@ export async function openManyLobbies(opened: AsyncDisposableStack, count: numbe
   const program = await home.start({ command: commandOf('source') });
   const connection = connectionOf({ directory: join(home.data_directory, 'postgres') });
   const database = opened.use(openDatabase(connection, 2));
-  const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 64 });
+  const game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 64 });
   const find = { token: game.public_token, body: { game_modes: ['default'] } };
   await program.api.ok('POST', '/matchmaker/lobbies/find', find);
   const copied = sql`

@@ -46,8 +46,8 @@ function readThreads({ server_pid, database_pid, load_pid }: Metered): Record<ke
   const rest = secondsByThread(server_pid);
   const thread: Threads = new Map([[server_pid, rest.get(server_pid) ?? 0]]);
   rest.delete(server_pid);
-  const of_database = database_pid === undefined ? [] : familyOf(database_pid);
-  const database: Threads = new Map(of_database.flatMap((pid) => [...secondsByThread(pid)]));
+  const database_pids = database_pid === undefined ? [] : familyOf(database_pid);
+  const database: Threads = new Map(database_pids.flatMap((pid) => [...secondsByThread(pid)]));
   return { thread, rest, database, load: load_pid === undefined ? new Map() : secondsByThread(load_pid) };
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { listBunFiles, packImage, whyNoContainers } from '../tests/support/containers.ts';
 import { deploy, makeGame, type TestGame, uploadBuild } from '../tests/support/game.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
 import { serversOf } from '../tests/support/servers.ts';
 import { findFreePort } from '../tests/support/test-ports.ts';
 import { type Goal, printGoals } from './report.ts';
@@ -29,14 +29,14 @@ await runBench(async (opened) => {
   const find = async (token: string) =>
     await program.api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
 
-  const room = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 2 });
+  const room = await makeRoomGame(program, { source: READY_SOURCE, max_players: 2 });
   await find(room.public_token);
   await Bun.sleep(5_000);
   goals.push(memoryGoal(home.processes()));
 
-  const cold = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 1 });
+  const cold = await makeRoomGame(program, { source: READY_SOURCE, max_players: 1 });
   const script = join(home.data_directory, 'room.ts');
-  await Bun.write(script, QUIET_SOURCE);
+  await Bun.write(script, READY_SOURCE);
   const by_hand: Samples = { name: 'the same program, started by hand', milliseconds: [] };
   const contained: Samples = { name: 'a contained server, found by a player', milliseconds: [] };
   for (let round = -WARM_UP; round < STARTS; round += 1) {
@@ -71,7 +71,7 @@ async function measureContainers(program: Program): Promise<Goal[]> {
     console.log(`\nNot measured, because ${reason}: the cold start in a container.`);
     return [];
   }
-  const game = await makeImageGame(program, QUIET_SOURCE);
+  const game = await makeImageGame(program, READY_SOURCE);
   const find = async () =>
     await program.api.ok('POST', '/matchmaker/lobbies/find', {
       token: game.public_token,
@@ -110,7 +110,7 @@ async function measureLogs(program: Program): Promise<Goal[]> {
       yes "a line of a game server" | head -n ${LINES_AT_ONCE}; n=$((n + 1)); sleep ${pause_s}
     done; echo end; exec sleep 600`,
   );
-  await servers.started(server_id);
+  await servers.waitForStart(server_id);
   let { index } = (await servers.log(server_id)).body.watch;
   let count = 0;
   let began: number | undefined;
@@ -139,7 +139,7 @@ async function measureFlood(program: Program): Promise<Goal> {
   const server_id = await servers.run(
     String.raw`while :; do head -c 5000000 /dev/zero | tr "\0" y; echo; sleep 0.04; done`,
   );
-  await servers.started(server_id);
+  await servers.waitForStart(server_id);
   await Bun.sleep(1_000);
   const flooded = await probe(program, '100 MB/s of output');
   await servers.destroy(server_id, '?override_kill_timeout=0');

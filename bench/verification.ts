@@ -6,7 +6,7 @@ import { deploy, makeGame, uploadScript } from '../tests/support/game.ts';
 import { hostileTargets } from '../tests/support/hostile-target.ts';
 import { type Listener, listenAt } from '../tests/support/listener.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { QUIET_SOURCE } from '../tests/support/room.ts';
+import { READY_SOURCE } from '../tests/support/room.ts';
 import { openStoppedTarget } from '../tests/support/stopped-target.ts';
 import { waitFor } from '../tests/support/wait.ts';
 import { findsIn, openArena } from './matchmaker/arena.ts';
@@ -90,19 +90,19 @@ async function measureOthers(opened: AsyncDisposableStack): Promise<Goal> {
   const measure = () => takeTurn(target, callers, { clients: CLIENTS, seconds: SECONDS, per_second: FINDS_PER_SECOND });
   for (let turn = 0; turn < 3; turn += 1) await measure();
   const alone: { p50_ms: number; p99_ms: number }[] = [];
-  const beside: { p50_ms: number; p99_ms: number }[] = [];
+  const with_hanging: { p50_ms: number; p99_ms: number }[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     alone.push(await measure());
     const leaving = new AbortController();
     const before = connectionsOf(silent);
     const stuck = Array.from({ length: HANGING }, (_, index) => find(index % 2, leaving.signal).catch(() => {}));
     await waitFor(() => connectionsOf(silent) - before === UNDER_WAY, 'as many as may be under way');
-    beside.push(await measure());
+    with_hanging.push(await measure());
     leaving.abort();
     await Promise.all(stuck);
   }
-  const rows = [alone, beside].map((all, index) => [
-    ['nothing else', `beside ${HANGING} that hang`][index] ?? '',
+  const rows = [alone, with_hanging].map((all, index) => [
+    ['nothing else', `${HANGING} verifications that hang`][index] ?? '',
     ...(['p50_ms', 'p99_ms'] as const).map((part) => middleOf(all.map((one) => one[part])).toFixed(2)),
   ]);
   printTable(`Finds of another namespace, ${FINDS_PER_SECOND} a second, medians of ${ROUNDS} rounds by turns`, [
@@ -110,7 +110,7 @@ async function measureOthers(opened: AsyncDisposableStack): Promise<Goal> {
     ...rows,
   ]);
   // Compares each turn with the one before, because the machine's speed changes.
-  const ratio = middleOf(beside.map(({ p99_ms }, round) => p99_ms / (alone[round]?.p99_ms ?? Number.NaN)));
+  const ratio = middleOf(with_hanging.map(({ p99_ms }, round) => p99_ms / (alone[round]?.p99_ms ?? Number.NaN)));
   return atMost('p99 of others, pairs', 2, ratio);
 }
 
@@ -120,7 +120,7 @@ async function measureOthers(opened: AsyncDisposableStack): Promise<Goal> {
  */
 async function makeGameOf({ api, administrator_token }: Program, ports: number[]) {
   const game = await makeGame(api, administrator_token);
-  const image_id = await uploadScript(api, game, QUIET_SOURCE);
+  const image_id = await uploadScript(api, game, READY_SOURCE);
   const verified = (port: number) => ({
     actions: { find: { enabled: true, verification_config: { url: `http://127.0.0.1:${port}/` } } },
   });

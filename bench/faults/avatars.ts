@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Api } from '../../tests/support/api.ts';
 import { atMost, calm, type Fault, inTurns, secondsSince } from './fault.ts';
 
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 const SECONDS = 5;
 const AVATARS_OF_A_GUEST = 4;
 const PICTURE_BYTES = 1_900_000;
@@ -40,8 +40,8 @@ export const avatars: Fault = {
     };
     const all = () =>
       inTurns(
-        Array.from({ length: AT_ONCE }, () => attack),
-        AT_ONCE,
+        Array.from({ length: CONCURRENCY }, () => attack),
+        CONCURRENCY,
       );
     await trial.phase(subject, 'while they upload', all);
     const written = (bytesIn(objects) - before) / MB;

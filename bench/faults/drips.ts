@@ -5,7 +5,7 @@ import { calm, exactly, type Fault, secondsSince } from './fault.ts';
 const ATTACKER = '127.0.0.9';
 const DRIP_EVERY_MS = 1_000;
 const BODY_BYTES = 1_000;
-const LOOK_MS = 250;
+const CHECK_EVERY_MS = 250;
 
 export const drips: Fault = {
   name: 'drips',
@@ -38,7 +38,7 @@ export const drips: Fault = {
         const closed = refused.closedCount() + taken.closedCount();
         if (closed >= count / 2) half_s ??= secondsSince(started);
         if (closed === count) break;
-        await Bun.sleep(LOOK_MS);
+        await Bun.sleep(CHECK_EVERY_MS);
       }
       const statuses = Map.groupBy(all, ({ status }) => status ?? 'nothing');
       return {

@@ -7,7 +7,7 @@ import { atMost, calm, exactly, type Fault, holds, inTurns, secondsSince, type T
 import { startAgain, stopBySignal } from './restarts.ts';
 import type { Subject } from './subject.ts';
 
-const AT_ONCE = 16;
+const CONCURRENCY = 16;
 const GONE_S_MAX = 20;
 const GONE_S_WAITED = 90;
 const STARTED_S_WAITED = 120;
@@ -74,7 +74,7 @@ async function makeCrowd(trial: Trial, { home, program }: Subject) {
         ids.push(server.id);
       };
       const missing = Array.from({ length: wanted - ids.length }, () => create);
-      await trial.within(STARTED_S_WAITED, 'the servers to be created', inTurns(missing, AT_ONCE));
+      await trial.within(STARTED_S_WAITED, 'the servers to be created', inTurns(missing, CONCURRENCY));
       const haveStarted = async () => (await countOf('started_at')) === ids.length;
       await waitFor(haveStarted, 'the servers to start', STARTED_S_WAITED * 1_000);
     },
@@ -83,7 +83,7 @@ async function makeCrowd(trial: Trial, { home, program }: Subject) {
     /** Requests the end of all servers. The answers do not matter, only whether the servers end. */
     async remove(): Promise<void> {
       const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
-      await inTurns(removals, AT_ONCE);
+      await inTurns(removals, CONCURRENCY);
     },
     /** Waits until none is left. Returns how many are left in the end, and after how long. */
     async end(): Promise<{ left: number; seconds: number }> {

@@ -1,5 +1,5 @@
 import { makeGame } from '../../tests/support/game.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { serversOf, uploadShell } from '../../tests/support/servers.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { openDatabaseOf } from './database.ts';
@@ -8,7 +8,7 @@ import type { Subject } from './subject.ts';
 
 const SERVERS_MAX = 16;
 const ASKED_FOR = 300;
-const AT_ONCE = 16;
+const CONCURRENCY = 16;
 const LIFE_S = 4;
 const FIND_S_MAX = 10;
 const FIND_S_WAITED = 50;
@@ -27,7 +27,7 @@ export const machine: Fault = {
       ['servers that never end', 'infinity'],
     ] as const) {
       const hog = await takeMachine(trial, subject, life);
-      const other = await makeRoomGame(program, { source: QUIET_SOURCE });
+      const other = await makeRoomGame(program, { source: READY_SOURCE });
       const find = async () => {
         const started = performance.now();
         const body = { game_modes: ['default'] };
@@ -65,7 +65,7 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
   };
   await inTurns(
     Array.from({ length: ASKED_FOR }, () => create),
-    AT_ONCE,
+    CONCURRENCY,
   );
   if (Object.keys(refusals).length > 0) trial.note('servers refused to the tenant', JSON.stringify(refusals));
   const of = `from servers where game_id = '${game.game_id}' and ended_at is null`;
@@ -76,7 +76,7 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
     running,
     async end() {
       const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
-      await inTurns(removals, AT_ONCE);
+      await inTurns(removals, CONCURRENCY);
       const left = () => database.count(`select count(*) ${of}`);
       await waitFor(async () => (await left()) === 0, 'the servers to end', END_MS_MAX).catch(() => {});
       trial.expect(exactly('servers left after their deletion', 0, await left()));

@@ -9,7 +9,7 @@ const TAKEN = 'this is the game server';
 const RESTART_AFTER_MS = 1_000;
 const START_S_MAX = 20;
 const START_S_WAITED = 40;
-const LOOK_MS = 10;
+const CHECK_EVERY_MS = 10;
 
 /** Takes the port of the API wherever it can, and answers its callers. */
 const THIEF_SOURCE = `
@@ -74,7 +74,7 @@ function visit(port: number) {
     while (!is_over) {
       const asked = fetch(`http://127.0.0.1:${port}/health/live`, { signal: AbortSignal.timeout(1_000) });
       if ((await asked.then((response) => response.text()).catch(() => '')) === TAKEN) taken += 1;
-      await Bun.sleep(LOOK_MS);
+      await Bun.sleep(CHECK_EVERY_MS);
     }
   })();
   return {

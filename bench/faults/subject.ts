@@ -1,6 +1,6 @@
 import type { TestGame } from '../../tests/support/game.ts';
 import { commandOf, type Home, makeHome, type Program } from '../../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { requestOf } from './connections.ts';
 import { type Probe, type ProbeLine, startProbe } from './probe.ts';
 
@@ -43,7 +43,7 @@ export async function startSubject({
   const home = opened.use(await makeHome({ MUSTER_DEMO: 'off', MUSTER_DATABASE_POOL: '10', ...settings }, { parent }));
   const program = await home.start({ command });
   const mode = { idle_lobbies: { min: idle_lobbies, max: idle_lobbies } };
-  const bystander = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: SEATS, mode });
+  const bystander = await makeRoomGame(program, { source: READY_SOURCE, max_players: SEATS, mode });
   const host = new URL(program.url).host;
   const { public_token } = bystander;
   const probe = opened.use(await startProbe());

@@ -13,7 +13,7 @@ export const yes: Fault = {
     const game = await makeGame(subject.program.api, subject.program.administrator_token);
     const servers = serversOf(subject.program, game);
     const server_id = await servers.run('exec yes\n');
-    await servers.started(server_id);
+    await servers.waitForStart(server_id);
     await trial.phase(subject, 'while it prints', () => Bun.sleep((trial.is_quick ? 5 : SECONDS) * 1_000));
     // Otherwise nothing was printed, and the phase shows nothing.
     trial.expect(holds('its lines are in its log', (await servers.linesOf(server_id)).includes('y')));

@@ -8,7 +8,7 @@ const CHANGES_PER_SECOND = 50;
 const SCROLL_EVERY_MS = 1_000;
 const LIMITS = { share_of_core: 0.15, heap_bytes: 100_000_000, scroll_ms: 200 };
 /** Lobbies that the page shows without a scroll, and some more. */
-const IN_SIGHT = 20;
+const VISIBLE_ROWS = 20;
 
 /** Measures a page with the list of lobbies: idle, while lobbies change anywhere or in sight, and while it is scrolled. */
 export async function measureList(many: ManyLobbies, path: string, seconds: number): Promise<Goal[]> {
@@ -42,11 +42,11 @@ export async function measureList(many: ManyLobbies, path: string, seconds: numb
   const anywhere = await meter('changes anywhere', () => changeLobbies(many, rate));
   const { rows } = await many.program.api.ok(
     'GET',
-    `/cloud/games/${many.game.game_id}/namespaces/${many.game.namespace_id}/matchmaker/lobbies?count=${IN_SIGHT}`,
+    `/cloud/games/${many.game.game_id}/namespaces/${many.game.namespace_id}/matchmaker/lobbies?count=${VISIBLE_ROWS}`,
     { token: many.program.administrator_token },
   );
   const seen_ids = rows.map(({ lobby_id }: { lobby_id: string }) => lobby_id);
-  const in_sight = await meter('changes in sight', () => changeLobbies({ ...many, lobby_ids: seen_ids }, rate));
+  const visible = await meter('changes in sight', () => changeLobbies({ ...many, lobby_ids: seen_ids }, rate));
   const scrolls: number[] = [];
   await meter('changes anywhere, scrolled', () =>
     Promise.all([changeLobbies(many, rate), scrollAround(page, { many, seconds, scrolls })]),
@@ -55,12 +55,12 @@ export async function measureList(many: ManyLobbies, path: string, seconds: numb
   report('A scroll to a row far away, until its row is there', [{ name: 'scroll', milliseconds: scrolls }]);
   return [
     limitOf('renderer, changes anywhere', LIMITS.share_of_core, anywhere.share),
-    limitOf('renderer, changes in sight', LIMITS.share_of_core, in_sight.share),
+    limitOf('renderer, changes in sight', LIMITS.share_of_core, visible.share),
     {
       what: 'heap',
       limit: `<= ${LIMITS.heap_bytes / 1e6} MB`,
-      figure: `${(Math.max(anywhere.heap, in_sight.heap) / 1e6).toFixed(1)} MB`,
-      is_met: Math.max(anywhere.heap, in_sight.heap) <= LIMITS.heap_bytes,
+      figure: `${(Math.max(anywhere.heap, visible.heap) / 1e6).toFixed(1)} MB`,
+      is_met: Math.max(anywhere.heap, visible.heap) <= LIMITS.heap_bytes,
     },
     within('scroll, p95', LIMITS.scroll_ms, percentile({ name: 'scroll', milliseconds: scrolls }, 0.95)),
   ];

@@ -10,7 +10,7 @@ import { forEachAtOnce } from '../../src/platform/pacing.ts';
 import { IMAGE, type Lab, NAMESPACE, startLab } from '../../tests/support/kubernetes-lab.ts';
 import { middleOf, printTable } from '../report.ts';
 
-const AT_ONCE = 16;
+const CONCURRENCY = 16;
 const POLL_MS = 50;
 const WITHIN_MS = 300_000;
 const RESOURCES = { cpu: 50, memory: 32 };
@@ -48,7 +48,7 @@ export async function measurePods(opened: AsyncDisposableStack, { rounds, pods }
   const medians = ways.map(([name]) => ({ name, median: middleOf(seconds.get(name) ?? []) }));
   const [bare] = medians;
   if (!bare) throw new Error('kubectl is measured');
-  printTable(`${pods} pods on two nodes, ${AT_ONCE} at a time, until all run; medians of ${rounds} rounds`, [
+  printTable(`${pods} pods on two nodes, ${CONCURRENCY} at a time, until all run; medians of ${rounds} rounds`, [
     ['', 'seconds', 'pods/s', 'of kubectl run'],
     ...medians.map(({ name, median }) => [
       name,
@@ -62,13 +62,13 @@ export async function measurePods(opened: AsyncDisposableStack, { rounds, pods }
 async function startByKubectl(lab: Lab, count: number): Promise<() => Promise<void>> {
   const numbers = `cpu=${RESOURCES.cpu}m,memory=${RESOURCES.memory + 96}Mi`;
   const names = Array.from({ length: count }, (_, index) => `bare-${index}`);
-  const in_namespace = ['kubectl', '--namespace', NAMESPACE];
-  await forEachAtOnce(names, AT_ONCE, async (name) => {
+  const kubectl = ['kubectl', '--namespace', NAMESPACE];
+  await forEachAtOnce(names, CONCURRENCY, async (name) => {
     const pod = ['run', name, '--image', IMAGE, '--restart=Never', '--requests', numbers, '--limits', numbers];
-    await lab.run(...in_namespace, ...pod, '--command', '--', '/bin/sleep', '600');
+    await lab.run(...kubectl, ...pod, '--command', '--', '/bin/sleep', '600');
   });
   await waitUntil(async () => (await countPods(lab)).running === count);
-  return async () => void (await lab.run(...in_namespace, 'delete', 'pods', '--grace-period=0', '--force', ...names));
+  return async () => void (await lab.run(...kubectl, 'delete', 'pods', '--grace-period=0', '--force', ...names));
 }
 
 /** Opens Muster's runtime over a cluster. */
@@ -99,7 +99,7 @@ async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<Start
 
 async function startByMuster(runtime: Runtime, build: UnpackedBuild, count: number): Promise<() => Promise<void>> {
   const servers = Array.from({ length: count }, () => ({ server_id: crypto.randomUUID(), identity: undefined }));
-  await forEachAtOnce(servers, AT_ONCE, async ({ server_id }) => {
+  await forEachAtOnce(servers, CONCURRENCY, async ({ server_id }) => {
     const build_id = crypto.randomUUID();
     const order = { server_id, build_id, build, resources: RESOURCES, ports: {}, arguments: [], environment: {} };
     await runtime.start(order);
@@ -107,7 +107,7 @@ async function startByMuster(runtime: Runtime, build: UnpackedBuild, count: numb
   await waitUntil(async () => [...(await runtime.observe(servers)).values()].every(({ is }) => is === 'running'));
   return async () => {
     await waitUntil(async () => (await runtime.kill(servers)).size === count);
-    await forEachAtOnce(servers, AT_ONCE, ({ server_id }) => runtime.remove(server_id));
+    await forEachAtOnce(servers, CONCURRENCY, ({ server_id }) => runtime.remove(server_id));
   };
 }
 

@@ -9,7 +9,7 @@ import { touch } from '../../src/platform/watch/versions.ts';
 import { connectionOf } from '../../tests/support/embedded.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome, type Program } from '../../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { type Lobbies, openLobbies, SEATS_PER_LOBBY } from './lobbies.ts';
 import { FIND, type Target } from './targets.ts';
 
@@ -77,7 +77,7 @@ export async function openArena(
 /** Makes a game, and opens the lobbies of its namespace. */
 export async function makeNamespace(program: Program, database: Database): Promise<Played> {
   const mode = { actions: { create: { enabled: true } } };
-  const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: SEATS_PER_LOBBY, mode });
+  const game = await makeRoomGame(program, { source: READY_SOURCE, max_players: SEATS_PER_LOBBY, mode });
   const { namespace_id, public_token } = game;
   await database.queries.execute(sql`
     update namespaces set lobby_count_max = 1000000, max_players_per_client = ${CLIENT_PLAYERS_MAX}

@@ -1,11 +1,11 @@
-import { QUIET_SOURCE } from '../../tests/support/room.ts';
+import { READY_SOURCE } from '../../tests/support/room.ts';
 import { printTable, show } from '../report.ts';
 import type { Arena } from './arena.ts';
 import type { Callers } from './calls.ts';
 import type { Plan } from './plan.ts';
 import { measureCalls } from './targets.ts';
 
-const AT_ONCE = 4;
+const CONCURRENCY = 4;
 const CREATING_S = 60;
 
 /** Measures how long lobbies take to be ready that players create, beside the same processes started by hand. */
@@ -16,12 +16,12 @@ export async function measureCreates(
   { creates: count }: Plan,
 ): Promise<void> {
   await arena.lobbies.empty({ lobbies: 1 });
-  await callers.open(arena.port, AT_ONCE);
+  await callers.open(arena.port, CONCURRENCY);
   const request = { headers: arena.headers, body: JSON.stringify({ game_mode: 'default' }) };
   const calls = { path: '/matchmaker/lobbies/create', requests: [request], seconds: CREATING_S, requests_max: count };
   const { per_second } = await measureCalls({ pid: arena.program.pid }, callers, calls);
   const [mine, by_hand] = [1 / per_second, (await startByHand(opened, count)) / count];
-  printTable(`Lobbies that players create, ${AT_ONCE} at a time, until they are ready`, [
+  printTable(`Lobbies that players create, ${CONCURRENCY} at a time, until they are ready`, [
     ['', 'ms each', 'of by hand'],
     ['the same process started by hand', show.milliseconds(by_hand * 1_000), show.ratio(1)],
     ['create', show.milliseconds(mine * 1_000), show.ratio(mine / by_hand)],
@@ -51,11 +51,11 @@ async function startByHand(opened: AsyncDisposableStack, count: number): Promise
       const ready = Promise.withResolvers<void>();
       readyByToken.set(`Bearer ${token}`, ready.resolve);
       const env = { SERVICE_API_ENDPOINT: `http://127.0.0.1:${server.port}`, SERVICE_TOKEN: token };
-      rooms.push(Bun.spawn([process.execPath, '-e', QUIET_SOURCE], { env, stdout: 'ignore', stderr: 'ignore' }));
+      rooms.push(Bun.spawn([process.execPath, '-e', READY_SOURCE], { env, stdout: 'ignore', stderr: 'ignore' }));
       await ready.promise;
     }
   };
   const started = performance.now();
-  await Promise.all(Array.from({ length: AT_ONCE }, startNext));
+  await Promise.all(Array.from({ length: CONCURRENCY }, startNext));
   return (performance.now() - started) / 1_000;
 }

@@ -51,18 +51,18 @@ export async function measureJoins(arena: Arena, elysia: Target, callers: Caller
   };
 
   for (let round = -1; round < rounds; round += 1) {
-    const of_empty = await takeTurn(elysia, callers, { clients: CLIENTS, seconds });
-    const [of_joins, of_arrivals, of_departures] = await withAttempts(async () => {
+    const empty_turn = await takeTurn(elysia, callers, { clients: CLIENTS, seconds });
+    const [join_turn, arrival_turn, departure_turn] = await withAttempts(async () => {
       const joined = await joinLobbies();
       const connected = await reportPlayers('connected', joined.answers);
       return [joined, connected, await reportPlayers('disconnected', withoutFirstOfEachLobby(joined.answers))];
     });
     // The first round warms up.
     if (round < 0) continue;
-    empty.push(of_empty);
-    joins.push(of_joins);
-    arrivals.push(of_arrivals);
-    departures.push(of_departures);
+    empty.push(empty_turn);
+    joins.push(join_turn);
+    arrivals.push(arrival_turn);
+    departures.push(departure_turn);
   }
   const [limit, joined, arrived] = [medianOf(empty), medianOf(joins), medianOf(arrivals)];
   printTable(`Joins, arrivals and departures, ${CLIENTS} clients, each in another lobby`, [

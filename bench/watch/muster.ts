@@ -6,7 +6,7 @@ import { connectionOf } from '../../tests/support/embedded.ts';
 import { copyLobbies } from '../../tests/support/lobby-copies.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome } from '../../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { now } from './orders.ts';
 import type { PushServer, Scenario, Template } from './servers.ts';
 
@@ -38,7 +38,7 @@ export interface Muster extends PushServer {
 export async function startMuster(opened: AsyncDisposableStack, name = 'Muster'): Promise<Muster> {
   const home = opened.use(await makeHome(SETTINGS));
   const program = await home.start({ command: commandOf('source') });
-  const { public_token } = await makeRoomGame(program, { source: QUIET_SOURCE });
+  const { public_token } = await makeRoomGame(program, { source: READY_SOURCE });
   const find = { token: public_token, body: { game_modes: ['default'] } };
   const { lobby_id: first } = (await program.api.ok('POST', '/matchmaker/lobbies/find', find)).lobby;
   const directory = join(home.data_directory, 'postgres');

@@ -171,7 +171,7 @@ function startRun({ pid: server_pid, database_pid }: PushServer, load: Load) {
     const [first, last] = [await beginning, await look()];
     const used = readMeter();
     const seconds = (last.at - first.at) / 1_000;
-    const of_run = used.thread + used.rest + used.database + used.load + last.own - first.own;
+    const used_ms = used.thread + used.rest + used.database + used.load + last.own - first.own;
     return {
       seconds,
       bodies: (last.bodies - first.bodies) / seconds,
@@ -179,7 +179,7 @@ function startRun({ pid: server_pid, database_pid }: PushServer, load: Load) {
       rest: used.rest / seconds,
       database: used.database / seconds,
       load: used.load / seconds,
-      others: Math.max(0, last.machine - first.machine - of_run) / seconds,
+      others: Math.max(0, last.machine - first.machine - used_ms) / seconds,
     };
   };
 }

@@ -4,10 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiCaller } from '../../src/cli/api-caller.ts';
 import { Failure } from '../../src/cli/failure.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { COMMAND } from '../support/program.ts';
 import { rejectionOf } from '../support/refusal.ts';
-
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 const head = (length: number, type = 'application/json') =>
   `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`;
@@ -52,7 +50,7 @@ test('watch: goes on after a restart of the service', async () => {
     const body = `{"watch":{"index":"${index}"}}`;
     return `${head(body.length)}${body}`;
   };
-  // The service is away for five requests, and ends the watch with a body that has no index.
+  // Five requests fail. Then a body without an index ends the watch.
   using service = openService([answerOf('one'), CUT, CUT, CUT, CUT, CUT, answerOf('two'), WHOLE]);
   const home = await mkdtemp(join(tmpdir(), 'muster-watching-'));
   const child = Bun.spawn([...COMMAND, 'watch', '/any', '--url', service.api.url], {

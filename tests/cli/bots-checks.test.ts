@@ -45,10 +45,10 @@ test('bots: a seat in another game mode is a fault', () => {
 test.each([
   [{ is_closed: true }, 'a seat in a lobby that was closed to finds (one)'],
   [{ is_outdated: true }, 'a seat in a lobby of another version than the live one (one)'],
-])('bots: a seat of a find that began when the lobby was %p is a fault', (shut, fault) => {
+])('bots: a seat of a find that began when the lobby was %p is a fault', (state, fault) => {
   const checks = new LobbyChecks();
-  const lobby = { ...LOBBY, ...shut };
-  // A find that was under way when the lobby was shut may have been first.
+  const lobby = { ...LOBBY, ...state };
+  // The lobby is first seen like this at 10: a find that began earlier may have taken its seat before.
   checks.addSeat(seatAt(9));
   expect(checks.addLobbies([lobby], 10)).toEqual([]);
   checks.addSeat(seatAt(9.5));

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
+import { readToEnd } from '../support/processes.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { openTestService } from '../support/service.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 const PROJECT =
   'build: {path: server.ts}\nmatchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}';
 
@@ -24,13 +25,13 @@ async function deploy(name: string, server: string, project = PROJECT) {
   const { run, start, openIn } = await makeProjectFolder(muster, home, { name, files });
   expect(await run('deploy')).toMatchObject({
     exit_code: 0,
-    words: expect.stringContaining('a lobby of it was ready after'),
+    stderr: expect.stringContaining('a lobby of it was ready after'),
   });
   return Object.assign((...args: string[]) => run('bots', ...args, '--game', name), { run, start, openIn });
 }
 
 /** Passes requests on to a service, except those for a seat, which fail as if the service had a bug. */
-function openFailingFinds(url: string) {
+function openServiceWithFailingFinds(url: string) {
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -48,9 +49,9 @@ function openFailingFinds(url: string) {
 }
 
 test('bots: find seats, connect and leave, and the command writes their figures', async () => {
-  const bots = await deploy('played', await Bun.file(ROOM).text());
-  const { exit_code, data } = await bots('5', '--for', '4s', '--json');
-  const { seats, connected, find_p95_ms, ...others } = JSON.parse(data);
+  const bots = await deploy('played', ROOM_SOURCE);
+  const { exit_code, stdout } = await bots('5', '--for', '4s', '--json');
+  const { seats, connected, find_p95_ms, ...others } = JSON.parse(stdout);
   expect([exit_code, others]).toEqual([0, expect.objectContaining({ without_port: 0, refusals: [], faults: [] })]);
   expect(seats).toBeGreaterThanOrEqual(5);
   expect(connected).toBeGreaterThanOrEqual(5);
@@ -58,7 +59,7 @@ test('bots: find seats, connect and leave, and the command writes their figures'
 }, 90_000);
 
 test('bots: ctrl-C and SIGTERM end them before their time, and the command writes their figures until then', async () => {
-  const { openIn, start, run } = await deploy('stopped', await Bun.file(ROOM).text());
+  const { openIn, start, run } = await deploy('stopped', ROOM_SOURCE);
   const args = ['bots', '2', '--for', '10m', '--game', 'stopped'];
   const typed = openIn(args);
   await waitFor(() => /[1-9]\d* connected/.test(typed.output()), 'a bot to connect');
@@ -68,16 +69,13 @@ test('bots: ctrl-C and SIGTERM end them before their time, and the command write
 
   const terminated = start([...args, '--json']);
   const havePlayers = async () =>
-    JSON.parse((await run('players', '--game', 'stopped', '--json')).data).players.length > 0;
+    JSON.parse((await run('players', '--game', 'stopped', '--json')).stdout).players.length > 0;
   await waitFor(havePlayers, 'the bots to play');
   terminated.kill('SIGTERM');
-  const [data, words] = await Promise.all([
-    new Response(terminated.stdout).text(),
-    new Response(terminated.stderr).text(),
-  ]);
-  expect(await terminated.exited).toBe(130);
-  expect(JSON.parse(data)).toMatchObject({ seats: expect.any(Number), connected: expect.any(Number), faults: [] });
-  expect(JSON.parse(words.trimEnd().split('\n').at(-1) ?? '')).toEqual({
+  const { exit_code, stdout, stderr } = await readToEnd(terminated);
+  expect(exit_code).toBe(130);
+  expect(JSON.parse(stdout)).toMatchObject({ seats: expect.any(Number), connected: expect.any(Number), faults: [] });
+  expect(JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '')).toEqual({
     error: { exit_code: 130, message: 'Stopped.' },
   });
 }, 90_000);
@@ -90,86 +88,86 @@ test('bots: a port for UDP gets no WebSocket, and is no fault of the server', as
     const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
     await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST', headers });`;
   const bots = await deploy('datagrams', server, PROJECT.replace('http}', 'udp}'));
-  const { exit_code, data } = await bots('2', '--for', '2s', '--json');
-  const { seats, ...others } = JSON.parse(data);
+  const { exit_code, stdout } = await bots('2', '--for', '2s', '--json');
+  const { seats, ...others } = JSON.parse(stdout);
   expect([exit_code, others]).toEqual([0, expect.objectContaining({ connected: 0, without_port: seats, faults: [] })]);
 }, 90_000);
 
 test('bots: solve the proof of work of a version, as its deploy does', async () => {
   const captcha = 'captcha: {requests_before_reverify: 1, verification_ttl: 60000, pow: {difficulty: 2}}';
   const project = PROJECT.replace('max_players: 2', `max_players: 2, ${captcha}`);
-  const bots = await deploy('proving', await Bun.file(ROOM).text(), project);
-  const { exit_code, data } = await bots('3', '--for', '4s', '--json');
-  const { seats, ...others } = JSON.parse(data);
+  const bots = await deploy('proving', ROOM_SOURCE, project);
+  const { exit_code, stdout } = await bots('3', '--for', '4s', '--json');
+  const { seats, ...others } = JSON.parse(stdout);
   expect([exit_code, others]).toEqual([0, expect.objectContaining({ refusals: [], faults: [] })]);
   // More requests than one captcha admits.
   expect(seats).toBeGreaterThanOrEqual(3);
 }, 90_000);
 
 test('bots: the command fails if the server refuses players', async () => {
-  const refusing = (await Bun.file(ROOM).text()).replace('if (tokens.has(player_token))', 'if (true)');
+  const refusing = ROOM_SOURCE.replace('if (tokens.has(player_token))', 'if (true)');
   const bots = await deploy('refusing', refusing);
-  const { exit_code, data, words } = await bots('2', '--for', '2s');
-  expect([exit_code, data]).toEqual([1, expect.stringMatching(/fault +\d+ × a seat without a connection/)]);
-  expect(words).toContain('Faults: a seat without a connection (the game server refused the WebSocket).');
+  const { exit_code, stdout, stderr } = await bots('2', '--for', '2s');
+  expect([exit_code, stdout]).toEqual([1, expect.stringMatching(/fault +\d+ × a seat without a connection/)]);
+  expect(stderr).toContain('Faults: a seat without a connection (the game server refused the WebSocket).');
 }, 90_000);
 
 test('bots: a refused find is not a fault, and is shown with its code and ray id; wrong options are refused', async () => {
-  const bots = await deploy('full', await Bun.file(ROOM).text());
-  const { exit_code, data } = await bots('2', '--for', '2s', '--mode', 'unknown');
-  expect([exit_code, data]).toEqual([0, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
+  const bots = await deploy('full', ROOM_SOURCE);
+  const { exit_code, stdout } = await bots('2', '--for', '2s', '--mode', 'unknown');
+  expect([exit_code, stdout]).toEqual([0, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
   for (const wrong of ['0', 'many', '1001']) expect(await bots(wrong)).toMatchObject({ exit_code: 2 });
   expect(await bots('1', '--for', 'ever')).toMatchObject({ exit_code: 2 });
 }, 90_000);
 
 test('bots: a find that the service fails to answer is a fault', async () => {
-  const bots = await deploy('failing', await Bun.file(ROOM).text());
-  await using failing = openFailingFinds(muster.config.public_url);
-  const { exit_code, data } = await bots('1', '--for', '2s', '--url', failing.url, '--json');
+  const bots = await deploy('failing', ROOM_SOURCE);
+  await using failing = openServiceWithFailingFinds(muster.config.public_url);
+  const { exit_code, stdout } = await bots('1', '--for', '2s', '--url', failing.url, '--json');
   const fault = expect.objectContaining({ what: expect.stringContaining('a find without an answer') });
-  expect([exit_code, JSON.parse(data)]).toEqual([1, expect.objectContaining({ faults: [fault] })]);
+  expect([exit_code, JSON.parse(stdout)]).toEqual([1, expect.objectContaining({ faults: [fault] })]);
 }, 90_000);
 
 test('bots: a lobby that players of a link fill up to its direct maximum is not over-filled', async () => {
   const project = PROJECT.replace('max_players: 2', 'max_players: 1, max_players_direct: 4');
-  const bots = await deploy('direct', await Bun.file(ROOM).text(), project);
+  const bots = await deploy('direct', ROOM_SOURCE, project);
   const playing = bots('1', '--for', '8s', '--json');
-  const token = (await bots.run('tokens', 'create', 'public', '--game', 'direct')).data.trim();
+  const token = (await bots.run('tokens', 'create', 'public', '--game', 'direct')).stdout.trim();
   const lobby_id = await waitFor(async () => {
-    const { lobbies } = JSON.parse((await bots.run('lobbies', '--game', 'direct', '--json')).data);
+    const { lobbies } = JSON.parse((await bots.run('lobbies', '--game', 'direct', '--json')).stdout);
     return lobbies.find(({ is_ready }: { is_ready: boolean }) => is_ready)?.lobby_id as string | undefined;
   }, 'the lobby of the bot');
   for (let seat = 0; seat < 2; seat += 1)
     await muster.api.ok('POST', '/matchmaker/lobbies/join', { token, body: { lobby_id } });
-  const { exit_code, data } = await playing;
-  expect([exit_code, JSON.parse(data).faults]).toEqual([0, []]);
+  const { exit_code, stdout } = await playing;
+  expect([exit_code, JSON.parse(stdout).faults]).toEqual([0, []]);
 }, 90_000);
 
 test('bots: lobbies that are closed, and another version that goes live, are no fault while no find seats there', async () => {
-  const bots = await deploy('changing', await Bun.file(ROOM).text());
-  const at = ['--game', 'changing', '--json'];
+  const bots = await deploy('changing', ROOM_SOURCE);
+  const in_game = ['--game', 'changing', '--json'];
   const playing = bots('6', '--for', '8s', '--json');
   const running = await waitFor(async () => {
-    const { lobbies } = JSON.parse((await bots.run('lobbies', ...at)).data);
+    const { lobbies } = JSON.parse((await bots.run('lobbies', ...in_game)).stdout);
     return lobbies.length > 1 && (lobbies as { lobby_id: string }[]);
   }, 'lobbies of the bots');
   for (const { lobby_id } of running) {
-    expect(await bots.run('lobbies', 'close', lobby_id, ...at)).toMatchObject({ exit_code: 0 });
+    expect(await bots.run('lobbies', 'close', lobby_id, ...in_game)).toMatchObject({ exit_code: 0 });
   }
   expect(await bots.run('deploy', '--no-check', '--message', 'another')).toMatchObject({ exit_code: 0 });
-  const { exit_code, data } = await playing;
-  expect([exit_code, JSON.parse(data).faults]).toEqual([0, []]);
+  const { exit_code, stdout } = await playing;
+  expect([exit_code, JSON.parse(stdout).faults]).toEqual([0, []]);
 }, 90_000);
 
 test('bots: if the limits of one address refuse them, the command says what to do, and fails', async () => {
   await using limited = await openTestService({ MUSTER_LIMITS_SCALE: '1' });
-  const files = { 'server.ts': await Bun.file(ROOM).text(), 'muster.yaml': `game: limited\n${PROJECT}` };
+  const files = { 'server.ts': ROOM_SOURCE, 'muster.yaml': `game: limited\n${PROJECT}` };
   const { run } = await makeProjectFolder(limited, home, { name: 'limited', files });
   expect(await run('deploy', '--no-check')).toMatchObject({ exit_code: 0 });
-  const { exit_code, data, words } = await run('bots', '20', '--for', '3s');
-  expect([exit_code, data]).toEqual([1, expect.stringMatching(/refused +\d+ × API_RATE_LIMIT\n/)]);
-  expect(data).toMatch(/refused +\d+ × MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: muster why [0-9a-f-]{36}\n/);
-  expect(words).toContain('All bots come from one address');
-  expect(words).toContain('MUSTER_LIMITS_SCALE');
-  expect(words).toContain('max_players_per_client');
+  const { exit_code, stdout, stderr } = await run('bots', '20', '--for', '3s');
+  expect([exit_code, stdout]).toEqual([1, expect.stringMatching(/refused +\d+ × API_RATE_LIMIT\n/)]);
+  expect(stdout).toMatch(/refused +\d+ × MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: muster why [0-9a-f-]{36}\n/);
+  expect(stderr).toContain('All bots come from one address');
+  expect(stderr).toContain('MUSTER_LIMITS_SCALE');
+  expect(stderr).toContain('max_players_per_client');
 }, 90_000);

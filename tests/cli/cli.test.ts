@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { readToEnd } from '../support/processes.ts';
+import { COMMAND } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
 import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 const muster = shareService();
 let game: TestGame;
 let home: string;
@@ -40,15 +40,14 @@ function start(args: string[], { env = {}, stdin = '' }: Run = {}) {
 
 async function run(args: string[], options: Run = {}) {
   const child = start(args, options);
-  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  return { exit_code: await child.exited, data, words };
+  return await readToEnd(child);
 }
 
-const service = () => ({ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: game.cloud_token });
+const developer = () => ({ MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: game.cloud_token });
 
 describe('commands: fail with an exit code and a message:', () => {
   test('2 for a wrong use, with a suggestion', async () => {
-    const WRONG: [args: string[], words: string][] = [
+    const WRONG: [args: string[], message: string][] = [
       [['lobies'], '(Did you mean lobbies?)'],
       [['lobbies', 'lst'], '(Did you mean list?)'],
       [['status', '--jsn'], '(Did you mean --json?)'],
@@ -64,10 +63,10 @@ describe('commands: fail with an exit code and a message:', () => {
       [['rollback', 'prod', '--namespace', 'staging'], 'Name one namespace: prod or staging.'],
     ];
     await find(muster, game);
-    for (const [args, words] of WRONG) {
-      const result = await run(args, { env: service() });
-      expect([args, result.exit_code, result.data]).toEqual([args, 2, '']);
-      expect(result.words).toContain(words);
+    for (const [args, message] of WRONG) {
+      const result = await run(args, { env: developer() });
+      expect([args, result.exit_code, result.stdout]).toEqual([args, 2, '']);
+      expect(result.stderr).toContain(message);
     }
   }, 90_000);
 
@@ -91,40 +90,40 @@ describe('commands: fail with an exit code and a message:', () => {
       [['use', '', '--url', muster.config.public_url], 'The argument "profile"'],
     ];
     for (const [args, what] of EMPTY) {
-      const { exit_code, data, words } = await run(args, { env: service() });
-      expect([args, exit_code, data, words]).toEqual([
+      const { exit_code, stdout, stderr } = await run(args, { env: developer() });
+      expect([args, exit_code, stdout, stderr]).toEqual([
         args,
         2,
         '',
         `${what} is empty: is the variable that it comes from set?\n`,
       ]);
     }
-    const nothing_typed = await run(['status', '--token', '-'], { env: service(), stdin: '\n' });
-    expect([nothing_typed.exit_code, nothing_typed.words]).toEqual([2, expect.stringContaining('--token -')]);
-    const running = JSON.parse((await run(['lobbies', '--json'], { env: service() })).data).lobbies;
+    const nothing_typed = await run(['status', '--token', '-'], { env: developer(), stdin: '\n' });
+    expect([nothing_typed.exit_code, nothing_typed.stderr]).toEqual([2, expect.stringContaining('--token -')]);
+    const running = JSON.parse((await run(['lobbies', '--json'], { env: developer() })).stdout).lobbies;
     expect(running).toContainEqual(expect.objectContaining({ lobby_id: lobby.lobby_id, is_closed: false }));
   }, 90_000);
 
   test('3 without a token, with how to log in; 4 for a missing game; 1 for a service that cannot be reached', async () => {
     const url = muster.config.public_url;
     const without = await run(['status', '--url', url]);
-    expect([without.exit_code, without.words]).toEqual([3, expect.stringContaining(`Log in: muster login ${url}`)]);
-    expect(without.words).toContain('(API_UNAUTHORIZED, ray ');
+    expect([without.exit_code, without.stderr]).toEqual([3, expect.stringContaining(`Log in: muster login ${url}`)]);
+    expect(without.stderr).toContain('(API_UNAUTHORIZED, ray ');
     expect(await run(['whoami', '--url', url])).toMatchObject({ exit_code: 3 });
-    const missing = await run(['status', '--game', 'nowhere'], { env: service() });
-    expect([missing.exit_code, missing.words]).toEqual([
+    const missing = await run(['status', '--game', 'nowhere'], { env: developer() });
+    expect([missing.exit_code, missing.stderr]).toEqual([
       4,
       expect.stringContaining('There is no game "nowhere"; there are:'),
     ]);
     const nowhere = await run(['status', '--url', `http://127.0.0.1:${findFreePort()}`, '--token', 'x']);
-    expect([nowhere.exit_code, nowhere.words]).toEqual([1, expect.stringContaining('cannot be reached')]);
+    expect([nowhere.exit_code, nowhere.stderr]).toEqual([1, expect.stringContaining('cannot be reached')]);
   }, 90_000);
 });
 
 test('open: prints a link to the namespace, which logs a browser in once', async () => {
-  const { exit_code, data, words } = await run(['open'], { env: service() });
-  expect([exit_code, words]).toEqual([0, 'Open it in a browser. It works once.\n']);
-  const link = new URL(data.trim());
+  const { exit_code, stdout, stderr } = await run(['open'], { env: developer() });
+  expect([exit_code, stderr]).toEqual([0, 'Open it in a browser. It works once.\n']);
+  const link = new URL(stdout.trim());
   const { game: its_game } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
   expect(link.href).toStartWith(`${muster.config.public_url}/hub/${its_game.name_id}/prod#login=`);
   const logIn = () =>
@@ -143,74 +142,78 @@ test('login: reads the token from standard input, and only this user can read it
   const umask = process.umask(0);
   const done = await run(['login', url, '--token', '-'], { stdin: `${game.cloud_token}\n` });
   process.umask(umask);
-  expect(done).toEqual({ exit_code: 0, data: '', words: `Logged in to ${url}.\n` });
+  expect(done).toEqual({ exit_code: 0, stdout: '', stderr: `Logged in to ${url}.\n` });
   const directory = join(home, 'config/muster');
   expect((await stat(directory)).mode & 0o777).toBe(0o700);
   expect((await readdir(directory)).toSorted()).toEqual(['credentials.json', 'profiles.json']);
   for (const name of await readdir(directory)) expect((await stat(join(directory, name))).mode & 0o777).toBe(0o600);
   const who = await run(['whoami', '--json']);
-  expect(JSON.parse(who.data)).toMatchObject({ url, profile: 'default' });
+  expect(JSON.parse(who.stdout)).toMatchObject({ url, profile: 'default' });
   expect((await run(['status'])).exit_code).toBe(0);
   expect((await run(['logout'])).exit_code).toBe(0);
   expect((await run(['status'])).exit_code).toBe(3);
 }, 90_000);
 
 test('doctor: finds nothing wrong with a healthy service, and finds a refused token', async () => {
-  const well = await run(['doctor', '--json'], { env: service() });
-  const { findings } = JSON.parse(well.data);
+  const well = await run(['doctor', '--json'], { env: developer() });
+  const { findings } = JSON.parse(well.stdout);
   // Some machines cannot isolate servers fully, and other tests share the server of the database.
   const is_of_machine = /not fully isolated|^PostgreSQL has \d+ of \d+ connections open/;
   expect(findings.filter(({ what }: { what: string }) => !is_of_machine.test(what))).toEqual([]);
   expect(well.exit_code).toBe(findings.length === 0 ? 0 : 1);
-  const refused = await run(['doctor'], { env: { ...service(), MUSTER_TOKEN: 'no-token' } });
-  expect([refused.exit_code, refused.data]).toEqual([1, expect.stringContaining('→ Log in: muster login')]);
+  const refused = await run(['doctor'], { env: { ...developer(), MUSTER_TOKEN: 'no-token' } });
+  expect([refused.exit_code, refused.stdout]).toEqual([1, expect.stringContaining('→ Log in: muster login')]);
 }, 90_000);
 
 describe('commands: show', () => {
   test('lobbies, servers, versions and status, as tables and as JSON', async () => {
     const { body } = await find(muster, game);
     const { lobby_id } = body.lobby;
-    const text = await run(['lobbies', 'list'], { env: service() });
-    expect(text.data).toContain(lobby_id.slice(-12));
-    const json = JSON.parse((await run(['lobbies', 'list', '--json'], { env: service() })).data);
+    const text = await run(['lobbies', 'list'], { env: developer() });
+    expect(text.stdout).toContain(lobby_id.slice(-12));
+    const json = JSON.parse((await run(['lobbies', 'list', '--json'], { env: developer() })).stdout);
     expect(json.lobbies.map((lobby: { lobby_id: string }) => lobby.lobby_id)).toContain(lobby_id);
-    expect((await run(['servers', 'list'], { env: service() })).data).toContain('running');
-    expect((await run(['versions'], { env: service() })).data).toContain('prod');
-    expect(JSON.parse((await run(['status', '--json'], { env: service() })).data)).toMatchObject({ namespace: 'prod' });
-    const shown = JSON.parse((await run(['lobbies', 'show', lobby_id.slice(-6), '--json'], { env: service() })).data);
+    expect((await run(['servers', 'list'], { env: developer() })).stdout).toContain('running');
+    expect((await run(['versions'], { env: developer() })).stdout).toContain('prod');
+    expect(JSON.parse((await run(['status', '--json'], { env: developer() })).stdout)).toMatchObject({
+      namespace: 'prod',
+    });
+    const shown = JSON.parse(
+      (await run(['lobbies', 'show', lobby_id.slice(-6), '--json'], { env: developer() })).stdout,
+    );
     expect(shown.lobby.lobby_id).toBe(lobby_id);
   }, 90_000);
 
   test('why a player got a seat, and why not in another lobby', async () => {
     const other = (await find(muster, game)).body.lobby.lobby_id;
-    expect(await run(['lobbies', 'close', other], { env: service() })).toMatchObject({ exit_code: 0 });
+    expect(await run(['lobbies', 'close', other], { env: developer() })).toMatchObject({ exit_code: 0 });
     const { headers, body } = await find(muster, game);
     const ray_id = headers.get('rvt-ray-id') ?? '';
     const explained = await waitFor(async () => {
-      const result = await run(['why', ray_id], { env: service() });
+      const result = await run(['why', ray_id], { env: developer() });
       return result.exit_code === 0 && result;
     }, 'the receipt');
-    const lines = explained.data.split('\n');
+    const lines = explained.stdout.split('\n');
     expect(lines[0]).toMatch(/^find in [\d.]+ ms: a seat in the (new )?lobby [0-9a-f]{12}/);
     expect(lines[0]).toContain(body.lobby.lobby_id.slice(-12));
     expect(lines[1]).toMatch(/^asked for {5}a seat in default at \S+$/);
-    expect(explained.data).toMatch(
+    expect(explained.stdout).toMatch(
       new RegExp(
         `^passed over   ${other.slice(-12)} \\(default, \\S+, \\d+ seats? taken\\): it was closed to finds$`,
         'm',
       ),
     );
-    expect((await run(['why', crypto.randomUUID()], { env: service() })).exit_code).toBe(4);
+    expect((await run(['why', crypto.randomUUID()], { env: developer() })).exit_code).toBe(4);
   }, 90_000);
 
   test('any answer of the API', async () => {
-    const { data } = await run(['api', 'get', 'cloud/games'], { env: service() });
-    expect(JSON.parse(data).games[0].game_id).toBe(game.game_id);
+    const { stdout } = await run(['api', 'get', 'cloud/games'], { env: developer() });
+    expect(JSON.parse(stdout).games[0].game_id).toBe(game.game_id);
     // Also one that is no JSON.
-    const page = await run(['api', 'GET', '/client.js'], { env: service() });
-    expect([page.exit_code, page.words]).toEqual([0, '']);
-    expect(page.data).toContain('export');
-    const quoted = JSON.parse((await run(['api', 'GET', '/client.js', '--json'], { env: service() })).data);
+    const page = await run(['api', 'GET', '/client.js'], { env: developer() });
+    expect([page.exit_code, page.stderr]).toEqual([0, '']);
+    expect(page.stdout).toContain('export');
+    const quoted = JSON.parse((await run(['api', 'GET', '/client.js', '--json'], { env: developer() })).stdout);
     expect(quoted.text).toContain('export');
   }, 90_000);
 });
@@ -223,8 +226,8 @@ test('logs: -f shows each line of both streams, also the last, and fails with a 
     'echo first; echo wrong >&2; sleep 1; printf "last\\033[2J\\n"; exit 3',
   );
   const { id } = (await servers.create(await servers.bodyOf(build))).body.server;
-  const { exit_code, data, words } = await run(['logs', id, '-f'], { env: service() });
-  const lines = data
+  const { exit_code, stdout, stderr } = await run(['logs', id, '-f'], { env: developer() });
+  const lines = stdout
     .trimEnd()
     .split('\n')
     .map((line) => line.slice(13));
@@ -235,12 +238,12 @@ test('logs: -f shows each line of both streams, also the last, and fails with a 
     '! wrong',
   ]);
   expect(exit_code).toBe(1);
-  expect(words).toContain('The server ended with exit code 3.');
-  const shown = (await run(['logs', id, '--json'], { env: service() })).data.trimEnd().split('\n');
+  expect(stderr).toContain('The server ended with exit code 3.');
+  const shown = (await run(['logs', id, '--json'], { env: developer() })).stdout.trimEnd().split('\n');
   const times = shown.map((line) => JSON.parse(line).ts);
   expect([times.length, times]).toEqual([4, times.toSorted()]);
-  const found = await run(['logs', id, '--grep', 'FIRST', '--json'], { env: service() });
-  expect(JSON.parse(found.data)).toMatchObject({ stream: 'std_out', line: 'first' });
+  const found = await run(['logs', id, '--grep', 'FIRST', '--json'], { env: developer() });
+  expect(JSON.parse(found.stdout)).toMatchObject({ stream: 'std_out', line: 'first' });
 }, 90_000);
 
 test('logs: of a lobby, of a server and of all servers; -f begins with the first line', async () => {
@@ -249,29 +252,29 @@ test('logs: of a lobby, of a server and of all servers; -f begins with the first
   const servers = serversOf(muster, game);
   const server_id = await servers.run('seq 1 700; echo last; sleep 600');
   await waitFor(async () => (await servers.linesOf(server_id)).includes('last'), 'the lines');
-  const at = { env: service() };
-  const of_lobby = await run(['logs', '--lobby', lobby_id.slice(-8)], at);
-  expect(of_lobby).toMatchObject({ exit_code: 0, data: expect.stringContaining(`this is ${lobby_id}`) });
-  expect(await run(['logs', '--lobby', server_id], at)).toMatchObject({ exit_code: 4 });
-  const last = await run(['logs', '--server', server_id], at);
-  expect(last.words).toContain('These are the last 256 lines. For older ones: --since 1d');
-  expect(last.data).not.toContain('  444\n');
-  const since = await run(['logs', '--server', server_id, '--since', '1d'], at);
+  const as_developer = { env: developer() };
+  const lobby_logs = await run(['logs', '--lobby', lobby_id.slice(-8)], as_developer);
+  expect(lobby_logs).toMatchObject({ exit_code: 0, stdout: expect.stringContaining(`this is ${lobby_id}`) });
+  expect(await run(['logs', '--lobby', server_id], as_developer)).toMatchObject({ exit_code: 4 });
+  const last = await run(['logs', '--server', server_id], as_developer);
+  expect(last.stderr).toContain('These are the last 256 lines. For older ones: --since 1d');
+  expect(last.stdout).not.toContain('  444\n');
+  const since = await run(['logs', '--server', server_id, '--since', '1d'], as_developer);
   expect(
-    since.data
+    since.stdout
       .trimEnd()
       .split('\n')
       .map((line) => line.slice(15)),
   ).toEqual([...Array.from({ length: 700 }, (_, index) => String(index + 1)), 'last']);
-  const all = await run(['logs', '--all', '--json'], at);
-  const lines = all.data
+  const all = await run(['logs', '--all', '--json'], as_developer);
+  const lines = all.stdout
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
   expect(lines.map(({ line }) => line)).toContain(`this is ${lobby_id}`);
   expect(lines.filter((one) => one.server_id === server_id)).toHaveLength(256);
 
-  const child = start(['logs', '-f', '--all'], at);
+  const child = start(['logs', '-f', '--all'], as_developer);
   let followed = '';
   const reading = (async () => {
     for await (const chunk of child.stdout) followed += Buffer.from(chunk).toString();
@@ -293,21 +296,21 @@ test('servers: commands find a server among any number of newer ones that have e
   const running = await servers.run('echo here; sleep 600');
   await waitFor(async () => (await servers.linesOf(running)).includes('here'), 'the line');
   const ended = await servers.run('exit 0');
-  await servers.gone(ended);
+  await servers.waitForEnd(ended);
   const NEWER = 150;
   await muster.database.queries.execute(sql`
     insert into servers select (jsonb_populate_record(one, jsonb_build_object(
       'server_id', gen_random_uuid(), 'created_at', one.created_at + number * interval '1 second'))).*
     from servers one, generate_series(1, ${NEWER}::int) number where one.server_id = ${ended}::uuid`);
   const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
-  const here = { exit_code: 0, data: expect.stringContaining('  here\n') };
+  const here = { exit_code: 0, stdout: expect.stringContaining('  here\n') };
   expect(await run(['logs', running], { env })).toMatchObject(here);
   expect(await run(['logs', '--server', running.slice(-9)], { env })).toMatchObject(here);
-  expect(await run(['logs', '--all'], { env })).toMatchObject({ data: expect.stringContaining(' here\n') });
+  expect(await run(['logs', '--all'], { env })).toMatchObject({ stdout: expect.stringContaining(' here\n') });
   expect(await run(['logs', '--lobby', lobby.lobby_id.slice(-9)], { env })).toMatchObject({ exit_code: 0 });
   expect(await run(['servers', 'show', running], { env })).toMatchObject({ exit_code: 0 });
   expect(await run(['exports', 'log', running], { env })).toMatchObject({ exit_code: 0 });
-  const all = JSON.parse((await run(['servers', 'list', '--all', '--json'], { env })).data);
+  const all = JSON.parse((await run(['servers', 'list', '--all', '--json'], { env })).stdout);
   expect(all.servers).toHaveLength(NEWER + 3);
 }, 120_000);
 
@@ -324,13 +327,13 @@ test('servers: a restart is listed during its pause, and can be stopped', async 
     return restart;
   }, 'a restart that has not started');
   const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
-  expect((await run(['servers', 'list'], { env })).data).toContain('restarting');
+  expect((await run(['servers', 'list'], { env })).stdout).toContain('restarting');
   expect(await run(['servers', 'stop', restart_id], { env })).toMatchObject({ exit_code: 0 });
   expect((await servers.get(restart_id)).destroyed_at).toBeDefined();
 }, 60_000);
 
 test('lobbies watch: each change is a line of JSON', async () => {
-  const child = start(['lobbies', 'watch', '--json'], { env: service() });
+  const child = start(['lobbies', 'watch', '--json'], { env: developer() });
   const bodies: { rows: { lobby_id: string; player_count: number }[]; summary: { lobbies: number } }[] = [];
   const reading = (async () => {
     let text = '';
@@ -358,7 +361,7 @@ test('lobbies watch: each change is a line of JSON', async () => {
 
 test('a command that goes on ends once the reader of its output has ended', async () => {
   const command = ['sh', '-c', '"$0" "$@" | head -1', ...COMMAND, 'lobbies', 'watch', '--json'];
-  const env = { PATH: process.env.PATH ?? '', HOME: home, ...service() };
+  const env = { PATH: process.env.PATH ?? '', HOME: home, ...developer() };
   const child = Bun.spawn(command, { cwd: home, env, stdout: 'pipe', stderr: 'inherit' });
   await waitFor(async () => {
     // Each seat is a change, which is written.

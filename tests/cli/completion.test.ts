@@ -3,12 +3,11 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { COMMAND } from '../support/program.ts';
 import { shareService } from '../support/suite.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 /** How an interactive shell without a configuration starts, and what loads the completion in it. */
 const SHELLS = {
   bash: { start: ['bash', '--norc', '-i'], load: 'source <(muster complete bash)' },

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 const PROJECT =
   'build: {path: server.ts}\nmatchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}';
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 async function makeRoom(name: string) {
-  const files = { 'server.ts': await Bun.file(ROOM).text(), 'muster.yaml': `game: ${name}\n${PROJECT}` };
+  const files = { 'server.ts': ROOM_SOURCE, 'muster.yaml': `game: ${name}\n${PROJECT}` };
   return await makeProjectFolder(muster, home, { name, files });
 }
 
@@ -26,7 +26,7 @@ type Room = Awaited<ReturnType<typeof makeRoom>>;
 
 /** Finds a seat in prod as a player. Returns the lobby. */
 async function play({ run }: Room): Promise<string> {
-  const token = (await run('tokens', 'create', 'public')).data.trim();
+  const token = (await run('tokens', 'create', 'public')).stdout.trim();
   const body = { game_modes: ['default'] };
   return (await muster.api.ok('POST', '/matchmaker/lobbies/find', { token, body })).lobby.lobby_id;
 }
@@ -34,13 +34,13 @@ async function play({ run }: Room): Promise<string> {
 test('deploy: says how many lobbies run on other versions, and waits for their end with --wait', async () => {
   const room = await makeRoom('waiting');
   const first = await room.run('deploy', '--message', 'one', '--wait');
-  expect(first).toMatchObject({ exit_code: 0, words: expect.stringContaining('No lobby runs on another version.') });
+  expect(first).toMatchObject({ exit_code: 0, stderr: expect.stringContaining('No lobby runs on another version.') });
   const lobby_id = await play(room);
 
   const late = await room.run('deploy', '--message', 'other', '--wait', '1s');
-  expect([late.exit_code, late.data]).toEqual([5, expect.stringContaining('one → other')]);
-  expect(late.words).toContain('On other versions until they end: 1 lobby, 1 player. To undo: muster rollback');
-  expect(late.words).toContain('The new version is live; the wait for their end took too long.');
+  expect([late.exit_code, late.stdout]).toEqual([5, expect.stringContaining('one → other')]);
+  expect(late.stderr).toContain('On other versions until they end: 1 lobby, 1 player. To undo: muster rollback');
+  expect(late.stderr).toContain('The new version is live; the wait for their end took too long.');
   expect(await room.liveVersion()).toBe('other');
 
   const waiting = room.start(['deploy', '--message', 'third', '--wait', '--json']);
@@ -51,25 +51,25 @@ test('deploy: says how many lobbies run on other versions, and waits for their e
   const answer = JSON.parse(await new Response(waiting.stdout).text());
   expect(answer.old_lobbies).toEqual({ lobbies: 1, players: 1 });
 
-  expect(await room.run('rollback')).toMatchObject({ exit_code: 0, words: 'No lobby runs on another version.\n' });
+  expect(await room.run('rollback')).toMatchObject({ exit_code: 0, stderr: 'No lobby runs on another version.\n' });
 }, 90_000);
 
 test('deploy --detach: returns after the upload, and the check and the switch go on without the command', async () => {
   const room = await makeRoom('detached');
-  const { exit_code, data, words } = await room.run('deploy', '--message', 'later', '--detach', '--json');
-  const { detached } = JSON.parse(data);
-  expect([exit_code, words]).toEqual([0, expect.stringContaining('server.ts')]);
+  const { exit_code, stdout, stderr } = await room.run('deploy', '--message', 'later', '--detach', '--json');
+  const { detached } = JSON.parse(stdout);
+  expect([exit_code, stderr]).toEqual([0, expect.stringContaining('server.ts')]);
   await waitFor(async () => (await room.liveVersion()) === 'later', 'the switch');
   const log = await waitFor(async () => {
     const text = await Bun.file(detached.log).text();
     return text.includes('To undo') && text;
-  }, 'the words of the process');
+  }, 'the end of its log');
   expect(log).toContain('a lobby of it was ready after');
   expect(log).not.toContain(muster.administrator_token);
 
   // What is wrong with the files is still the exit code of the command; a lobby that does not get ready is in the log.
   await Bun.write(join(room.folder, 'server.ts'), `console.log('it begins'); process.exit(7);`);
-  const broken = JSON.parse((await room.run('deploy', '--message', 'broken', '--detach', '--json')).data);
+  const broken = JSON.parse((await room.run('deploy', '--message', 'broken', '--detach', '--json')).stdout);
   await waitFor(async () => (await Bun.file(broken.detached.log).text()).includes('it begins'), 'the failure');
   expect(await room.liveVersion()).toBe('later');
   for (const { log: file } of [detached, broken.detached]) await rm(resolve(file, '..'), { recursive: true });
@@ -80,15 +80,15 @@ test('deploy --version: puts a namespace on the version that another has tried, 
   expect((await room.run('deploy', 'staging', '--message', 'tried')).exit_code).toBe(0);
   expect(await room.liveVersion()).not.toBe('tried');
   await rm(join(room.folder, 'muster.yaml'));
-  const at = ['--game', 'promoted'];
-  const promoted = await room.run('deploy', 'prod', '--version', 'tried', ...at);
-  expect([promoted.exit_code, promoted.data]).toEqual([0, expect.stringContaining('→ tried')]);
-  expect(promoted.words).not.toContain('build ');
+  const in_game = ['--game', 'promoted'];
+  const promoted = await room.run('deploy', 'prod', '--version', 'tried', ...in_game);
+  expect([promoted.exit_code, promoted.stdout]).toEqual([0, expect.stringContaining('→ tried')]);
+  expect(promoted.stderr).not.toContain('build ');
   expect(await room.liveVersion()).toBe('tried');
-  expect(await room.run('deploy', '--version', 'untried', ...at)).toMatchObject({ exit_code: 4 });
+  expect(await room.run('deploy', '--version', 'untried', ...in_game)).toMatchObject({ exit_code: 4 });
   for (const wrong of [['--message', 'x'], ['--dry-run']]) {
-    expect(await room.run('deploy', '--version', 'tried', ...wrong, ...at)).toMatchObject({ exit_code: 2 });
+    expect(await room.run('deploy', '--version', 'tried', ...wrong, ...in_game)).toMatchObject({ exit_code: 2 });
   }
-  expect(await room.run('deploy', '--wait', '--detach', ...at)).toMatchObject({ exit_code: 2 });
-  expect(await room.run('deploy', '--version', 'tried', '--wait', 'long', ...at)).toMatchObject({ exit_code: 2 });
+  expect(await room.run('deploy', '--wait', '--detach', ...in_game)).toMatchObject({ exit_code: 2 });
+  expect(await room.run('deploy', '--version', 'tried', '--wait', 'long', ...in_game)).toMatchObject({ exit_code: 2 });
 }, 90_000);

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { basename, join } from 'node:path';
 import Ajv from 'ajv';
 import { sql } from 'drizzle-orm';
 import { parse } from 'yaml';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 /** A server that ends before its lobby is ready. */
 const BROKEN = `console.log('it begins'); setTimeout(() => process.exit(7), 200);`;
 
@@ -25,7 +25,7 @@ const makeFolder = (name: string, files: Record<string, string> = {}) =>
 const readProject = (folder: string) => Bun.file(join(folder, 'muster.yaml')).text();
 
 test('deploy: refuses a folder without muster.yaml, wrong keys, and missing files', async () => {
-  const WRONG: [text: string, words: string][] = [
+  const WRONG: [text: string, message: string][] = [
     ['build: {path: server.ts}', 'muster.yaml: game is missing.'],
     ['', 'muster.yaml is empty'],
     ['{}', 'muster.yaml is empty'],
@@ -61,26 +61,26 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
     ['game: ][', 'muster.yaml: '],
   ];
   const { folder, run } = await makeFolder('wrong', { 'readme.txt': '' });
-  expect(await run('deploy')).toMatchObject({ exit_code: 2, words: expect.stringContaining('muster init') });
-  for (const [text, words] of WRONG) {
+  expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: expect.stringContaining('muster init') });
+  for (const [text, message] of WRONG) {
     await Bun.write(join(folder, 'muster.yaml'), text);
-    const refused = [text, { exit_code: 2, data: '', words: expect.stringContaining(words) }];
+    const refused = [text, { exit_code: 2, stdout: '', stderr: expect.stringContaining(message) }];
     expect([text, await run('config', 'check')]).toEqual(refused);
   }
-  for (const [text, words] of WRONG.slice(0, 2)) {
+  for (const [text, message] of WRONG.slice(0, 2)) {
     await Bun.write(join(folder, 'muster.yaml'), text);
-    const refused = [text, { exit_code: 2, data: '', words: expect.stringContaining(words) }];
+    const refused = [text, { exit_code: 2, stdout: '', stderr: expect.stringContaining(message) }];
     expect([text, await run('deploy')]).toEqual(refused);
   }
   await Bun.write(join(folder, 'muster.yaml'), 'game: tanks\nbuild: {path: missing.ts}');
-  expect(await run('deploy')).toMatchObject({ exit_code: 4, words: expect.stringContaining('missing.ts') });
-  expect(await run('config', 'check')).toMatchObject({ exit_code: 4, words: expect.stringContaining('missing.ts') });
+  expect(await run('deploy')).toMatchObject({ exit_code: 4, stderr: expect.stringContaining('missing.ts') });
+  expect(await run('config', 'check')).toMatchObject({ exit_code: 4, stderr: expect.stringContaining('missing.ts') });
   await Bun.write(join(folder, 'muster.yaml'), 'game: tanks\nsite: readme.txt');
-  const no_directory = { exit_code: 2, words: expect.stringContaining('readme.txt is no directory') };
+  const no_directory = { exit_code: 2, stderr: expect.stringContaining('readme.txt is no directory') };
   expect(await run('deploy', '--dry-run')).toMatchObject(no_directory);
   await rm(join(folder, 'muster.yaml'));
   await mkdir(join(folder, 'muster.yaml'));
-  expect(await run('deploy')).toMatchObject({ exit_code: 2, words: expect.stringContaining('muster.yaml: EISDIR') });
+  expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: expect.stringContaining('muster.yaml: EISDIR') });
 }, 90_000);
 
 test('deploy --region: is refused beside muster.yaml, whose regions have the names of the service', async () => {
@@ -89,8 +89,8 @@ test('deploy --region: is refused beside muster.yaml, whose regions have the nam
     'muster.yaml': 'game: renaming\nsite: public',
   });
   for (const how of [[], ['--dry-run']]) {
-    const { exit_code, words } = await run('deploy', ...how, '--region', 'lnd-fra=local');
-    expect([exit_code, words]).toEqual([2, expect.stringContaining('but this folder has muster.yaml')]);
+    const { exit_code, stderr } = await run('deploy', ...how, '--region', 'lnd-fra=local');
+    expect([exit_code, stderr]).toEqual([2, expect.stringContaining('but this folder has muster.yaml')]);
   }
   expect((await run('status', '--game', 'renaming')).exit_code).toBe(4);
 }, 90_000);
@@ -101,13 +101,13 @@ test('config: a valid file is accepted and shown, and fits the schema that edito
   const { run } = await makeFolder('right', { 'muster.yaml': yaml, 'server.ts': '', 'public/a.html': '' });
   expect(await run('config', 'check')).toEqual({
     exit_code: 0,
-    words: '',
-    data: 'muster.yaml is valid: game right, server server.ts, site public\n',
+    stderr: '',
+    stdout: 'muster.yaml is valid: game right, server server.ts, site public\n',
   });
-  const shown = parse((await run('config', 'show')).data);
+  const shown = parse((await run('config', 'show')).stdout);
   expect(shown.matchmaker).toEqual({ game_modes: { default: {} }, docker: { ports: { a: { port: 80 } } } });
-  expect(JSON.parse((await run('config', 'show', '--json')).data)).toEqual(shown);
-  const validate = new Ajv({ formats: { uuid: true } }).compile(JSON.parse((await run('config', 'schema')).data));
+  expect(JSON.parse((await run('config', 'show', '--json')).stdout)).toEqual(shown);
+  const validate = new Ajv({ formats: { uuid: true } }).compile(JSON.parse((await run('config', 'schema')).stdout));
   expect([validate(shown), validate({ ...shown, matchmakr: {} })]).toEqual([true, false]);
 }, 90_000);
 
@@ -117,13 +117,13 @@ test('deploy --dry-run: says what would be done, and changes nothing', async () 
       'game: dry\nsite: public\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}',
     'public/index.html': 'the game',
   });
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const builds = async () => (await muster.database.queries.execute(sql`select 1 from builds`)).length;
   const sites = async () => (await muster.database.queries.execute(sql`select 1 from sites`)).length;
   const before = [await builds(), await sites()];
   const first = await run('deploy', '--dry-run');
   expect(first.exit_code).toBe(0);
-  expect(first.words).toMatch(
+  expect(first.stderr).toMatch(
     /game {5}dry would be new\nbuild {4}server\.ts, [\d.]+ kB: would be sent\nsite {5}1 files: would be/,
   );
   expect((await run('status', '--game', 'dry')).exit_code).toBe(4);
@@ -137,16 +137,16 @@ test('deploy --dry-run: says what would be done, and changes nothing', async () 
 
   expect((await run('deploy', '--message', 'the first')).exit_code).toBe(0);
   const deployed = [await builds(), await sites()];
-  expect((await run('deploy', '--dry-run')).words).toContain('build    the same as server.ts');
+  expect((await run('deploy', '--dry-run')).stderr).toContain('build    the same as server.ts');
   await Bun.write(join(folder, 'server.ts'), BROKEN);
   const changed = await run('deploy', '--dry-run', '--json');
-  expect(changed.words).toContain('build    server.ts, 0.1 kB: would be sent');
-  expect(JSON.parse(changed.data)).toEqual({ dry_run: true, game: 'dry', namespace: 'prod' });
+  expect(changed.stderr).toContain('build    server.ts, 0.1 kB: would be sent');
+  expect(JSON.parse(changed.stdout)).toEqual({ dry_run: true, game: 'dry', namespace: 'prod' });
   expect([await builds(), await sites()]).toEqual(deployed);
   expect(await liveVersion()).toBe('the first');
   await Bun.write(join(folder, 'muster.yaml'), 'game: dry\nbuild: {path: server.ts}\nmatchmaker: {tier: huge}');
   const refused = await run('deploy', '--dry-run');
-  expect([refused.exit_code, refused.words]).toEqual([1, expect.stringContaining('tier-name-id-invalid')]);
+  expect([refused.exit_code, refused.stderr]).toEqual([1, expect.stringContaining('tier-name-id-invalid')]);
 }, 90_000);
 
 test('deploy: files that usually hold secrets are left out, unless .musterignore says otherwise', async () => {
@@ -159,9 +159,9 @@ test('deploy: files that usually hold secrets are left out, unless .musterignore
     'game/.musterignore': '!*.pem\n',
     'muster.yaml': 'game: secretive\nbuild: {path: game, command: [./run.sh]}',
   });
-  const { words } = await run('deploy');
-  expect(words).toContain('secrets  left out: .env, certs/tls.key (');
-  expect(words).toContain('  ./certs/tls.pem\n  ./run.sh\n');
+  const { stderr } = await run('deploy');
+  expect(stderr).toContain('secrets  left out: .env, certs/tls.key (');
+  expect(stderr).toContain('  ./certs/tls.pem\n  ./run.sh\n');
 }, 90_000);
 
 test('deploy: isolation is asked for, and refused where the service has no image for it', async () => {
@@ -171,10 +171,10 @@ test('deploy: isolation is asked for, and refused where the service has no image
     'muster.yaml': 'game: isolated\nbuild: {path: game, command: [./run.sh], isolation: container}',
   });
   const refused = await run('deploy');
-  expect([refused.exit_code, refused.words]).toEqual([1, expect.stringContaining('BUILDS_KIND_NOT_AVAILABLE')]);
-  expect(refused.words).toContain('archive, isolation container');
+  expect([refused.exit_code, refused.stderr]).toEqual([1, expect.stringContaining('BUILDS_KIND_NOT_AVAILABLE')]);
+  expect(refused.stderr).toContain('archive, isolation container');
   await Bun.write(join(folder, 'muster.yaml'), 'game: isolated\nbuild: {path: server.ts, isolation: process}');
-  expect(await run('deploy')).toMatchObject({ exit_code: 2, words: expect.stringContaining('name a directory') });
+  expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: expect.stringContaining('name a directory') });
 }, 90_000);
 
 test('init and deploy: a folder with a server and a site goes live, and an unchanged server is not sent again', async () => {
@@ -182,10 +182,10 @@ test('init and deploy: a folder with a server and a site goes live, and an uncha
     'public/index.html': 'the game',
     'public/a/b.js': '1',
   });
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   expect(await run('init')).toMatchObject({
     exit_code: 0,
-    words: 'found    a script (server.ts), site public\nWrote muster.yaml. Next: muster deploy\n',
+    stderr: 'found    a script (server.ts), site public\nWrote muster.yaml. Next: muster deploy\n',
   });
   expect(await run('init')).toMatchObject({ exit_code: 2 });
   // Editors read the schema from the service.
@@ -193,17 +193,17 @@ test('init and deploy: a folder with a server and a site goes live, and an uncha
   expect(schema_url).toBe(`${muster.config.public_url}/muster.schema.json`);
   const served = await fetch(schema_url);
   expect(served.headers.get('content-type')).toStartWith('application/json');
-  expect(await served.json()).toEqual(JSON.parse((await run('config', 'schema')).data));
+  expect(await served.json()).toEqual(JSON.parse((await run('config', 'schema')).stdout));
   const first = await run('deploy', '--message', 'the first');
-  expect(first).toMatchObject({ exit_code: 0, data: expect.stringContaining('→ the first') });
-  expect(first.words).toContain('a lobby of it was ready');
-  expect(first.words).toContain('site     2 files');
+  expect(first).toMatchObject({ exit_code: 0, stdout: expect.stringContaining('→ the first') });
+  expect(first.stderr).toContain('a lobby of it was ready');
+  expect(first.stderr).toContain('site     2 files');
   const second = await run('deploy', '--message', 'the second', '--json');
-  expect(second.words).toContain('not sent again');
-  expect(JSON.parse(second.data)).toMatchObject({ namespace: 'prod' });
+  expect(second.stderr).toContain('not sent again');
+  expect(JSON.parse(second.stdout)).toMatchObject({ namespace: 'prod' });
   expect(await liveVersion()).toBe('the second');
 
-  expect((await run('rollback', '--game', 'tanks')).data).toContain('the second → the first');
+  expect((await run('rollback', '--game', 'tanks')).stdout).toContain('the second → the first');
   expect(await liveVersion()).toBe('the first');
 }, 90_000);
 
@@ -211,7 +211,7 @@ test('deploy: a version whose lobby does not get ready does not go live, and the
   const { folder, run, liveVersion } = await makeFolder('breaking', {
     'muster.yaml': 'game: breaking\nbuild: {path: server.ts}',
   });
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   await Bun.write(
     join(folder, 'muster.yaml'),
     'game: breaking\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}',
@@ -220,7 +220,7 @@ test('deploy: a version whose lobby does not get ready does not go live, and the
   await Bun.write(join(folder, 'server.ts'), BROKEN);
   const broken = await run('deploy', '--message', 'broken');
   expect(broken.exit_code).toBe(1);
-  expect(broken.words).toContain('  it begins\n  [muster] the server ended with exit code 7\n');
+  expect(broken.stderr).toContain('  it begins\n  [muster] the server ended with exit code 7\n');
   expect(await liveVersion()).toBe('good');
 }, 90_000);
 
@@ -232,21 +232,21 @@ test('deploy: a directory is packed with its program, without ignored files', as
     'muster.yaml': 'game: packed\nbuild: {path: game, command: [/bin/sh, run.sh]}',
   };
   const { run } = await makeFolder('packed', files);
-  const { exit_code, words } = await run('deploy');
+  const { exit_code, stderr } = await run('deploy');
   expect(exit_code).toBe(1);
-  expect(words).toContain('  run.sh\n');
-  expect(words).not.toContain('secret.env');
+  expect(stderr).toContain('  run.sh\n');
+  expect(stderr).not.toContain('secret.env');
 }, 90_000);
 
 test('deploy: two deploys at the same time both succeed, and the namespace is on the version of one', async () => {
   const yaml =
     'game: twice\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}';
   const { folder, run, liveVersion } = await makeFolder('twice', { 'muster.yaml': yaml });
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   expect(await run('deploy', '--message', 'before')).toMatchObject({ exit_code: 0 });
   const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
-  for (const { exit_code, words } of both)
-    expect([exit_code, words]).toEqual([0, expect.stringContaining('was ready')]);
+  for (const { exit_code, stderr } of both)
+    expect([exit_code, stderr]).toEqual([0, expect.stringContaining('was ready')]);
   expect(['one', 'other']).toContain(await liveVersion());
 }, 90_000);
 
@@ -256,8 +256,8 @@ test('deploy: the first two deploys of a game at the same time create one game',
     'muster.yaml': 'game: made-once\nsite: public',
   });
   const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
-  for (const { exit_code, words } of both) expect([exit_code, words]).toEqual([0, expect.stringContaining('site ')]);
-  const { games } = JSON.parse((await run('api', 'GET', '/cloud/games')).data);
+  for (const { exit_code, stderr } of both) expect([exit_code, stderr]).toEqual([0, expect.stringContaining('site ')]);
+  const { games } = JSON.parse((await run('api', 'GET', '/cloud/games')).stdout);
   expect(games.filter((game: { display_name: string }) => game.display_name === basename(folder))).toHaveLength(1);
 }, 90_000);
 
@@ -266,13 +266,13 @@ test('deploy: the first two checks of a game at the same time use one namespace'
     'public/index.html': 'the game',
     'muster.yaml': 'game: untried\nsite: public',
   });
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   expect(await run('deploy')).toMatchObject({ exit_code: 0 });
   await Bun.write(
     join(folder, 'muster.yaml'),
     'game: untried\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}',
   );
   const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
-  for (const one of both) expect(one).toMatchObject({ exit_code: 0, words: expect.stringContaining('was ready') });
+  for (const one of both) expect(one).toMatchObject({ exit_code: 0, stderr: expect.stringContaining('was ready') });
   expect(['one', 'other']).toContain(await liveVersion());
 }, 90_000);

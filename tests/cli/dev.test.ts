@@ -1,16 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { portOf } from '../../src/cli/url-parts.ts';
 import { createApi } from '../support/api.ts';
 import { openForwardProxy } from '../support/forward-proxy.ts';
-import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
+import { COMMAND, type Home, makeHome } from '../support/program.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 const PROJECT = `game: tanks
 build: {path: server.ts}
 site: public
@@ -20,9 +19,9 @@ matchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}
 let home: Home;
 let folder: string;
 beforeAll(async () => {
-  home = await makeHome({}, { has_cluster: true });
+  home = await makeHome({}, { has_prepared_database: true });
   folder = await mkdtemp(join(tmpdir(), 'muster-dev-'));
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   await Bun.write(join(folder, 'public/index.html'), 'the game');
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
 }, 90_000);
@@ -79,10 +78,10 @@ test('dev: a folder is playable, a saved file replaces its lobbies, an error kee
   // Clients that watch their lobby see that it is closed before it ends.
   const seen = watchLobby(terminal.output(), first.lobby_id);
   const server = await Bun.file(join(folder, 'server.ts')).text();
-  await Bun.write(join(folder, 'words.ts'), `export const words = 'no seat here';`);
+  await Bun.write(join(folder, 'text.ts'), `export const text = 'no seat here';`);
   await Bun.write(
     join(folder, 'server.ts'),
-    `import { words } from './words.ts';\n${server.replace("'no seat'", 'words')}`,
+    `import { text } from './text.ts';\n${server.replace("'no seat'", 'text')}`,
   );
   await waitForOutput(terminal, 'server.ts changed: live after');
   expect(terminal.output()).toContain('; of the old version, 1 lobby with players is closed and ends in 2 s');
@@ -90,8 +89,8 @@ test('dev: a folder is playable, a saved file replaces its lobbies, an error kee
   expect(await seen).toEqual(['open', 'closed', 'MATCHMAKER_LOBBY_STOPPED']);
   expect(await findSeat(terminal.output())).toMatchObject({ body: 'no seat here' });
   // A file that the script imports is watched like the script.
-  await Bun.write(join(folder, 'words.ts'), `export const words = 'no seat there';`);
-  await waitForOutput(terminal, 'words.ts changed: live after');
+  await Bun.write(join(folder, 'text.ts'), `export const text = 'no seat there';`);
+  await waitForOutput(terminal, 'text.ts changed: live after');
   const next = await findSeat(terminal.output());
   expect(next).toMatchObject({ body: 'no seat there' });
   expect(next.lobby_id).not.toBe(first.lobby_id);
@@ -116,7 +115,7 @@ test('dev: a folder is playable, a saved file replaces its lobbies, an error kee
 
 test('dev: ctrl-C ends it, also while the service starts; a second one uses the service of the first', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const early = startDev();
   await waitFor(() => home.processes().length > 0, 'the service to start');
   early.pressCtrlC();
@@ -164,7 +163,7 @@ async function readServers(
 
 test('dev: q ends servers that wait for room and a version that is being tried; none of them starts again', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const full = startDev({ MUSTER_SERVERS_MAX: '1' });
   await waitForOutput(full, 'The first version: live after');
   await findSeat(full.output());
@@ -189,7 +188,7 @@ test('dev: q ends servers that wait for room and a version that is being tried; 
   expect(await stuck.exited).toBe(0);
   await waitFor(() => home.processes().length === 0, 'everything to end');
 
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const next = startDev();
   await waitForOutput(next, 'The first version: live after');
   const servers = [...(await readServers('prod')), ...(await readServers('deploy-check'))];
@@ -200,9 +199,9 @@ test('dev: q ends servers that wait for room and a version that is being tried; 
   expect(await next.exited).toBe(0);
 }, 90_000);
 
-test('dev: q on the service of another ends the version that is being tried there', async () => {
+test('dev: q ends the version that is being tried on the service of another dev', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const first = startDev();
   await waitForOutput(first, 'The first version: live after');
   const other_folder = await mkdtemp(join(tmpdir(), 'muster-dev-'));
@@ -210,12 +209,12 @@ test('dev: q on the service of another ends the version that is being tried ther
   await Bun.write(join(other_folder, 'muster.yaml'), idle.replace('tanks', 'planes').replace('site: public\n', ''));
   await Bun.write(join(other_folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
   const other = startDev({}, other_folder);
-  const readTried = async () => (await readServers('deploy-check', 'planes')).filter((one) => !one.destroyed_at);
-  await waitFor(async () => (await readTried().catch(() => [])).length > 0, 'a version to be tried');
+  const readTriedServers = async () => (await readServers('deploy-check', 'planes')).filter((one) => !one.destroyed_at);
+  await waitFor(async () => (await readTriedServers().catch(() => [])).length > 0, 'a version to be tried');
   other.write('q');
   expect(await other.exited).toBe(0);
   // An idle lobby would be started again.
-  await waitFor(async () => (await readTried()).length === 0, 'its servers to end');
+  await waitFor(async () => (await readTriedServers()).length === 0, 'its servers to end');
   first.write('q');
   expect(await first.exited).toBe(0);
   await rm(other_folder, { recursive: true });
@@ -223,7 +222,7 @@ test('dev: q on the service of another ends the version that is being tried ther
 
 test('dev: an answer about logs that it does not understand ends it, and its service', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const isOfLogs = (path: string) => /^\/cloud\/games\/[^/]+\/namespaces\/[^/]+\/servers$/.test(path);
   await using proxy = await openForwardProxy({
     answerFor: ({ method, path }) => (method === 'GET' && isOfLogs(path) ? '{}' : undefined),
@@ -236,7 +235,7 @@ test('dev: an answer about logs that it does not understand ends it, and its ser
 
 test('dev: a file that cannot be read is named, and the version before stays live until it can', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const terminal = startDev();
   await waitForOutput(terminal, 'The first version: live after');
   // The kernel lets no user read this file. One that vanishes while it is read fails in the same way.
@@ -254,7 +253,7 @@ test('dev: a file that cannot be read is named, and the version before stays liv
 
 test('dev: in a preview with https it prints the addresses of players, and what to make public', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const port = new URL(home.url).port;
   const codespace = { CODESPACE_NAME: 'red-fox', GITHUB_CODESPACES_PORT_FORWARDING_DOMAIN: 'app.github.dev' };
   // Its own choice of ports for game servers.
@@ -285,7 +284,7 @@ test('dev: a verification server on this machine is called', async () => {
   const verification = `{url: 'http://127.0.0.1:${verifier.port}/verify', headers: {}}`;
   const modes = `game_modes: {default: {actions: {find: {enabled: true, verification: ${verification}}}}}`;
   await Bun.write(join(folder, 'muster.yaml'), PROJECT.replace('{max_players: 2', `{${modes}, max_players: 2`));
-  await cp(ROOM, join(folder, 'server.ts'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const terminal = startDev();
   await waitForOutput(terminal, 'The first version: live after');
   // The try is a find, so it was verified too.

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { IS_LONG } from '../support/length.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { openDatabaseAdmin } from '../support/read-only.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -31,8 +31,8 @@ interface Found {
 /** Runs the doctor on a service at its local address, as its administrator. */
 async function examine(muster: TestService, ...more: string[]): Promise<Found> {
   const { run } = await makeProjectFolder(muster, home, { name: 'patient', files: { 'a.txt': '' } });
-  const { exit_code, data } = await run('doctor', '--json', '--url', LOCAL_URL, ...more);
-  return { exit_code, findings: JSON.parse(data).findings };
+  const { exit_code, stdout } = await run('doctor', '--json', '--url', LOCAL_URL, ...more);
+  return { exit_code, findings: JSON.parse(stdout).findings };
 }
 
 const adviceOf = (findings: Found['findings'], text: string) =>
@@ -73,7 +73,7 @@ test('doctor: names the limits of requests that were hit within the last hour', 
   expect(adviceOf(findings, 'POST /cloud/devices/links')).toContain('MUSTER_TRUSTED_PROXIES');
 }, 90_000);
 
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   'doctor: names the limits of a namespace that its players have hit',
   async () => {
     await using muster = await openTestService({ MUSTER_PORT: String(PORT) });

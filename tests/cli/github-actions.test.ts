@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { $ } from 'bun';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { commandOf, EXECUTABLE } from '../support/program.ts';
 import { makeDataDirectory } from '../support/service.ts';
 import { shareService } from '../support/suite.ts';
@@ -90,7 +90,7 @@ async function readLive(): Promise<Record<string, string>> {
   );
 }
 
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   'the workflow of GitHub Actions: tests a pull request, and deploys what is on main',
   async () => {
     const before = await readLive();
@@ -117,7 +117,7 @@ test.skipIf(!IS_LONG)(
   180_000,
 );
 
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   'the workflow of GitHub Actions: a failing test, or an archive with another checksum, deploys nothing',
   async () => {
     const before = await readLive();

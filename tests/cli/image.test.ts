@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { identifyProcess } from '../../src/platform/processes.ts';
 import { WITHOUT_CONTAINERS } from '../support/containers.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { readToEnd } from '../support/processes.ts';
+import { COMMAND } from '../support/program.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 const busybox = Bun.which('busybox');
 const BUILDERS = ['podman', 'buildah'].filter((name) => Bun.which(name) !== null);
 const missing = WITHOUT_CONTAINERS ?? (BUILDERS.length === 0 ? 'install podman' : undefined);
@@ -65,8 +65,7 @@ async function run(args: string[], env: Record<string, string>) {
     stdout: 'pipe',
     stderr: 'pipe',
   });
-  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  return { exit_code: await child.exited, data, words };
+  return await readToEnd(child);
 }
 
 describe('deploy: a Dockerfile', () => {
@@ -75,14 +74,14 @@ describe('deploy: a Dockerfile', () => {
   test('is refused on a machine without a program that builds it, with what to do; a dry run builds nothing', async () => {
     const env = { PATH: home, MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token };
     const refused = await run(['deploy'], env);
-    expect([refused.exit_code, refused.words]).toEqual([
+    expect([refused.exit_code, refused.stderr]).toEqual([
       1,
       expect.stringContaining(
         'Dockerfile needs docker, podman or buildah on this machine, and none works here. Install',
       ),
     ]);
     const dry = await run(['deploy', '--dry-run'], env);
-    expect([dry.exit_code, dry.words]).toEqual([0, expect.stringContaining('Dockerfile would be built')]);
+    expect([dry.exit_code, dry.stderr]).toEqual([0, expect.stringContaining('Dockerfile would be built')]);
   }, 60_000);
 
   test('that is stopped while its image is written leaves neither the program that writes it nor the file', async () => {
@@ -129,13 +128,13 @@ describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and
       };
       const game = `boxed-${builder}`;
       const first = await run(['deploy', '--game', game], env);
-      expect([first.exit_code, first.words]).toEqual([0, expect.stringContaining('a lobby of it was ready')]);
-      expect(first.words).toContain(`build    Dockerfile, by ${builder}`);
+      expect([first.exit_code, first.stderr]).toEqual([0, expect.stringContaining('a lobby of it was ready')]);
+      expect(first.stderr).toContain(`build    Dockerfile, by ${builder}`);
       const again = await run(['deploy', '--game', game, '--no-check', '--message', 'again'], env);
-      expect([again.exit_code, again.words]).toEqual([0, expect.stringContaining('not sent again')]);
+      expect([again.exit_code, again.stderr]).toEqual([0, expect.stringContaining('not sent again')]);
       await Bun.write(join(home, 'run.sh'), `${SERVER}# ${builder}\n`);
       const changed = await run(['deploy', '--game', game, '--no-check', '--message', 'changed'], env);
-      expect([changed.exit_code, changed.words]).toEqual([0, expect.stringMatching(/image\.tar\.zst, [\d.]+ MB/)]);
+      expect([changed.exit_code, changed.stderr]).toEqual([0, expect.stringMatching(/image\.tar\.zst, [\d.]+ MB/)]);
     },
     120_000,
   );

@@ -93,7 +93,7 @@ const FOLDERS: Record<string, Case> = {
     notes: ['The whole folder is packed; .musterignore leaves files out'],
   },
   'no program of another system, no library, and no file that cannot run': {
-    files: { 'game.exe': 'MZ', 'library.so.1': ELF, data: ELF },
+    files: { 'game.exe': 'MZ', 'library.so.1': ELF, stdout: ELF },
     programs: ['game.exe', 'library.so.1'],
   },
   'a Dockerfile with a port': {

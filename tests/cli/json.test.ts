@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
+import { readToEnd } from '../support/processes.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
@@ -31,8 +32,8 @@ test('--json: commands that change something write one object about it', async (
     [['logout'], { url }],
   ];
   for (const [args, answer] of WRITTEN) {
-    const { exit_code, data } = await run(...args, '--game', game_id, '--json');
-    expect([args, exit_code, data]).toEqual([args, 0, `${JSON.stringify(answer)}\n`]);
+    const { exit_code, stdout } = await run(...args, '--game', game_id, '--json');
+    expect([args, exit_code, stdout]).toEqual([args, 0, `${JSON.stringify(answer)}\n`]);
   }
 }, 90_000);
 
@@ -57,9 +58,9 @@ test('--json: a command that fails writes one line of JSON to stderr, with the c
     [['status', '--gme', 'a'], { exit_code: 2, message: expect.stringContaining("unknown option '--gme'") }],
   ];
   for (const [args, error] of FAILING) {
-    const { exit_code, data, words } = await run(...args, '--json');
-    expect([args, data, JSON.parse(words), exit_code]).toEqual([args, '', { error }, exit_code]);
-    expect(JSON.parse(words).error.exit_code).toBe(exit_code);
+    const { exit_code, stdout, stderr } = await run(...args, '--json');
+    expect([args, stdout, JSON.parse(stderr), exit_code]).toEqual([args, '', { error }, exit_code]);
+    expect(JSON.parse(stderr).error.exit_code).toBe(exit_code);
   }
 }, 90_000);
 
@@ -72,7 +73,7 @@ const stopped = runStoppable({ not_done: 'The backup was not made', output: crea
 process.kill(process.pid, 'SIGTERM');
 process.exit(await stopped);`;
   const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'pipe' });
-  const words = await new Response(child.stderr).text();
+  const { exit_code, stderr } = await readToEnd(child);
   const message = 'The backup was not made, because SIGTERM stopped it.';
-  expect([await child.exited, JSON.parse(words)]).toEqual([130, { error: { exit_code: 130, message } }]);
+  expect([exit_code, JSON.parse(stderr)]).toEqual([130, { error: { exit_code: 130, message } }]);
 });

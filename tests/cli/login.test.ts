@@ -3,12 +3,12 @@ import { chmod, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGame } from '../support/game.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { readToEnd } from '../support/processes.ts';
+import { COMMAND } from '../support/program.ts';
 import { shareService } from '../support/suite.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
 import { findFreePort } from '../support/test-ports.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 /** Writes what it was started with, and fails. */
 const SPY = `#!/bin/sh
 { echo "$@"; env; } >>"$HOME/spied"
@@ -79,8 +79,7 @@ async function run(user: string, args: string[], { stdin = '', env = {} }: { std
     stdout: 'pipe',
     stderr: 'pipe',
   });
-  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  return { exit_code: await child.exited, data, words };
+  return await readToEnd(child);
 }
 
 /** A service of another operator, which records the tokens that it gets. */
@@ -110,42 +109,42 @@ test('login: --url and MUSTER_URL name the service before the profile does, and 
   for (const [args, env] of WAYS) {
     expect(await run('one', ['use', 'here', '--url', other.url])).toMatchObject({ exit_code: 0 });
     const done = await run('one', args, { ...token, env });
-    expect([args, done]).toEqual([args, { exit_code: 0, data: '', words: `Logged in to ${url}.\n` }]);
+    expect([args, done]).toEqual([args, { exit_code: 0, stdout: '', stderr: `Logged in to ${url}.\n` }]);
     // The game belonged to the other service.
     const profiles = await Bun.file(join(home, 'one/muster/profiles.json')).json();
     expect(profiles).toEqual({ current: 'here', profiles: { here: { url } } });
   }
   expect(other.tokens).toEqual([]);
   const two = await run('one', ['login', url, '--url', other.url, '--token', '-'], token);
-  expect([two.exit_code, two.words]).toEqual([2, expect.stringContaining('Name one service')]);
+  expect([two.exit_code, two.stderr]).toEqual([2, expect.stringContaining('Name one service')]);
 }, 90_000);
 
 test('login: without a terminal it needs a token, which MUSTER_TOKEN may be', async () => {
   const url = muster.config.public_url;
   const done = await run('three', ['login', url]);
-  expect([done.exit_code, done.words]).toEqual([2, expect.stringContaining('--token -')]);
+  expect([done.exit_code, done.stderr]).toEqual([2, expect.stringContaining('--token -')]);
   const env = { MUSTER_TOKEN: muster.administrator_token };
-  expect(await run('three', ['login', url], { env })).toMatchObject({ exit_code: 0, words: `Logged in to ${url}.\n` });
+  expect(await run('three', ['login', url], { env })).toMatchObject({ exit_code: 0, stderr: `Logged in to ${url}.\n` });
   expect(await run('three', ['status', '--game', 'none'])).toMatchObject({ exit_code: 4 });
 }, 90_000);
 
 test('login: a refused token is named, without the advice to log in', async () => {
   const url = muster.config.public_url;
   const refused = await run('six', ['login', url, '--token', '-'], { stdin: 'wrong' });
-  expect([refused.exit_code, refused.words]).toEqual([3, expect.stringContaining(`${url} refused the token`)]);
-  expect(refused.words).not.toContain('muster login');
+  expect([refused.exit_code, refused.stderr]).toEqual([3, expect.stringContaining(`${url} refused the token`)]);
+  expect(refused.stderr).not.toContain('muster login');
   expect(await Bun.file(join(home, 'six/muster/credentials.json')).exists()).toBe(false);
 }, 90_000);
 
 test('use: says which service, game and namespace the next commands have', async () => {
-  const at = ['--url', 'https://play.example.com', '--game', 'tanks', '--namespace', 'staging'];
-  const { words } = await run('seven', ['use', 'play', ...at]);
-  expect(words).toBe('Using play: https://play.example.com, game tanks, namespace staging.\n');
+  const place = ['--url', 'https://play.example.com', '--game', 'tanks', '--namespace', 'staging'];
+  const { stderr } = await run('seven', ['use', 'play', ...place]);
+  expect(stderr).toBe('Using play: https://play.example.com, game tanks, namespace staging.\n');
 }, 90_000);
 
 test('use: a wrong address is refused and not stored', async () => {
   const done = await run('two', ['use', 'bad', '--url', 'nowhere']);
-  expect([done.exit_code, done.words]).toEqual([2, expect.stringContaining('"nowhere" is not an address such as')]);
+  expect([done.exit_code, done.stderr]).toEqual([2, expect.stringContaining('"nowhere" is not an address such as')]);
   expect(await Bun.file(join(home, 'two/muster/profiles.json')).exists()).toBe(false);
 }, 90_000);
 
@@ -154,9 +153,9 @@ test('whoami: shows the service of the caller, and a profile only if it is of th
   const nowhere = `http://127.0.0.1:${findFreePort()}`;
   const env = { MUSTER_TOKEN: muster.administrator_token };
   await run('four', ['use', 'elsewhere', '--url', nowhere, '--game', 'tanks']);
-  const other = JSON.parse((await run('four', ['whoami', '--url', url, '--json'], { env })).data);
+  const other = JSON.parse((await run('four', ['whoami', '--url', url, '--json'], { env })).stdout);
   expect(other).toEqual({ url, agent: expect.any(Object) });
   await run('four', ['use', 'here', '--url', url, '--game', 'tanks']);
-  const own = JSON.parse((await run('four', ['whoami', '--json'], { env })).data);
+  const own = JSON.parse((await run('four', ['whoami', '--json'], { env })).stdout);
   expect(own).toEqual({ url, agent: expect.any(Object), profile: 'here', game: 'tanks' });
 }, 90_000);

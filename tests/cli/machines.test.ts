@@ -21,40 +21,40 @@ afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('muster machines: refuses an unknown machine, none, a bad time, and callers that are no administrators', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
-  const REFUSED: [args: string[], exit_code: number, words: string][] = [
+  const REFUSED: [args: string[], exit_code: number, message: string][] = [
     [['ffffffff'], 4, 'The service has no machine "ffffffff". List them: muster machines\n'],
     [['--drain'], 2, 'Say which machine: muster machines ID --drain\n'],
     [[machine_id, '--drain', 'soon'], 2, '--drain is "soon": write 30s, 10m, 2h or 1d.\n'],
     [['--token', game.cloud_token], 3, '(CLAIMS_MISSING_ENTITLEMENT'],
   ];
-  for (const [args, exit_code, words] of REFUSED) {
+  for (const [args, exit_code, message] of REFUSED) {
     const result = await run('machines', ...args);
     expect([args, result.exit_code]).toEqual([args, exit_code]);
-    expect(result.words).toContain(words);
+    expect(result.stderr).toContain(message);
   }
 }, 90_000);
 
 test('muster machines: drains a machine, says what is left, waits for it, and lets it take servers again', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const servers = serversOf(muster, game);
-  await servers.started(await servers.run(`trap 'exit 0' TERM; while :; do sleep 0.02; done`));
+  await servers.waitForStart(await servers.run(`trap 'exit 0' TERM; while :; do sleep 0.02; done`));
   const listed = await run('machines');
-  expect(listed.data).toMatch(/^MACHINE +HOST +STATE +SINCE +SERVERS +LOBBIES +PLAYERS +DRAIN/);
-  expect(listed.data).toContain(machine_id.slice(-12));
+  expect(listed.stdout).toMatch(/^MACHINE +HOST +STATE +SINCE +SERVERS +LOBBIES +PLAYERS +DRAIN/);
+  expect(listed.stdout).toContain(machine_id.slice(-12));
   const drained = await run('machines', machine_id, '--drain', '1d');
-  expect([drained.exit_code, drained.words]).toEqual([0, 'It is being drained; left: 1 server with 0 players.\n']);
+  expect([drained.exit_code, drained.stderr]).toEqual([0, 'It is being drained; left: 1 server with 0 players.\n']);
   const late = await run('machines', machine_id, '--wait', '1s');
-  expect([late.exit_code, late.words]).toEqual([
+  expect([late.exit_code, late.stderr]).toEqual([
     5,
     'It is being drained; left: 1 server with 0 players.\nIt is being drained; left: 1 server with 0 players. It took too long.\n',
   ]);
   // At a deadline that is over, all that is left ends.
   const waited = await run('machines', machine_id, '--drain', '0s', '--wait', '--json');
   expect(waited.exit_code).toBe(0);
-  expect(JSON.parse(waited.data).machine).toMatchObject({ machine_id, servers: 0, drain: { is_complete: true } });
+  expect(JSON.parse(waited.stdout).machine).toMatchObject({ machine_id, servers: 0, drain: { is_complete: true } });
   const undone = await run('machines', machine_id, '--undo');
-  expect([undone.exit_code, undone.words]).toEqual([0, 'It takes new servers.\n']);
-  const { data } = await run('machines', '--json');
-  expect(JSON.parse(data).machines).toMatchObject([{ machine_id, state: 'up' }]);
-  expect(JSON.parse(data).machines[0].drain).toBeUndefined();
+  expect([undone.exit_code, undone.stderr]).toEqual([0, 'It takes new servers.\n']);
+  const { stdout } = await run('machines', '--json');
+  expect(JSON.parse(stdout).machines).toMatchObject([{ machine_id, state: 'up' }]);
+  expect(JSON.parse(stdout).machines[0].drain).toBeUndefined();
 }, 90_000);

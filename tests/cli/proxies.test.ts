@@ -2,13 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { readToEnd } from '../support/processes.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { findFreePort } from '../support/test-ports.ts';
 import { makeCertificate } from '../support/tls.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 const PROXY = resolve(import.meta.dir, '../support/connect-proxy.ts');
 const PROJECT = `game: proxied
 build: {path: server.ts}
@@ -48,7 +49,7 @@ beforeAll(async () => {
     await Promise.all([child.exited, reading]);
   };
   proxy = { url: `http://127.0.0.1:${port}`, targets: lines, stop };
-  const files = { 'server.ts': await Bun.file(ROOM).text(), 'public/index.html': 'the game', 'muster.yaml': PROJECT };
+  const files = { 'server.ts': ROOM_SOURCE, 'public/index.html': 'the game', 'muster.yaml': PROJECT };
   folder = await makeProjectFolder(muster, certificates, { name: 'proxied', files });
 }, 90_000);
 afterAll(async () => {
@@ -60,20 +61,19 @@ afterAll(async () => {
 async function run(args: string[], variables: Record<string, string> = {}) {
   const trust = { MUSTER_URL: ADDRESS, NODE_EXTRA_CA_CERTS: join(certificates, 'own.crt') };
   const child = folder.start(args, { ...trust, HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, ...variables });
-  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  return { exit_code: await child.exited, data, words };
+  return await readToEnd(child);
 }
 
 test('proxies: deploy, logs -f, bots and doctor work behind a proxy that supports only CONNECT', async () => {
-  expect(await run(['deploy'])).toMatchObject({ exit_code: 0, words: expect.stringContaining('was ready') });
+  expect(await run(['deploy'])).toMatchObject({ exit_code: 0, stderr: expect.stringContaining('was ready') });
   const bots = await run(['bots', '2', '--for', '6s', '--json', '--game', 'proxied']);
-  expect([bots.exit_code, JSON.parse(bots.data)]).toEqual([0, expect.objectContaining({ faults: [], refusals: [] })]);
-  expect(JSON.parse(bots.data).connected).toBeGreaterThan(0);
+  expect([bots.exit_code, JSON.parse(bots.stdout)]).toEqual([0, expect.objectContaining({ faults: [], refusals: [] })]);
+  expect(JSON.parse(bots.stdout).connected).toBeGreaterThan(0);
   // The players have left, so the lobby and its server end. The newest server may be of a find that ended with its bot.
-  const { servers } = JSON.parse((await run(['servers', '--all', '--json', '--game', 'proxied'])).data);
+  const { servers } = JSON.parse((await run(['servers', '--all', '--json', '--game', 'proxied'])).stdout);
   const logs = await run(['logs', '-f', '--server', servers.at(-1).id, '--game', 'proxied']);
-  expect(logs).toMatchObject({ exit_code: 0, data: expect.stringContaining('has come') });
-  const { findings } = JSON.parse((await run(['doctor', '--json'])).data);
+  expect(logs).toMatchObject({ exit_code: 0, stdout: expect.stringContaining('has come') });
+  const { findings } = JSON.parse((await run(['doctor', '--json'])).stdout);
   expect(findings.filter(({ what }: { what: string }) => what.includes('ertificate'))).toEqual([]);
   const names = new Set(proxy.targets.map((target) => target.replace(/:\d+$/, '')));
   expect([...names]).toEqual([NAME]);
@@ -82,6 +82,6 @@ test('proxies: deploy, logs -f, bots and doctor work behind a proxy that support
 test('proxies: NO_PROXY names hosts that are reached without the proxy', async () => {
   const count = proxy.targets.length;
   const direct = await run(['status', '--game', 'proxied'], { NO_PROXY: `.elsewhere.example,${NAME}` });
-  expect([direct.exit_code, direct.words]).toEqual([1, expect.stringContaining('cannot be reached')]);
+  expect([direct.exit_code, direct.stderr]).toEqual([1, expect.stringContaining('cannot be reached')]);
   expect(proxy.targets).toHaveLength(count);
 }, 90_000);

@@ -37,7 +37,7 @@ test('receipt: a reason that this release does not know is shown as it is', () =
 });
 
 test('receipt: seats, requests, captchas, verifications and rounds are shown', () => {
-  const SHOWN: [parts: Partial<Receipt>, words: string][] = [
+  const SHOWN: [parts: Partial<Receipt>, message: string][] = [
     [{}, `find in 10 ms: a seat in the lobby d511edc9ad78 (default, local, 2 seats taken before)`],
     [{ considered: [], outcome: { lobby_id: CHOSEN, is_new: true } }, 'a seat in the new lobby d511edc9ad78'],
     [{ outcome: { code: 'MATCHMAKER_LOBBY_FULL' } }, 'find in 10 ms: refused with MATCHMAKER_LOBBY_FULL'],
@@ -59,7 +59,7 @@ test('receipt: seats, requests, captchas, verifications and rounds are shown', (
     [{ considered: [], outcome: { code: 'X' } }, 'No lobby was considered.'],
     [{}, 'time          checked 1 ms, queued 1.2 ms, decided 3 ms, seated 9.4 ms, answered 10 ms'],
   ];
-  for (const [parts, words] of SHOWN) expect(describeReceipt(makeReceipt(parts)).join('\n')).toContain(words);
+  for (const [parts, message] of SHOWN) expect(describeReceipt(makeReceipt(parts)).join('\n')).toContain(message);
   // A lobby that was planned but not reached is no reason.
   const planned = describeReceipt(makeReceipt({ outcome: { code: 'MATCHMAKER_LOBBY_STOPPED' } })).join('\n');
   expect(planned).toContain('planned       d511edc9ad78 (default, local, 2 seats taken)');

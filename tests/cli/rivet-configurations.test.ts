@@ -5,10 +5,10 @@ import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { type Draft, draftProject, fitDraft } from '../../src/cli/project/draft.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 const FIXTURES = resolve(import.meta.dir, 'fixtures');
 
 const muster = shareService();
@@ -147,7 +147,7 @@ test('a configuration of Rivet keeps what has a counterpart', () => {
 });
 
 test('a configuration is refused with a sentence that names the file and the key', async () => {
-  const REFUSED: [file: string, text: string, words: string][] = [
+  const REFUSED: [file: string, text: string, message: string][] = [
     ['rivet.yaml', '', 'rivet.yaml is empty: it needs "matchmaker" or "cdn".'],
     ['rivet.toml', '[kv]\n[identity]\n[cdn]\n', 'rivet.toml is empty (nothing to host in kv, identity, cdn)'],
     ['rivet.json', '{"builds": {}}', 'rivet.json is empty (nothing to host in builds)'],
@@ -183,43 +183,27 @@ test('a configuration is refused with a sentence that names the file and the key
       'matchmaker.game_modes.b.docker.dockerfile is B, but another key names A: a deploy has one build',
     ],
   ];
-  for (const [index, [file, text, words]] of REFUSED.entries()) {
+  for (const [index, [file, text, message]] of REFUSED.entries()) {
     const folder = join(home, `refused-${index}`);
     await Bun.write(join(folder, file), text);
-    expect(() => draftProject(folder, { from: file }), text).toThrow(words);
+    expect(() => draftProject(folder, { from: file }), text).toThrow(message);
   }
 });
 
-/** Runs a command in a folder as the administrator of the service. */
-async function run(folder: string, ...args: string[]) {
-  const env = {
-    PATH: process.env.PATH ?? '',
-    HOME: home,
-    XDG_CONFIG_HOME: join(home, 'config'),
-    MUSTER_URL: muster.config.public_url,
-    MUSTER_TOKEN: muster.administrator_token,
-  };
-  const child = Bun.spawn([...COMMAND, ...args], { cwd: folder, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
-  const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  return { exit_code: await child.exited, data, words };
-}
-
-/** Copies a fixture to a folder, with more files. */
+/** Makes a folder with the files of a fixture, and with more files. */
 async function makeFolder(name: string, fixture: string | undefined, files: Record<string, string> = {}) {
-  const folder = join(home, name);
-  if (fixture !== undefined) await cp(join(FIXTURES, fixture), folder, { recursive: true });
-  for (const [path, content] of Object.entries(files)) await Bun.write(join(folder, path), content);
-  return folder;
+  if (fixture !== undefined) await cp(join(FIXTURES, fixture), join(home, name), { recursive: true });
+  return await makeProjectFolder(muster, home, { name, files });
 }
 
 const readYaml = async (folder: string) => parse(await Bun.file(join(folder, 'muster.yaml')).text());
 
 test('init: writes muster.yaml from a configuration of Rivet, with the regions that have a name here', async () => {
-  const folder = await makeFolder('translated', 'toml-unity', { Dockerfile: 'FROM scratch\n' });
-  expect(await run(folder, 'init', '--region', 'lnd-fra=local')).toEqual({
+  const { folder, run } = await makeFolder('translated', 'toml-unity', { Dockerfile: 'FROM scratch\n' });
+  expect(await run('init', '--region', 'lnd-fra=local')).toEqual({
     exit_code: 0,
-    data: '',
-    words: [
+    stdout: '',
+    stderr: [
       'note     regions are left out, so lobbies start in all: lnd-sfo; keep one with --region NAME=HERE',
       'read     rivet.toml: 1 game mode, port default 7777/https, server Dockerfile',
       'Wrote muster.yaml. Next: muster deploy',
@@ -237,16 +221,18 @@ test('init: writes muster.yaml from a configuration of Rivet, with the regions t
       docker: { ports: { default: { port: 7_777, protocol: 'https' } } },
     },
   });
-  expect((await run(folder, 'config', 'check')).exit_code).toBe(0);
-  expect(await run(folder, 'init', '--region', 'lnd-fra')).toMatchObject({ exit_code: 2 });
+  expect((await run('config', 'check')).exit_code).toBe(0);
+  expect(await run('init', '--region', 'lnd-fra')).toMatchObject({ exit_code: 2 });
 }, 60_000);
 
 test('init: a configuration without ports gets those of its Dockerfile, and a deploy without init is refused', async () => {
-  const folder = await makeFolder('ported', 'json-builds', { 'server/Dockerfile': 'FROM scratch\nEXPOSE 9000/udp\n' });
-  const refused = await run(folder, 'deploy', '--dry-run');
-  expect([refused.exit_code, refused.words]).toEqual([2, expect.stringContaining('builds.game has no ports')]);
-  const { words } = await run(folder, 'init');
-  expect(words).toContain('rivet.json has no ports (builds.game): check matchmaker.docker.ports');
+  const { folder, run } = await makeFolder('ported', 'json-builds', {
+    'server/Dockerfile': 'FROM scratch\nEXPOSE 9000/udp\n',
+  });
+  const refused = await run('deploy', '--dry-run');
+  expect([refused.exit_code, refused.stderr]).toEqual([2, expect.stringContaining('builds.game has no ports')]);
+  const { stderr } = await run('init');
+  expect(stderr).toContain('rivet.json has no ports (builds.game): check matchmaker.docker.ports');
   expect((await readYaml(folder)).matchmaker.docker.ports).toEqual({ game: { port: 9_000, protocol: 'udp' } });
 }, 60_000);
 
@@ -260,36 +246,38 @@ test('init --from: paths of a configuration in another folder are from that fold
     'dist/index.html': 'the game',
   };
   await makeFolder('elsewhere', undefined, other);
-  const folder = await makeFolder('here', undefined, { 'readme.txt': '' });
-  expect(await run(folder, 'init', '--from', '../elsewhere/rivet.json')).toMatchObject({ exit_code: 0 });
+  const { folder, run } = await makeFolder('here', undefined, { 'readme.txt': '' });
+  expect(await run('init', '--from', '../elsewhere/rivet.json')).toMatchObject({ exit_code: 0 });
   expect(await readYaml(folder)).toMatchObject({
     game: 'here',
     build: { path: '../elsewhere', dockerfile: '../elsewhere/server/Dockerfile' },
     site: '../elsewhere/dist',
     matchmaker: { docker: { ports: { game: { port: 9_000, protocol: 'udp' } } } },
   });
-  expect(await run(folder, 'config', 'check')).toMatchObject({ exit_code: 0 });
+  expect(await run('config', 'check')).toMatchObject({ exit_code: 0 });
 }, 60_000);
 
 test("init: another program's rivet.yaml is noted, and the files of the folder are used", async () => {
-  const folder = await makeFolder('foreign', undefined, { 'rivet.yaml': 'artifacts: [x]\n', 'server.ts': '' });
-  const refused = await run(folder, 'deploy');
-  expect([refused.exit_code, refused.words]).toEqual([2, expect.stringContaining('another program: it has artifacts')]);
-  const { words } = await run(folder, 'init');
-  expect(words).toContain('note     rivet.yaml belongs to another program: it has artifacts.');
+  const { folder, run } = await makeFolder('foreign', undefined, { 'rivet.yaml': 'artifacts: [x]\n', 'server.ts': '' });
+  const refused = await run('deploy');
+  expect([refused.exit_code, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining('another program: it has artifacts'),
+  ]);
+  const { stderr } = await run('init');
+  expect(stderr).toContain('note     rivet.yaml belongs to another program: it has artifacts.');
   expect((await readYaml(folder)).build).toEqual({ path: 'server.ts' });
 }, 60_000);
 
 test('deploy: puts a configuration of Rivet online as it is, with the server of the folder', async () => {
-  const folder = await makeFolder('unchanged', 'version-env-per-mode');
-  const none = await run(folder, 'deploy');
-  expect([none.exit_code, none.words]).toEqual([2, expect.stringContaining('Run "muster init", and add "build"')]);
+  const { folder, run } = await makeFolder('unchanged', 'version-env-per-mode');
+  const none = await run('deploy');
+  expect([none.exit_code, none.stderr]).toEqual([2, expect.stringContaining('Run "muster init", and add "build"')]);
   // The mode's own port has the name https.
-  const room = await Bun.file(resolve(import.meta.dir, '../../examples/room.ts')).text();
-  await Bun.write(join(folder, 'server.ts'), room.replaceAll('PORT_game', 'PORT_https'));
-  const deployed = await run(folder, 'deploy');
-  expect(deployed.words).toContain('read rivet.version.toml: 2 game modes, port https 80/https, server server.ts');
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE.replaceAll('PORT_game', 'PORT_https'));
+  const deployed = await run('deploy');
+  expect(deployed.stderr).toContain('read rivet.version.toml: 2 game modes, port https 80/https, server server.ts');
   expect(deployed.exit_code).toBe(0);
-  const status = JSON.parse((await run(folder, 'status', '--game', 'unchanged', '--json')).data);
+  const status = JSON.parse((await run('status', '--game', 'unchanged', '--json')).stdout);
   expect(status.version.display_name).not.toBe('0.0.1');
 }, 60_000);

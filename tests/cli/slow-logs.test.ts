@@ -12,7 +12,7 @@ import { waitFor } from '../support/wait.ts';
 const LOG_DELAY_MS = 1_500;
 const LINES = 700;
 /** Longer than a command that does not follow waits for a service. */
-const AWAY_MS = 6_000;
+const OUTAGE_MS = 6_000;
 
 const muster = shareService();
 let home: string;
@@ -21,7 +21,7 @@ let slow: { url: string; [Symbol.asyncDispose](): Promise<void> };
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-slow-'));
   game = await makeGame(muster.api, muster.administrator_token);
-  slow = openSlowLine(muster.config.public_url);
+  slow = openSlowProxy(muster.config.public_url);
 }, 90_000);
 afterAll(async () => {
   await slow[Symbol.asyncDispose]();
@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 /** Passes requests on to a service. Its answers with lines of logs arrive late. */
-function openSlowLine(url: string, { port = 0, log_delay_ms = LOG_DELAY_MS } = {}) {
+function openSlowProxy(url: string, { port = 0, log_delay_ms = LOG_DELAY_MS } = {}) {
   const server = Bun.serve({
     port,
     hostname: '127.0.0.1',
@@ -54,36 +54,36 @@ test('logs: no line is lost on a slow connection, of a server that has ended and
   await waitFor(async () => (await servers.linesOf(ended)).includes('last'), 'the lines');
   const where = ['--url', slow.url, '--game', game.game_id];
   const { run } = await makeProjectFolder(muster, home, { name: 'slow', files: { 'a.txt': '' } });
-  const linesOf = (data: string) =>
-    data
+  const linesOf = (stdout: string) =>
+    stdout
       .trimEnd()
       .split('\n')
       .map((line) => line.slice(15))
       .filter((line) => !line.startsWith('[muster]'));
   const all = [...Array.from({ length: LINES }, (_, index) => String(index + 1)), 'last'];
   const since = await run('logs', ended, '--since', '1d', ...where);
-  expect([since.exit_code, linesOf(since.data)]).toEqual([0, all]);
+  expect([since.exit_code, linesOf(since.stdout)]).toEqual([0, all]);
   const found = await run('logs', ended, '--since', '1d', '--grep', '1', ...where);
-  expect(linesOf(found.data)).toEqual(all.filter((line) => line.includes('1')));
+  expect(linesOf(found.stdout)).toEqual(all.filter((line) => line.includes('1')));
   const followed = await run('logs', ended, '-f', ...where);
-  expect(linesOf(followed.data)).toEqual(all);
+  expect(linesOf(followed.stdout)).toEqual(all);
 }, 180_000);
 
-test('logs: -f goes on after the service was away for some seconds', async () => {
+test('logs: -f goes on after the service was unreachable for some seconds', async () => {
   const servers = serversOf(muster, game);
   const server_id = await servers.run('echo before; sleep 12; echo after');
-  const { start } = await makeProjectFolder(muster, home, { name: 'away', files: { 'a.txt': '' } });
-  const line = openSlowLine(muster.config.public_url, { log_delay_ms: 0 });
-  const child = start(['logs', server_id, '-f', '--url', line.url, '--game', game.game_id]);
-  let data = '';
+  const { start } = await makeProjectFolder(muster, home, { name: 'outage', files: { 'a.txt': '' } });
+  const proxy = openSlowProxy(muster.config.public_url, { log_delay_ms: 0 });
+  const child = start(['logs', server_id, '-f', '--url', proxy.url, '--game', game.game_id]);
+  let stdout = '';
   const reading = (async () => {
-    for await (const chunk of child.stdout) data += Buffer.from(chunk).toString();
+    for await (const chunk of child.stdout) stdout += Buffer.from(chunk).toString();
   })();
-  await waitFor(() => data.includes('  before\n'), 'the first line');
-  await line[Symbol.asyncDispose]();
-  await Bun.sleep(AWAY_MS);
-  await using _ = openSlowLine(muster.config.public_url, { port: line.port, log_delay_ms: 0 });
+  await waitFor(() => stdout.includes('  before\n'), 'the first line');
+  await proxy[Symbol.asyncDispose]();
+  await Bun.sleep(OUTAGE_MS);
+  await using _ = openSlowProxy(muster.config.public_url, { port: proxy.port, log_delay_ms: 0 });
   expect(await child.exited).toBe(0);
   await reading;
-  expect(data.match(/ {2}(before|after)\n/g)).toEqual(['  before\n', '  after\n']);
+  expect(stdout.match(/ {2}(before|after)\n/g)).toEqual(['  before\n', '  after\n']);
 }, 90_000);

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { makeGame } from '../support/game.ts';
 import { commandOf } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
@@ -30,17 +31,17 @@ test('terminal: names from the service cannot control it, in tables, messages an
   const servers = serversOf(muster, game);
   const server_id = await servers.run('sleep 600', { tags: { lobby_id: HOSTILE } });
   const { run } = await makeProjectFolder(muster, home, { name: 'hostile', files: { 'a.txt': '' } });
-  const at = ['--game', game.game_id];
-  const table = await run('servers', ...at);
-  expect([table.exit_code, table.data]).toEqual([0, expect.stringContaining('31m\ufffd\ufffdb')]);
-  const logs = await run('logs', ...at);
-  expect([logs.exit_code, logs.words]).toEqual([0, expect.stringContaining('lobby a\ufffd[2J\ufffd]0;taken')]);
-  const json = await run('servers', '--json', ...at);
-  expect(JSON.parse(json.data).servers[0].tags.lobby_id).toBe(HOSTILE);
-  const shown = await run('servers', 'show', server_id, ...at);
-  expect(JSON.parse(shown.data).server.tags.lobby_id).toBe(HOSTILE);
-  expect(shown.data.split('\n').length).toBeGreaterThan(5);
-  for (const { data, words } of [table, logs, json, shown]) expect(data + words).not.toMatch(EXECUTED);
+  const in_game = ['--game', game.game_id];
+  const table = await run('servers', ...in_game);
+  expect([table.exit_code, table.stdout]).toEqual([0, expect.stringContaining('31m\ufffd\ufffdb')]);
+  const logs = await run('logs', ...in_game);
+  expect([logs.exit_code, logs.stderr]).toEqual([0, expect.stringContaining('lobby a\ufffd[2J\ufffd]0;taken')]);
+  const json = await run('servers', '--json', ...in_game);
+  expect(JSON.parse(json.stdout).servers[0].tags.lobby_id).toBe(HOSTILE);
+  const shown = await run('servers', 'show', server_id, ...in_game);
+  expect(JSON.parse(shown.stdout).server.tags.lobby_id).toBe(HOSTILE);
+  expect(shown.stdout.split('\n').length).toBeGreaterThan(5);
+  for (const { stdout, stderr } of [table, logs, json, shown]) expect(stdout + stderr).not.toMatch(EXECUTED);
   await servers.destroy(server_id);
 }, 90_000);
 
@@ -55,15 +56,14 @@ test('terminal: the error of a hostile service cannot control it, and an answer 
   });
   const address = service.url.href;
   const refused = await run('status', '--url', address);
-  expect([refused.exit_code, refused.words]).toEqual([1, expect.stringContaining('no\na\ufffd[2J')]);
-  expect(refused.words).not.toMatch(EXECUTED);
+  expect([refused.exit_code, refused.stderr]).toEqual([1, expect.stringContaining('no\na\ufffd[2J')]);
+  expect(refused.stderr).not.toMatch(EXECUTED);
   const other = await run('doctor', '--url', address);
-  expect([other.exit_code, other.words]).toEqual([1, expect.stringContaining('did not answer as Muster does')]);
+  expect([other.exit_code, other.stderr]).toEqual([1, expect.stringContaining('did not answer as Muster does')]);
 }, 90_000);
 
 test('terminal: work that takes longer than a second is named with its seconds, and the line is removed', async () => {
-  const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
-  const slow = `await Bun.sleep(2_500);\n${await Bun.file(ROOM).text()}`;
+  const slow = `await Bun.sleep(2_500);\n${ROOM_SOURCE}`;
   const project =
     'game: slow\nbuild: {path: server.ts}\nmatchmaker: {docker: {ports: {game: {port: 80, protocol: http}}}}';
   const files = { 'server.ts': slow, 'muster.yaml': project };
@@ -79,7 +79,7 @@ test('terminal: work that takes longer than a second is named with its seconds, 
   expect(playing.output().split(`\r${CLEAR_LINE}`)).toContainEqual(expect.stringMatching(counted));
   // Without a terminal, nothing is shown that is not said.
   const quiet = await run('bots', '1', '--for', '2s');
-  expect([quiet.exit_code, quiet.words]).toEqual([0, '1 bots play "default" in slow prod for 2s.\n']);
+  expect([quiet.exit_code, quiet.stderr]).toEqual([0, '1 bots play "default" in slow prod for 2s.\n']);
 }, 90_000);
 
 test('terminal: the line of progress is no longer than a narrow terminal, which could not empty it otherwise', async () => {
@@ -103,5 +103,5 @@ test('terminal: lobbies watch writes each lobby on one line of a narrow terminal
   expect(table.output()).toEndWith('\r\n\u001b[?7h');
   table.pressCtrlC();
   await table.exited;
-  expect((await run('lobbies', '--game', game.game_id)).data).not.toContain('\u001b');
+  expect((await run('lobbies', '--game', game.game_id)).stdout).not.toContain('\u001b');
 }, 90_000);

@@ -4,16 +4,15 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { claimPorts } from '../../src/commands/test/ports.ts';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { sharedFiles } from '../support/postgres-cluster.ts';
 import { findProcessesOf } from '../support/processes.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { COMMAND } from '../support/program.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 const DUEL = resolve(import.meta.dir, '../../examples/duel');
-const AT_ONCE = IS_LONG ? 10 : 3;
+const CONCURRENT_RUNS = IS_FULL_LENGTH ? 10 : 3;
 
 /** Prints the variables, and the games of the service. */
 const PRINT_VARIABLES = `
@@ -78,15 +77,15 @@ async function start(args: string[], { env, cwd = temporary, stdin = '' }: Run =
     stdout: 'pipe',
     stderr: 'pipe',
   });
-  const written = { data: '', words: '' };
+  const written = { stdout: '', stderr: '' };
   const read = async (stream: ReadableStream<Uint8Array>, to: keyof typeof written) => {
     const decoder = new TextDecoder();
     for await (const bytes of stream) written[to] += decoder.decode(bytes, { stream: true });
   };
-  const reading = Promise.all([read(child.stdout, 'data'), read(child.stderr, 'words')]);
+  const reading = Promise.all([read(child.stdout, 'stdout'), read(child.stderr, 'stderr')]);
   return {
     child,
-    output: () => written.data + written.words,
+    output: () => written.stdout + written.stderr,
     ended: async () => {
       const exit_code = await child.exited;
       await reading;
@@ -111,13 +110,13 @@ describe('muster test: refuses', () => {
   test('a call without a command and unknown options with exit code 2 and its usage', async () => {
     for (const args of [[], ['--'], ['--deploi', '--', 'true'], ['--deploy']]) {
       const refused = await run(args);
-      expect([args, refused.exit_code, refused.data]).toEqual([args, 2, '']);
-      expect(refused.words).toContain('Usage: muster test [--deploy] -- COMMAND');
+      expect([args, refused.exit_code, refused.stdout]).toEqual([args, 2, '']);
+      expect(refused.stderr).toContain('Usage: muster test [--deploy] -- COMMAND');
     }
     expect(await run(['--help'])).toMatchObject({
       exit_code: 0,
-      words: '',
-      data: expect.stringContaining('MUSTER_URL'),
+      stderr: '',
+      stdout: expect.stringContaining('MUSTER_URL'),
     });
     expect(remains()).toEqual(NOTHING);
   }, 90_000);
@@ -125,7 +124,7 @@ describe('muster test: refuses', () => {
   test('a command that is missing or not a program, with the exit codes of a shell', async () => {
     expect(await run(['--', 'no-such-program'])).toMatchObject({
       exit_code: 127,
-      words: '"no-such-program" was not found.\n',
+      stderr: '"no-such-program" was not found.\n',
     });
     expect(await run(['--', '/etc/passwd'])).toMatchObject({ exit_code: 126 });
     expect(remains()).toEqual(NOTHING);
@@ -133,9 +132,9 @@ describe('muster test: refuses', () => {
 
   test('settings that a service cannot use, and a game that cannot be deployed', async () => {
     const wrong = await run(['--', 'true'], { env: { MUSTER_SEAT_TIMEOUT_MS: 'soon' } });
-    expect(wrong).toMatchObject({ exit_code: 1, words: expect.stringContaining('MUSTER_SEAT_TIMEOUT_MS is "soon"') });
+    expect(wrong).toMatchObject({ exit_code: 1, stderr: expect.stringContaining('MUSTER_SEAT_TIMEOUT_MS is "soon"') });
     const missing = await run(['--deploy', '--', ...script('console.log("it ran")')]);
-    expect(missing).toMatchObject({ exit_code: 2, data: '', words: expect.stringContaining('muster init') });
+    expect(missing).toMatchObject({ exit_code: 2, stdout: '', stderr: expect.stringContaining('muster init') });
     expect(remains()).toEqual(NOTHING);
   }, 90_000);
 });
@@ -144,12 +143,12 @@ test('muster test: the command gets an empty game, the run ends with its exit co
   // These name another service, which the run must not use.
   const env = { DATABASE_URL: 'postgres://nowhere.invalid/', MUSTER_PORT: '1', MUSTER_DATA: '/nowhere' };
   await Bun.write(join(temporary, 'game/muster.yaml'), 'game: tanks\nbuild: { path: server.js }\n');
-  const { exit_code, data, words } = await run(['--', ...script(`${PRINT_VARIABLES} process.exit(7);`)], {
+  const { exit_code, stdout, stderr } = await run(['--', ...script(`${PRINT_VARIABLES} process.exit(7);`)], {
     env,
     cwd: join(temporary, 'game'),
   });
-  expect([exit_code, words]).toEqual([7, '']);
-  const seen = JSON.parse(data);
+  expect([exit_code, stderr]).toEqual([7, '']);
+  const seen = JSON.parse(stdout);
   expect(seen).toMatchObject({ games: 1, game: 'tanks', namespace: 'prod' });
   expect(await isAnswered(seen.MUSTER_URL)).toBe(false);
   expect(await isAnswered(seen.MUSTER_TEST_CLOCK)).toBe(false);
@@ -176,8 +175,8 @@ test('muster test: a port that another program has at one of the loopback addres
 
 test('muster test: a command without "--" gets its own options and standard input, and the exit code of its signal', async () => {
   const code = 'cat; echo "$0 $1"; kill -KILL $$';
-  const { exit_code, data } = await run(['sh', '-c', code, '--deploy', '--help'], { stdin: 'typed ' });
-  expect([exit_code, data]).toEqual([137, 'typed --deploy --help\n']);
+  const { exit_code, stdout } = await run(['sh', '-c', code, '--deploy', '--help'], { stdin: 'typed ' });
+  expect([exit_code, stdout]).toEqual([137, 'typed --deploy --help\n']);
 }, 90_000);
 
 test('muster test: the clock moves only forwards, and only at its own address', async () => {
@@ -191,8 +190,8 @@ test('muster test: the clock moves only forwards, and only at its own address', 
     const [status, text] = await post(MUSTER_TEST_CLOCK, JSON.stringify({ advance_ms: day }));
     const ahead_ms = new Date(JSON.parse(text).now) - Date.now();
     console.log(JSON.stringify({ refused, elsewhere, status, is_ahead: Math.abs(ahead_ms - day) < 60_000 }));`;
-  const { data, words } = await run(['--', ...script(code)]);
-  expect([words, JSON.parse(data)]).toEqual([
+  const { stdout, stderr } = await run(['--', ...script(code)]);
+  expect([stderr, JSON.parse(stdout)]).toEqual([
     '',
     { refused: [400, 400, 400, 400], elsewhere: 404, status: 200, is_ahead: true },
   ]);
@@ -208,7 +207,7 @@ describe('muster test: passes signals on:', () => {
     const { child, output, ended } = await start(['--', ...script(WAIT_FOR_SIGNAL)]);
     await waitForOutput({ output }, 'waiting');
     child.kill(signal);
-    expect(await ended()).toEqual({ exit_code, data: `waiting\ngot 1 ${signal}\n`, words: '' });
+    expect(await ended()).toEqual({ exit_code, stdout: `waiting\ngot 1 ${signal}\n`, stderr: '' });
     expect(remains()).toEqual(NOTHING);
   });
 
@@ -216,7 +215,7 @@ describe('muster test: passes signals on:', () => {
     const { child, ended } = await start(['--', 'echo', 'it ran']);
     await waitFor(() => readdirSync(temporary).length > 0, 'the directory of the service');
     child.kill('SIGTERM');
-    expect(await ended()).toEqual({ exit_code: 143, data: '', words: '' });
+    expect(await ended()).toEqual({ exit_code: 143, stdout: '', stderr: '' });
     expect(remains()).toEqual(NOTHING);
   }, 90_000);
 
@@ -252,7 +251,7 @@ describe('muster test: leaves nothing, with a game server running,', () => {
     child.kill('SIGTERM');
     expect(await ended()).toMatchObject({
       exit_code: 143,
-      words: expect.stringContaining('The service ended before the tests.'),
+      stderr: expect.stringContaining('The service ended before the tests.'),
     });
     expect(remains()).toEqual(NOTHING);
   }, 90_000);
@@ -273,12 +272,12 @@ describe('muster test: leaves nothing, with a game server running,', () => {
     expect([data, database].flatMap(findProcessesOf)).toEqual([]);
   }, 90_000);
 
-  test(`after ${AT_ONCE} runs at the same time, each with lobbies of its own`, async () => {
+  test(`after ${CONCURRENT_RUNS} runs at the same time, each with lobbies of its own`, async () => {
     const command = ['--deploy', '--', ...script(FIND)];
-    const runs = await Promise.all([...Array(AT_ONCE)].map(() => run(command, { cwd: DUEL })));
+    const runs = await Promise.all([...Array(CONCURRENT_RUNS)].map(() => run(command, { cwd: DUEL })));
     expect(runs.map(({ exit_code }) => exit_code)).toEqual(runs.map(() => 0));
-    const lines = runs.map(({ data }) => data.trim().split(' '));
-    for (const part of [1, 3]) expect(new Set(lines.map((line) => line[part])).size).toBe(AT_ONCE);
+    const lines = runs.map(({ stdout }) => stdout.trim().split(' '));
+    for (const part of [1, 3]) expect(new Set(lines.map((line) => line[part])).size).toBe(CONCURRENT_RUNS);
     expect(remains()).toEqual(NOTHING);
   }, 300_000);
 });
@@ -287,7 +286,7 @@ test('muster test: two first runs at the same time prepare the database once, an
   const cache = join(temporary, 'cache');
   const env = { XDG_CACHE_HOME: cache };
   const runs = await Promise.all([1, 2].map(() => run(['--', ...script(PRINT_VARIABLES)], { env })));
-  expect(runs.map(({ exit_code, words }) => [exit_code, words])).toEqual([
+  expect(runs.map(({ exit_code, stderr }) => [exit_code, stderr])).toEqual([
     [0, ''],
     [0, ''],
   ]);
@@ -297,8 +296,8 @@ test('muster test: two first runs at the same time prepare the database once, an
 }, 90_000);
 
 test('muster test: the suite of examples/duel passes: find, a full lobby, a crash, a captcha, the clock', async () => {
-  const { exit_code, words } = await run(['--deploy', '--', 'bun', 'test'], { cwd: DUEL });
-  expect(words).toContain(' 5 pass\n 0 fail\n');
+  const { exit_code, stderr } = await run(['--deploy', '--', 'bun', 'test'], { cwd: DUEL });
+  expect(stderr).toContain(' 5 pass\n 0 fail\n');
   expect(exit_code).toBe(0);
   expect(remains()).toEqual(NOTHING);
 }, 180_000);

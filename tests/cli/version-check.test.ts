@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
+import { readToEnd } from '../support/processes.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROOM = await Bun.file(resolve(import.meta.dir, '../../examples/room.ts')).text();
 const PORTS = 'docker: {ports: {game: {port: 80, protocol: http}}}';
 const NO_FIND = 'actions: {find: {enabled: false}}';
 
@@ -19,7 +20,7 @@ afterAll(() => rm(home, { recursive: true, force: true }));
 
 /** A folder whose game has a configuration of the matchmaker. */
 async function makeFolder(name: string, matchmaker: string) {
-  const files = { 'server.ts': ROOM, 'muster.yaml': yamlOf(name, matchmaker) };
+  const files = { 'server.ts': ROOM_SOURCE, 'muster.yaml': yamlOf(name, matchmaker) };
   return await makeProjectFolder(muster, home, { name, files });
 }
 
@@ -33,9 +34,9 @@ test('deploy: a version whose game modes need more than a find goes live, and sa
   ];
   for (const [name, actions, code] of NEEDS) {
     const { run, liveVersion } = await makeFolder(name, `game_modes: {ranked: {${actions}}}`);
-    const { exit_code, words } = await run('deploy', '--message', 'mine');
-    expect([words, exit_code]).toEqual([expect.stringContaining(`check    not possible, because`), 0]);
-    expect(words).toContain(`(${code})`);
+    const { exit_code, stderr } = await run('deploy', '--message', 'mine');
+    expect([stderr, exit_code]).toEqual([expect.stringContaining(`check    not possible, because`), 0]);
+    expect(stderr).toContain(`(${code})`);
     expect(await liveVersion()).toBe('mine');
   }
 }, 90_000);
@@ -44,7 +45,7 @@ test('deploy: a version is tried in the first game mode that takes finds', async
   const { run } = await makeFolder('second-mode', `game_modes: {a: {${NO_FIND}}, b: {}}`);
   expect(await run('deploy')).toMatchObject({
     exit_code: 0,
-    words: expect.stringContaining('a lobby of it was ready after'),
+    stderr: expect.stringContaining('a lobby of it was ready after'),
   });
 }, 90_000);
 
@@ -62,11 +63,11 @@ test('deploy: a try that the limits of the namespace refuse is shown as that ref
   const player = (await muster.api.ok('POST', `${path}/tokens/public`, { token, body: {} })).token;
   await muster.api.ok('POST', '/matchmaker/lobbies/find', { token: player, body: { game_modes: ['default'] } });
   await Bun.write(join(folder, 'muster.yaml'), yamlOf('limited', 'max_players: 3'));
-  const { exit_code, words } = await run('deploy', '--message', 'untried');
-  expect([exit_code, words]).toEqual([1, expect.stringContaining('could not be tried, so nothing was switched')]);
-  expect(words).toContain('(MATCHMAKER_TOO_MANY_LOBBIES, ray ');
-  expect(words).toContain('--no-check');
-  expect(words).not.toContain('Its log');
+  const { exit_code, stderr } = await run('deploy', '--message', 'untried');
+  expect([exit_code, stderr]).toEqual([1, expect.stringContaining('could not be tried, so nothing was switched')]);
+  expect(stderr).toContain('(MATCHMAKER_TOO_MANY_LOBBIES, ray ');
+  expect(stderr).toContain('--no-check');
+  expect(stderr).not.toContain('Its log');
   expect(await liveVersion()).toBe('good');
 }, 90_000);
 
@@ -74,7 +75,7 @@ test('deploy: no server of a tried version keeps running, also none of its idle 
   const { run } = await makeFolder('idle', 'max_players: 2, idle_lobbies: {min: 1, max: 2}');
   expect(await run('deploy')).toMatchObject({ exit_code: 0 });
   const lobbiesIn = async (namespace: string) =>
-    JSON.parse((await run('lobbies', '--namespace', namespace, '--json')).data).lobbies.length;
+    JSON.parse((await run('lobbies', '--namespace', namespace, '--json')).stdout).lobbies.length;
   await waitFor(async () => (await lobbiesIn('prod')) === 1, 'the idle lobby that players get');
   await waitFor(async () => (await lobbiesIn('deploy-check')) === 0, 'the lobbies of the try to end');
   const { game } = await findGame('idle');
@@ -89,11 +90,11 @@ test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the v
   const { folder, run, openIn, start, liveVersion } = await makeFolder('stopped', 'idle_lobbies: {min: 1, max: 2}');
   expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
   await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
-  const at = ['--namespace', 'deploy-check', '--json'];
-  const isTried = async () => JSON.parse((await run('servers', ...at)).data).servers.length > 0;
-  const expectNothing = async () => {
-    expect(JSON.parse((await run('lobbies', ...at)).data).lobbies).toEqual([]);
-    const status = JSON.parse((await run('status', ...at)).data);
+  const in_check = ['--namespace', 'deploy-check', '--json'];
+  const isTried = async () => JSON.parse((await run('servers', ...in_check)).stdout).servers.length > 0;
+  const expectNothingLeft = async () => {
+    expect(JSON.parse((await run('lobbies', ...in_check)).stdout).lobbies).toEqual([]);
+    const status = JSON.parse((await run('status', ...in_check)).stdout);
     expect(status.version.display_name).toBe('0.0.1');
     await waitFor(async () => !(await isTried()), 'the server of the try to end');
     expect(await liveVersion()).toBe('good');
@@ -106,15 +107,18 @@ test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the v
     130,
     expect.stringContaining('Stopped. Nothing was switched.'),
   ]);
-  await expectNothing();
+  await expectNothingLeft();
 
   const terminated = start(['deploy', '--json']);
   await waitFor(isTried, 'the try');
   terminated.kill('SIGTERM');
-  const [words = ''] = (await new Response(terminated.stderr).text()).trimEnd().split('\n').slice(-1);
-  expect(await terminated.exited).toBe(130);
-  expect(JSON.parse(words).error).toEqual({ exit_code: 130, message: 'Stopped. Nothing was switched.' });
-  await expectNothing();
+  const { exit_code, stderr } = await readToEnd(terminated);
+  expect(exit_code).toBe(130);
+  expect(JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error).toEqual({
+    exit_code: 130,
+    message: 'Stopped. Nothing was switched.',
+  });
+  await expectNothingLeft();
 }, 90_000);
 
 async function findGame(name: string) {

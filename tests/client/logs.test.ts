@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { shareLink } from '../support/client.ts';
+import { shareClientProxy } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
@@ -9,13 +9,13 @@ const PIECES = 8;
 const PIECE_LINES = 100;
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
-const link = shareLink(muster);
+const proxied = shareClientProxy(muster);
 let game: TestGame;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
 });
 
-const open = () => link.open({ token: game.cloud_token });
+const open = () => proxied.open({ token: game.cloud_token });
 
 /** Returns the number of WebSockets so far. */
 const countSockets = () =>
@@ -32,9 +32,9 @@ describe('client: a server log comes in order, without repeated or missing lines
   const cutAndMend = async (piece: number, write: () => Promise<void>) => {
     // While the client is disconnected, or also while it reconnects.
     const writing = piece % 2 === 0 ? undefined : write();
-    await link.proxy.cut();
+    await proxied.proxy.cut();
     await (writing ?? write());
-    await link.proxy.heal();
+    await proxied.proxy.heal();
   };
   /** Runs a server that writes a piece when the test says so. */
   async function runCounting() {
@@ -62,10 +62,10 @@ describe('client: a server log comes in order, without repeated or missing lines
       'over sockets and by polls in turn',
       async (piece, write) => {
         const are_refused = piece % 2 === 0;
-        link.proxy.refuseWebSockets(are_refused ? 426 : undefined);
+        proxied.proxy.refuseWebSockets(are_refused ? 426 : undefined);
         const sockets = countSockets();
         if (are_refused) return await cutAndMend(piece, write);
-        // Lines that were polled for are still on their link when a socket takes over.
+        // Lines that were polled for are still on their way when a socket takes over.
         await waitFor(() => countSockets() > sockets, 'a socket');
         await write();
       },
@@ -74,7 +74,7 @@ describe('client: a server log comes in order, without repeated or missing lines
   ];
   test.each(DISTURBANCES)('%s', async (_, disturb, refused_status) => {
     const { logs, findIndex, write, end } = await runCounting();
-    link.proxy.refuseWebSockets(refused_status);
+    proxied.proxy.refuseWebSockets(refused_status);
     const client = open();
     const read: string[] = [];
     /** The lines of a later watcher, which starts at an index. */
@@ -99,7 +99,7 @@ describe('client: a server log comes in order, without repeated or missing lines
     const { logs, findIndex, write, end } = await runCounting();
     const index = await findIndex();
     await write(0);
-    link.proxy.refuseWebSockets(refused_status);
+    proxied.proxy.refuseWebSockets(refused_status);
     const client = open();
     const all: string[] = [];
     const after: string[] = [];

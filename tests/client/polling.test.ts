@@ -1,13 +1,13 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import type { ClientOptions } from '../../src/client/client.ts';
-import { shareLink, watchWith } from '../support/client.ts';
+import { shareClientProxy, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000', MUSTER_WATCHERS_PER_CALLER_MAX: '2' });
-const link = shareLink(muster);
+const proxied = shareClientProxy(muster);
 let game: TestGame;
 let path: string;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
   path = `/cloud/games/${game.game_id}`;
 });
 
-const open = (options: Partial<ClientOptions> = {}) => link.open({ token: muster.administrator_token, ...options });
+const open = (options: Partial<ClientOptions> = {}) => proxied.open({ token: muster.administrator_token, ...options });
 
 async function change() {
   const body = { display_name: crypto.randomUUID(), config: {} };
@@ -30,10 +30,10 @@ const servedOf = (route: string) =>
 const GAME = '/cloud/games/:game_id';
 
 describe('client: behind a proxy without WebSockets', () => {
-  beforeEach(() => link.proxy.refuseWebSockets(502));
+  beforeEach(() => proxied.proxy.refuseWebSockets(502));
 
   test.each([426, 429, 502])('delivers the current body and each change once (%d)', async (status) => {
-    link.proxy.refuseWebSockets(status);
+    proxied.proxy.refuseWebSockets(status);
     const client = open();
     const watcher = watchWith(client, path);
     const other = watchWith(client, path);
@@ -53,7 +53,7 @@ describe('client: behind a proxy without WebSockets', () => {
     const watcher = watchWith(client, path);
     await watcher.next();
     const sockets = servedOf('/watch').length;
-    link.proxy.refuseWebSockets(undefined);
+    proxied.proxy.refuseWebSockets(undefined);
     await waitFor(() => servedOf('/watch').length > sockets, 'a WebSocket');
     const other = watchWith(client, '/cloud/games');
     await other.next();
@@ -85,23 +85,23 @@ test('client: a watcher over the limit waits for retry_after_ms, then gets the b
   const client = open();
   const watchers = ['/cloud/games', `${path}/builds`].map((one) => watchWith(client, one));
   await Promise.all(watchers.map((watcher) => watcher.next()));
-  link.proxy.refuseWebSockets(502);
+  proxied.proxy.refuseWebSockets(502);
   const other = open();
   const waiting = watchWith(other, path);
   // A poll without an index takes no slot; one that waits for the next body does.
   await waiting.next();
-  const isRefused = () => servedOf(GAME).filter((status) => status === 429).length;
-  const before = isRefused();
-  await waitFor(() => isRefused() > before, 'a refusal');
+  const countRefusals = () => servedOf(GAME).filter((status) => status === 429).length;
+  const before = countRefusals();
+  await waitFor(() => countRefusals() > before, 'a refusal');
   const began = performance.now();
-  const refusals = isRefused();
+  const refusals = countRefusals();
   for (const watcher of watchers) watcher.stop();
   // By now the client has read the refusal. That the network is back must not shorten its pause.
   await Bun.sleep(300);
   dispatchEvent(new Event('online'));
   await waiting.next(await change());
   expect(performance.now() - began).toBeGreaterThan(900);
-  expect(isRefused()).toBe(refusals);
+  expect(countRefusals()).toBe(refusals);
   expect(waiting.errors).toEqual([]);
   other.close();
 });

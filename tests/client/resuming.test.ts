@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test';
 import type { ClientOptions } from '../../src/client/client.ts';
-import { QUICK, shareLink, type Watcher, watchWith } from '../support/client.ts';
+import { QUICK, shareClientProxy, type Watcher, watchWith } from '../support/client.ts';
 import { openDatabaseProxy } from '../support/database-proxy.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 const NEVER_MS = 3_600_000;
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
-const link = shareLink(muster);
+const proxied = shareClientProxy(muster);
 let game: TestGame;
 let path: string;
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
   path = `/cloud/games/${game.game_id}`;
 });
 
-const open = (options: Partial<ClientOptions> = {}) => link.open({ token: game.cloud_token, ...options });
+const open = (options: Partial<ClientOptions> = {}) => proxied.open({ token: game.cloud_token, ...options });
 
 /** Changes the game without the proxy, and returns a condition for bodies that show the change. */
 async function change() {
@@ -48,9 +48,9 @@ describe('client: resumes', () => {
     const watcher = watchWith(client, path);
     await watcher.next();
     for (let cuts = 0; cuts < 3; cuts += 1) {
-      await link.proxy.cut();
+      await proxied.proxy.cut();
       const isThere = await change();
-      await link.proxy.heal();
+      await proxied.proxy.heal();
       await watcher.next(isThere);
       await watcher.next(await change());
     }
@@ -58,12 +58,12 @@ describe('client: resumes', () => {
   });
 
   test('after the service was unreachable at first', async () => {
-    await link.proxy.cut();
+    await proxied.proxy.cut();
     const client = open();
     const watcher = watchWith(client, path);
     // By now it has given up on sockets and polls too.
     await Bun.sleep(300);
-    await link.proxy.heal();
+    await proxied.proxy.heal();
     await watcher.next();
     expect(watcher.errors).toEqual([]);
   });
@@ -74,10 +74,10 @@ describe('client: resumes', () => {
     await watcher.next();
     // Several pings have been answered by now.
     await Bun.sleep(500);
-    expect(link.proxy.connections).toBe(1);
-    link.proxy.stall();
+    expect(proxied.proxy.connections).toBe(1);
+    proxied.proxy.stall();
     await watcher.next(await change());
-    expect(link.proxy.connections).toBe(2);
+    expect(proxied.proxy.connections).toBe(2);
     expectEachOnce(watcher);
   });
 
@@ -85,7 +85,7 @@ describe('client: resumes', () => {
     const client = open({ timing: { ...QUICK, ping_after_ms: NEVER_MS, pong_within_ms: 50 } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    link.proxy.stall();
+    proxied.proxy.stall();
     const isThere = await change();
     dispatchEvent(new Event('visibilitychange'));
     await watcher.next(isThere);
@@ -95,9 +95,9 @@ describe('client: resumes', () => {
     const client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    await link.proxy.cut();
+    await proxied.proxy.cut();
     const isThere = await change();
-    await link.proxy.heal();
+    await proxied.proxy.heal();
     dispatchEvent(new Event('online'));
     await watcher.next(isThere);
   });
@@ -107,13 +107,13 @@ describe('client: resumes', () => {
       [
         'after a failure',
         async () => {
-          await link.proxy.cut();
+          await proxied.proxy.cut();
           // By now its polls and its sockets have failed.
           await Bun.sleep(300);
-          await link.proxy.heal();
+          await proxied.proxy.heal();
         },
       ],
-      ['over a dead connection', async () => link.proxy.stall()],
+      ['over a dead connection', async () => proxied.proxy.stall()],
     ];
     let pause = 0;
     beforeEach(() => {
@@ -123,7 +123,7 @@ describe('client: resumes', () => {
     afterEach(() => mock.restore());
 
     test.each(FAILURES)('%s, at once when the network is back', async (_, fail) => {
-      link.proxy.refuseWebSockets(502);
+      proxied.proxy.refuseWebSockets(502);
       const client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, poll_within_ms: NEVER_MS } });
       const watcher = watchWith(client, path);
       await watcher.next();
@@ -136,14 +136,14 @@ describe('client: resumes', () => {
 
     test('after a failure, at once when a socket opens', async () => {
       const timing = { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, open_within_ms: NEVER_MS, poll_within_ms: 200 };
-      link.proxy.refuseWebSockets(502);
+      proxied.proxy.refuseWebSockets(502);
       const client = open({ timing });
       const watcher = watchWith(client, path);
       await watcher.next();
-      const release = link.proxy.hold();
-      const connections = link.proxy.connections;
+      const release = proxied.proxy.hold();
+      const connections = proxied.proxy.connections;
       // One of them is the socket, which is not given up as polls are.
-      await waitFor(() => link.proxy.connections > connections + 4, 'connections without an answer');
+      await waitFor(() => proxied.proxy.connections > connections + 4, 'connections without an answer');
       pause = 0.5;
       await Bun.sleep(400);
       const isThere = await change();
@@ -161,7 +161,7 @@ describe('client: resumes', () => {
     await waitFor(() => {
       // The service asked for a pause, which the return of the network must not shorten.
       dispatchEvent(new Event('online'));
-      return link.proxy.connections > 1;
+      return proxied.proxy.connections > 1;
     }, 'another connection');
     expect(performance.now() - began).toBeGreaterThan(900);
     await watcher.next(await change());
@@ -188,8 +188,8 @@ describe('client: resumes', () => {
 
   test('after an outage of the database, which is not a refusal', async () => {
     await using proxied = await openDatabaseProxy(muster.database_address);
-    const beside = { database_address: { url: proxied.url }, clock: muster.clock };
-    await using other = await openTestService({}, { beside });
+    const database_of = { database_address: { url: proxied.url }, clock: muster.clock };
+    await using other = await openTestService({}, { database_of });
     const client = open({ url: other.config.public_url });
     await watchWith(client, '/cloud/games').next();
     await proxied.proxy.cut();
@@ -233,7 +233,7 @@ describe('client: an expired token', () => {
 
   test('is replaced for polls too', async () => {
     const { issued, issueToken } = await makeExpiringCaller();
-    link.proxy.refuseWebSockets(502);
+    proxied.proxy.refuseWebSockets(502);
     const client = open({ token: issueToken, timing: { retry_ms: 20, retry_max_ms: NEVER_MS } });
     const watcher = watchWith(client, path);
     await watcher.next();
@@ -258,7 +258,7 @@ describe('client: an expired token', () => {
     ['sockets', undefined],
     ['polls', 502],
   ])('is requested again if it does not come (%s)', async (_, refused_status) => {
-    link.proxy.refuseWebSockets(refused_status);
+    proxied.proxy.refuseWebSockets(refused_status);
     let times = 0;
     const client = open({
       token() {

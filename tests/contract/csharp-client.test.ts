@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { $ } from 'bun';
-import { makeRoomGame, QUIET_SOURCE } from '../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../support/room.ts';
 import { openTestService } from '../support/service.ts';
 
 const HAS_MONO = Bun.which('mono') !== null && Bun.which('mcs') !== null;
@@ -89,7 +89,7 @@ test.skipIf(!HAS_MONO)('a C# client generated from the API document compiles, an
   const references = [...REFERENCES, `${GENERATOR}/Newtonsoft.Json.dll`].map((name) => `-r:${name}`);
   await $`mcs -warn:0 -out:program.exe ${references} ${GENERATED} program.cs`.cwd(directory).quiet();
 
-  const game = await makeRoomGame(muster, { source: QUIET_SOURCE });
+  const game = await makeRoomGame(muster, { source: READY_SOURCE });
   const { game_id, namespace_id, public_token, cloud_token } = game;
   const words = [muster.config.public_url, public_token, cloud_token, game_id, namespace_id];
   const output = await $`mono program.exe ${words}`

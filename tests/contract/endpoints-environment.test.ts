@@ -89,7 +89,7 @@ test('servers list lists all servers of the game, filterable by tags', async () 
   expect(await list({ tags_json: '{"team":"red"}' })).toEqual([red]);
   expect(await list({ cursor: red })).toEqual([world.tenant.ids.server_id ?? '']);
   await servers.destroy(red);
-  await servers.gone(red);
+  await servers.waitForEnd(red);
   expect(await list({ tags_json: '{"team":"red"}' })).toEqual([]);
   expect(await list({ tags_json: '{"team":"red"}', include_destroyed: 'true' })).toEqual([red]);
 });
@@ -97,12 +97,12 @@ test('servers list lists all servers of the game, filterable by tags', async () 
 test('logs get has its lines and timestamps sorted old to new, one timestamp for each line', async () => {
   const servers = serversOf(opened, world.tenant.game);
   const id = await servers.run('for line in 1 2 3; do echo $line; sleep 0.02; done; echo oops >&2; sleep 60');
-  expect(await servers.lines(id, 3)).toEqual(['1', '2', '3']);
+  expect(await servers.waitForLines(id, 3)).toEqual(['1', '2', '3']);
   const { lines, timestamps } = (await servers.log(id)).body;
   expect(timestamps).toHaveLength(lines.length);
   const moments = timestamps.map((timestamp: string) => Date.parse(timestamp));
   expect(moments).toEqual([...moments].sort((one, other) => one - other));
-  expect(await servers.lines(id, 1, 'std_err')).toEqual(['oops']);
+  expect(await servers.waitForLines(id, 1, 'std_err')).toEqual(['oops']);
 });
 
 test('builds list lists the builds of the environment that have all of the tags', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'bun:test';
 import { contractProblems } from '../support/contract.ts';
 import contract from './data/wire-contract.json' with { type: 'json' };
 
-const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const isWithin = (value: unknown, max: number) =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= max;
 const isObject = (value: unknown): value is object =>
@@ -11,7 +11,7 @@ const isObject = (value: unknown): value is object =>
 /** The types of the specification's tables, with a check for each. */
 const TYPES = {
   string: (value: unknown) => typeof value === 'string',
-  RFC3339: (value: unknown) => typeof value === 'string' && RFC3339.test(value) && !Number.isNaN(Date.parse(value)),
+  RFC3339: (value: unknown) => typeof value === 'string' && RFC_3339.test(value) && !Number.isNaN(Date.parse(value)),
   integer: Number.isSafeInteger,
   u32: (value: unknown) => isWithin(value, 2 ** 32 - 1),
   // The range that a JSON number holds exactly.

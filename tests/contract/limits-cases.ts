@@ -60,9 +60,9 @@ function expandReferences<Value>(value: Value, schemas: Record<string, unknown>)
 function toOperation(method: string, path: string, described: Described): Operation {
   const { description = '', parameters = [], requestBody, responses } = described;
   const [, kinds = ''] = /^Takes a token of kind ([^.]+)\./.exec(description) ?? [];
-  const of_query = parameters.filter((parameter) => parameter.in === 'query');
-  const required = of_query.filter((parameter) => parameter.required).map(({ name }) => name);
-  const properties = Object.fromEntries(of_query.map(({ name, schema }) => [name, schema]));
+  const query_parameters = parameters.filter((parameter) => parameter.in === 'query');
+  const required = query_parameters.filter((parameter) => parameter.required).map(({ name }) => name);
+  const properties = Object.fromEntries(query_parameters.map(({ name, schema }) => [name, schema]));
   // The document has a body for every POST; only a route that reads it refuses a bad one.
   const is_read = responses['400']?.description.includes('API_BAD_BODY') ?? false;
   const body = is_read ? requestBody?.content['application/json'].schema : undefined;
@@ -71,7 +71,7 @@ function toOperation(method: string, path: string, described: Described): Operat
     method,
     path,
     kinds: kinds.split(' or ').filter((kind) => kind !== ''),
-    query: of_query.length === 0 ? undefined : { type: 'object', properties, required },
+    query: query_parameters.length === 0 ? undefined : { type: 'object', properties, required },
     // Uploaded files have no shape.
     body: body?.description === 'The bytes of the file.' ? undefined : body,
   };
@@ -94,8 +94,8 @@ export function makeGood({ name, kinds, query, body }: Operation, good: GoodRequ
 
 /** Lists every field that an operation reads. */
 export function listReadFields({ query, body }: Operation, sent: Sent): Field[] {
-  const of_query = query ? listFields(query, sent.query).slice(1) : [];
-  return [...of_query, ...(body ? listFields(body, sent.body) : [])];
+  const query_cases = query ? listFields(query, sent.query).slice(1) : [];
+  return [...query_cases, ...(body ? listFields(body, sent.body) : [])];
 }
 
 export function listCases(operation: Operation, make: () => Sent): Case[] {
@@ -105,7 +105,7 @@ export function listCases(operation: Operation, make: () => Sent): Case[] {
 function listBodyCases({ body: shape }: Operation, make: () => Sent): Case[] {
   if (!shape) return [];
   const code = 'API_BAD_BODY';
-  const of_fields = listFields(shape, make().body).flatMap((field) => {
+  const field_cases = listFields(shape, make().body).flatMap((field) => {
     const { path: place } = field;
     return toCases(listTrials(field, valueAt(make().body, place)), (value) => {
       const sent = make();
@@ -113,7 +113,7 @@ function listBodyCases({ body: shape }: Operation, make: () => Sent): Case[] {
     });
   });
   const raw = RAW_BODIES.map((one) => ({ ...one, place: [], is_good: false, sent: { ...make(), body: one.body } }));
-  return [...of_fields, ...raw];
+  return [...field_cases, ...raw];
 }
 
 const BODY_BYTES_MAX = 1_048_576;

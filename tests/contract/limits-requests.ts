@@ -83,9 +83,9 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
     return { body: { player_token: joined.player.token } };
   };
   const known_player = () => ({ body: { player_token } });
-  const of_game = '/cloud/games/{game_id}';
-  const of_namespace = `${of_game}/namespaces/{namespace_id}`;
-  const of_environment = '/games/{game_id}/environments/{environment_id}';
+  const game_path = '/cloud/games/{game_id}';
+  const namespace_path = `${game_path}/namespaces/{namespace_id}`;
+  const environment_path = '/games/{game_id}/environments/{environment_id}';
   const listed_port = { label: 'game', target_port: 7_777, proxy_protocol: 'udp' };
   const stream = () => ({ query: { stream: 'std_out' } });
   const handles = () => ({ query: { identity_ids: member.identity_id } });
@@ -102,45 +102,45 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
     'PUT /matchmaker/lobbies/closed': () => ({ body: { is_closed: false } }),
     'POST /matchmaker/players/connected': known_player,
     'POST /matchmaker/players/disconnected': known_player,
-    [`GET ${of_game}/matchmaker/lobbies/{lobby_id}/logs`]: stream,
-    [`POST ${of_game}/matchmaker/lobbies/export-history`]: () => ({ body: { query_start: 0, query_end: 1 } }),
-    [`POST ${of_environment}/servers`]: server,
-    [`GET ${of_environment}/servers/{server_id}/logs`]: stream,
-    [`GET ${of_environment}/servers/{server_id}/log-search`]: () => ({
+    [`GET ${game_path}/matchmaker/lobbies/{lobby_id}/logs`]: stream,
+    [`POST ${game_path}/matchmaker/lobbies/export-history`]: () => ({ body: { query_start: 0, query_end: 1 } }),
+    [`POST ${environment_path}/servers`]: server,
+    [`GET ${environment_path}/servers/{server_id}/logs`]: stream,
+    [`GET ${environment_path}/servers/{server_id}/log-search`]: () => ({
       query: { stream: 'std_out', search_text: 'x' },
     }),
-    [`POST ${of_namespace}/matchmaker/verification/try`]: () => ({ body: { kind: 'find', game_mode: 'verified' } }),
-    [`POST ${of_environment}/builds/prepare`]: () => ({ body: { name: 'Build', ...SCRIPT } }),
-    [`POST ${of_game}/builds`]: () => ({ body: { display_name: 'Build', ...SCRIPT } }),
-    [`PATCH ${of_environment}/builds/{build_id}/tags`]: () => ({ body: { tags: { a: 'b' }, exclusive_tags: ['a'] } }),
-    [`POST ${of_game}/cdn/sites`]: () => ({
+    [`POST ${namespace_path}/matchmaker/verification/try`]: () => ({ body: { kind: 'find', game_mode: 'verified' } }),
+    [`POST ${environment_path}/builds/prepare`]: () => ({ body: { name: 'Build', ...SCRIPT } }),
+    [`POST ${game_path}/builds`]: () => ({ body: { display_name: 'Build', ...SCRIPT } }),
+    [`PATCH ${environment_path}/builds/{build_id}/tags`]: () => ({ body: { tags: { a: 'b' }, exclusive_tags: ['a'] } }),
+    [`POST ${game_path}/cdn/sites`]: () => ({
       body: { display_name: 'Site', files: [{ path: 'index.html', content_length: 1 }] },
     }),
     'POST /cloud/games': () => ({ body: { display_name: 'Game', developer_group_id: group_id } }),
     'POST /cloud/games/validate': () => ({ body: { display_name: 'Game' } }),
     'GET /portal/games/{game_name_id}/profile': () => ({ path: { game_name_id: seen.name_id } }),
-    [`POST ${of_game}/logo-upload/prepare`]: picture,
-    [`POST ${of_game}/banner-upload/prepare`]: picture,
-    [`POST ${of_game}/avatar-upload/prepare`]: picture,
-    [`POST ${of_game}/prepare`]: picture,
+    [`POST ${game_path}/logo-upload/prepare`]: picture,
+    [`POST ${game_path}/banner-upload/prepare`]: picture,
+    [`POST ${game_path}/avatar-upload/prepare`]: picture,
+    [`POST ${game_path}/prepare`]: picture,
     'POST /identity/identities/avatar-upload/prepare': picture,
     'POST /group/groups/avatar-upload/prepare': picture,
-    [`POST ${of_game}/namespaces`]: () => ({ body: { ...names(), version_id } }),
-    [`POST ${of_game}/namespaces/validate`]: () => ({ body: names() }),
-    [`PUT ${of_namespace}/version`]: () => ({ body: { version_id } }),
-    [`POST ${of_namespace}/tokens/development`]: () => ({
+    [`POST ${game_path}/namespaces`]: () => ({ body: { ...names(), version_id } }),
+    [`POST ${game_path}/namespaces/validate`]: () => ({ body: names() }),
+    [`PUT ${namespace_path}/version`]: () => ({ body: { version_id } }),
+    [`POST ${namespace_path}/tokens/development`]: () => ({
       body: { hostname: 'localhost', ports: { game: { protocol: 'udp', port: 7_777 } } },
     }),
-    [`POST ${of_namespace}/tokens/development/validate`]: () => ({
+    [`POST ${namespace_path}/tokens/development/validate`]: () => ({
       body: { hostname: 'localhost', lobby_ports: [listed_port] },
     }),
-    [`POST ${of_namespace}/mm-config/validate`]: limits,
-    [`POST ${of_namespace}/mm-config`]: limits,
-    [`PUT ${of_namespace}/cdn-auth`]: () => ({ body: { auth_type: 'none' } }),
-    [`POST ${of_namespace}/auth-user`]: () => ({ body: { user: 'ann', password: PASSWORD } }),
-    [`POST ${of_namespace}/domains`]: () => ({ body: { domain: 'play.example.org' } }),
-    [`POST ${of_game}/versions`]: version,
-    [`POST ${of_game}/versions/validate`]: version,
+    [`POST ${namespace_path}/mm-config/validate`]: limits,
+    [`POST ${namespace_path}/mm-config`]: limits,
+    [`PUT ${namespace_path}/cdn-auth`]: () => ({ body: { auth_type: 'none' } }),
+    [`POST ${namespace_path}/auth-user`]: () => ({ body: { user: 'ann', password: PASSWORD } }),
+    [`POST ${namespace_path}/domains`]: () => ({ body: { domain: 'play.example.org' } }),
+    [`POST ${game_path}/versions`]: version,
+    [`POST ${game_path}/versions/validate`]: version,
     'POST /group/groups/{group_id}/transfer-owner': () => ({ body: { new_owner_identity_id: identity.identity_id } }),
     'POST /group/groups/{group_id}/join-request/{identity_id}': () => ({ path: { identity_id: guest.identity_id } }),
     'PUT /cloud/machines/{machine_id}/drain': () => ({ path: { machine_id }, body: { deadline_ms: 1_000 } }),
@@ -154,7 +154,7 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
   const onceOf: GoodRequests['onceOf'] = {
     'POST /matchmaker/players/connected': player,
     'POST /matchmaker/players/disconnected': player,
-    [`DELETE ${of_environment}/servers/{server_id}`]: async () => {
+    [`DELETE ${environment_path}/servers/{server_id}`]: async () => {
       const made = await api.ok('POST', servers, { token: game.cloud_token, ...server() });
       return { path: { server_id: made.server.id } };
     },
@@ -168,6 +168,6 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
 
 /** Starts a second machine and stops it, so that nothing runs on it. Returns its id. */
 async function makeStoppedMachine(muster: TestService): Promise<string> {
-  await using other = await openTestService({}, { beside: muster });
+  await using other = await openTestService({}, { database_of: muster });
   return await machineIdOf(other.config.data_directory);
 }

@@ -143,11 +143,11 @@ export interface Trial {
 
 /** Lists the smallest, an empty and the largest value; one more, one less, and other types. `value`: a good one. */
 export function listTrials({ shape, presence }: Field, value: unknown): Trial {
-  const of_type = trialsOfType(shape, value ?? sampleOf(shape));
-  const of_map = shape.patternProperties ? trialsOfMap(shape, value) : { good: [], bad: [] };
+  const type_trials = trialsOfType(shape, value ?? sampleOf(shape));
+  const map_trials = shape.patternProperties ? trialsOfMap(shape, value) : { good: [], bad: [] };
   return {
-    good: [...of_type.good, ...of_map.good, ...(presence === 'optional' ? [undefined] : [])],
-    bad: [...of_type.bad, ...of_map.bad, ...(presence === 'required' ? [undefined] : [])],
+    good: [...type_trials.good, ...map_trials.good, ...(presence === 'optional' ? [undefined] : [])],
+    bad: [...type_trials.bad, ...map_trials.bad, ...(presence === 'required' ? [undefined] : [])],
   };
 }
 

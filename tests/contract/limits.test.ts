@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { openInspector } from '../support/inspector.ts';
-import { IS_LONG } from '../support/length.ts';
 import { fillPath } from '../support/operations.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { type Case, listCases, listOperations, listReadFields, makeGood, type Operation } from './limits-cases.ts';
@@ -36,7 +36,7 @@ afterAll(async () => {
 /** Lists an operation's good and bad cases; every third, from a random one on, unless MUSTER_TEST_LONG asks for all. */
 function casesOf(operation: Operation): Case[] {
   const cases = listCases(operation, () => makeGood(operation, good));
-  return IS_LONG ? cases : cases.filter((_, index) => index % TRIED_EVERY === first_case);
+  return IS_FULL_LENGTH ? cases : cases.filter((_, index) => index % TRIED_EVERY === first_case);
 }
 
 async function send({ method, path: template }: Operation, sent: Sent): Promise<Answer> {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
 import { connectGameServer, find, join, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { QUIET_SOURCE } from '../support/room.ts';
+import { READY_SOURCE } from '../support/room.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { expectShape } from './exact-shapes.ts';
 import { JOIN_RESPONSE } from './specification.ts';
@@ -45,7 +45,7 @@ describe('Lobby, player and ports', () => {
   });
 
   test('host and port are null when a port range is used', async () => {
-    const ranged = await makeControlledGame(muster, { network_mode: 'host', ports: RANGE, source: QUIET_SOURCE });
+    const ranged = await makeControlledGame(muster, { network_mode: 'host', ports: RANGE, source: READY_SOURCE });
     const { body } = await find(muster, ranged);
     expectShape(body, JOIN_RESPONSE);
     const { hostname } = body.ports.many;
@@ -105,7 +105,7 @@ describe('Development token port configuration', () => {
       game_modes: { default: { max_players: 1 } },
       network_mode: 'host',
       ports: RANGE,
-      source: QUIET_SOURCE,
+      source: READY_SOURCE,
     });
     const answers = await Promise.all([find(muster, ranged), find(muster, ranged)]);
     expect(new Set(answers.map(({ body }) => body.lobby.lobby_id)).size).toBe(2);

@@ -53,14 +53,14 @@ test('Server', async () => {
     runtime: { arguments: ['--fast'], environment: { MOOD: 'calm' } },
   });
   expect(Object.keys(made.network.ports).sort()).toEqual(['game', 'raw']);
-  const started = await servers.started(server_id);
+  const started = await servers.waitForStart(server_id);
   expectShape(started, shapes.SERVER);
   expect(started.network.ports.raw).toMatchObject({
     public_hostname: expect.any(String),
     public_port: expect.any(Number),
   });
   await servers.destroy(server_id);
-  const destroyed = await servers.gone(server_id);
+  const destroyed = await servers.waitForEnd(server_id);
   expectShape(destroyed, shapes.SERVER);
   expect(destroyed).toContainKeys(['started_at', 'destroyed_at']);
 });

@@ -3,8 +3,8 @@ import { buildsOf } from '../support/builds.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { find, join, makeControlledGame } from '../support/game-server.ts';
 import { findProcessesOf } from '../support/processes.ts';
-import { QUIET_SOURCE } from '../support/room.ts';
-import { endOf, serversOf } from '../support/servers.ts';
+import { READY_SOURCE } from '../support/room.ts';
+import { serversOf, waitForEndEvent } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 
 const U32_MAX = 2 ** 32 - 1;
@@ -83,7 +83,7 @@ test('TCP and UDP ports returned by find, join and create are in the range of th
   const { min, max } = muster.config.servers.server_ports;
   const game_modes = { default: { actions: { create: { enabled: true } } } };
   const ports = { raw: { port: 7_777, protocol: 'tcp' }, voice: { port: 7_778, protocol: 'udp' } };
-  const room = await makeControlledGame(muster, { game_modes, ports, source: QUIET_SOURCE });
+  const room = await makeControlledGame(muster, { game_modes, ports, source: READY_SOURCE });
   const found = (await find(muster, room)).body;
   const joined = (await join(muster, room, found.lobby.lobby_id)).body;
   const created = await muster.api.post('/matchmaker/lobbies/create', room.public_token, { game_mode: 'default' });
@@ -100,7 +100,7 @@ describe('kill_timeout of servers: milliseconds; safe default; overridable on DE
   const run = async (lifecycle?: object): Promise<string> => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(DEAF, lifecycle ? { lifecycle } : {});
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     return server_id;
   };
 
@@ -108,13 +108,13 @@ describe('kill_timeout of servers: milliseconds; safe default; overridable on DE
     const servers = serversOf(muster, game);
     const server_id = await run({ kill_timeout: 40_000 });
     await servers.destroy(server_id);
-    await servers.lines(server_id, 2);
+    await servers.waitForLines(server_id, 2);
     muster.clock.advance(35_000);
     // Other servers end in between, so the reconcile loop has seen this one again.
-    await endOf(muster, await servers.run('exit 0'));
+    await waitForEndEvent(muster, await servers.run('exit 0'));
     expect(findProcessesOf(server_id)).not.toEqual([]);
     muster.clock.advance(5_000);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
   });
 
   test('has a safe default', async () => {
@@ -123,12 +123,12 @@ describe('kill_timeout of servers: milliseconds; safe default; overridable on DE
     const { kill_timeout } = (await servers.get(server_id)).lifecycle;
     await servers.destroy(server_id);
     muster.clock.advance(kill_timeout);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
   });
 
   test('is overridden by that of a DELETE', async () => {
     const server_id = await run({ kill_timeout: 7_000_000 });
     await serversOf(muster, game).destroy(server_id, '?override_kill_timeout=0');
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
   });
 });

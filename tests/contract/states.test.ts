@@ -83,11 +83,11 @@ describe('a server', () => {
     expect(created).not.toHaveProperty('started_at');
     expect(created).not.toHaveProperty('destroyed_at');
     const server_id = created.id;
-    const started = await servers.started(server_id);
+    const started = await servers.waitForStart(server_id);
     expect(started).not.toHaveProperty('destroyed_at');
     expect(started.started_at).toBeGreaterThanOrEqual(started.created_at);
     expect((await servers.destroy(server_id)).body).toEqual({});
-    const destroyed = await servers.gone(server_id);
+    const destroyed = await servers.waitForEnd(server_id);
     expect(destroyed.destroyed_at).toBeGreaterThanOrEqual(started.started_at);
     expect({ ...destroyed, destroyed_at: undefined, network: undefined }).toEqual({
       ...started,
@@ -98,7 +98,7 @@ describe('a server', () => {
 
   test('that ends by itself is destroyed too', async () => {
     const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
-    const ended = await servers.gone(await servers.run('exit 3'));
+    const ended = await servers.waitForEnd(await servers.run('exit 3'));
     expect(ended.destroyed_at).toBeGreaterThanOrEqual(ended.created_at);
   });
 
@@ -106,7 +106,7 @@ describe('a server', () => {
     const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
     const server_id = await servers.run('sleep 60');
     await servers.destroy(server_id);
-    const { destroyed_at } = await servers.gone(server_id);
+    const { destroyed_at } = await servers.waitForEnd(server_id);
     expect(outcomeOf(await servers.destroy(server_id))).toBe('200');
     expect((await servers.get(server_id)).destroyed_at).toBe(destroyed_at);
   });
@@ -119,12 +119,12 @@ describe('an upload is not complete before it is completed', () => {
   ])('$what', async ({ path, list, kind }) => {
     const game = await makeGame(muster.api, muster.administrator_token);
     const token = game.cloud_token;
-    const at = `/cloud/games/${game.game_id}/${path}`;
+    const url = `/cloud/games/${game.game_id}/${path}`;
     const file = { path: 'server.js', content_length: 2 };
     const body = { display_name: 'Upload', ...kind, files: [file], image_file: file };
-    const prepared = await muster.api.ok('POST', at, { token, body });
+    const prepared = await muster.api.ok('POST', url, { token, body });
     const [request] = prepared.presigned_requests ?? [prepared.image_presigned_request];
-    const isComplete = async () => (await muster.api.ok('GET', at, { token }))[list][0].complete;
+    const isComplete = async () => (await muster.api.ok('GET', url, { token }))[list][0].complete;
     expect(await isComplete()).toBe(false);
     const complete = () => muster.api.post(`/cloud/uploads/${prepared.upload_id}/complete`, token);
     expect(outcomeOf(await complete())).toBe('400 UPLOAD_INCOMPLETE');

@@ -52,7 +52,7 @@ describe('matchmaker requests carry the path prefix /v1', () => {
 describe('games have versions', () => {
   test('a namespace is bound to one version_id, of a version with version_id, display_name and create_ts', async () => {
     const game = await makeControlledGame(muster);
-    const readGame = async () => (await muster.api.ok('GET', `/cloud/games/${game.game_id}`, at(game))).game;
+    const readGame = async () => (await muster.api.ok('GET', `/cloud/games/${game.game_id}`, asDeveloper(game))).game;
     const version_id = await deploy(muster.api, game, game.matchmaker);
     const { namespaces, versions } = await readGame();
     const idOf = (name: string) => namespaces.find(({ name_id }: { name_id: string }) => name_id === name).version_id;
@@ -80,7 +80,7 @@ describe('watchable endpoints return a watch.index for long polling through watc
 
   const makeVersion = () =>
     muster.api.ok('POST', `/cloud/games/${game.game_id}/versions`, {
-      ...at(game),
+      ...asDeveloper(game),
       body: { display_name: crypto.randomUUID(), config: {} },
     });
   /**
@@ -126,7 +126,7 @@ describe('watchable endpoints return a watch.index for long polling through watc
     await seatOf(find(muster, room));
     const server_id = (await connectGameServer(muster, room, await waitForFirstLobby(muster, room))).server_id;
     const servers = serversOf(muster, room);
-    expect(await servers.lines(server_id, 1)).toEqual(['up']);
+    expect(await servers.waitForLines(server_id, 1)).toEqual(['up']);
     const { public_hostname, public_port } = (await servers.get(server_id)).network.ports.game;
     const print = (line: string) => fetch(`http://${public_hostname}:${public_port}/${line}`);
     const path = `${servers.path}/${server_id}/logs?stream=std_out`;
@@ -137,16 +137,16 @@ describe('watchable endpoints return a watch.index for long polling through watc
 
   test('an outdated index is answered at once, and so is an invalid one', async () => {
     const path = `/cloud/games/${game.game_id}`;
-    const { watch: old } = await muster.api.ok('GET', path, at(game));
+    const { watch: old } = await muster.api.ok('GET', path, asDeveloper(game));
     await makeVersion();
     for (const index of [old.index, 'of nothing that was seen']) {
-      const answer = await muster.api.ok('GET', `${path}?watch_index=${encodeURIComponent(index)}`, at(game));
+      const answer = await muster.api.ok('GET', `${path}?watch_index=${encodeURIComponent(index)}`, asDeveloper(game));
       expect(answer.watch.index).not.toBe(index);
     }
   });
 });
 
-const at = ({ cloud_token: token }: TestGame) => ({ token });
+const asDeveloper = ({ cloud_token: token }: TestGame) => ({ token });
 
 /** Prints "up" at its start, and then the name of each requested path. */
 const PRINTING_SOURCE = `

@@ -40,7 +40,7 @@ test('watch: one index has one body, whatever changes', async () => {
       body: { display_name: `Name ${crypto.randomUUID().slice(0, 8)}` },
     });
   const changes: [string, () => Promise<unknown>][] = [
-    ...people.map((person, place): [string, () => Promise<unknown>] => [`name ${place}`, () => rename(person)]),
+    ...people.map((person, index): [string, () => Promise<unknown>] => [`name ${index}`, () => rename(person)]),
     ...rows.map(({ path, change }): [string, () => Promise<unknown>] => [path, change]),
   ];
   const known = new Map<string, string>();
@@ -48,10 +48,10 @@ test('watch: one index has one body, whatever changes', async () => {
   /** Reads every view, and compares bodies with the same index. */
   async function readAll(after: string): Promise<void> {
     await Promise.all(
-      rows.map(async ({ path, token }, place) => {
+      rows.map(async ({ path, token }, position) => {
         const body = await opened.api.ok('GET', path, { token });
         const text = JSON.stringify(body);
-        const name = `${place} ${body.watch.index}`;
+        const name = `${position} ${body.watch.index}`;
         const before = known.get(name) ?? text;
         known.set(name, before);
         if (before === text) return;

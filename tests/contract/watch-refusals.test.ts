@@ -62,7 +62,7 @@ function pathsWith(ids: Record<string, string>): string[] {
 async function outcomesByGet(paths: string[], token: string | undefined): Promise<Map<string, string>> {
   const answers = await Promise.all(paths.map((path) => opened.api.get(path, token)));
   return new Map(
-    paths.map((path, place) => [path, answers[place]?.status === 200 ? '200' : answers[place]?.body.code]),
+    paths.map((path, index) => [path, answers[index]?.status === 200 ? '200' : answers[index]?.body.code]),
   );
 }
 

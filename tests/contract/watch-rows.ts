@@ -181,13 +181,13 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
     }),
     '/games/{game_id}/environments/{environment_id}/servers/{server_id}': async () => {
       const { body } = await servers.create(await servers.bodyOf(build_id));
-      await servers.settled(body.server.id);
+      await servers.waitForStartOrEnd(body.server.id);
       return { path: `${servers.path}/${body.server.id}`, token: cloud, change: () => servers.destroy(body.server.id) };
     },
     '/games/{game_id}/environments/{environment_id}/servers/{server_id}/end': async () => {
       const { body } = await servers.create(await servers.bodyOf(build_id));
       const { id } = body.server;
-      await servers.settled(id);
+      await servers.waitForStartOrEnd(id);
       const kill = async () => {
         for (const pid of findProcessesOf(id)) process.kill(pid, 'SIGKILL');
       };

@@ -1,4 +1,4 @@
-import { QUIET_SOURCE } from '../support/room.ts';
+import { READY_SOURCE } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 import type { ContractClient } from './contract-client.ts';
 import type { Created } from './wire-contract-cloud.ts';
@@ -47,7 +47,7 @@ export async function callMatchmaker({ call }: ContractClient, created: Created)
 async function deployRoom({ call }: Pick<ContractClient, 'call'>, created: Created): Promise<void> {
   const path = { game_id: created.game.game_id, environment_id: created.namespace.namespace_id };
   const token = created.cloud_token;
-  const content = Buffer.from(`console.log(process.env.SERVICE_TOKEN);${QUIET_SOURCE}`);
+  const content = Buffer.from(`console.log(process.env.SERVICE_TOKEN);${READY_SOURCE}`);
   const image_file = { path: 'room.ts', content_length: content.length };
   const body = { name: 'Room', image_tag: 'room:1', image_file, kind: 'javascript' };
   const { build, image_presigned_request } = await call('servers_builds_prepare', { path, token, body });

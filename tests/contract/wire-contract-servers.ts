@@ -1,4 +1,4 @@
-import { QUIET_SOURCE } from '../support/room.ts';
+import { READY_SOURCE } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 import type { ContractClient } from './contract-client.ts';
 import type { Created } from './wire-contract-cloud.ts';
@@ -7,7 +7,7 @@ import type { Created } from './wire-contract-cloud.ts';
 export async function callServers({ call }: ContractClient, created: Created): Promise<void> {
   const path = { game_id: created.game.game_id, environment_id: created.namespace.namespace_id };
   const { token } = await call('games_environments_tokens_createServiceToken', { path, token: created.cloud_token });
-  const content = Buffer.from(`console.log('hello');${QUIET_SOURCE}`);
+  const content = Buffer.from(`console.log('hello');${READY_SOURCE}`);
   const image = {
     image_tag: 'server:1',
     image_file: { path: 'server.ts', content_length: content.length },

@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn, waitForEnd } from '../support/backups.ts';
 import { openExternalDatabase } from '../support/database.ts';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { findSeat } from '../support/players.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { enterRoom, makeRoomGame } from '../support/room.ts';
@@ -49,7 +49,7 @@ test('backup and restore: a second one succeeds after the first was killed at an
   await using other_external = await openExternalDatabase();
   const elsewhere = { MUSTER_DEMO: 'off', DATABASE_URL: other_external.url, ...other_bucket.settings };
   await using other_home = await makeHome(elsewhere);
-  if (IS_LONG) {
+  if (IS_FULL_LENGTH) {
     const releaseWrites = other_bucket.holdWrites();
     await killAt(other_home, commandFor('restore', file), 'it writes a file', () => other_bucket.under_way > 0);
     releaseWrites();
@@ -73,9 +73,9 @@ test('backup and restore: a second one succeeds after the first was killed at an
   await enterRoom(await findSeat(next, game));
   await next.stop('SIGINT');
 
-  if (!IS_LONG) return;
+  if (!IS_FULL_LENGTH) return;
   // When it has started the embedded PostgreSQL.
-  await using embedded_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_cluster: true });
+  await using embedded_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_prepared_database: true });
   const pid_file = join(embedded_home.data_directory, 'postgres/cluster/postmaster.pid');
   const isReady = () => existsSync(pid_file) && /^ready/m.test(readFileSync(pid_file, 'utf8'));
   await killAt(embedded_home, commandFor('restore', file), 'PostgreSQL is ready', isReady);

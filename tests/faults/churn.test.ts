@@ -6,9 +6,9 @@ import { findFreePorts } from '../../src/features/servers/free-ports.ts';
 import { listProcesses, readStat } from '../../src/platform/processes.ts';
 import { packImage, WITHOUT_CONTAINERS } from '../support/containers.ts';
 import { type ExternalHome, openExternalHome } from '../support/external-home.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame, type TestGame, uploadBuild } from '../support/game.ts';
 import { countDescriptors, countZombies, groupsOf, mountsIn } from '../support/leftovers.ts';
-import { IS_LONG } from '../support/length.ts';
 import { findProcessesOf, findServerProcesses } from '../support/processes.ts';
 import type { Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
@@ -18,7 +18,7 @@ import { waitFor } from '../support/wait.ts';
 interface Kind {
   name: string;
   servers: number;
-  at_once: number;
+  concurrency: number;
   /** The folder of servers in the data directory. */
   folder: string;
   upload(program: Program, game: TestGame, script: string): Promise<string>;
@@ -26,15 +26,15 @@ interface Kind {
 
 const PROCESSES: Kind = {
   name: 'servers',
-  servers: IS_LONG ? 1_000 : 60,
-  at_once: 20,
+  servers: IS_FULL_LENGTH ? 1_000 : 60,
+  concurrency: 20,
   folder: 'servers',
   upload: ({ api }, game, script) => uploadShell(api, game, script),
 };
 const CONTAINERS: Kind = {
   name: 'servers in containers',
   servers: 200,
-  at_once: 20,
+  concurrency: 20,
   folder: 'containers',
   upload: async ({ api }, game, script) =>
     await uploadBuild(api, game, { image_tag: 'a:1', path: 'image.tar', content: await packImage(script, 'a:1') }),
@@ -51,7 +51,7 @@ if (WITHOUT_CONTAINERS !== undefined) console.log(`Not tried, because ${WITHOUT_
 let external: ExternalHome;
 beforeAll(async () => {
   // Ports rest for a minute after their servers, so the servers of a long run need more than a test claims.
-  external = await openExternalHome(IS_LONG ? { MUSTER_SERVER_PORTS: '27000-30999' } : {});
+  external = await openExternalHome(IS_FULL_LENGTH ? { MUSTER_SERVER_PORTS: '27000-30999' } : {});
 }, 90_000);
 afterAll(() => external[Symbol.asyncDispose](), 90_000);
 
@@ -70,7 +70,7 @@ function portsAreFree(ports: number[]): () => Promise<boolean> {
 const childrenOf = (parent: number) => listProcesses().filter((pid) => readStat(pid)?.parent === parent);
 
 /** Starts and ends servers, kills the service among them, and looks for what is left. */
-async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> {
+async function churn({ servers, concurrency, folder, upload }: Kind): Promise<void> {
   let program: Program = await external.home.start();
   const game = await makeGame(program.api, program.administrator_token);
   const builds = await Promise.all(SCRIPTS.map((script) => upload(program, game, script)));
@@ -81,23 +81,23 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
 
   /** Starts servers of these builds, and waits until each runs or has ended. */
   async function startSome(of_builds: string[]): Promise<string[]> {
-    const { bodyOf, create, settled } = serversOf(program, game);
+    const { bodyOf, create, waitForStartOrEnd } = serversOf(program, game);
     const ids = await Promise.all(
-      Array.from({ length: at_once }, async (_, index) => {
+      Array.from({ length: concurrency }, async (_, index) => {
         const build = of_builds[index % of_builds.length] ?? '';
         const body = await bodyOf(build, { network: { ports: { game: { protocol: 'udp' } } } });
         return (await create(body)).body.server.id as string;
       }),
     );
     for (const id of ids) all.add(id);
-    await Promise.all(ids.map(settled));
+    await Promise.all(ids.map(waitForStartOrEnd));
     return ids;
   }
 
   async function end(ids: string[]): Promise<void> {
     const { destroy } = serversOf(program, game);
     await Promise.all(ids.map((id) => destroy(id, '?override_kill_timeout=0')));
-    await haveEnded();
+    await waitForAllEnds();
   }
 
   /** Returns the ports that the servers have had. */
@@ -109,7 +109,7 @@ async function churn({ servers, at_once, folder, upload }: Kind): Promise<void> 
   }
 
   const runSome = async () => end(await startSome(builds));
-  const haveEnded = () =>
+  const waitForAllEnds = () =>
     waitFor(async () => {
       const [row] = await external.database.queries.execute<{ count: number }>(
         sql`select count(*)::int as count from servers where ended_at is null`,

@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait.ts';
 
 interface Database extends AsyncDisposable {
   home: Home;
-  /** Takes the database away until `heal`. */
+  /** Makes the database unreachable until `heal`. */
   lose(): Promise<void>;
   heal(): Promise<void>;
 }
@@ -75,12 +75,12 @@ async function openEmbeddedHome(): Promise<Database> {
     home,
     async lose() {
       const path = await program();
-      await rename(path, `${path}.away`);
+      await rename(path, `${path}.hidden`);
       process.kill(postgresOf(home.data_directory), 'SIGKILL');
     },
     async heal() {
       const path = await program();
-      await rename(path, path.replace('.away', ''));
+      await rename(path, path.replace('.hidden', ''));
     },
     [Symbol.asyncDispose]: () => home[Symbol.asyncDispose](),
   };

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
 import { type TestGame, uploadScript } from '../support/game.ts';
-import { makeHome, type Program } from '../support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../support/room.ts';
+import { makeHome, type Program, waitUntilReady } from '../support/program.ts';
+import { makeRoomGame, READY_SOURCE } from '../support/room.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
@@ -23,11 +23,11 @@ test('disk full: CI can mount a small disk', () => {
 test.skipIf(!disk)(
   'disk full: uploads are refused within the reserve, all writes on a full disk, and all work again once there is space',
   async () => {
-    if (!disk) return;
+    if (!disk) throw new Error('there is no disk');
     await using home = await makeHome({ MUSTER_DISK_RESERVE_MB: String(RESERVE_MB) }, { parent: disk.directory });
     const program = await home.start();
     const { api } = program;
-    const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 100 });
+    const game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 100 });
     expect(outcomeOf(await find(program, game))).toBe('200');
 
     // Within the reserve: uploads are refused, and players get seats.
@@ -49,9 +49,9 @@ test.skipIf(!disk)(
     expect(await outcomeOfUpload(program, game)).toMatch(/^503 (STORAGE_FULL|DATABASE_UNAVAILABLE)$/);
 
     await disk.empty();
-    await waitFor(async () => (await api.get('/health/ready')).status === 200, 'the service to be ready');
+    await waitUntilReady(program.url);
     await waitFor(async () => outcomeOf(await find(program, game)) === '200', 'a find to get a seat');
-    await uploadScript(api, game, QUIET_SOURCE);
+    await uploadScript(api, game, READY_SOURCE);
   },
   180_000,
 );

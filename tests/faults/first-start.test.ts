@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createApi } from '../support/api.ts';
-import { seeEachOther } from '../support/players.ts';
+import { findSeatInDemo, seeEachOther } from '../support/players.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 
@@ -43,7 +42,7 @@ test('first start: killed at any moment, it is completed by the next start', asy
   expect(others).toEqual([]);
   for (const { version_id } of game.namespaces) expect(version_id).toBe(room.version_id);
 
-  const [one, other] = [await enterDemo(url), await enterDemo(url)];
+  const [one, other] = [await enterRoom(await findSeatInDemo(url)), await enterRoom(await findSeatInDemo(url))];
   expect(other.lobby_id).toBe(one.lobby_id);
   await seeEachOther(one, other);
 }, 90_000);
@@ -61,16 +60,9 @@ async function killWhen(home: Home, has: (files: Files) => boolean): Promise<voi
 }
 
 function readFilesIn(directory: string): Files {
-  const at = (path: string) => join(directory, path);
+  const pathOf = (path: string) => join(directory, path);
   return {
-    entries: (folder) => (existsSync(at(folder)) ? readdirSync(at(folder)) : []),
-    text: (file) => (existsSync(at(file)) ? readFileSync(at(file), 'utf8') : ''),
+    entries: (folder) => (existsSync(pathOf(folder)) ? readdirSync(pathOf(folder)) : []),
+    text: (file) => (existsSync(pathOf(file)) ? readFileSync(pathOf(file), 'utf8') : ''),
   };
-}
-
-async function enterDemo(url: string) {
-  const page = await (await fetch(`${url}/demo`)).text();
-  const token = /const token = '([^']+)'/.exec(page)?.[1];
-  const body = { game_modes: ['default'] };
-  return await enterRoom(await createApi(url).ok('POST', '/matchmaker/lobbies/find', { token, body }));
 }

@@ -54,7 +54,7 @@ describe('game servers are killed:', () => {
     }, 90_000);
   }
 
-  test('while the service is away: the next start notices, and the next find gets another lobby', async () => {
+  test('while the service is stopped: the next start notices, and the next find gets another lobby', async () => {
     const game = await makeRoomGame(program, { max_players: 4 });
     const [one, other] = await enterTogether(program, game);
     const [{ id: server_id }] = await listServers(program, game);

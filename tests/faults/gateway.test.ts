@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import type { TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../support/gateway.ts';
-import { IS_LONG } from '../support/length.ts';
 import { makeHome, type Program } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -28,7 +28,7 @@ async function enter(program: Program, game: TestGame) {
 }
 
 test('the service is killed: players at a port with presence connect again with their tokens, and the others lose their seats', async () => {
-  await using home = await makeHome({ MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN }, { has_cluster: true });
+  await using home = await makeHome({ MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN }, { has_prepared_database: true });
   const program = await home.start();
   const game = await makeControlledGame(program, SHAPE);
   const [one, other, gone] = [await enter(program, game), await enter(program, game), await enter(program, game)];
@@ -55,7 +55,7 @@ test('the service is killed: players at a port with presence connect again with 
     return status === 200 && body.lobby.lobby_id === lobby_id;
   };
   // The third seat is kept for 30 s.
-  if (IS_LONG) await waitFor(joinSame, 'the seat of the third player');
+  if (IS_FULL_LENGTH) await waitFor(joinSame, 'the seat of the third player');
   other_back.socket.close();
   await waitFor(async () => (await countConnected()) === 1, 'the seat of the player who leaves to be free');
   expect(await joinSame()).toBe(true);

@@ -1,14 +1,14 @@
 import { describe, test } from 'bun:test';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { expectDocumented } from '../support/isolation/documented.ts';
 import { LEVELS, reasonWithoutLevel } from '../support/isolation/levels.ts';
 import { probe } from '../support/isolation/probing.ts';
-import { IS_LONG } from '../support/length.ts';
 
 /** The levels that the short run tries. */
 const MOST_USED = ['root', 'user'];
 /** Those of engines are in the only file that starts engines: tests/features/servers/engine.test.ts. */
 const TRIED = LEVELS.filter(
-  ({ name, containers }) => MOST_USED.includes(name) || (IS_LONG && (!containers || containers === 'runc')),
+  ({ name, containers }) => MOST_USED.includes(name) || (IS_FULL_LENGTH && (!containers || containers === 'runc')),
 );
 
 describe('a hostile game server can do what docs/isolation.md says, and no more:', () => {

@@ -3,13 +3,13 @@ import { listServers } from '../support/game.ts';
 import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
 import { findProcessesOf, postgresOf } from '../support/processes.ts';
 import { type Home, makeHome } from '../support/program.ts';
-import { enterRoom, makeRoomGame, QUIET_SOURCE } from '../support/room.ts';
+import { enterRoom, makeRoomGame, READY_SOURCE } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 describe('the service is killed', () => {
   let home: Home;
   beforeAll(async () => {
-    home = await makeHome({}, { has_cluster: true });
+    home = await makeHome({}, { has_prepared_database: true });
   }, 90_000);
   afterAll(async () => {
     await home[Symbol.asyncDispose]();
@@ -72,7 +72,7 @@ describe('the service is killed', () => {
 
   test('during a find that creates a lobby: the lobby becomes ready, and the unanswered seat is released', async () => {
     const program = await home.start();
-    const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 4 });
+    const game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 4 });
     const unanswered = findSeat(program, game).catch(() => 'unanswered');
     const [{ id: server_id }] = await waitFor(async () => {
       const servers = await listServers(program, game);

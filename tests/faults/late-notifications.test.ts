@@ -7,7 +7,7 @@ import { type Home, makeHome } from '../support/program.ts';
 import { makeRoomGame } from '../support/room.ts';
 
 test('late notifications: a process uses its own changes at once', async () => {
-  await using home = await makeHome({}, { has_cluster: true });
+  await using home = await makeHome({}, { has_prepared_database: true });
   const program = await home.start();
   const game = await makeRoomGame(program);
   const search = { game_modes: ['arena'], prevent_auto_create_lobby: true };

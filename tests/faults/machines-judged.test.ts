@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
 import { openChance } from '../support/chance.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { IS_LONG } from '../support/length.ts';
 import { type GroupMachine, openMachineGroup } from '../support/machine-group.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -14,14 +14,14 @@ const FIND_WITHIN_MS = 3_000;
 const WARM_LOBBIES = 3;
 /** Characters of a process's log that explain why it did not come back. */
 const OUTPUT_SHOWN = 4_000;
-const TEST_MS = 1_200_000;
+const TEST_TIMEOUT_MS = 1_200_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
 afterAll(() => {
-  if (!IS_LONG) console.log('Not tried, because the long run tries it: machines at the moment of judgement.');
+  if (!IS_FULL_LENGTH) console.log('Not tried, because the long run tries it: machines at the moment of judgement.');
 });
 
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   `three processes: a paused machine continues at the moment at which it would be given up, ${MOMENTS} times: it is kept, or given up once, and nothing has two owners`,
   async () => {
     console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
@@ -90,5 +90,5 @@ test.skipIf(!IS_LONG)(
     }, 'each machine to run what the database says');
     expect(await group.faults()).toEqual([]);
   },
-  TEST_MS,
+  TEST_TIMEOUT_MS,
 );

@@ -1,18 +1,18 @@
 import { afterAll, expect, test } from 'bun:test';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { openMachineGroup } from '../support/machine-group.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Longer than a machine that runs takes to be lost, so that the two cannot be confused. */
 const REST_MS = 10_000;
 const LOST_MS = 2_000;
-const TEST_MS = 240_000;
+const TEST_TIMEOUT_MS = 240_000;
 
 afterAll(() => {
-  if (!IS_LONG) console.log('Not tried, because the long run tries it: machines whose process was stopped.');
+  if (!IS_FULL_LENGTH) console.log('Not tried, because the long run tries it: machines whose process was stopped.');
 });
 
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   'a machine whose process was stopped by SIGTERM rests with its servers, is given up when that is over, and can come back',
   async () => {
     await using group = await openMachineGroup(2, {
@@ -43,5 +43,5 @@ test.skipIf(!IS_LONG)(
     await group.operatorOf(other).waitForState(stopped.machine_id, 'up');
     expect(await group.faults()).toEqual([]);
   },
-  TEST_MS,
+  TEST_TIMEOUT_MS,
 );

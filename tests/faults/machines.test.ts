@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { IS_LONG } from '../support/length.ts';
 import { type GroupMachine, type MachineGroup, openMachineGroup } from '../support/machine-group.ts';
 import { openNetwork, WITHOUT_NETWORK } from '../support/network.ts';
 import { makeDataDirectory } from '../support/service.ts';
@@ -13,15 +13,16 @@ const FOUND_WITHIN_MS = 40_000;
 const GONE_WITHIN_MS = 10_000;
 /** A machine is lost after 30 s. Longer than that, and than the beat after it. */
 const LONGER_THAN_LOST_MS = 40_000;
-const DATABASE_AWAY_MS = 90_000;
+const DATABASE_OUTAGE_MS = 90_000;
 const FIND_EVERY_MS = 500;
 const HOUR_S = 3_600;
-const TEST_MS = 300_000;
+const TEST_TIMEOUT_MS = 300_000;
 const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
-const has_faketime = IS_LONG && (await Bun.file(FAKETIME).exists());
+const has_faketime = IS_FULL_LENGTH && (await Bun.file(FAKETIME).exists());
 
 afterAll(() => {
-  if (!IS_LONG) console.log('Not tried, because the long run tries it: machines that are stopped, killed and cut off.');
+  if (!IS_FULL_LENGTH)
+    console.log('Not tried, because the long run tries it: machines that are stopped, killed and cut off.');
 });
 
 test('machines: networks can be made and clocks set where CI requires it', () => {
@@ -30,7 +31,7 @@ test('machines: networks can be made and clocks set where CI requires it', () =>
   expect(has_faketime).toBe(true);
 });
 
-const describeLong = describe.skipIf(!IS_LONG);
+const describeLong = describe.skipIf(!IS_FULL_LENGTH);
 const seconds = (since: number) => ((performance.now() - since) / 1_000).toFixed(1);
 
 /** How a machine is lost, and how it comes back. */
@@ -104,7 +105,7 @@ describeLong('two machines on one database', () => {
         bringBack: async ({ program }) => void process.kill(program.pid, 'SIGCONT'),
       });
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -118,7 +119,7 @@ describeLong('two machines on one database', () => {
         },
       });
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -143,25 +144,25 @@ describeLong('two machines on one database', () => {
         },
       });
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 });
 
 describeLong('three machines on one database', () => {
   test(
-    'are all kept while the database is away for 90 s',
+    'are all kept while the database is unreachable for 90 s',
     async () => {
       await using group = await openMachineGroup(3);
       const seated = await group.seatOnEach();
       const before = await group.rows();
       await group.database_proxy.cut();
-      await Bun.sleep(DATABASE_AWAY_MS);
+      await Bun.sleep(DATABASE_OUTAGE_MS);
       expect(seated.filter(group.isAlive)).toHaveLength(seated.length);
       await group.database_proxy.heal();
       await Bun.sleep(LONGER_THAN_LOST_MS);
       await expectNothingLost(group, before, seated);
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test.skipIf(!has_faketime)(
@@ -198,7 +199,7 @@ describeLong('three machines on one database', () => {
       );
       await expectNothingLost(group, before, seated);
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test.skipIf(WITHOUT_NETWORK !== undefined)(
@@ -209,7 +210,7 @@ describeLong('three machines on one database', () => {
       const [, , third] = group.machines as [GroupMachine, GroupMachine, GroupMachine];
       await loseAndBringBack(group, third, { lose: () => network.cut(), bringBack: () => network.heal() });
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 });
 

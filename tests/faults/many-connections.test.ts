@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { holdConnections } from '../support/held-connections.ts';
-import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { COMMAND, makeHome } from '../support/program.ts';
 import { openRawSocket } from '../support/raw-socket.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -13,8 +13,7 @@ const HALF_A_HEAD = 'GET /health/live HTTP/1.1\r\n';
 const HEAD = `${HALF_A_HEAD}Host: localhost\r\n`;
 
 describe(`connections: a service with ${DESCRIPTORS_MAX} descriptors answers new clients`, () => {
-  const program_command = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
-  const command = ['/bin/sh', '-c', `ulimit -n ${DESCRIPTORS_MAX}; exec "$0" "$@"`, ...program_command];
+  const command = ['/bin/sh', '-c', `ulimit -n ${DESCRIPTORS_MAX}; exec "$0" "$@"`, ...COMMAND];
   const CASES: [name: string, addresses: string[], each: number, text: string][] = [
     ['while one address opens as many connections as it can, and reopens them', [OTHER], 250, HALF_A_HEAD],
     ['while one address opens as many connections as it can, and sends requests', [OTHER], 250, `${HEAD}\r\n`],
@@ -26,7 +25,7 @@ describe(`connections: a service with ${DESCRIPTORS_MAX} descriptors answers new
     ],
   ];
   test('while other addresses open too many connections', async () => {
-    await using home = await makeHome({}, { has_cluster: true });
+    await using home = await makeHome({}, { has_prepared_database: true });
     const { url, output } = await home.start({ command });
     for (const [name, addresses, count, text] of CASES) {
       using opened = new DisposableStack();
@@ -53,7 +52,7 @@ describe('connections: an address above its limit', () => {
   };
 
   test('loses its silent and idle ones; its poll, its WebSocket and those of other addresses stay', async () => {
-    await using home = await makeHome(settings, { has_cluster: true });
+    await using home = await makeHome(settings, { has_prepared_database: true });
     const { url, api, administrator_token: token, output } = await home.start();
     const { watch } = await api.ok('GET', '/cloud/games', { token });
     using socket = await openRawSocket(url, token, { localAddress: OTHER });
@@ -66,7 +65,7 @@ describe('connections: an address above its limit', () => {
     const ask = `Host: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
     using poll = open(OTHER, 1, `GET /cloud/games?watch_index=${watch.index} HTTP/1.1\r\n${ask}`);
     using below = open(NEW_CLIENT, PER_ADDRESS_MAX, HALF_A_HEAD);
-    using of_proxy = open(PROXY, 2 * PER_ADDRESS_MAX, HALF_A_HEAD);
+    using proxied = open(PROXY, 2 * PER_ADDRESS_MAX, HALF_A_HEAD);
     using idle = open(OTHER, 2 * PER_ADDRESS_MAX, `${HEAD}\r\n`);
     using silent = open(OTHER, PER_ADDRESS_MAX, '');
     const used = 2;
@@ -75,7 +74,7 @@ describe('connections: an address above its limit', () => {
       'the silent connections and half of the idle ones to be closed',
     );
     expect([is_socket_closed, poll.closedCount()]).toEqual([false, 0]);
-    expect([below.openCount(), of_proxy.openCount()]).toEqual([PER_ADDRESS_MAX, 2 * PER_ADDRESS_MAX]);
+    expect([below.openCount(), proxied.openCount()]).toEqual([PER_ADDRESS_MAX, 2 * PER_ADDRESS_MAX]);
     await waitFor(() => output().includes(`"networks":["${OTHER}"]`), 'the closed connections in the log');
     using later = open(OTHER, 1, `${HEAD}\r\n`);
     await waitFor(() => later.received[0]?.startsWith('HTTP/1.1 200'), 'the address to be answered again');

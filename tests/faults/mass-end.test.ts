@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { openExternalDatabase } from '../support/database.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { IS_LONG } from '../support/length.ts';
 import { findServerProcesses } from '../support/processes.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
@@ -14,10 +14,10 @@ import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** In CI, more servers than one round ends. */
-const TOGETHER = IS_LONG ? 120 : 15;
+const SERVERS = IS_FULL_LENGTH ? 120 : 15;
 
 /** On a busy machine, each server takes a second to start and to end. */
-const TEST_MS = 480_000;
+const TEST_TIMEOUT_MS = 480_000;
 const WAIT_MS = 240_000;
 
 const opened = new AsyncDisposableStack();
@@ -60,7 +60,7 @@ async function startMany(program: Program): Promise<TestGame> {
   const body = await bodyOf(await uploadShell(program.api, game, 'sleep 600 & wait'), {
     network: { ports: { game: { protocol: 'tcp' } } },
   });
-  for (let index = 0; index < TOGETHER; index += 1) expect((await create(body)).status).toBe(200);
+  for (let index = 0; index < SERVERS; index += 1) expect((await create(body)).status).toBe(200);
   await waitFor(
     async () => (await rowsOf(game)).every(({ is_started }) => is_started),
     'all servers to start',
@@ -81,7 +81,7 @@ const endedOf = async (game: TestGame) => (await rowsOf(game)).filter(({ is_ende
 
 /** Waits until all servers of a game have ended and nothing of them remains. */
 async function expectAllEnded(game: TestGame, { data_directory }: Home): Promise<void> {
-  await waitFor(async () => (await endedOf(game)) === TOGETHER, 'all servers to end', WAIT_MS);
+  await waitFor(async () => (await endedOf(game)) === SERVERS, 'all servers to end', WAIT_MS);
   const rows = await rowsOf(game);
   expect(rows.filter(({ ports }) => ports > 0)).toEqual([]);
   expect(rows.flatMap(({ server_id }) => findServerProcesses(server_id))).toEqual([]);
@@ -120,7 +120,7 @@ describe('many servers end', () => {
       expect(failuresOf(next)).toEqual([]);
       expect(await next.stop('SIGTERM')).toBe(0);
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -142,7 +142,7 @@ describe('many servers end', () => {
       expect([...loggedEnds(program, next).values()].filter((times) => times > 1)).toEqual([]);
       expect(await next.stop('SIGTERM')).toBe(0);
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -166,8 +166,8 @@ describe('many servers end', () => {
         expect(loggedEnds(program).size).toBeGreaterThan(0);
         expect(await program.stop('SIGTERM')).toBe(0);
       }
-      expect([...loggedEnds(...programs).values()]).toEqual(Array.from({ length: TOGETHER }, () => 1));
+      expect([...loggedEnds(...programs).values()]).toEqual(Array.from({ length: SERVERS }, () => 1));
     },
-    TEST_MS,
+    TEST_TIMEOUT_MS,
   );
 });

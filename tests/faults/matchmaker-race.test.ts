@@ -2,20 +2,20 @@ import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openChance } from '../support/chance.ts';
 import { openExternalDatabase } from '../support/database.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeControlledGame } from '../support/game-server.ts';
 import { openInspector } from '../support/inspector.ts';
-import { IS_LONG } from '../support/length.ts';
 import { makeHome } from '../support/program.ts';
 import { NOWHERE, openRace, play, reportReady } from '../support/race.ts';
 import { audit, findWithoutRace, waitForEmptyQueue } from '../support/race-audit.ts';
 
 const CLIENTS = 64;
-const REQUESTS = IS_LONG ? 10_000 : 2_000;
+const REQUESTS = IS_FULL_LENGTH ? 10_000 : 2_000;
 const LOBBIES = 50;
 const CHECK_EVERY_MS = 50;
 const FINDS_AFTERWARDS = 40;
 /** Long, for busy machines. */
-const TEST_MS = 600_000;
+const TEST_TIMEOUT_MS = 600_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
 const EVEN = { max_players: 8, max_players_direct: 8, max_players_party: 8 };
@@ -58,7 +58,7 @@ test(
       return { check_count, most };
     })();
     const playing = Promise.all(
-      Array.from({ length: CLIENTS }, (_, place) => play(race, openChance(seed, place), REQUESTS)),
+      Array.from({ length: CLIENTS }, (_, index) => play(race, openChance(seed, index), REQUESTS)),
     );
     const killing = (async () => {
       while (race.sent_count < REQUESTS / 4 && !ending.signal.aborted) await Bun.sleep(CHECK_EVERY_MS);
@@ -85,5 +85,5 @@ test(
     expect(back_at).toBeLessThan(REQUESTS);
     await Promise.all(race.programs.map((one) => one.stop('SIGINT')));
   },
-  TEST_MS,
+  TEST_TIMEOUT_MS,
 );

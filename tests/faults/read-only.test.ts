@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { waitUntilReady } from '../support/program.ts';
 import { openDatabaseAdmin } from '../support/read-only.ts';
 import { openTestService } from '../support/service.ts';
 import { outcomeOf } from '../support/suite.ts';
@@ -23,7 +24,7 @@ test('database read-only for a moment: the service is not ready meanwhile, and t
   });
 
   await operator.allowWrites('database');
-  await waitFor(async () => (await service.api.get('/health/ready')).status === 200, 'the service to be ready');
+  await waitUntilReady(service.api.base_url);
   await waitFor(async () => (await find(service, game)).status === 200, 'finds to get seats', 20_000);
 }, 90_000);
 
@@ -45,5 +46,5 @@ test('database set read-only: the service is not ready, even while old connectio
     },
   ]);
   await operator.allowWrites('role in database');
-  await waitFor(async () => (await service.api.get('/health/ready')).status === 200, 'the service to be ready');
+  await waitUntilReady(service.api.base_url);
 }, 90_000);

@@ -5,7 +5,7 @@ import { certifyLocalhost, ECHO_PORTS, ECHO_SOURCE, echoBy, openTlsPlayer, openU
 
 test('the service is killed: direct UDP continues, and clients of relays can connect again at the same port', async () => {
   const { certificate, settings } = await certifyLocalhost();
-  await using home = await makeHome(settings, { has_cluster: true });
+  await using home = await makeHome(settings, { has_prepared_database: true });
   const program = await home.start();
   const game = await makeControlledGame(program, { source: ECHO_SOURCE, ports: ECHO_PORTS });
   const { ports } = (await find(program, game)).body;

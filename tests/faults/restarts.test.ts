@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { servers as rows } from '../../src/features/servers/tables.ts';
 import { type ExternalHome, openExternalHome } from '../support/external-home.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame } from '../support/game.ts';
-import { IS_LONG } from '../support/length.ts';
 import type { Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { waitFor } from '../support/wait.ts';
 
-const CHAINS = IS_LONG ? 24 : 8;
-const KILLS = IS_LONG ? 8 : 3;
+const CHAINS = IS_FULL_LENGTH ? 24 : 8;
+const KILLS = IS_FULL_LENGTH ? 8 : 3;
 const RESTARTS = 3;
 /** The longest time between the start of Muster and its kill. */
 const KILLED_AFTER_MAX_MS = 1_200;

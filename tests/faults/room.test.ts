@@ -10,7 +10,7 @@ const CONNECTED = '/matchmaker/players/connected';
 let home: Home;
 let program: Program;
 beforeAll(async () => {
-  home = await makeHome({}, { has_cluster: true });
+  home = await makeHome({}, { has_prepared_database: true });
 }, 90_000);
 beforeEach(async () => {
   const is_running = await fetch(`${home.url}/health/live`).then(
@@ -23,7 +23,7 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]();
 }, 90_000);
 
-test('room: while the service is away, players stay and move; seats of those who left become free later', async () => {
+test('room: while the service is stopped, players stay and move; seats of those who left become free later', async () => {
   const game = await makeRoomGame(program);
   const [staying, other] = await enterTogether(program, game);
   const leaving = await enterRoom(await findSeat(program, game));
@@ -45,7 +45,7 @@ test('room: while the service is away, players stay and move; seats of those who
   expect(is_cut).toBe(false);
 }, 120_000);
 
-test('room: a player who connects while the service is away is admitted once it is back', async () => {
+test('room: a player who connects while the service is stopped is admitted once it is back', async () => {
   const game = await makeRoomGame(program);
   const first = await enterRoom(await findSeat(program, game));
   const seat = await findSeat(program, game);

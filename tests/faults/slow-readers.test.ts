@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { residentBytes } from '../../bench/meter.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame, type TestGame, uploadScript } from '../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
-import { IS_LONG } from '../support/length.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { serversOf } from '../support/servers.ts';
 import { showSite, uploadSite } from '../support/site.ts';
@@ -13,11 +13,11 @@ import { waitFor } from '../support/wait.ts';
 /** More than Bun's default limit of concurrent fetches. */
 const READERS = 300;
 /** Few at once, because a busy machine cannot answer all of them in time. */
-const READERS_AT_ONCE = 20;
+const CONCURRENT_REQUESTS = 20;
 /** More than the socket buffers hold. */
 const LARGE_BYTES = 24 * 1024 ** 2;
 /** Transfers that one address may have at a time. */
-const OF_ADDRESS_MAX = 256;
+const PER_ADDRESS_MAX = 256;
 const SLOW_ADDRESS = '127.0.0.2';
 const ANOTHER = '127.0.0.3';
 
@@ -37,7 +37,7 @@ interface SlowReaders extends AsyncDisposable {
 async function openSlowReaders(settings: Record<string, string>): Promise<SlowReaders> {
   await using opened = new AsyncDisposableStack();
   const s3 = opened.use(await openSmallS3());
-  const home: Home = opened.use(await makeHome({ ...s3.settings, ...settings }, { has_cluster: true }));
+  const home: Home = opened.use(await makeHome({ ...s3.settings, ...settings }, { has_prepared_database: true }));
   const program = await home.start();
   const game = await makeGame(program.api, program.administrator_token);
   const { game: seen } = await program.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
@@ -81,10 +81,10 @@ describe('clients that do not read', () => {
     await using stage = await openSlowReaders({ MUSTER_LIMITS_SCALE: '1' });
     const { s3, program, game } = stage;
     const addresses = Array.from({ length: READERS }, (_, reader) =>
-      reader < OF_ADDRESS_MAX ? SLOW_ADDRESS : ANOTHER,
+      reader < PER_ADDRESS_MAX ? SLOW_ADDRESS : ANOTHER,
     );
-    for (let first = 0; first < READERS; first += READERS_AT_ONCE) {
-      const some = addresses.slice(first, first + READERS_AT_ONCE);
+    for (let first = 0; first < READERS; first += CONCURRENT_REQUESTS) {
+      const some = addresses.slice(first, first + CONCURRENT_REQUESTS);
       const statuses = await Promise.all(some.map((address) => stage.requestAndStop(address)));
       expect(new Set(statuses)).toEqual(new Set([200]));
     }
@@ -129,7 +129,7 @@ console.log('listening');
 const PLAYERS = 8;
 const MEMORY_MAX = 64 * 1024 ** 2;
 
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   'players who do not read 100 MiB cost the service little memory, and get all of it later',
   async () => {
     await using home = await makeHome({ MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN });
@@ -139,7 +139,7 @@ test.skipIf(!IS_LONG)(
     const ports = { web: { protocol: 'http' } };
     const body = await servers.bodyOf(await uploadScript(program.api, game, FLOOD), { network: { ports } });
     const server_id: string = (await servers.create(body)).body.server.id;
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     const before = residentBytes(program.pid);
     using opened = new DisposableStack();
     const players = Array.from({ length: PLAYERS }, () => {

@@ -3,7 +3,7 @@ import { postgresOf } from '../support/processes.ts';
 import { makeHome } from '../support/program.ts';
 
 test('stop: SIGTERM ends the service within half a minute even if its database is frozen', async () => {
-  await using home = await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error' }, { has_cluster: true });
+  await using home = await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error' }, { has_prepared_database: true });
   const program = await home.start();
   const postgres = postgresOf(home.data_directory);
   for (const pid of home.processes()) if (pid !== program.pid) process.kill(pid, 'SIGSTOP');
@@ -14,7 +14,7 @@ test('stop: SIGTERM ends the service within half a minute even if its database i
 }, 90_000);
 
 test('stop: SIGHUP, from a closed terminal, is a graceful stop', async () => {
-  await using home = await makeHome({ MUSTER_LOG: 'info' }, { has_cluster: true });
+  await using home = await makeHome({ MUSTER_LOG: 'info' }, { has_prepared_database: true });
   const program = await home.start();
   expect(await program.stop('SIGHUP')).toBe(0);
   expect(program.output()).toContain('service_stopping');

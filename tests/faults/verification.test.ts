@@ -81,7 +81,7 @@ describe("verification: a game's own server that is hostile", () => {
 
 test('verification: while the servers of one namespace do not answer, others find with and without verification', async () => {
   await using silent = await listenAt('127.0.0.1');
-  await using silent_too = await listenAt('127.0.0.1');
+  await using other_silent = await listenAt('127.0.0.1');
   await using provider = openProvider();
   await using service = await openTestService({
     MUSTER_OUTBOUND_ALLOW: '127.0.0.1',
@@ -90,7 +90,7 @@ test('verification: while the servers of one namespace do not answer, others fin
   const hanging = await makeControlledGame(service, {
     game_modes: {
       default: { actions: { find: actionAt(silent.port) } },
-      other: { actions: { find: actionAt(silent_too.port) } },
+      other: { actions: { find: actionAt(other_silent.port) } },
     },
   });
   const verification = { url: provider.url };
@@ -98,21 +98,24 @@ test('verification: while the servers of one namespace do not answer, others fin
     game_modes: { default: { actions: { find: { enabled: true, verification } } } },
   });
   const plain = await makeControlledGame(service, {});
-  let over = 0;
+  let ended_count = 0;
   const leaving = new AbortController();
   // More than a target and a namespace may have at a time.
   const stuck = Array.from({ length: 200 }, async (_, index) => {
     const game_modes = [index % 2 === 0 ? 'default' : 'other'];
     await find(service, hanging, { game_modes }, leaving.signal).catch(() => {});
-    over += 1;
+    ended_count += 1;
   });
-  await waitFor(() => silent.connections + silent_too.connections === 64, 'as many requests as one namespace may have');
+  await waitFor(
+    () => silent.connections + other_silent.connections === 64,
+    'as many requests as one namespace may have',
+  );
   for (let count = 0; count < 10; count += 1) {
     const answers = await Promise.all([find(service, plain), find(service, verifying)]);
     expect(answers.map(outcomeOf)).toEqual(['200', '200']);
   }
   // All finds of the first namespace still wait at the end.
-  expect(over).toBe(0);
+  expect(ended_count).toBe(0);
   leaving.abort();
   await Promise.all(stuck);
 });
@@ -121,7 +124,7 @@ describe('verification: many requests, with a server that answers at random', ()
   const ANSWERS = ['yes', 'no', 'broken', 'reset', 'late', 'redirect'] as const;
   const REQUESTS = 240;
   // Long enough for every good answer on a busy machine.
-  const stormy = shareService({
+  const random_answers = shareService({
     MUSTER_OUTBOUND_ALLOW: '127.0.0.1',
     MUSTER_VERIFICATION_TIMEOUT_MS: '10000',
   });
@@ -141,14 +144,14 @@ describe('verification: many requests, with a server that answers at random', ()
       }),
     );
     const action = actionAt(target.port);
-    const game = await makeControlledGame(stormy, {
+    const game = await makeControlledGame(random_answers, {
       game_modes: { default: { max_players: 16, actions: { find: action, join: action, create: action } } },
     });
     const ask = (kind: number, verification_data: object): Promise<Answer> => {
-      if (kind === 0) return find(stormy, game, { verification_data });
+      if (kind === 0) return find(random_answers, game, { verification_data });
       const wanted = kind === 1 ? { lobby_id } : { game_mode: 'default' };
       const path = `/matchmaker/lobbies/${kind === 1 ? 'join' : 'create'}`;
-      return stormy.api.post(path, game.public_token, { ...wanted, verification_data });
+      return random_answers.api.post(path, game.public_token, { ...wanted, verification_data });
     };
     const { body } = await ask(0, { id: 'first', answer: 'yes' });
     const { lobby_id } = body.lobby;
@@ -171,9 +174,9 @@ describe('verification: many requests, with a server that answers at random', ()
       if (['broken', 'reset', 'late'].includes(answer)) expect(outcome).toBe(REQUEST_FAILED);
     }
     const seated = outcomes.filter(({ outcome }) => outcome === '200').length + 1;
-    const lobbies = await stormy.inspector.lobbiesOf(game.namespace_id);
+    const lobbies = await random_answers.inspector.lobbiesOf(game.namespace_id);
     expect(lobbies.reduce((sum, { player_count }) => sum + player_count, 0)).toBe(seated);
     expect(seated).toBeGreaterThan(50);
-    expect(await stormy.inspector.faults(game.namespace_id)).toEqual([]);
+    expect(await random_answers.inspector.faults(game.namespace_id)).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { type Chance, openChance } from '../support/chance.ts';
 import { openExternalDatabase } from '../support/database.ts';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Target, WatchHistory } from '../support/watch-history.ts';
@@ -16,16 +16,16 @@ import {
 } from '../support/watchable-game.ts';
 import { type WatcherOptions, watchByPolls, watchBySocket } from '../support/watchers.ts';
 
-const WATCHERS = IS_LONG ? 200 : 60;
-const CHANGES = IS_LONG ? 2_000 : 120;
+const WATCHERS = IS_FULL_LENGTH ? 200 : 60;
+const CHANGES = IS_FULL_LENGTH ? 2_000 : 120;
 /** Watchers may get several changes as one, so changes continue until each has got this many states. */
-const BODIES_EACH = IS_LONG ? 10 : 3;
+const BODIES_EACH = IS_FULL_LENGTH ? 10 : 3;
 const WRITERS = 10;
 /** Faults happen one after the other, within this share of the changes. */
-const FAULTS = IS_LONG ? 9 : 5;
+const FAULTS = IS_FULL_LENGTH ? 9 : 5;
 const TRIES_AGAIN_AFTER_MS = 25;
 /** Each wait has a limit of its own, whose message names it. */
-const TEST_MS = 300_000;
+const TEST_TIMEOUT_MS = 300_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
 const SETTINGS = {
@@ -44,8 +44,8 @@ test(
     await using near = await makeHome({ ...SETTINGS, DATABASE_URL: database.url });
     const program = await near.start();
     // Both processes have one public address.
-    const beside = { DATABASE_URL: database.url, MUSTER_DATACENTER: 'far', MUSTER_PUBLIC_URL: program.url };
-    await using far = await makeHome({ ...SETTINGS, ...beside });
+    const far_settings = { DATABASE_URL: database.url, MUSTER_DATACENTER: 'far', MUSTER_PUBLIC_URL: program.url };
+    await using far = await makeHome({ ...SETTINGS, ...far_settings });
     const homes = [near, far];
     const programs = [program, await far.start()];
     const watchable = await makeWatchableGame(program, { url: database.url });
@@ -58,22 +58,22 @@ test(
     const histories = Array.from({ length: WATCHERS / 2 / targets.length + 1 }, () => targets)
       .flatMap((all) => all.flatMap((target) => [new WatchHistory(target), new WatchHistory(target)]))
       .slice(0, WATCHERS);
-    const watching = histories.map((history, place) => {
-      const options: WatcherOptions = { urls, chance: openChance(seed, place), signal: leaving.signal };
-      return place % 2 === 0 ? watchByPolls(history, options) : watchBySocket(history, options);
+    const watching = histories.map((history, index) => {
+      const options: WatcherOptions = { urls, chance: openChance(seed, index), signal: leaving.signal };
+      return index % 2 === 0 ? watchByPolls(history, options) : watchBySocket(history, options);
     });
     await waitFor(() => histories.every(({ bodies }) => bodies > 0), 'every watcher to see a state');
 
     const made = { changes: 0 };
     const isEnough = () => made.changes >= CHANGES && histories.every(({ bodies }) => bodies > BODIES_EACH);
-    const writing = Array.from({ length: WRITERS }, (_, place) =>
+    const writing = Array.from({ length: WRITERS }, (_, index) =>
       write({
         watchable,
         urls,
         made,
         isEnough,
-        log_writer: place === 0 ? log_writer : undefined,
-        chance: openChance(seed, 1_000 + place),
+        log_writer: index === 0 ? log_writer : undefined,
+        chance: openChance(seed, 1_000 + index),
       }),
     );
     const faults = await causeFaults({ homes, programs, watchable, made, chance: openChance(seed, 2_000) });
@@ -100,7 +100,7 @@ test(
     expect(histories.flatMap((history) => history.faults).slice(0, 10)).toEqual([]);
     await Promise.all(programs.map((one) => one.stop('SIGINT')));
   },
-  TEST_MS,
+  TEST_TIMEOUT_MS,
 );
 
 function targetsOf({ game, owner, group, lobby_id, build_id, server_id }: WatchableGame): Target[] {
@@ -204,7 +204,7 @@ async function causeFaults({ homes, programs, watchable, made, chance }: FaultOp
   ] as const;
   for (let turn = 0; turn < FAULTS; turn += 1) {
     const due = (CHANGES * turn) / FAULTS;
-    await waitFor(() => made.changes >= due, `${due} changes`, TEST_MS);
+    await waitFor(() => made.changes >= due, `${due} changes`, TEST_TIMEOUT_MS);
     // Each kind happens once, then random ones.
     const [name, cause] = kinds[turn] ?? chance.pick(kinds);
     await cause();

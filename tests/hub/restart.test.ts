@@ -31,7 +31,7 @@ const chromium = shareChromium(muster);
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', () => {
   beforeAll(async () => {
-    home = await makeHome({}, { has_cluster: true });
+    home = await makeHome({}, { has_prepared_database: true });
     program = await home.start();
   }, START_TIMEOUT_MS);
   afterAll(() => home?.[Symbol.asyncDispose](), START_TIMEOUT_MS);

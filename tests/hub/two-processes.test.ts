@@ -17,7 +17,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: two processes', () => {
   let path: string;
   beforeAll(async () => {
     // It starts no server of the game: it has no file of the build.
-    other = await openTestService({ MUSTER_DATACENTER: 'elsewhere' }, { beside: muster });
+    other = await openTestService({ MUSTER_DATACENTER: 'elsewhere' }, { database_of: muster });
     game = await makeControlledGame(muster, { game_modes: { default: { max_players: 32 } } });
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     path = `/hub/${its.name_id}/prod`;

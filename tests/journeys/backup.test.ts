@@ -5,8 +5,8 @@ import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn, waitForEnd } from '../support/backups.ts';
 import { openExternalDatabase } from '../support/database.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import type { TestGame } from '../support/game.ts';
-import { IS_LONG } from '../support/length.ts';
 import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { enterRoom, makeRoomGame } from '../support/room.ts';
@@ -44,7 +44,7 @@ async function playAgain(program: Program, game: TestGame, old_lobby: string): P
 
 test('backup: a service with players, from its own PostgreSQL and disk to another PostgreSQL and a bucket, and back', async () => {
   await using folder = await makeBackupFolder();
-  await using first_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_cluster: true });
+  await using first_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_prepared_database: true });
   const local_tls = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(findFreePort()) };
   const first = await first_home.start({ settings: { ...local_tls, MUSTER_PUBLIC_URL: first_home.url } });
   const game = await makeRoomGame(first, { max_players: 100 });
@@ -105,14 +105,14 @@ test('backup: a service with players, from its own PostgreSQL and disk to anothe
   await unchanged.stop('SIGINT');
 
   // A stopped service with an external database and a bucket is backed up by the same command.
-  if (!IS_LONG) return;
+  if (!IS_FULL_LENGTH) return;
   const again = join(folder.path, 'again.backup');
   const backing_up = await second_home.run({ command: [...commandFor('backup', again), '--json'] });
   expect([backing_up.exit_code, JSON.parse(backing_up.output)]).toEqual([
     0,
     { file: again, bytes: statSync(again).size },
   ]);
-  await using third_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_cluster: true });
+  await using third_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_prepared_database: true });
   expect(await runOn(third_home, 'restore', again)).toEqual({
     exit_code: 0,
     output: expect.stringMatching(RESTORED),

@@ -36,7 +36,7 @@ test.skipIf(WITHOUT_BROWSER !== undefined)(
   async () => {
     const https_port = findFreePort();
     const tls = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(https_port) };
-    await using home = await makeHome({ MUSTER_DEMO: 'off' }, { has_cluster: true });
+    await using home = await makeHome({ MUSTER_DEMO: 'off' }, { has_prepared_database: true });
     // The uploads of this test do not trust the local authority.
     const first = await home.start();
     const game = await makeGame(first.api, first.administrator_token);

@@ -1,15 +1,14 @@
 import { afterAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { CLI_FLOWS } from '../../.ci/cli-flows.ts';
 import { maskChanging, parseArguments, parseFlows } from '../support/cli-flows.ts';
-import { commandOf, EXECUTABLE } from '../support/program.ts';
+import { COMMAND } from '../support/program.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 /** Lets a command write stderr to stdout, as a terminal shows both, in their order. */
 const WITH_STDERR = ['sh', '-c', 'exec "$@" 2>&1', 'sh'];
 
@@ -45,7 +44,7 @@ async function play(): Promise<{ lobby_id: string; ray_id: string }> {
 }
 
 test('the page of the command line: what it shows of each command is what the command writes', async () => {
-  await Bun.write(join(folder, 'server.ts'), Bun.file(ROOM));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   await Bun.write(join(folder, 'public/index.html'), '<p>the game</p>');
   await Bun.write(join(folder, 'public/style.css'), 'p { color: green; }');
   for (const { command, output } of parseFlows(CLI_FLOWS)) {

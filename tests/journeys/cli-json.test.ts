@@ -1,14 +1,14 @@
 import { afterAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { JSON_KEYS } from '../../.ci/cli-json.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 /** Commands whose JSON is not an object of their own: a body of the API, lines of events, or a file. */
 const OTHERS = ['dev', 'logs', 'config show', 'config schema', 'api', 'watch', 'complete'];
 
@@ -17,14 +17,14 @@ const home = await mkdtemp(join(tmpdir(), 'muster-shapes-'));
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('the page of the command line: the JSON of each command has the keys that the page shows', async () => {
-  const files = { 'server.ts': await Bun.file(ROOM).text(), 'public/index.html': '<p>the game</p>' };
+  const files = { 'server.ts': ROOM_SOURCE, 'public/index.html': '<p>the game</p>' };
   const { run } = await makeProjectFolder(muster, home, { name: 'shapes', files });
   const keys: Record<string, string[]> = {};
   /** Runs a command, and keeps the keys of its JSON. */
   async function keep(name: string, ...args: string[]) {
-    const { exit_code, data, words } = await run(...name.split(' '), ...args, '--json');
-    expect([name, args, words, exit_code < 2]).toEqual([name, args, words, true]);
-    const answer = JSON.parse(data.split('\n')[0] ?? '');
+    const { exit_code, stdout, stderr } = await run(...name.split(' '), ...args, '--json');
+    expect([name, args, stderr, exit_code < 2]).toEqual([name, args, stderr, true]);
+    const answer = JSON.parse(stdout.split('\n')[0] ?? '');
     keys[name] = Object.keys(answer).toSorted();
     return answer;
   }

@@ -1,19 +1,17 @@
 import { afterAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { LIVE_FLOWS } from '../../.ci/cli-flows.ts';
 import { createApi } from '../support/api.ts';
 import { type Flow, maskChanging, parseArguments, parseEvents, parseFlows } from '../support/cli-flows.ts';
 import { makeGame } from '../support/game.ts';
-import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { COMMAND, makeHome } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { openTerminal } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
-
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 
 const SCREEN_CLEARED = '\u001b[H\u001b[2J';
 const LINE_START = '\u001b[1G';
@@ -57,7 +55,7 @@ test('the page of the command line: commands that go on show in a terminal what 
   const dev = others.pop();
   if (!login || !dev) throw new Error('the page has no flows');
   const url = muster.config.public_url;
-  const files = { 'server.ts': await Bun.file(ROOM).text(), 'public/index.html': '<p>the game</p>' };
+  const files = { 'server.ts': ROOM_SOURCE, 'public/index.html': '<p>the game</p>' };
   const { folder: live, run: runIn, openIn } = await makeProjectFolder(muster, home, { name: 'live', files });
   await runIn('init');
   await Bun.write(
@@ -81,7 +79,7 @@ test('the page of the command line: commands that go on show in a terminal what 
 
   let seat: { ports: { game: { hostname: string; port: number } }; player: { token: string } } | undefined;
   let socket: WebSocket | undefined;
-  const token = (await runIn('tokens', 'create', 'public')).data.trim();
+  const token = (await runIn('tokens', 'create', 'public')).stdout.trim();
   const doEvent = async (event: string) => {
     if (event === 'the player connects' && seat) {
       const { hostname, port } = seat.ports.game;
@@ -93,7 +91,7 @@ test('the page of the command line: commands that go on show in a terminal what 
   for (const flow of others) await follow(openIn(parseArguments(flow.command)), flow, { url, doEvent });
   socket?.close();
 
-  await using own = await makeHome({}, { has_cluster: true });
+  await using own = await makeHome({}, { has_prepared_database: true });
   const developing = openTerminal([...COMMAND, 'dev', '--no-open'], own.environment, { cwd: live });
   await follow(developing, dev, {
     // The page shows the address of this machine.

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROOM = resolve(import.meta.dir, '../../examples/room.ts');
 const SCREEN_CLEARED = '\u001b[H\u001b[2J';
 const INTERRUPTED = [null, 130];
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('in a terminal: init, deploy, lobbies watch, logs -f and rollback, typed one after the other', async () => {
-  const files = { 'server.ts': await Bun.file(ROOM).text() };
+  const files = { 'server.ts': ROOM_SOURCE };
   const { openIn, run, liveVersion } = await makeProjectFolder(muster, home, { name: 'typed', files });
 
   const init = openIn(['init']);
@@ -35,7 +35,7 @@ test('in a terminal: init, deploy, lobbies watch, logs -f and rollback, typed on
 
   const table = openIn(['lobbies', 'watch']);
   await waitForOutput(table, 'typed prod: 0 lobbies, 0 players');
-  const token = (await run('tokens', 'create', 'public')).data.trim();
+  const token = (await run('tokens', 'create', 'public')).stdout.trim();
   const body = { game_modes: ['default'] };
   const { lobby } = await muster.api.ok('POST', '/matchmaker/lobbies/find', { token, body });
   await waitForOutput(table, lobby.lobby_id.slice(-12));

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readDemoToken } from '../support/players.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
@@ -50,7 +51,7 @@ describe('client: the served file, in a program of', () => {
   let home: Home;
   let service: Program;
   beforeAll(async () => {
-    home = await makeHome({}, { has_cluster: true });
+    home = await makeHome({}, { has_prepared_database: true });
     service = await home.start();
   }, 90_000);
   afterAll(() => home[Symbol.asyncDispose]());
@@ -62,8 +63,7 @@ describe('client: the served file, in a program of', () => {
       await using directory = await openDirectory();
       await Bun.write(join(directory.path, 'client.mjs'), await (await fetch(`${url}/client.js`)).text());
       await Bun.write(join(directory.path, 'program.mjs'), SOURCE);
-      const page = await (await fetch(`${url}/demo`)).text();
-      const token = /const token = '([^']+)'/.exec(page)?.[1] ?? '';
+      const token = await readDemoToken(url);
 
       await using proxy = await openTcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
       const arguments_ = [join(directory.path, 'program.mjs'), `http://127.0.0.1:${proxy.port}`, token];

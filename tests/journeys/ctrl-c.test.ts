@@ -1,20 +1,13 @@
 import { expect, test } from 'bun:test';
 import { signalProcess } from '../../src/platform/processes.ts';
-import { createApi } from '../support/api.ts';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
+import { findSeatInDemo } from '../support/players.ts';
 import { postgresOf } from '../support/processes.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { openTerminal, readmeStartCommand, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROUNDS = IS_LONG ? 10 : 2;
-
-/** Takes a seat in the demo, so that a game server runs. */
-async function findInDemo(url: string): Promise<void> {
-  const page = await (await fetch(`${url}/demo`)).text();
-  const token = /const token = '([^']+)'/.exec(page)?.[1];
-  await createApi(url).ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
-}
+const ROUNDS = IS_FULL_LENGTH ? 10 : 2;
 
 /** Waits until everything that the program started has ended, which may be after `npx` returned. */
 async function expectNothingLeft(home: Home): Promise<void> {
@@ -27,7 +20,7 @@ test(`ctrl-C: one press in a terminal, with the README's command, leaves nothing
   for (let round = 0; round < ROUNDS; round += 1) {
     const terminal = openTerminal(command, home.environment);
     await waitForOutput(terminal, 'service_started');
-    await findInDemo(home.url);
+    await findSeatInDemo(home.url);
     terminal.pressCtrlC();
     await terminal.exited;
     await expectNothingLeft(home);
@@ -36,9 +29,9 @@ test(`ctrl-C: one press in a terminal, with the README's command, leaves nothing
 }, 600_000);
 
 test('ctrl-C: repeated signals of one press count as one request', async () => {
-  await using home = await makeHome({}, { has_cluster: true });
+  await using home = await makeHome({}, { has_prepared_database: true });
   const { url, pid, exited } = await home.start();
-  await findInDemo(url);
+  await findSeatInDemo(url);
   // Apart from each other, because the kernel merges pending signals.
   for (let sent = 0; sent < 10; sent += 1) {
     signalProcess(pid, 'SIGINT');
@@ -57,7 +50,7 @@ test('ctrl-C: a press during the start leaves no PostgreSQL behind', async () =>
 }, 90_000);
 
 test('ctrl-C: a second press ends the program at once, and the next start takes over what still runs', async () => {
-  await using home = await makeHome({}, { has_cluster: true });
+  await using home = await makeHome({}, { has_prepared_database: true });
   const { pid, output, exited } = await home.start();
   const postmaster = postgresOf(home.data_directory);
   // A stopped postmaster cannot end, so the program would wait for it.

@@ -88,12 +88,12 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
     await lab.run('name', REGISTRY, lab.host);
     await Bun.write(join(folder, 'ca.crt'), AUTHORITY);
     await lab.run('registry', REGISTRY, join(folder, 'ca.crt'));
-    await fillIn(await openOutside());
+    await fillIn(await openStores());
   }, LAB_TIMEOUT_MS);
   afterAll(() => opened.disposeAsync(), LAB_TIMEOUT_MS);
 
   /** Opens the PostgreSQL and the S3 of the Musters, at addresses that pods reach. Returns their settings. */
-  async function openOutside(): Promise<Record<string, string>> {
+  async function openStores(): Promise<Record<string, string>> {
     const { url } = opened.use(await openExternalDatabase());
     database = opened.use(openDatabase({ url }, 2));
     const { settings } = await openTestBucket();
@@ -111,7 +111,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
   }
 
   /** Copies the files and changes what the page says, and what this cluster lacks. */
-  async function fillIn(outside: Record<string, string>): Promise<void> {
+  async function fillIn(store_settings: Record<string, string>): Promise<void> {
     const copy = join(folder, 'repository', FOLDER);
     await cp(join(ROOT, FOLDER), copy, { recursive: true });
     const edit = async (file: string, change: (text: string) => string) => {
@@ -125,16 +125,16 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
       const [newName, newTag] = IMAGE.split(':');
       Object.assign(kustomization.images[0], { newName, newTag });
       kustomization.configMapGenerator[0].literals = withValues(kustomization.configMapGenerator[0].literals, {
-        ...outside,
+        ...store_settings,
         MUSTER_KUBERNETES_IMAGE: IMAGE,
         MUSTER_KUBERNETES_REGISTRY: REGISTRY,
         MUSTER_PUBLIC_URL: `http://${lab.host}`,
         MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN,
-      }).concat(`S3_PREFIX=${outside.S3_PREFIX}`, ...OF_TESTS);
+      }).concat(`S3_PREFIX=${store_settings.S3_PREFIX}`, ...OF_TESTS);
       return stringify(kustomization);
     });
     const secrets = await Bun.file(join(copy, 'secret.example.env')).text();
-    await Bun.write(join(folder, 'secret.env'), withValues(secrets.trim().split('\n'), outside).join('\n'));
+    await Bun.write(join(folder, 'secret.env'), withValues(secrets.trim().split('\n'), store_settings).join('\n'));
     // Kubernetes 1.20 knows this API by its earlier version, and no ranges of ports.
     await edit('disruption-budget.yaml', (text) => text.replace('policy/v1', 'policy/v1beta1'));
     await edit('network-policies.yaml', (text) => text.replace(/^ +endPort: \d+\n/m, ''));
@@ -152,21 +152,21 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
 
   /** Waits until all Musters are ready, and their containers have started this many times again. */
   async function waitUntilReady(restarts: number): Promise<void> {
-    const are = async () => {
+    const areReady = async () => {
       const statuses = (await readPods()).flatMap(({ status }) => status.containerStatuses);
       const count = statuses.reduce((sum, { restartCount }) => sum + restartCount, 0);
       return count === restarts && statuses.every(({ ready }) => ready);
     };
-    await waitFor(are, 'all Musters to be ready', SLOW_MS);
+    await waitFor(areReady, 'all Musters to be ready', SLOW_MS);
   }
 
   /** Waits until a Muster has the pods of game servers, other than an earlier one. Returns its name. */
   async function waitForHolder(earlier?: Muster): Promise<Muster> {
-    const find = async () => {
+    const findHolder = async () => {
       const holder_id = await readHolder(database);
       return MUSTERS.find((name) => name !== earlier && machine_ids.get(name) === holder_id);
     };
-    return await waitFor(find, 'a Muster to hold the cluster', SLOW_MS);
+    return await waitFor(findHolder, 'a Muster to hold the cluster', SLOW_MS);
   }
 
   /** Opens a port of this machine that leads to the API of one Muster. */
@@ -280,11 +280,11 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
     async () => {
       const content = await packImage('echo hello; exec sleep 600', 'room:1');
       const build = await uploadBuild(service.api, game, { image_tag: 'room:1', path: 'image.tar', content });
-      const { bodyOf, create, lines, destroy } = serversOf(service, game);
+      const { bodyOf, create, waitForLines, destroy } = serversOf(service, game);
       const ids: string[] = [];
       for (const _ of MUSTERS) ids.push((await create(await bodyOf(build))).body.server.id);
       for (const id of ids) {
-        const [line] = await lines(id, 1);
+        const [line] = await waitForLines(id, 1);
         expect(line).toBe('hello');
         await destroy(id);
       }

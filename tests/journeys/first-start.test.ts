@@ -1,20 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createApi } from '../support/api.ts';
 import { openExternalDatabase } from '../support/database.ts';
-import { seeEachOther } from '../support/players.ts';
+import { findSeatInDemo, seeEachOther } from '../support/players.ts';
 import { makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
-
-/** Finds a seat as the demo page does, with its public token. */
-async function findAsDemoPage(url: string) {
-  const page = await (await fetch(`${url}/demo`)).text();
-  const token = /const token = '([^']+)'/.exec(page)?.[1];
-  const body = { game_modes: ['default'] };
-  return await createApi(url).ok('POST', '/matchmaker/lobbies/find', { token, body });
-}
 
 describe('the first start', () => {
   test('prints where everything is and has a demo in which two players meet; the next start continues from there', async () => {
@@ -38,8 +29,8 @@ describe('the first start', () => {
     const { game } = await first.api.ok('GET', path, { token: first.administrator_token });
     expect(game.namespaces.map(({ name_id }: { name_id: string }) => name_id).sort()).toEqual(['prod', 'staging']);
     expect(game.versions.map(({ display_name }: { display_name: string }) => display_name)).toContain('Demo room');
-    const one = await enterRoom(await findAsDemoPage(first.url));
-    const other = await enterRoom(await findAsDemoPage(first.url));
+    const one = await enterRoom(await findSeatInDemo(first.url));
+    const other = await enterRoom(await findSeatInDemo(first.url));
     expect(other.lobby_id).toBe(one.lobby_id);
     // Both dots are visible before any player moves.
     await waitFor(() => Object.keys(one.positions).length === 2, 'the first player to see both');

@@ -43,7 +43,7 @@ test.skipIf(missing !== undefined)(
     const made = await servers.create(await servers.bodyOf(build, { network, runtime, resources }));
     expect(made.status).toBe(200);
     const { id } = made.body.server;
-    const { public_hostname, public_port } = (await servers.started(id)).network.ports.go;
+    const { public_hostname, public_port } = (await servers.waitForStart(id)).network.ports.go;
 
     const commands = ['boardsize 9', 'play black E5', 'genmove white', 'list_stones black'];
     // Until the program listens, connections are closed without an answer.
@@ -53,7 +53,7 @@ test.skipIf(missing !== undefined)(
     );
     expect(answers).toEqual(['=', '=', expect.stringMatching(/^= [A-HJ][1-9]$/), '= E5']);
     await servers.destroy(id);
-    await servers.gone(id);
+    await servers.waitForEnd(id);
   },
   90_000,
 );

@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait.ts';
 
 /** Time for a cluster to start on a busy machine, and to end. */
 const LAB_TIMEOUT_MS = 10 * 60_000;
-const JOURNEY_TIMEOUT_MS = 240_000;
+const TEST_TIMEOUT_MS = 240_000;
 /** Lobbies of players who did not connect, because their pod started too late, end sooner than after two minutes. */
 const SETTINGS = { MUSTER_DEMO: 'off', MUSTER_SEAT_TIMEOUT_MS: '20000' };
 const NO_PODS_WITHIN_MS = 120_000;
@@ -47,7 +47,7 @@ describe.skipIf(reason !== undefined)('readme: in a cluster of two nodes, with e
       expect(output).toMatch(/^tanks prod: with a greeting → \S+$/m);
       await expectNoPods();
     },
-    JOURNEY_TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -69,7 +69,7 @@ describe.skipIf(reason !== undefined)('readme: in a cluster of two nodes, with e
       for (const player of [first, second, third]) await player.close();
       await expectNoPods();
     },
-    JOURNEY_TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   /** Waits until the pods of lobbies without players are removed. */

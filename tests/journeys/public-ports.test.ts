@@ -56,7 +56,7 @@ test.skipIf(WITHOUT !== undefined).each(WAYS)(
     await writeFile(files.MUSTER_TLS_CERTIFICATE, wildcard.certificate);
     await writeFile(files.MUSTER_TLS_KEY, wildcard.key);
     const domain = { MUSTER_DEMO: 'off', MUSTER_SERVERS_DOMAIN: GAMES };
-    await using home = await makeHome(domain, { network, has_cluster: true });
+    await using home = await makeHome(domain, { network, has_prepared_database: true });
     // Uploads go to the public address, whose name does not resolve here.
     const first = await home.start({ settings: { MUSTER_PUBLIC_URL: home.url } });
     const ports = { web: { port: 80, protocol: 'https' }, plain: { port: 80, protocol: 'http' } };

@@ -6,9 +6,10 @@ import { join, resolve } from 'node:path';
 import { $ } from 'bun';
 import { TARGETS } from '../../.ci/compile.ts';
 import { commandOnArm64, HAS_ARM64, RUNS_ARM64 } from '../support/arm64.ts';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeHome } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
+import { ROOM_SOURCE } from '../support/room.ts';
 import { openTestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -23,7 +24,7 @@ const BEGINNINGS: Record<string, (bytes: Buffer) => boolean> = {
   'windows-x64': (bytes) => bytes.toString('latin1', 0, 2) === 'MZ',
 };
 
-describe.skipIf(!IS_LONG)('a release', () => {
+describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
   let directory: string;
   let programs: Map<string, string>;
   beforeAll(async () => {
@@ -67,15 +68,15 @@ describe.skipIf(!IS_LONG)('a release', () => {
       expect(await $`${command} --version`.text()).toBe(await $`${programOf('linux-x64')} --version`.text());
       await using muster = await openTestService();
       const files = {
-        'server.ts': await Bun.file(join(ROOT, 'examples/room.ts')).text(),
+        'server.ts': ROOM_SOURCE,
         'muster.yaml':
           'game: far\nbuild: {path: server.ts}\nmatchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}',
       };
       const { run } = await makeProjectFolder(muster, directory, { name: 'far', files, command });
       expect(await run('deploy')).toMatchObject({ exit_code: 0 });
-      const { exit_code, data } = await run('bots', '2', '--for', '5s', '--game', 'far', '--json');
-      expect([exit_code, JSON.parse(data)]).toEqual([0, expect.objectContaining({ faults: [], without_port: 0 })]);
-      expect(JSON.parse(data).connected).toBeGreaterThanOrEqual(2);
+      const { exit_code, stdout } = await run('bots', '2', '--for', '5s', '--game', 'far', '--json');
+      expect([exit_code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ faults: [], without_port: 0 })]);
+      expect(JSON.parse(stdout).connected).toBeGreaterThanOrEqual(2);
     },
     120_000,
   );
@@ -102,15 +103,15 @@ test('on a system without Linux, commands that run a service say what they need,
   const run = async (...args: string[]) => {
     const command = [process.execPath, '--define', 'process.platform:"darwin"', 'src/main.ts', ...args];
     const { exitCode, stdout, stderr } = await $`${command}`.cwd(ROOT).quiet().nothrow();
-    return { exit_code: exitCode, data: stdout.toString(), words: stderr.toString() };
+    return { exit_code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
   };
   for (const name of ['serve', 'dev', 'test']) {
-    const { exit_code, words } = await run(name);
-    expect([exit_code, words]).toEqual([
+    const { exit_code, stderr } = await run(name);
+    expect([exit_code, stderr]).toEqual([
       1,
       expect.stringMatching(/^"muster \w+" runs a service [^\n]* needs Linux, or WSL2 on Windows\.[^\n]*\n$/),
     ]);
   }
   expect(await run('version')).toMatchObject({ exit_code: 0 });
-  expect((await run('config', 'schema')).data).toContain('$schema');
+  expect((await run('config', 'schema')).stdout).toContain('$schema');
 }, 60_000);

@@ -39,7 +39,9 @@ describe('room: from an empty database to players in a room, and to its end', ()
       `${one.program}, ${one.database}`,
       async () => {
         await using database = one.database === 'embedded' ? undefined : await openExternalDatabase();
-        await using home = await makeHome(database ? { DATABASE_URL: database.url } : {}, { has_cluster: !database });
+        await using home = await makeHome(database ? { DATABASE_URL: database.url } : {}, {
+          has_prepared_database: !database,
+        });
         const { api, administrator_token } = await home.start({ command: commandOf(one.program) });
 
         // A developer creates a game, uploads its server and deploys it to prod.

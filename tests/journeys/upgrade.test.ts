@@ -3,17 +3,16 @@ import { sql } from 'drizzle-orm';
 import { readUpgrade } from '../../src/platform/database/migrate.ts';
 import { StartError } from '../../src/platform/errors.ts';
 import { VERSION } from '../../src/platform/version.ts';
-import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { COMMAND, makeHome } from '../support/program.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { shareService } from '../support/suite.ts';
 
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 const CHECK = { command: [...COMMAND, 'upgrade', '--check'] };
 
 const muster = shareService();
 
 test('upgrade --check: refuses without a database, and says while the service runs that this release can start', async () => {
-  await using home = await makeHome({}, { has_cluster: false });
+  await using home = await makeHome({}, { has_prepared_database: false });
   const missing = await home.run(CHECK);
   expect(missing).toEqual({ exit_code: 1, output: expect.stringContaining('There is no database in') });
   const { stop } = await home.start();

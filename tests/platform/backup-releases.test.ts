@@ -99,11 +99,11 @@ test('restore: a backup of an earlier release gets the tables of that release, w
   expect(await runOn(home, 'restore', file)).toEqual({ exit_code: 0, output: expect.stringMatching(RESTORED) });
   await using database = openDatabase({ url: target.url }, 1);
   expect([...(await database.queries.execute(keys))]).toEqual(before);
-  const of_earlier = journal.entries.slice(0, -WITHOUT).map(() => '0.0.9');
-  expect(await releasesOf(database)).toEqual(of_earlier);
+  const earlier_releases = journal.entries.slice(0, -WITHOUT).map(() => '0.0.9');
+  expect(await releasesOf(database)).toEqual(earlier_releases);
   expect((await home.run({ command: commandFor('migrate') })).exit_code).toBe(0);
   expect(await releasesOf(database)).toEqual([
-    ...of_earlier,
+    ...earlier_releases,
     ...Array(WITHOUT).fill(expect.stringMatching(THIS_RELEASE)),
   ]);
   expect([...(await database.queries.execute(keys))]).toEqual(before);

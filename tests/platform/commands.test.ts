@@ -4,11 +4,10 @@ import manifest from '../../package.json' with { type: 'json' };
 import { createProgram } from '../../src/cli/program.ts';
 import { Settings } from '../../src/settings.ts';
 import { openExternalDatabase } from '../support/database.ts';
-import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
+import { COMMAND, type Home, makeHome } from '../support/program.ts';
 import { findFreePort } from '../support/test-ports.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 let home: Home;
 beforeAll(async () => {

@@ -365,14 +365,14 @@ const CLUSTER = {
 };
 
 test('config: the port for pods is not another port of the service', () => {
-  const of_pods = { MUSTER_KUBERNETES_PORT: '9000' };
+  const pod_port = { MUSTER_KUBERNETES_PORT: '9000' };
   const https = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: '9000' };
   const describe = (name: string) => `${name} and MUSTER_KUBERNETES_PORT are both 9000: set another port.`;
-  expect(refusal({ ...CLUSTER, ...of_pods, MUSTER_PORT: '9000' })).toBe(describe('MUSTER_PORT'));
-  expect(refusal({ ...CLUSTER, ...of_pods, ...https })).toBe(describe('MUSTER_HTTPS_PORT'));
-  expect(readConfig({ ...CLUSTER, ...of_pods }).kubernetes?.port).toBe(9_000);
+  expect(refusal({ ...CLUSTER, ...pod_port, MUSTER_PORT: '9000' })).toBe(describe('MUSTER_PORT'));
+  expect(refusal({ ...CLUSTER, ...pod_port, ...https })).toBe(describe('MUSTER_HTTPS_PORT'));
+  expect(readConfig({ ...CLUSTER, ...pod_port }).kubernetes?.port).toBe(9_000);
   // Without a cluster, the port is not opened.
-  expect(readConfig({ ...of_pods, MUSTER_PORT: '9000' }).port).toBe(9_000);
+  expect(readConfig({ ...pod_port, MUSTER_PORT: '9000' }).port).toBe(9_000);
 });
 
 test('config: the resources of servers are a part of those of the machine, without a limit by default and for a cluster', () => {

@@ -13,7 +13,7 @@ import { rejectionOf } from '../support/refusal.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { packTar } from '../support/tar.ts';
 
-const GIBIBYTE = 1024 ** 3;
+const GIB = 1024 ** 3;
 
 let directory: string;
 beforeAll(async () => {
@@ -30,24 +30,24 @@ async function openSpace(room_bytes: number) {
 const codeOf = async (work: Promise<unknown>) => (await rejectionOf(ServiceError, work)).code;
 
 test('disk space: content that fits above the reserve is accepted, larger content is refused', async () => {
-  const space = await openSpace(GIBIBYTE);
+  const space = await openSpace(GIB);
   await space.assertRoom(1_000);
   expect(await space.isLow()).toBe(false);
-  expect(await codeOf(space.assertRoom(2 * GIBIBYTE))).toBe('STORAGE_FULL');
-  const full = await openSpace(-GIBIBYTE);
+  expect(await codeOf(space.assertRoom(2 * GIB))).toBe('STORAGE_FULL');
+  const full = await openSpace(-GIB);
   expect(await full.isLow()).toBe(true);
   expect(await codeOf(full.assertRoom(0))).toBe('STORAGE_FULL');
 });
 
 test('disk space: a meter refuses the first write below the reserve, and every later one when the space is used up', async () => {
-  const takeRoom = (await openSpace(GIBIBYTE)).createMeter();
+  const takeRoom = (await openSpace(GIB)).createMeter();
   await takeRoom(1_000);
-  expect(await codeOf(takeRoom(2 * GIBIBYTE))).toBe('STORAGE_FULL');
-  expect(await codeOf((await openSpace(-GIBIBYTE)).createMeter()(1))).toBe('STORAGE_FULL');
+  expect(await codeOf(takeRoom(2 * GIB))).toBe('STORAGE_FULL');
+  expect(await codeOf((await openSpace(-GIB)).createMeter()(1))).toBe('STORAGE_FULL');
 });
 
 test('objects on disk: an object that would use the reserve is refused before its first byte, and leaves nothing', async () => {
-  const objects = createDiskObjects(directory, await openSpace(-GIBIBYTE));
+  const objects = createDiskObjects(directory, await openSpace(-GIB));
   const content = piecesOf('abc');
   const refusal = await rejectionOf(ServiceError, objects.put('a/0', content, 3));
   expect([refusal.code, refusal.status, refusal.retry_after_ms]).toEqual(['STORAGE_FULL', 503, 30_000]);
@@ -57,7 +57,7 @@ test('objects on disk: an object that would use the reserve is refused before it
 
 test('unpacking: an archive that would use the reserve is refused, however small it is compressed', async () => {
   const archive = gzipSync(await packTar([{ name: 'large', content: Buffer.alloc(1_000_000) }]));
-  const takeRoom = (await openSpace(-GIBIBYTE)).createMeter();
+  const takeRoom = (await openSpace(-GIB)).createMeter();
   const unpacking = unpackArchive(new Blob([new Uint8Array(archive)]).stream(), directory, { takeRoom });
   expect(await codeOf(unpacking)).toBe('STORAGE_FULL');
 });
@@ -76,7 +76,7 @@ afterAll(() => disk?.[Symbol.asyncDispose]());
 test.skipIf(!disk)(
   'disk space: a database without room for its next log file is unhealthy, and the reason says so',
   async () => {
-    if (!disk) return;
+    if (!disk) throw new Error('there is no disk');
     const space = createDiskSpace({ directory: disk.directory, reserve_bytes: 0, events: { emit() {} } });
     expect(await space.check()).toBeUndefined();
     await disk.fillUntil(8 * 1024 ** 2);

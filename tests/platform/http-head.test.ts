@@ -46,13 +46,13 @@ test('HEAD: every path that supports GET answers with the status and headers of 
   const operations = (await listOperations(api)).filter(({ method }) => method === 'GET');
   expect(operations.length).toBeGreaterThan(40);
   for (const path of [...operations.map((operation) => fillPath(operation)), ...PAGES, '/nothing']) {
-    const of_get = await send(api.base_url, 'GET', path, administrator_token);
-    const of_head = await send(api.base_url, 'HEAD', path, administrator_token);
-    expect({ path, ...of_head, headers: readHeaders(of_head.headers, path) }).toEqual({
+    const get_answer = await send(api.base_url, 'GET', path, administrator_token);
+    const head_answer = await send(api.base_url, 'HEAD', path, administrator_token);
+    expect({ path, ...head_answer, headers: readHeaders(head_answer.headers, path) }).toEqual({
       path,
-      status: of_get.status,
+      status: get_answer.status,
       body: '',
-      headers: readHeaders(of_get.headers, path),
+      headers: readHeaders(get_answer.headers, path),
     });
   }
 });

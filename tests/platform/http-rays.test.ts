@@ -30,10 +30,10 @@ test('perf: only the caller of a request may read how long it took', async () =>
     const { perf_lists } = await app.api.ok('GET', `/cloud/rays/${ray_id}/perf`, { token });
     return perf_lists.length === 1;
   };
-  const of_ann = await rayOf(ann);
-  const of_cloud = await rayOf(cloud);
-  expect(await Promise.all([ann, bob, cloud].map((token) => canRead(token, of_ann)))).toEqual([true, false, false]);
-  expect(await Promise.all([ann, bob, cloud].map((token) => canRead(token, of_cloud)))).toEqual([false, false, true]);
+  const ann_ray = await rayOf(ann);
+  const cloud_ray = await rayOf(cloud);
+  expect(await Promise.all([ann, bob, cloud].map((token) => canRead(token, ann_ray)))).toEqual([true, false, false]);
+  expect(await Promise.all([ann, bob, cloud].map((token) => canRead(token, cloud_ray)))).toEqual([false, false, true]);
   for (const ray_id of [await rayOf(game), await rayOf(undefined), await rayOf(undefined, '/matchmaker/open')]) {
     expect(await Promise.all([ann, bob, cloud].map((token) => canRead(token, ray_id)))).toEqual([false, false, false]);
   }

@@ -36,7 +36,8 @@ describe('a file that is no IP database', () => {
   }
 
   test('a missing file: the start fails and says why', async () => {
-    await rejectionOf(StartError, openIpDatabase(join(directory, 'nothing')));
+    const path = join(directory, 'nothing');
+    expect((await rejectionOf(StartError, openIpDatabase(path))).message).toContain(`MUSTER_IP_DATABASE is "${path}"`);
   });
 });
 

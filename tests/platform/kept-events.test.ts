@@ -20,7 +20,7 @@ describe('kept events', () => {
       { count: 5 },
       { count: 1_004 },
     ]);
-    expect(listed.map(({ number }) => number)).toEqual(Array.from({ length: 1_000 }, (_, place) => place + 5));
+    expect(listed.map(({ number }) => number)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 5));
   });
 
   test('of one level are not replaced by those of another', () => {

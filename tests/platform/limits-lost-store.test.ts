@@ -40,7 +40,7 @@ async function open(store: StoreSettings, answer_within_ms = ANSWER_WITHIN_MS) {
 interface FailingStore {
   store: StoreSettings;
   fail(): Promise<void> | void;
-  mend(): Promise<void> | void;
+  heal(): Promise<void> | void;
 }
 
 async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Promise<FailingStore> {
@@ -48,8 +48,8 @@ async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Prom
   const proxy = stack.use(await openTcpProxy({ host: hostname, port: Number(port || 6379) }));
   const store: StoreSettings = { kind: 'redis', url: `redis://127.0.0.1:${proxy.port}${pathname}` };
   return way === 'cut'
-    ? { store, fail: () => proxy.cut(), mend: () => proxy.heal() }
-    : { store, fail: () => proxy.stall(), mend() {} };
+    ? { store, fail: () => proxy.cut(), heal: () => proxy.heal() }
+    : { store, fail: () => proxy.stall(), heal() {} };
 }
 
 function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promise<Response>): FailingStore {
@@ -61,7 +61,7 @@ function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promis
     fail() {
       upstash.answer = answer;
     },
-    mend() {
+    heal() {
       upstash.answer = undefined;
     },
   };
@@ -81,7 +81,7 @@ if (TEST_REDIS !== undefined) {
   describe.each(WAYS)('limits: when %s,', (_what, use) => {
     test('this process counts on its own, refuses what must not go uncounted, and reports it once', async () => {
       await using stack = new AsyncDisposableStack();
-      const { store, fail, mend } = await use(stack);
+      const { store, fail, heal } = await use(stack);
       using limits = await open(store);
       for (const remaining of [99, 98, 97]) expect(await limits.count()).toBe(remaining);
       expect(limits.eventNames()).toEqual([]);
@@ -99,7 +99,7 @@ if (TEST_REDIS !== undefined) {
       expect(limits.eventNames()).toEqual(['limits_store_lost']);
       expect(limits.events[0]).toMatchObject({ store: store.kind, cause: expect.any(Error) });
 
-      await mend();
+      await heal();
       await waitFor(async () => ((await limits.count()) ?? 0) > 90, 'the store to count again');
       expect(limits.eventNames()).toEqual(['limits_store_lost', 'limits_store_found']);
       expect(await limits.count(GUARDED)).toBe(99);

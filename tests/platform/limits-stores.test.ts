@@ -111,9 +111,11 @@ describe.each(STORES)('limits: a count in %s', (_name, store) => {
 
 test('limits: turned off, they count nothing and use no store', async () => {
   const store: StoreSettings = { kind: 'redis', url: 'redis://127.0.0.1:1' };
-  const events = { emit: (event: ServiceEvent) => expect(event).toBeUndefined() };
+  const emitted: ServiceEvent[] = [];
+  const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
   using limits = await openLimits({ clock: systemClock, events, is_on: false, scale: 1, store, epoch: '' });
   expect(limits.count(THREE, 'me')).toBeUndefined();
+  expect(emitted).toEqual([]);
 });
 
 test('limits: an in-process count returns without a promise', async () => {

@@ -7,7 +7,7 @@ if (TEST_REDIS !== undefined) {
   const settings = { REDIS_URL: TEST_REDIS, MUSTER_LIMITS_SCALE: '1' };
   test('limits: two services on one database count together with a shared Redis', async () => {
     await using one = await openTestService(settings);
-    await using other = await openTestService(settings, { beside: one });
+    await using other = await openTestService(settings, { database_of: one });
     await using alone = await openTestService(settings);
     const remaining = async ({ api }: typeof one) =>
       Number((await api.get('/cloud/bootstrap')).headers.get('ratelimit-remaining'));

@@ -23,7 +23,7 @@ test('listening: a request to [::1] is answered and counted like any other', asy
 test('listening: sockets on both addresses receive the same messages', async () => {
   const servers = serversOf(muster, game);
   const server_id = await servers.run('exec sleep 600');
-  await servers.started(server_id);
+  await servers.waitForStart(server_id);
   const bases = [muster.config.public_url, atIpv6()];
   const watching = await Promise.all(
     bases.map(async (url) => {

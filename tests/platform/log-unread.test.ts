@@ -34,10 +34,8 @@ async function startUnread(name: string) {
   const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   const command = ['/bin/sh', '-c', 'exec "$0" -e "$1" 2>"$2"', process.execPath, SOURCE, pipe];
   const child = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', env: {} });
-  for await (const bytes of child.stdout) {
-    expect(new TextDecoder().decode(bytes)).toBe('still at work\n');
-    break;
-  }
+  const { value: printed } = await child.stdout.getReader().read();
+  expect(new TextDecoder().decode(printed)).toBe('still at work\n');
   const bytes = Buffer.alloc(65_536);
   return {
     child,

@@ -21,16 +21,16 @@ function start(step: (signal: AbortSignal) => Promise<number>, every_ms = NEVER_
 /** Returns a step that ends when the test says so. */
 function makeGate() {
   let begun = 0;
-  let at_work = 0;
+  let running_count = 0;
   let most = 0;
   let end = Promise.withResolvers<void>();
   return {
     async step() {
       begun += 1;
-      at_work += 1;
-      most = Math.max(most, at_work);
+      running_count += 1;
+      most = Math.max(most, running_count);
       await end.promise;
-      at_work -= 1;
+      running_count -= 1;
       return 0;
     },
     begun: () => begun,

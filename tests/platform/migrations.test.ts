@@ -81,14 +81,14 @@ describe('migrations of an empty database', () => {
   });
 
   test('withLock: work under one lock runs one at a time, and a failure releases the lock', async () => {
-    let at_work = 0;
+    let running_count = 0;
     let most = 0;
     const work = (name: string) =>
       database.exclusively(LOCKS.first_start, async (connection) => {
-        at_work += 1;
-        most = Math.max(most, at_work);
+        running_count += 1;
+        most = Math.max(most, running_count);
         await connection.execute(sql`select pg_sleep(0.01)`);
-        at_work -= 1;
+        running_count -= 1;
         if (name === 'b') throw new Error('it fails');
         return name;
       });

@@ -2,12 +2,11 @@ import { expect, test } from 'bun:test';
 import { chownSync } from 'node:fs';
 import { hasName } from '../../src/platform/database/nameless-user.ts';
 import { makeGame } from '../support/game.ts';
-import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { COMMAND, makeHome } from '../support/program.ts';
 import { serversOf } from '../support/servers.ts';
 
 /** A user without an entry in any user database, like that of a container with `--user 54321`. */
 const NAMELESS = 54_321;
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 /** It may read what the tests' own user may, because the program is in that user's folder. */
 const AS_NAMELESS = [
   'setpriv',
@@ -33,9 +32,11 @@ test.skipIf(!canBecomeNameless)(
     const first = await home.start({ command });
     const game = await makeGame(first.api, first.administrator_token);
     const servers = serversOf(first, game);
-    await servers.started(await servers.run('exec sleep 600'));
-    for (const pid of home.processes())
-      expect(await Bun.file(`/proc/${pid}/status`).text()).toContain(`Uid:\t${NAMELESS}`);
+    await servers.waitForStart(await servers.run('exec sleep 600'));
+    const pids = home.processes();
+    // The program, its PostgreSQL and the game server.
+    expect(pids.length).toBeGreaterThan(2);
+    for (const pid of pids) expect(await Bun.file(`/proc/${pid}/status`).text()).toContain(`Uid:\t${NAMELESS}`);
     expect(await first.stop('SIGINT')).toBe(0);
 
     const second = await home.start({ command });

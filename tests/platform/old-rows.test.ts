@@ -6,7 +6,7 @@ import { deleteOldRows } from '../../src/platform/database/old-rows.ts';
 import { openExternalDatabase } from '../support/database.ts';
 
 const items = pgTable('items', { number: integer().primaryKey(), expire_ts: timestamp({ withTimezone: true }) });
-const at = (minute: number) => new Date(Date.UTC(2030, 0, 1, 0, minute));
+const minuteOf = (minute: number) => new Date(Date.UTC(2030, 0, 1, 0, minute));
 
 describe('deleteOldRows', () => {
   let external: Awaited<ReturnType<typeof openExternalDatabase>>;
@@ -22,7 +22,9 @@ describe('deleteOldRows', () => {
   });
   beforeEach(async () => {
     await database.queries.execute('truncate items');
-    await database.queries.insert(items).values([3, 1, 2, 5, 4].map((number) => ({ number, expire_ts: at(number) })));
+    await database.queries
+      .insert(items)
+      .values([3, 1, 2, 5, 4].map((number) => ({ number, expire_ts: minuteOf(number) })));
     await database.queries.insert(items).values({ number: 0, expire_ts: null });
   });
 
@@ -31,16 +33,16 @@ describe('deleteOldRows', () => {
     (await database.queries.select().from(items).orderBy(asc(items.number))).map((one) => one.number);
 
   test('deletes rows from before a moment, and none without a moment', async () => {
-    expect(await remove(at(3))).toBe(2);
+    expect(await remove(minuteOf(3))).toBe(2);
     expect(await left()).toEqual([0, 3, 4, 5]);
-    expect(await remove(at(3))).toBe(0);
+    expect(await remove(minuteOf(3))).toBe(0);
   });
 
   test('deletes the oldest rows of more than its limit', async () => {
-    expect(await remove(at(9), 2)).toBe(2);
+    expect(await remove(minuteOf(9), 2)).toBe(2);
     expect(await left()).toEqual([0, 3, 4, 5]);
-    expect(await remove(at(9), 2)).toBe(2);
-    expect(await remove(at(9), 2)).toBe(1);
+    expect(await remove(minuteOf(9), 2)).toBe(2);
+    expect(await remove(minuteOf(9), 2)).toBe(1);
     expect(await left()).toEqual([0]);
   });
 
@@ -48,11 +50,11 @@ describe('deleteOldRows', () => {
     await database.transact(async (tx) => {
       await tx
         .update(items)
-        .set({ expire_ts: at(60) })
+        .set({ expire_ts: minuteOf(60) })
         .where(eq(items.number, 1));
-      expect(await remove(at(3))).toBe(1);
+      expect(await remove(minuteOf(3))).toBe(1);
     });
-    expect(await remove(at(3))).toBe(0);
+    expect(await remove(minuteOf(3))).toBe(0);
     expect(await left()).toEqual([0, 1, 3, 4, 5]);
   });
 });

@@ -55,15 +55,15 @@ test('createByteShare: a chunk larger than the share passes, and the next one wa
 });
 
 test('forEachAtOnce: runs once for each item, within the limit, and waits for all when one fails', async () => {
-  let at_work = 0;
+  let running_count = 0;
   let most = 0;
   const done: number[] = [];
   const failure = new Error('the third one');
   const all = forEachAtOnce([1, 2, 3, 4, 5, 6, 7], 3, async (item) => {
-    at_work += 1;
-    most = Math.max(most, at_work);
+    running_count += 1;
+    most = Math.max(most, running_count);
     await Bun.sleep(1);
-    at_work -= 1;
+    running_count -= 1;
     if (item === 3) throw failure;
     done.push(item);
   });

@@ -76,9 +76,9 @@ describe('an upload address is refused', () => {
       const before = url.replace('?', `?${name}=0&`);
       return [changed.href, without.href, twice, before];
     });
-    const of_another_upload = url.replace(PART.upload_id, crypto.randomUUID());
+    const another_upload = url.replace(PART.upload_id, crypto.randomUUID());
     const in_capitals = url.replace(PART.upload_id, PART.upload_id.toUpperCase());
-    expect(findAccepted([...altered, of_another_upload, in_capitals])).toEqual([]);
+    expect(findAccepted([...altered, another_upload, in_capitals])).toEqual([]);
   });
 
   test('with the signature of another address', () => {

@@ -10,10 +10,8 @@ import manifest from '../../package.json' with { type: 'json' };
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { openExternalDatabase } from '../support/database.ts';
-import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { COMMAND, makeHome } from '../support/program.ts';
 import { writeNextRelease } from '../support/releases.ts';
-
-const PROGRAM = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 /** Creates a directory that is removed after the tests. */
 async function makeDirectory() {
@@ -33,7 +31,7 @@ test('migrations: an older program refuses the database of a newer one, names bo
 
   await using home = await makeHome({ DATABASE_URL: external.url });
   for (const command of ['serve', 'migrate']) {
-    const { exit_code, output } = await home.run({ command: [...PROGRAM, command] });
+    const { exit_code, output } = await home.run({ command: [...COMMAND, command] });
     expect({ command, exit_code }).toEqual({ command, exit_code: 1 });
     expect(output).toMatch(
       /^The database was migrated by Muster 98\.7\.6, and this is the older Muster \S+: start 98\.7\.6 or a later release, or restore an older backup\.$/m,

@@ -5,14 +5,14 @@ import { rejectionOf } from '../support/refusal.ts';
 test('coalesceRuns: calls during a run lead to one more run after it', async () => {
   const gates = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
   let runs = 0;
-  let at_work = 0;
+  let running_count = 0;
   let most = 0;
   const run = coalesceRuns(async () => {
-    at_work += 1;
-    most = Math.max(most, at_work);
+    running_count += 1;
+    most = Math.max(most, running_count);
     runs += 1;
     await gates[runs - 1]?.promise;
-    at_work -= 1;
+    running_count -= 1;
   });
   const first = run();
   expect(runs).toBe(1);

@@ -259,7 +259,7 @@ describe('the members of an audience', () => {
     const [ann, bob] = [addMember(5), addMember(3)];
     await answer(5, undefined);
     await waitOneTurn();
-    reads.splice(0)[0]?.fail(new Error('the database is away'));
+    reads.splice(0)[0]?.fail(new Error('the database does not answer'));
     await waitFor(() => reads.length === 1, 'another read');
     expect([ann.state.refused, bob.state.refused]).toEqual([undefined, undefined]);
     await answer(5, shown(5, 6));
@@ -272,7 +272,7 @@ describe('the members of an audience', () => {
     for (const { fail } of reads.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
     await waitOneTurn();
     expect([ann.state.refused, bob.state.refused]).toEqual([expect.any(ServiceError), expect.any(ServiceError)]);
-    expect(faults).toEqual([[VIEW.name, new Error('the database is away')]]);
+    expect(faults).toEqual([[VIEW.name, new Error('the database does not answer')]]);
   });
 
   test('make one report of a fault, however often a read is retried, and another after it has succeeded', async () => {

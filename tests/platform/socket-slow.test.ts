@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { openTestDatabase } from '../support/database.ts';
-import { IS_LONG } from '../support/length.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { openRawSocket, type RawSocket } from '../support/raw-socket.ts';
 import { openSocket } from '../support/socket.ts';
 import { openSocketApp, type SocketApp } from '../support/socket-app.ts';
@@ -11,7 +11,7 @@ const BODY_BYTES = 1024 ** 2;
 const MORE_BYTES = 4_096;
 const CHANGES = 40;
 /** Bodies that fit into the buffers of kernel and client: they are sent before the server can notice. */
-const UNDERWAY_MAX = 14;
+const UNDER_WAY_MAX = 14;
 
 let opened: AsyncDisposableStack;
 let app: SocketApp;
@@ -56,7 +56,7 @@ describe('a client that does not read', () => {
     await waitFor(() => numbersOf(slow).at(-1) === CHANGES, 'the newest body');
     const numbers = numbersOf(slow);
     expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
-    expect(numbers.length).toBeLessThan(UNDERWAY_MAX);
+    expect(numbers.length).toBeLessThan(UNDER_WAY_MAX);
     for (let change = CHANGES + 1; change <= CHANGES + 3; change += 1) {
       await app.increment(name);
       await waitFor(() => numbersOf(slow).at(-1) === change, 'the next body');
@@ -98,9 +98,8 @@ describe('a client that does not read', () => {
     expect(linesOf()).toEqual(Array.from({ length: CHANGES }, (_, line) => line));
   }, 90_000);
 
-  // This takes 30 s, so it runs only in long runs.
-  const testLong = IS_LONG ? test : () => {};
-  testLong(
+  // This takes 30 s, so it runs only at full length.
+  test.skipIf(!IS_FULL_LENGTH)(
     'for 30 s is closed with 4410, and its slots are free',
     async () => {
       const name = crypto.randomUUID();

@@ -90,10 +90,10 @@ describe('a page of another origin', () => {
         '/matchmaker/../cloud/games',
         '/matchmaker/%2e%2e/cloud/games',
       ];
-      for (const [place, path] of paths.entries()) {
-        socket.send({ type: 'subscribe', id: `${place}`, path });
+      for (const [index, path] of paths.entries()) {
+        socket.send({ type: 'subscribe', id: `${index}`, path });
         const { id, error } = await socket.next(isError);
-        expect([id, error.code]).toEqual([`${place}`, 'API_CORS_ORIGIN_NOT_ALLOWED']);
+        expect([id, error.code]).toEqual([`${index}`, 'API_CORS_ORIGIN_NOT_ALLOWED']);
       }
       using player = open({ token: game.public_token, headers: { origin } });
       await player.body(await player.subscribe('a', '/matchmaker/lobbies/list'));

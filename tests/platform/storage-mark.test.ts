@@ -97,7 +97,7 @@ describe('storage: a process that starts on a database', () => {
 
 test('storage: a second service with files of its own is ready, and its health reports them', async () => {
   await using first = await openTestService();
-  await using second = await openTestService({}, { beside: first });
+  await using second = await openTestService({}, { database_of: first });
   const codesOf = ({ warnings = [] }: { warnings?: Finding[] }) => warnings.map(({ code }) => code);
   expect(codesOf((await first.api.get('/health/ready')).body)).not.toContain('STORAGE_DIFFERS');
   const { status, body } = await second.api.get('/health/ready');

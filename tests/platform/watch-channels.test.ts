@@ -19,7 +19,7 @@ interface PendingQuery<Value> {
   fail(): void;
 }
 
-const failure = new Error('the database is away');
+const failure = new Error('the database does not answer');
 
 function makeDatabase<Value>() {
   const queries: PendingQuery<Value>[] = [];

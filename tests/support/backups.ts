@@ -2,10 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestGame } from './game.ts';
-import { commandOf, EXECUTABLE, type Home, type Program } from './program.ts';
+import { COMMAND, type Home, type Program } from './program.ts';
 import { waitFor } from './wait.ts';
-
-const PROGRAM = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 /** A folder for backups. */
 export async function makeBackupFolder(): Promise<AsyncDisposable & { path: string; file: string }> {
@@ -18,7 +16,7 @@ export async function makeBackupFolder(): Promise<AsyncDisposable & { path: stri
 }
 
 /** The command line of a command of the program. */
-export const commandFor = (...args: string[]): string[] => [...PROGRAM, ...args];
+export const commandFor = (...args: string[]): string[] => [...COMMAND, ...args];
 
 /** Runs a command of a home until it ends. */
 export async function runOn(home: Home, name: 'backup' | 'restore', file: string) {

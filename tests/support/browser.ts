@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
-import { IS_LONG } from './length.ts';
+import { IS_FULL_LENGTH } from './full-length.ts';
 
 const CHROMIUM = Bun.which('chromium');
 const CERTUTIL = Bun.which('certutil');
@@ -10,14 +10,18 @@ const CERTUTIL = Bun.which('certutil');
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'];
 
 /** Why no browser can be tried here; undefined if one can. */
-export const WITHOUT_BROWSER = !IS_LONG
+export const WITHOUT_BROWSER = !IS_FULL_LENGTH
   ? 'the long run tries it'
   : CHROMIUM === null || CERTUTIL === null
     ? 'install chromium and libnss3-tools'
     : undefined;
 
 /** Why no page of the hub can be tried here; undefined if one can. */
-export const WITHOUT_PAGES = !IS_LONG ? 'the long run tries it' : CHROMIUM === null ? 'install chromium' : undefined;
+export const WITHOUT_PAGES = !IS_FULL_LENGTH
+  ? 'the long run tries it'
+  : CHROMIUM === null
+    ? 'install chromium'
+    : undefined;
 
 /** Starts Chromium for pages that need no certificates. Each test has a context of its own. */
 export function launchChromium() {

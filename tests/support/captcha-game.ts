@@ -36,7 +36,9 @@ export function shareCaptchaService() {
       MUSTER_SITES_DOMAIN: 'sites.example.com',
     };
     const muster = opened.use(await openTestService(settings));
-    const second = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { beside: muster }));
+    const second = opened.use(
+      await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { database_of: muster }),
+    );
     Object.assign(shared, { provider, muster, second, inspector: opened.use(openInspector(muster)) });
   }, 90_000);
   afterAll(() => opened.disposeAsync(), 90_000);

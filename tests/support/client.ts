@@ -36,7 +36,7 @@ export const { connect }: typeof import('../../src/client/client.ts') = await im
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** Opens clients through a proxy that a test can cut. Each test has a proxy of its own, and its clients end with it. */
-export function shareLink(muster: Pick<TestService, 'config'>) {
+export function shareClientProxy(muster: Pick<TestService, 'config'>) {
   let proxy: TcpProxy;
   let clients: Client[] = [];
   beforeEach(async () => {

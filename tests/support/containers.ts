@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
 import { findContainerPrograms } from '../../src/features/servers/runtimes/container/container-programs.ts';
 import { openContainerRuntime } from '../../src/features/servers/runtimes/container/container-runtime.ts';
+import { IS_FULL_LENGTH } from './full-length.ts';
 import { dockerLayout } from './images.ts';
-import { IS_LONG } from './length.ts';
 import { packTar, type TarEntry } from './tar.ts';
 
 const programs = findContainerPrograms();
@@ -13,7 +13,7 @@ const programs = findContainerPrograms();
 const busybox = Bun.which('busybox');
 
 /** Why containers cannot be tried here; undefined if they can. */
-export const WITHOUT_CONTAINERS = IS_LONG ? whyNoContainers() : 'the long run tries them';
+export const WITHOUT_CONTAINERS = IS_FULL_LENGTH ? whyNoContainers() : 'the long run tries them';
 
 /** Returns why this machine cannot run containers; undefined if it can. */
 export function whyNoContainers(): string | undefined {

@@ -76,12 +76,12 @@ export async function startWebServer(
   const ports = { web: { protocol: 'http', routing: { game_guard: {} } }, game: { protocol: 'udp' } };
   const created = await servers.create(await servers.bodyOf(used, { network: { ports } }));
   const server_id: string = created.body.server.id;
-  await servers.lines(server_id, 1);
+  await servers.waitForLines(server_id, 1);
   return {
     server_id,
     name: `${server_id}-web`,
     build: used,
-    lines: (count: number) => servers.lines(server_id, count),
+    lines: (count: number) => servers.waitForLines(server_id, count),
   };
 }
 

@@ -69,17 +69,17 @@ export async function countHistory(
   { queries }: Database,
   { server_ids, lobby_ids }: Ids,
 ): Promise<Record<string, number>> {
-  const of_servers = sql`server_id = any(${sql.param(server_ids)}::uuid[])`;
-  const of_lobbies = sql`lobby_id = any(${sql.param(lobby_ids)}::uuid[])`;
+  const among_servers = sql`server_id = any(${sql.param(server_ids)}::uuid[])`;
+  const among_lobbies = sql`lobby_id = any(${sql.param(lobby_ids)}::uuid[])`;
   const rows = await queries.execute<{ name: string; count: number }>(sql`
     select * from (
-      select 'servers' as name, count(*)::int as count from servers where ${of_servers}
-      union all select 'ports', count(*)::int from server_ports where ${of_servers}
-      union all select 'usage', count(*)::int from server_usage where ${of_servers}
-      union all select 'meters', count(*)::int from server_meters where ${of_servers}
-      union all select 'logs', count(*)::int from server_log_chunks where ${of_servers}
-      union all select 'lobbies', count(*)::int from lobbies where ${of_lobbies}
-      union all select 'players', count(*)::int from players where ${of_lobbies}
+      select 'servers' as name, count(*)::int as count from servers where ${among_servers}
+      union all select 'ports', count(*)::int from server_ports where ${among_servers}
+      union all select 'usage', count(*)::int from server_usage where ${among_servers}
+      union all select 'meters', count(*)::int from server_meters where ${among_servers}
+      union all select 'logs', count(*)::int from server_log_chunks where ${among_servers}
+      union all select 'lobbies', count(*)::int from lobbies where ${among_lobbies}
+      union all select 'players', count(*)::int from players where ${among_lobbies}
       union all select 'topics', count(*)::int from topics
         where split_part(topic, ':', 2) = any(${sql.param([...server_ids, ...lobby_ids])}::text[])
     ) as counted where count > 0`);

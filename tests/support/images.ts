@@ -96,10 +96,10 @@ export interface UnpackedContainer {
   contents: Record<string, string>;
   owners: Record<string, string>;
   config: { ociVersion: string; process: BundleProcess; root: { path: string } } | undefined;
-  /** The entries beside `rootfs/` and `config.json`. */
+  /** The entries other than `rootfs/` and `config.json`. */
   others: string[];
-  /** The entries beside the directory, where only the note "untouched" was. */
-  beside: Record<string, string>;
+  /** The entries outside the directory, where only a note was. */
+  outside: Record<string, string>;
 }
 
 interface UnpackOptions {
@@ -149,11 +149,11 @@ export async function unpackContainer(archive: Uint8Array, options: UnpackOption
       others: Object.keys(all).filter((path) => !/^(rootfs(\/.*)?|config\.json)$/.test(path)),
     };
     await rm(directory, { recursive: true });
-    return { ...result, beside: await listTree(parent) };
+    return { ...result, outside: await listTree(parent) };
   } finally {
     await rm(parent, { recursive: true, force: true });
   }
 }
 
-/** The entries beside an unpacked container in a test: the note, and the empty folder above. */
-export const BESIDE = { inside: 'folder 755', note: 'file 644' };
+/** What is outside the directory of an unpacked container: the note, and the empty folder above the directory. */
+export const UNTOUCHED = { inside: 'folder 755', note: 'file 644' };

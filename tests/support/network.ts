@@ -1,10 +1,10 @@
 import { $ } from 'bun';
-import { IS_LONG } from './length.ts';
+import { IS_FULL_LENGTH } from './full-length.ts';
 
 const PROGRAMS = ['ip', 'unshare', 'nsenter'].map((name) => Bun.which(name));
 
 /** Why no network can be made here; undefined if one can. */
-export const WITHOUT_NETWORK = !IS_LONG
+export const WITHOUT_NETWORK = !IS_FULL_LENGTH
   ? 'the long run tries it'
   : process.getuid?.() !== 0
     ? 'a network needs root'

@@ -1,10 +1,9 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { commandOf, EXECUTABLE, type Home, type Program } from './program.ts';
+import { COMMAND, type Home, type Program } from './program.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 /** A newcomer's own folder with the command, in which the commands of a page run against a program. */
 export interface Newcomer extends AsyncDisposable {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { LocalAuthority } from '../../src/features/certificates/local-authority.ts';
 import { openDataDirectory } from '../../src/platform/data-directory.ts';
 import { createTestClock } from './clock.ts';
-import { IS_LONG } from './length.ts';
+import { IS_FULL_LENGTH } from './full-length.ts';
 import { makeDataDirectory } from './service.ts';
 import { findFreePort } from './test-ports.ts';
 import { waitFor } from './wait.ts';
@@ -12,7 +12,7 @@ import { waitFor } from './wait.ts';
 const PROGRAMS = ['pebble', 'pebble-challtestsrv'].map((name) => Bun.which(name));
 
 /** Why there is no ACME authority here; undefined if there is one. */
-export const WITHOUT_PEBBLE = !IS_LONG
+export const WITHOUT_PEBBLE = !IS_FULL_LENGTH
   ? 'the long run tries it'
   : PROGRAMS.includes(null)
     ? 'pebble is not installed'

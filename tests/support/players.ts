@@ -1,4 +1,4 @@
-import type { Api } from './api.ts';
+import { type Api, createApi } from './api.ts';
 import type { TestGame } from './game.ts';
 import { enterRoom, type RoomPlayer } from './room.ts';
 import { waitFor } from './wait.ts';
@@ -6,6 +6,19 @@ import { waitFor } from './wait.ts';
 /** The answer of find, for the game mode "default" of prod. */
 export async function findSeat({ api }: { api: Api }, { public_token: token }: Pick<TestGame, 'public_token'>) {
   return await api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
+}
+
+/** Finds a seat in the demo as its page does, with the public token in the page. */
+export async function findSeatInDemo(url: string) {
+  return await findSeat({ api: createApi(url) }, { public_token: await readDemoToken(url) });
+}
+
+/** Returns the public token in the page of the demo. */
+export async function readDemoToken(url: string): Promise<string> {
+  const page = await (await fetch(`${url}/demo`)).text();
+  const [, token] = /const token = '([^']+)'/.exec(page) ?? [];
+  if (token === undefined) throw new Error('the page of the demo has no token');
+  return token;
 }
 
 /** Two players in one room. */

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
+import type { Subprocess } from 'bun';
 import { findProcessesByEnvironment } from '../../src/platform/processes.ts';
 
 /** Returns the pids of all processes with a directory as their working directory or in their environment. */
@@ -62,4 +63,10 @@ function read(look: () => string): string {
   } catch {
     return '';
   }
+}
+
+/** Waits until a process has ended. Returns its exit code and all that it wrote. */
+export async function readToEnd(child: Subprocess<'ignore' | 'pipe' | Blob, 'pipe', 'pipe'>) {
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { exit_code: await child.exited, stdout, stderr };
 }

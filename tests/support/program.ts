@@ -17,13 +17,13 @@ const ROOT = resolve(import.meta.dir, '../..');
 /** The executable, if the run has the path of one. */
 export const EXECUTABLE = process.env.MUSTER_TEST_EXECUTABLE;
 
-/** The command line of the source, or of the executable. */
+/** Returns the command line of the source, or of the executable. */
 export function commandOf(kind: 'source' | 'executable'): string[] {
   return kind === 'source' ? [process.execPath, join(ROOT, 'src/main.ts')] : [resolve(EXECUTABLE ?? 'dist/muster')];
 }
 
-/** The program that a suite runs once: the executable if there is one. */
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+/** The command line of the program: the executable if the run has one, else the source. */
+export const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGKILL';
 
@@ -62,7 +62,7 @@ interface HomeOptions {
   /** The network of its programs, by default that of the tests. */
   network?: Network;
   /** Whether its embedded PostgreSQL has been initialized and migrated, for tests of anything but a first start. */
-  has_cluster?: boolean;
+  has_prepared_database?: boolean;
 }
 
 /** A directory and a port for a program that can be started repeatedly. Disposing of it removes everything. */
@@ -88,10 +88,10 @@ export interface Home extends AsyncDisposable {
  */
 export async function makeHome(
   settings: Record<string, string> = {},
-  { parent, user_id, groups = [], network, has_cluster = false }: HomeOptions = {},
+  { parent, user_id, groups = [], network, has_prepared_database = false }: HomeOptions = {},
 ): Promise<Home> {
   const data_directory = await makeDataDirectory(parent);
-  if (has_cluster) await providePostgresCluster(join(data_directory, 'postgres'));
+  if (has_prepared_database) await providePostgresCluster(join(data_directory, 'postgres'));
   if (user_id !== undefined) await chown(data_directory, user_id, user_id);
   const runnable = user_id === undefined ? COMMAND : await copyForOthers(COMMAND, data_directory);
   const grouped = groups.length > 0 ? ['/bin/sh', '-c', enter(groups), 'sh', ...runnable] : runnable;
@@ -223,6 +223,11 @@ function endProcess(pid: number, signal: NodeJS.Signals): void {
 async function collect(stream: ReadableStream<Uint8Array>, written: string[]): Promise<void> {
   const decoder = new TextDecoder();
   for await (const bytes of stream) written.push(decoder.decode(bytes, { stream: true }));
+}
+
+/** Waits until the service at an address is ready. */
+export async function waitUntilReady(url: string): Promise<void> {
+  await waitFor(() => isReady(url), 'the service to be ready');
 }
 
 async function isReady(url: string): Promise<boolean> {

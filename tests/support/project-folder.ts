@@ -1,9 +1,8 @@
 import { join } from 'node:path';
-import { commandOf, EXECUTABLE } from './program.ts';
+import { readToEnd } from './processes.ts';
+import { COMMAND } from './program.ts';
 import type { TestService } from './service.ts';
 import { openTerminal } from './terminal.ts';
-
-const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 /** A folder with the files of a game, in which commands run as the administrator of a service. */
 export async function makeProjectFolder(
@@ -34,9 +33,9 @@ export async function makeProjectFolder(
     openTerminal([...COMMAND, ...args], { ...environment, ...variables }, { cwd: folder });
   async function run(...args: string[]) {
     const child = start(args);
-    const [data, words] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-    return { exit_code: await child.exited, data, words };
+    return await readToEnd(child);
   }
-  const liveVersion = async () => JSON.parse((await run('status', '--game', name, '--json')).data).version.display_name;
+  const liveVersion = async () =>
+    JSON.parse((await run('status', '--game', name, '--json')).stdout).version.display_name;
   return { folder, run, start, openIn, liveVersion };
 }

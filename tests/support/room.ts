@@ -15,8 +15,8 @@ export const CLOSABLE_ROOM_SOURCE = ROOM_SOURCE.replace(
       }`,
 );
 
-/** A lobby server that only calls ready, until it is answered. */
-export const QUIET_SOURCE = `
+/** A game server that only reports its lobby ready, repeatedly until the report is answered. */
+export const READY_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
 const request = { method: 'POST', headers: { authorization: 'Bearer ' + SERVICE_TOKEN } };
 const call = () => fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', request).then(({ status }) => status < 500, () => false);

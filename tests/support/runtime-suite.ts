@@ -216,7 +216,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       expect((await opened.observe(server, runtime)).is).toBe('ended');
     });
 
-    test('that ended while the service was away is seen to have ended, recorded or not', async () => {
+    test('that ended while the service was stopped is seen to have ended, recorded or not', async () => {
       const server = await opened.run('exit 9');
       const end = await opened.endOf(server);
       expect(end).toEqual({ is: 'ended', exit_code: 9, exit_signal: null });

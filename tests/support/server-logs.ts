@@ -6,7 +6,7 @@ import type { ReadOutput } from '../../src/features/servers/logs.ts';
 import { createOutputFiles } from '../../src/features/servers/runtimes/process/output-files.ts';
 import { LOG_STREAMS } from '../../src/features/servers/tables.ts';
 import { makeGame, type TestGame } from './game.ts';
-import { endOf, serversOf } from './servers.ts';
+import { serversOf, waitForEndEvent } from './servers.ts';
 import { makeDataDirectory } from './service.ts';
 import type { SharedService } from './suite.ts';
 
@@ -32,7 +32,7 @@ export function shareServerLogs(muster: SharedService) {
     /** Runs a server that ends without output. Returns its logs, and files with this content and their readers to collect. */
     async makeLogs(content: string) {
       const server_id = await serversOf(muster, game).run('exit 0');
-      await endOf(muster, server_id);
+      await waitForEndEvent(muster, server_id);
       return LOG_STREAMS.map((stream) => {
         const file = join(directory, `${server_id}.${stream}`);
         writeFileSync(file, content);

@@ -62,25 +62,25 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
     destroy: (server_id: string, query = ''): Promise<Answer> =>
       api.call('DELETE', `${path}/${server_id}${query}`, { token }),
     /** Waits until it has started, and returns it. */
-    started: (server_id: string) =>
+    waitForStart: (server_id: string) =>
       waitFor(async () => {
         const server = await get(server_id);
         return server.started_at !== undefined && server;
       }, 'the server to start'),
     /** Waits until it has started, or never will, and returns it. */
-    settled: (server_id: string) =>
+    waitForStartOrEnd: (server_id: string) =>
       waitFor(async () => {
         const server = await get(server_id);
         return (server.started_at !== undefined || server.destroyed_at !== undefined) && server;
       }, 'the server to start or to fail'),
     /** Waits until it has ended with all its processes, and returns it. */
-    gone: (server_id: string) =>
+    waitForEnd: (server_id: string) =>
       waitFor(async () => {
         const server = await get(server_id);
         return server.destroyed_at !== undefined && findProcessesOf(server_id).length === 0 && server;
       }, 'the server to be gone'),
     /** Waits until it has written this many lines, and returns them. */
-    lines: (server_id: string, count: number, stream?: Stream) =>
+    waitForLines: (server_id: string, count: number, stream?: Stream) =>
       waitFor(async () => {
         const lines = await linesOf(server_id, stream);
         return lines.length >= count && lines;
@@ -91,7 +91,7 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
 type ServerEnded = Extract<ServiceEvent, { event: 'server_ended' }>;
 
 /** Waits for the event that a server has ended, and returns it. */
-export async function endOf(
+export async function waitForEndEvent(
   { events }: Pick<TestService, 'events'>,
   server_id: string,
   wait_ms?: number,

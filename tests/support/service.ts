@@ -33,10 +33,10 @@ export interface TestService extends AsyncDisposable {
  */
 export async function openTestService(
   settings: Record<string, string> = {},
-  { beside }: { beside?: Pick<TestService, 'database_address' | 'clock'> } = {},
+  { database_of }: { database_of?: Pick<TestService, 'database_address' | 'clock'> } = {},
 ): Promise<TestService> {
   await using opened = new AsyncDisposableStack();
-  const database_address = beside?.database_address ?? opened.use(await openTestDatabase()).address;
+  const database_address = database_of?.database_address ?? opened.use(await openTestDatabase()).address;
   const data_directory = await makeDataDirectory();
   opened.defer(() => rm(data_directory, { recursive: true, force: true }));
   const config = readConfig({
@@ -53,7 +53,7 @@ export async function openTestService(
     MUSTER_LIMITS_SCALE: '1000000',
     ...settings,
   });
-  const clock = beside?.clock ?? createTestClock();
+  const clock = database_of?.clock ?? createTestClock();
   const events: ServiceEvent[] = [];
   const service = await openService(config, {
     clock,

@@ -58,12 +58,12 @@ export class SimulatedNamespace extends MatchmakingState {
     const accepted: [lobby: LobbyState, seated: SeatRequest[]][] = [];
     for (const [lobby_id, its] of Map.groupBy(seats, (seat) => seat.lobby_id)) {
       const lobby = this.lobby(lobby_id);
-      const of_lobby = its.map(({ request }) => request);
-      const proposed = of_lobby.filter((request) => admitted.has(request));
+      const requests = its.map(({ request }) => request);
+      const proposed = requests.filter((request) => admitted.has(request));
       if (!lobby || !this.#mayTake(lobby, proposed)) continue;
       const finds = proposed.filter(({ kind }) => kind === 'find');
       const last_place = Math.max(0, ...finds.map((request) => this.queue.placeOf(request)));
-      const here = of_lobby.filter((request) => leaving.has(request));
+      const here = requests.filter((request) => leaving.has(request));
       if (!isReserved(lobby, this.queue.before(last_place, here))) accepted.push([lobby, proposed]);
     }
     // One statement: the finds that it seats count as waiting until its end.
@@ -137,8 +137,8 @@ export class SimulatedNamespace extends MatchmakingState {
   #overInAnyCase<Request extends FirstPlayers>(requests: Request[], admitted: FirstPlayers[]): Request[] {
     return requests.filter((request) => {
       const { name, players_max } = request.client;
-      const of_client = admitted.filter(({ client }) => client.name === name);
-      const seated = this.countOf(name) + of_client.reduce((sum, one) => sum + seatsOf(one), 0);
+      const admitted_of_client = admitted.filter(({ client }) => client.name === name);
+      const seated = this.countOf(name) + admitted_of_client.reduce((sum, one) => sum + seatsOf(one), 0);
       return !admitted.includes(request) && isOverLimit({ seated, players_max }, seatsOf(request));
     });
   }

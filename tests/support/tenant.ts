@@ -1,6 +1,6 @@
 import { deploy, makeGame, type TestGame, uploadScript } from './game.ts';
 import { makeGuest, type Person } from './people.ts';
-import { QUIET_SOURCE } from './room.ts';
+import { READY_SOURCE } from './room.ts';
 import type { TestService } from './service.ts';
 import { uploadSite } from './site.ts';
 import { waitFor } from './wait.ts';
@@ -20,7 +20,7 @@ export interface Tenant {
 export async function makeTenant({ api, administrator_token }: TestService): Promise<Tenant> {
   const game = await makeGame(api, administrator_token);
   const { game_id, namespace_id, cloud_token: token } = game;
-  const build_id = await uploadScript(api, game, `console.log(process.env.SERVICE_TOKEN);${QUIET_SOURCE}`);
+  const build_id = await uploadScript(api, game, `console.log(process.env.SERVICE_TOKEN);${READY_SOURCE}`);
   const docker = { image_id: build_id, ports: { game: { port: 80, protocol: 'http' } } };
   const version_id = await deploy(api, game, { game_modes: { default: {} }, docker });
   const site_id = await uploadSite(api, game, { 'index.html': 'hello' });

@@ -44,10 +44,11 @@ export interface Unpacked {
   contents: Record<string, string>;
   /** Bytes of all files together. */
   unpacked_bytes: number;
-  /** The entries beside the directory, where only the note "untouched" was. */
-  beside: Record<string, string>;
+  /** The entries outside the directory, where only a note was. */
+  outside: Record<string, string>;
 }
 
+/** What is outside the directory of an unpacked archive: the note. */
 export const UNTOUCHED = { note: 'untouched' };
 
 const LARGE_BYTES = 65_536;
@@ -68,8 +69,8 @@ export async function unpack(
     const contents = await readAll(directory, tree);
     const unpacked_bytes = Object.keys(tree).reduce((sum, path) => sum + sizeOf(join(directory, path)), 0);
     await rm(directory, { recursive: true });
-    const beside = await readAll(parent, await listTree(parent));
-    return { refusal, tree, contents, unpacked_bytes, beside };
+    const outside = await readAll(parent, await listTree(parent));
+    return { refusal, tree, contents, unpacked_bytes, outside };
   } finally {
     await rm(parent, { recursive: true, force: true });
   }

@@ -10,7 +10,7 @@ import { buildsOf } from './builds.ts';
 import { createTestClock } from './clock.ts';
 import { makeGuest, type Person } from './people.ts';
 import type { Program } from './program.ts';
-import { makeRoomGame, QUIET_SOURCE } from './room.ts';
+import { makeRoomGame, READY_SOURCE } from './room.ts';
 import { readerOf } from './server-logs.ts';
 import { makeDataDirectory } from './service.ts';
 import { openServiceTokens } from './service-tokens.ts';
@@ -26,7 +26,7 @@ export type WatchableGame = Awaited<ReturnType<typeof makeWatchableGame>>;
 export async function makeWatchableGame(program: Program, database_address: DatabaseAddress) {
   const { api, administrator_token } = program;
   const owner = administrator_token;
-  const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: PLAYERS_MAX });
+  const game = await makeRoomGame(program, { source: READY_SOURCE, max_players: PLAYERS_MAX });
   const found = await api.ok('POST', '/matchmaker/lobbies/find', {
     token: game.public_token,
     body: { game_modes: ['default'] },

@@ -159,8 +159,8 @@ describe('audit log: an entry says', () => {
     expect(kicked).toMatchObject({ operation: 'kickMember', details: { identity_id: joined.identity_id } });
     expect(came).toMatchObject({ operation: 'consumeInvite', caller: { identity_id: joined.identity_id } });
     expect(invited).toMatchObject({ operation: 'createInvite' });
-    const by_one = `${path}?identity_id=${joined.identity_id.toUpperCase()}`;
-    expect((await read(by_one)).map(({ operation }) => operation)).toEqual(['consumeInvite']);
+    const of_identity = `${path}?identity_id=${joined.identity_id.toUpperCase()}`;
+    expect((await read(of_identity)).map(({ operation }) => operation)).toEqual(['consumeInvite']);
   });
 
   test('who drained a machine, to administrators only', async () => {
@@ -304,7 +304,7 @@ describe('audit log: an entry that was begun', () => {
       events: { emit: ({ event }) => void emitted.push(event) },
       identities: { list: async () => [], requireAdministrator: async () => {} },
       groups: { get: () => Promise.reject(new Error('unused')), mayActAsMember: async () => true },
-      gameOfUpload: () => Promise.reject(new Error('the database is away')),
+      gameOfUpload: () => Promise.reject(new Error('the database does not answer')),
       namespaceOfLobby: async () => undefined,
     });
   const changeOf = (game_id: string | undefined, details = {}): RequestedChange => ({
@@ -390,10 +390,10 @@ describe('audit log: an entry that was begun', () => {
       async () => {},
       () => ({}),
     );
-    const at = (days: number) => ({ now: () => new Date(muster.clock.now().getTime() + days * DAY_MS) });
+    const clockAfter = (days: number) => ({ now: () => new Date(muster.clock.now().getTime() + days * DAY_MS) });
     const forget = async (days: number, audit_days: number) => {
       const stopping = new AbortController();
-      const audit = openLog({ ...muster.clock, ...at(days) }, audit_days);
+      const audit = openLog({ ...muster.clock, ...clockAfter(days) }, audit_days);
       const loop = audit.startDeletingOld(stopping.signal);
       stopping.abort();
       await loop.stopped;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { listServers, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -11,7 +11,7 @@ const BUSY_SOURCE = `
 if (process.argv[2] === 'burn') {
   while (process.cpuUsage().user < ${BUSY_MS * 1_000}) {}
 } else {
-  ${QUIET_SOURCE}
+  ${READY_SOURCE}
   await Bun.spawn([process.execPath, import.meta.path, 'burn'], { env: process.env }).exited;
 }`;
 

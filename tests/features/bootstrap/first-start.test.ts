@@ -12,7 +12,7 @@ const WITH_DEMO = { MUSTER_DEMO: 'on' };
 
 /** Starts a service on a database, as a later start or another machine does. */
 const start = (database_address: DatabaseAddress, settings: Record<string, string> = WITH_DEMO) =>
-  openTestService(settings, { beside: { database_address, clock: createTestClock() } });
+  openTestService(settings, { database_of: { database_address, clock: createTestClock() } });
 
 /** Counts everything that a first start creates. */
 async function countCreated(address: DatabaseAddress): Promise<Record<string, unknown>> {
@@ -122,9 +122,9 @@ describe('a later start', () => {
     await using opened = new AsyncDisposableStack();
     for (const service of services) opened.use(service);
     expect(await countCreated(address)).toEqual(ALL);
-    const beginnings = services.map(({ service }) => service.bootstrap_result);
-    expect(beginnings.filter(({ is_first_start }) => is_first_start)).toHaveLength(1);
-    expect(new Set(beginnings.map(({ demo }) => demo?.game_id)).size).toBe(1);
+    const results = services.map(({ service }) => service.bootstrap_result);
+    expect(results.filter(({ is_first_start }) => is_first_start)).toHaveLength(1);
+    expect(new Set(results.map(({ demo }) => demo?.game_id)).size).toBe(1);
   }, 90_000);
 
   test('creates no demo without the setting, and creates it later with the setting', async () => {

@@ -10,12 +10,12 @@ import { IMAGE_USER, packImage, WITHOUT_CONTAINERS } from '../../support/contain
 import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
 import { dockerLayout } from '../../support/images.ts';
 import { rejectionOf } from '../../support/refusal.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { packTar } from '../../support/tar.ts';
 
-const TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 90_000;
 
 let folder: string;
 beforeAll(async () => {
@@ -71,8 +71,8 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('an archive with isolation con
     await Bun.write(file, await packImage('echo the base image', 'base:1'));
     muster = await openTestService({ MUSTER_CONTAINERS: 'on', MUSTER_CONTAINER_BASE: file });
     game = await makeGame(muster.api, muster.administrator_token);
-  }, TIMEOUT_MS);
-  afterAll(() => muster[Symbol.asyncDispose](), TIMEOUT_MS);
+  }, TEST_TIMEOUT_MS);
+  afterAll(() => muster[Symbol.asyncDispose](), TEST_TIMEOUT_MS);
 
   const SCRIPT = `#!/bin/sh
 id -u; pwd; cat map; echo "$*";
@@ -93,7 +93,7 @@ grep CapEff /proc/self/status; echo x > map || echo x > /tmp/map && exit 5`;
       for (let time = 0; time < 2; time += 1) {
         const created = await servers.create(await servers.bodyOf(build, { runtime: { arguments: ['--two'] } }));
         const { id } = created.body.server;
-        expect(await endOf(muster, id)).toMatchObject({ exit_code: 5, failure: null });
+        expect(await waitForEndEvent(muster, id)).toMatchObject({ exit_code: 5, failure: null });
         expect(await servers.linesOf(id)).toEqual([
           String(IMAGE_USER),
           '/server',
@@ -103,7 +103,7 @@ grep CapEff /proc/self/status; echo x > map || echo x > /tmp/map && exit 5`;
         ]);
       }
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -117,7 +117,7 @@ grep CapEff /proc/self/status; echo x > map || echo x > /tmp/map && exit 5`;
       const [one, other] = [await upload(['/bin/sh']), await upload(['/bin/sh'])];
       expect(inodeOf(one)).toBe(inodeOf(other));
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test('is refused if its program is not in the archive', async () => {
@@ -139,6 +139,6 @@ grep CapEff /proc/self/status; echo x > map || echo x > /tmp/map && exit 5`;
       expect(outcomeOf(answer)).toBe('400 BUILDS_KIND_NOT_AVAILABLE');
       expect(answer.body.message).toContain('MUSTER_CONTAINER_BASE');
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 });

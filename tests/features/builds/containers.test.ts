@@ -3,12 +3,12 @@ import { zstdCompressSync } from 'node:zlib';
 import { WITHOUT_CONTAINERS } from '../../support/containers.ts';
 import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
 import { ociLayout } from '../../support/images.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
 import { PACKINGS } from '../../support/unpacking.ts';
 
-const TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 60_000;
 const SCRIPT = 'id -u; id -g; pwd; echo "$MODE $HOME $*"; cat /lib/map; ls /old; exit 5';
 
 describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a container is run', () => {
@@ -36,13 +36,13 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a container is run', () => {
         { name: 'run.sh', content: SCRIPT },
       ],
     ];
-  }, TIMEOUT_MS);
+  }, TEST_TIMEOUT_MS);
 
   /** Runs a server of a build, and returns how it ended and what it printed. */
   async function run(build: string, runtime: object = {}) {
     const servers = serversOf(muster, game);
     const { body } = await servers.create(await servers.bodyOf(build, { runtime }));
-    const end = await endOf(muster, body.server.id);
+    const end = await waitForEndEvent(muster, body.server.id);
     if (end.event !== 'server_ended') throw new Error('the log has the end of the server');
     const lines = await servers.linesOf(body.server.id);
     return { exit_code: end.exit_code, failure: end.failure, lines };
@@ -66,7 +66,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a container is run', () => {
         lines: ['1234', '1235', '/srv', 'fast /home/player --one --two', 'desert'],
       });
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -92,7 +92,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a container is run', () => {
         lines: ['1234', '1235', '/usr', 'slow /tmp --one', 'desert'],
       });
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -103,6 +103,6 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a container is run', () => {
       const build = await uploadBuild(muster.api, game, { kind: 'docker_image', path: 'a.tar', content, command });
       expect(await run(build, { arguments: ['more'] })).toEqual({ exit_code: 0, failure: null, lines: ['game more'] });
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 });

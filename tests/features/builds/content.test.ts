@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { sendArchive } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { packTar } from '../../support/tar.ts';
 
@@ -41,7 +41,7 @@ test('builds: after a failed completion and a second upload, the last file runs'
 
   const servers = serversOf(muster, game);
   const { body } = await servers.create(await servers.bodyOf(build_id));
-  await endOf(muster, body.server.id);
+  await waitForEndEvent(muster, body.server.id);
   expect(await servers.linesOf(body.server.id)).toEqual(['two']);
   // Nothing of the first file is left.
   expect(readdirSync(join(muster.config.data_directory, 'builds', build_id))).toHaveLength(1);

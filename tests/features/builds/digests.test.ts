@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { selectBuild, setDigest } from '../../../src/features/builds/store.ts';
 import { directoryOfBuild, sendArchive } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { packTar } from '../../support/tar.ts';
 
@@ -27,7 +27,7 @@ async function runAgain(build_id: string) {
   rmSync(directoryOfBuild(muster, build_id), { recursive: true });
   const servers = serversOf(muster, game);
   const { body } = await servers.create(await servers.bodyOf(build_id));
-  const end = await endOf(muster, body.server.id);
+  const end = await waitForEndEvent(muster, body.server.id);
   if (end.event !== 'server_ended') throw new Error('the log has the end of the server');
   return end;
 }

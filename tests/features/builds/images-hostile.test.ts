@@ -2,17 +2,17 @@ import { describe, expect, test } from 'bun:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import {
-  BESIDE,
   dockerLayout,
   ociLayout,
   sha256,
+  UNTOUCHED,
   type UnpackedContainer,
   unpackContainer,
 } from '../../support/images.ts';
 import { packTar, paxRecord, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
 
 const MIB = 1024 ** 2;
-const TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 60_000;
 
 type Layer = TarEntry[] | Buffer;
 const HONEST: TarEntry = { name: 'server', content: '#!/bin/sh\n', mode: 0o755 };
@@ -116,7 +116,7 @@ describe('hostile images: refused, and nothing is written outside:', () => {
     test.skipIf(what.includes('owner') && process.getuid?.() !== 0)(what, async () => {
       const unpacked = await unpackLayers([layer]);
       expect(unpacked.refusal).toBe(refusal);
-      expect(unpacked.beside).toEqual(BESIDE);
+      expect(unpacked.outside).toEqual(UNTOUCHED);
     });
   }
 });
@@ -176,14 +176,14 @@ describe('hostile images: a link leads only inside the container,', () => {
     ],
   ];
   test.each(CASES)('%s', async (_, layers, expected) => {
-    const { refusal, tree, contents, beside } = await unpackLayers(layers);
+    const { refusal, tree, contents, outside } = await unpackLayers(layers);
     expect(refusal).toBeUndefined();
     const seen = Object.entries(tree).map(([path, description]) => [
       path,
       contents[path] ?? description.replace(/^folder .*/, 'folder'),
     ]);
     expect(Object.fromEntries(seen)).toEqual({ server: '#!/bin/sh\n', ...expected });
-    expect(beside).toEqual(BESIDE);
+    expect(outside).toEqual(UNTOUCHED);
   });
 });
 
@@ -243,7 +243,7 @@ describe('hostile images: limits', () => {
       const two = await unpackLarge([zeros, zeros]);
       expect(two.refusal).toMatch(/^in its layer 2, it unpacks to more than \d+ bytes\.$/);
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -253,7 +253,7 @@ describe('hostile images: limits', () => {
       const { refusal } = await unpackContainer(gzipSync(tar), { limits: { ratio: 1 } });
       expect(refusal).toMatch(/^it unpacks to more than \d+ bytes\.$/);
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test('of lists: layers, images, and lists in lists', async () => {
@@ -298,7 +298,7 @@ describe('hostile images: names in the tar are only names:', () => {
     ];
     const unpacked = await unpackContainer(await packTar(entries));
     expect(unpacked.refusal).toBe('"config.json" is missing in it.');
-    expect(unpacked.beside).toEqual(BESIDE);
+    expect(unpacked.outside).toEqual(UNTOUCHED);
     const circle = entries.with(-1, { name: 'manifest.json', content: '[{"Config":"circle","Layers":[]}]' });
     expect((await unpackContainer(await packTar(circle))).refusal).toBe('"circle" is missing in it.');
   });
@@ -378,7 +378,7 @@ test(
         );
         const bundle = await unpackAsBundle(entries);
         for (const unpacked of [image, bundle]) {
-          expect(unpacked.beside).toEqual(BESIDE);
+          expect(unpacked.outside).toEqual(UNTOUCHED);
           for (const description of Object.values(unpacked.tree)) {
             expect(description).toMatch(/^(file|folder) \d+$|^link to /);
           }
@@ -389,7 +389,7 @@ test(
     );
     expect(accepted).toBeGreaterThan(5);
   },
-  TIMEOUT_MS,
+  TEST_TIMEOUT_MS,
 );
 
 describe('bundles', () => {
@@ -413,7 +413,7 @@ describe('bundles', () => {
       user: { uid: 7, gid: 8 },
       capabilities: {},
     };
-    const { refusal, tree, config: kept, others, beside } = await unpackBundle(config(process), ...ROOTFS);
+    const { refusal, tree, config: kept, others, outside } = await unpackBundle(config(process), ...ROOTFS);
     expect(refusal).toBeUndefined();
     expect(tree).toEqual({
       server: 'file 755',
@@ -426,7 +426,7 @@ describe('bundles', () => {
       process: { args: ['/server'], env: ['A=1', 'PATH=/'], cwd: '/srv', user: { uid: 7, gid: 8, additionalGids: [] } },
       root: { path: 'rootfs' },
     });
-    expect([others, beside]).toEqual([[], BESIDE]);
+    expect([others, outside]).toEqual([[], UNTOUCHED]);
   });
 
   test('get nothing of the machine by their configuration', async () => {
@@ -443,12 +443,12 @@ describe('bundles', () => {
       linux: { namespaces: [], devices: [{ path: '/dev/sda', type: 'b', major: 8, minor: 0 }], seccomp: {} },
       annotations: { 'run.oci.keep_original_groups': '1' },
     });
-    const { refusal, config: kept, beside } = await unpackBundle({ name: 'config.json', content }, ...ROOTFS);
+    const { refusal, config: kept, outside } = await unpackBundle({ name: 'config.json', content }, ...ROOTFS);
     expect(refusal).toBeUndefined();
     expect(Object.keys(kept ?? {}).sort()).toEqual(['ociVersion', 'process', 'root']);
     expect(Object.keys(kept?.process ?? {}).sort()).toEqual(['args', 'cwd', 'env', 'user']);
     expect(kept?.root).toEqual({ path: 'rootfs' });
-    expect(beside).toEqual(BESIDE);
+    expect(outside).toEqual(UNTOUCHED);
   });
 
   const CASES: [what: string, entries: TarEntry[], refusal: string | RegExp][] = [
@@ -490,6 +490,6 @@ describe('bundles', () => {
     const unpacked = await unpackBundle(...entries);
     if (typeof refusal === 'string') expect(unpacked.refusal).toBe(refusal);
     else expect(unpacked.refusal).toMatch(refusal);
-    expect(unpacked.beside).toEqual(BESIDE);
+    expect(unpacked.outside).toEqual(UNTOUCHED);
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { BESIDE, unpackContainer } from '../../support/images.ts';
+import { UNTOUCHED, unpackContainer } from '../../support/images.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 
@@ -30,7 +30,7 @@ test.each([
   ['umoci unpacks, as clients of Rivet send it', 'oci_bundle', 'oci-bundle.tar.gz'],
 ] as const)('images: what %s is unpacked', async (_, kind, name) => {
   const archive = await Bun.file(join(import.meta.dir, 'data', name)).bytes();
-  const { refusal, tree, contents, owners, config, beside } = await unpackContainer(archive, { kind });
+  const { refusal, tree, contents, owners, config, outside } = await unpackContainer(archive, { kind });
   expect(refusal).toBeUndefined();
   expect(tree).toEqual(TREE);
   expect(contents).toMatchObject({ 'usr/lib/map': 'one\n', 'lib/x': 'x\n', 'var/old/2': 'new\n' });
@@ -42,5 +42,5 @@ test.each([
   });
   expect(config?.process.env).toContain('A=1');
   expect(config?.process.env).toContain('HOME=/home/game');
-  expect(beside).toEqual(BESIDE);
+  expect(outside).toEqual(UNTOUCHED);
 });

@@ -3,11 +3,11 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Process } from '../../../src/features/builds/bundle.ts';
 import {
   ARCHITECTURE,
-  BESIDE,
   dockerLayout,
   type ImageParts,
   ociLayout,
   sha256,
+  UNTOUCHED,
   unpackContainer,
 } from '../../support/images.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
@@ -47,7 +47,7 @@ describe.each(Object.entries(LAYOUTS))('images: %s', (_, layoutOf) => {
         root: { path: 'rootfs' },
       });
       expect(unpacked.others).toEqual([]);
-      expect(unpacked.beside).toEqual(BESIDE);
+      expect(unpacked.outside).toEqual(UNTOUCHED);
     });
   }
 
@@ -95,9 +95,9 @@ describe.each(Object.entries(LAYOUTS))('images: %s', (_, layoutOf) => {
     const changed = entries.flatMap((entry, index) => {
       const content = Buffer.from(entry.content ?? '');
       const text = content.toString('latin1');
-      const at = text.includes('#!/bin/sh') ? text.indexOf('#!/bin/sh') : text.indexOf('"history"');
-      if (at === -1) return [];
-      content[at + 2] = (content[at + 2] ?? 0) ^ 1;
+      const offset = text.includes('#!/bin/sh') ? text.indexOf('#!/bin/sh') : text.indexOf('"history"');
+      if (offset === -1) return [];
+      content[offset + 2] = (content[offset + 2] ?? 0) ^ 1;
       return [entries.with(index, { ...entry, content })];
     });
     expect(changed).toHaveLength(2);
@@ -224,14 +224,14 @@ describe('images: layers are applied in order,', () => {
     ['a name with a backslash, as of systemd', [[text('a\\x2db', '1')]], { 'a\\x2db': '1' }],
   ];
   test.each(CASES)('%s', async (_, layers, expected) => {
-    const { refusal, tree, contents, beside } = await apply(...layers);
+    const { refusal, tree, contents, outside } = await apply(...layers);
     expect(refusal).toBeUndefined();
     const seen = Object.entries(tree).map(([path, description]) => [
       path,
       contents[path] ?? description.replace(/^folder .*/, 'folder'),
     ]);
     expect(Object.fromEntries(seen)).toEqual(expected);
-    expect(beside).toEqual(BESIDE);
+    expect(outside).toEqual(UNTOUCHED);
   });
 
   test('modes are kept, without setuid and setgid', async () => {

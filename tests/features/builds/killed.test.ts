@@ -61,7 +61,7 @@ describe('the service is killed while it unpacks a build', () => {
     mkdirSync(join(builds(), `${crypto.randomUUID()}.${crypto.randomUUID()}.unfinished`));
 
     program = await home.start();
-    expect(await serversOf(program, game).lines(body.server.id, 1)).toEqual([`${FILES}`]);
+    expect(await serversOf(program, game).waitForLines(body.server.id, 1)).toEqual([`${FILES}`]);
     expect(await listTree(place)).toEqual(before);
     expect(readdirSync(builds())).toEqual([build_id]);
   }, 90_000);

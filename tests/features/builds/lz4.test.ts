@@ -20,7 +20,8 @@ async function compress(content: Uint8Array, ...options: string[]): Promise<Buff
 /** Decompresses bytes that arrive in chunks of a length. */
 async function decompress(bytes: Uint8Array, chunk_bytes = 10_007): Promise<Buffer> {
   async function* chunks() {
-    for (let at = 0; at < bytes.length; at += chunk_bytes) yield bytes.subarray(at, at + chunk_bytes);
+    for (let offset = 0; offset < bytes.length; offset += chunk_bytes)
+      yield bytes.subarray(offset, offset + chunk_bytes);
   }
   return Buffer.concat(await Array.fromAsync(decompressLz4(chunks())));
 }
@@ -79,9 +80,9 @@ describe.skipIf(!HAS_LZ4)('lz4: what the lz4 program compresses is decompressed:
   test('with a changed byte it is refused', async () => {
     const frame = await compress(content.subarray(0, 90_000), '-BX', '-BD', '-B4');
     // Each byte of the header, and some of the content.
-    for (let at = 0; at < frame.length; at += at < 20 ? 1 : 1_009) {
+    for (let offset = 0; offset < frame.length; offset += offset < 20 ? 1 : 1_009) {
       const changed = Buffer.from(frame);
-      changed[at] = (changed[at] ?? 0) ^ 0x10;
+      changed[offset] = (changed[offset] ?? 0) ^ 0x10;
       expect(await refusalOf(changed)).toMatch(/^the lz4 stream (is damaged|has no end)$/);
     }
   });

@@ -24,43 +24,43 @@ async function prepare({ name, ...members }: Partial<typeof ARCHIVE> & object) {
 }
 
 describe('a build is refused, and not listed,', () => {
-  const NOT_AVAILABLE = (kind: string) => ({
+  const notAvailable = (kind: string) => ({
     code: 'BUILDS_KIND_NOT_AVAILABLE',
     message: `This service cannot run builds of kind "${kind}": its operator turned containers off. Use one of: archive, javascript.`,
   });
-  const INVALID = (error: string) => ({
+  const invalid = (error: string) => ({
     code: 'BUILDS_BUILD_INVALID',
     message: `The build is invalid: ${error}.`,
   });
-  const UNNAMED = (problem: string) => ({
+  const unnamed = (problem: string) => ({
     code: 'VALIDATION_ERROR',
     metadata: { errors: [{ path: ['display-name', problem] }] },
   });
   const BAD_BODY = { code: 'API_BAD_BODY' };
-  const NO_SCRIPT = INVALID('the file name of a javascript build must end in .js, .mjs, .cjs, .ts, .mts or .cts');
-  const NO_COMMAND = INVALID('an archive needs a command, for example ["./server"]');
-  const UNKNOWN_KIND = INVALID(
+  const NO_SCRIPT = invalid('the file name of a javascript build must end in .js, .mjs, .cjs, .ts, .mts or .cts');
+  const NO_COMMAND = invalid('an archive needs a command, for example ["./server"]');
+  const UNKNOWN_KIND = invalid(
     'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar',
   );
-  const OUTSIDE = INVALID('its command is outside the archive; start a program inside it');
+  const OUTSIDE = invalid('its command is outside the archive; start a program inside it');
 
   const CASES: [what: string, body: object, refusal: object][] = [
-    ['for a container image', { ...SCRIPT, kind: 'docker_image' }, NOT_AVAILABLE('docker_image')],
-    ['for an OCI bundle', { ...SCRIPT, kind: 'oci_bundle', compression: 'lz4' }, NOT_AVAILABLE('oci_bundle')],
+    ['for a container image', { ...SCRIPT, kind: 'docker_image' }, notAvailable('docker_image')],
+    ['for an OCI bundle', { ...SCRIPT, kind: 'oci_bundle', compression: 'lz4' }, notAvailable('oci_bundle')],
     [
       'without a kind, with an image tag, which means a container',
       { ...SCRIPT, ...NO_KIND, ...withFile('image.tar'), image_tag: 'a:b' },
-      NOT_AVAILABLE('docker_image'),
+      notAvailable('docker_image'),
     ],
     ...['image.tar', 'image.tar.lz4', 'out/image.tar.gz'].map((path): [string, object, object] => [
       `without a kind, with the file name ${path} of a client of Rivet`,
       { ...SCRIPT, ...NO_KIND, ...withFile(path) },
-      NOT_AVAILABLE('docker_image'),
+      notAvailable('docker_image'),
     ]),
     [
       'without a kind, with the file name of a bundle of Rivet, with an image tag or without',
       { ...SCRIPT, ...NO_KIND, ...withFile('oci-bundle.tar.lz4'), image_tag: 'a:b' },
-      NOT_AVAILABLE('oci_bundle'),
+      notAvailable('oci_bundle'),
     ],
     [
       'without a kind, with the file name of an archive, without a command',
@@ -77,13 +77,13 @@ describe('a build is refused, and not listed,', () => {
     ...['process', 'container'].map((isolation): [string, object, object] => [
       `of a script with isolation ${isolation}`,
       { ...SCRIPT, isolation },
-      INVALID('only an archive has an isolation, and this is a build of kind javascript'),
+      invalid('only an archive has an isolation, and this is a build of kind javascript'),
     ]),
     ['of an archive with an unknown isolation', { ...ARCHIVE, isolation: 'full' }, BAD_BODY],
     [
       'of an archive with isolation container, where no container runs',
       { ...ARCHIVE, isolation: 'container' },
-      NOT_AVAILABLE('archive, isolation container'),
+      notAvailable('archive, isolation container'),
     ],
     ['with an unknown compression', { ...SCRIPT, compression: 'rar' }, BAD_BODY],
     ['without a file', { name: 'Build', kind: 'javascript' }, BAD_BODY],
@@ -100,11 +100,11 @@ describe('a build is refused, and not listed,', () => {
     ['with a command outside the archive', { ...ARCHIVE, command: ['../server'] }, OUTSIDE],
     ['with a command that leads outside indirectly', { ...ARCHIVE, command: ['./bin/../../server'] }, OUTSIDE],
     ['without a name', { ...SCRIPT, name: undefined }, BAD_BODY],
-    ['with an empty name', { ...SCRIPT, name: '' }, UNNAMED('too-short')],
-    ['with a name of 129 bytes', { ...SCRIPT, name: `${'ä'.repeat(64)}x` }, UNNAMED('too-long')],
-    ['with a name of two lines', { ...SCRIPT, name: 'a\nb' }, UNNAMED('invalid')],
-    ['with a name that reverses the direction of the text', { ...SCRIPT, name: 'a\u202eb' }, UNNAMED('invalid')],
-    ['with a name of spaces', { ...SCRIPT, name: ' ' }, UNNAMED('invalid')],
+    ['with an empty name', { ...SCRIPT, name: '' }, unnamed('too-short')],
+    ['with a name of 129 bytes', { ...SCRIPT, name: `${'ä'.repeat(64)}x` }, unnamed('too-long')],
+    ['with a name of two lines', { ...SCRIPT, name: 'a\nb' }, unnamed('invalid')],
+    ['with a name that reverses the direction of the text', { ...SCRIPT, name: 'a\u202eb' }, unnamed('invalid')],
+    ['with a name of spaces', { ...SCRIPT, name: ' ' }, unnamed('invalid')],
   ];
   for (const [what, body, refusal] of CASES) {
     test(what, async () => {

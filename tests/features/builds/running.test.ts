@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { directoryOfBuild } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadBuild, uploadScript } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { listTree, packTar, type TarEntry } from '../../support/tar.ts';
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
   servers = serversOf(muster, game);
 });
 
-const TIMEOUT_MS = 30_000;
+const TEST_TIMEOUT_MS = 30_000;
 const script = (text: string): TarEntry => ({ name: 'server', content: `#!/bin/sh\n${text}\n`, mode: 0o755 });
 const unpacked = (build_id: string) => directoryOfBuild(muster, build_id);
 
@@ -29,7 +29,7 @@ async function start(build_id: string, runtime: object = {}): Promise<string> {
 /** Runs a server of a build, and returns how it ended and what it printed. */
 async function run(build_id: string, runtime: object = {}) {
   const server_id = await start(build_id, runtime);
-  const end = await endOf(muster, server_id);
+  const end = await waitForEndEvent(muster, server_id);
   if (end.event !== 'server_ended') throw new Error('the log has the end of the server');
   const [lines, errors] = [await servers.linesOf(server_id), await servers.linesOf(server_id, 'std_err')];
   const { exit_code, exit_signal, failure } = end;
@@ -73,7 +73,7 @@ describe('an archive is run', () => {
         errors: ['[muster] the server ended with exit code 3'],
       });
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -83,7 +83,7 @@ describe('an archive is run', () => {
       const build_id = await archive([{ name: 'bin/game', content: program, mode: 0o755 }], ['bin/game']);
       expect(await run(build_id)).toEqual({ exit_code: 0, exit_signal: null, failure: null, lines: [], errors: [] });
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -94,7 +94,7 @@ describe('an archive is run', () => {
       expect(exit_code).toBe(127);
       expect(errors.join()).toContain('no-such-program');
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 });
 
@@ -113,7 +113,7 @@ describe('javascript is run', () => {
       expect(await run(plain, { arguments: ['a', 'b'] })).toMatchObject({ exit_code: 0, lines: ['a,b'] });
       expect(await listTree(unpacked(plain))).toEqual({ 'main.mjs': 'file 644' });
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 });
 
@@ -136,7 +136,7 @@ describe.skipIf(process.getuid?.() !== 0)('a server that runs as another user', 
       expect(lines).toEqual([...tried.map((what) => `${what} did not`), 'kept', 'ls did not', 'sand']);
       expect(await listTree(unpacked(build_id))).toEqual(before);
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 });
 
@@ -149,12 +149,12 @@ test(
     rmSync(unpacked(build_id), { recursive: true });
     const started = await Promise.all(Array.from({ length: 4 }, () => start(build_id)));
     for (const server_id of started) {
-      expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 0, failure: null });
+      expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 0, failure: null });
       expect(await servers.linesOf(server_id)).toEqual(['100']);
     }
     expect(await listTree(unpacked(build_id))).toEqual(before);
     const left = readdirSync(join(muster.config.data_directory, 'builds')).filter((name) => name.startsWith(build_id));
     expect(left).toEqual([build_id]);
   },
-  TIMEOUT_MS,
+  TEST_TIMEOUT_MS,
 );

@@ -8,7 +8,7 @@ const join = (...entries: Buffer[]) => Buffer.concat([...entries, TAR_END]);
 
 describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
   test('with its files, its folders and their executable bits', async () => {
-    const { refusal, tree, contents, beside } = await unpack(
+    const { refusal, tree, contents, outside } = await unpack(
       compress(
         await packTar([
           { name: './', type: 'directory', mode: 0o700 },
@@ -29,7 +29,7 @@ describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
       server: 'file 755',
     });
     expect(contents).toEqual({ 'data/of/none': '', 'maps/desert': 'sand', server: SCRIPT });
-    expect(beside).toEqual(UNTOUCHED);
+    expect(outside).toEqual(UNTOUCHED);
   });
 });
 
@@ -153,7 +153,7 @@ describe('unpacking: an archive is accepted', () => {
 function inPieces(bytes: Uint8Array, length: number): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(pieces) {
-      for (let place = 0; place < bytes.length; place += length) pieces.enqueue(bytes.subarray(place, place + length));
+      for (let index = 0; index < bytes.length; index += length) pieces.enqueue(bytes.subarray(index, index + length));
       pieces.close();
     },
   });

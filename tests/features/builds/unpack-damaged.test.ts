@@ -72,7 +72,7 @@ describe.each(Object.entries(PACKINGS))(
       test(what, async () => {
         const unpacked = await unpack(compress(tar));
         expect(unpacked.refusal).toBe(refusal);
-        expect(unpacked.beside).toEqual(UNTOUCHED);
+        expect(unpacked.outside).toEqual(UNTOUCHED);
       });
     }
   },
@@ -104,7 +104,7 @@ describe('unpacking: damaged compression is refused:', () => {
     expect(unpacked.refusal).toMatch(
       /^it is (not a tar, or is damaged( in or after "[a-z/]+")?|empty, or not a tar)\.$/,
     );
-    expect(unpacked.beside).toEqual(UNTOUCHED);
+    expect(unpacked.outside).toEqual(UNTOUCHED);
   });
 });
 

@@ -172,7 +172,7 @@ describe.each(Object.entries(PACKINGS))('a %s is refused', (_, compress) => {
     test(`for ${what}, which the refusal names; nothing is written elsewhere`, async () => {
       const unpacked = await unpack(compress(tar));
       expect(unpacked.refusal).toBe(refusal);
-      expect(unpacked.beside).toEqual(UNTOUCHED);
+      expect(unpacked.outside).toEqual(UNTOUCHED);
       expect(Object.values(unpacked.tree).filter((description) => description.startsWith('other'))).toEqual([]);
     });
   }

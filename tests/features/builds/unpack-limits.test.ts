@@ -83,7 +83,7 @@ describe('an archive above another limit is refused', () => {
     test(`${what}; one less is accepted`, async () => {
       const unpacked = await unpack(await packTar(refused), { entries: 7 });
       expect(unpacked.refusal).toBe(refusal);
-      expect(unpacked.beside).toEqual(UNTOUCHED);
+      expect(unpacked.outside).toEqual(UNTOUCHED);
       expect((await unpack(await packTar(allowed), { entries: 7 })).refusal).toBeUndefined();
     });
   }

@@ -4,7 +4,7 @@ import { packTar, paxRecord, rawEntry, TAR_END } from '../../support/tar.ts';
 import { PACKINGS, UNTOUCHED, type Unpacked, unpack } from '../../support/unpacking.ts';
 
 const RUNS = 70;
-const TIMEOUT_MS = 30_000;
+const TEST_TIMEOUT_MS = 30_000;
 
 const HONEST = await packTar([
   { name: 'server', content: '#!/bin/sh\n', mode: 0o755 },
@@ -35,7 +35,7 @@ describe('unpacking: with random changes', () => {
           { numRuns: RUNS },
         );
       },
-      TIMEOUT_MS,
+      TEST_TIMEOUT_MS,
     );
   }
 
@@ -104,11 +104,11 @@ test(
     );
     expect(accepted_count).toBeGreaterThan(RUNS / 10);
   },
-  TIMEOUT_MS,
+  TEST_TIMEOUT_MS,
 );
 
-function expectContained({ refusal, tree, beside }: Unpacked): void {
-  expect(beside).toEqual(UNTOUCHED);
+function expectContained({ refusal, tree, outside }: Unpacked): void {
+  expect(outside).toEqual(UNTOUCHED);
   for (const description of Object.values(tree)) expect(description).toMatch(/^(file (755|644)|folder 755)$/);
   if (refusal !== undefined) expect(refusal).toMatch(/^.{5,400}\.$/);
 }

@@ -14,7 +14,7 @@ import { createSignedLinks } from '../../../src/platform/objects/links.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { directoryOfBuild } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { makeDataDirectory } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -22,7 +22,7 @@ import { waitFor } from '../../support/wait.ts';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const KEY = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
-const NO_BUILD = async () => new Set<string>();
+const readNoBuilds = async () => new Set<string>();
 
 const muster = shareService();
 let database: Database;
@@ -48,7 +48,7 @@ async function openMachine(space: DiskSpace = UNLIMITED_SPACE, of_machine?: stri
   const { clock } = muster;
   const builds = createBuilds({ database, clock, uploads, directory, space, available: { kinds: [] } });
   const unpack = async (build_id: string) => (await builds.unpacked(game, build_id)).directory;
-  const remove = async (kept_ms: number, buildsInUse = NO_BUILD) => {
+  const remove = async (kept_ms: number, buildsInUse = readNoBuilds) => {
     const before = new Date(clock.now().getTime() - kept_ms);
     return (await builds.removeUnused({ before, buildsInUse })).map(({ build_id }) => build_id);
   };
@@ -84,11 +84,11 @@ describe('unused builds: a build that no server uses', () => {
     const { clock } = muster;
     const later: Builds = createBuilds({ database, clock, uploads, directory, available: { kinds: [] } });
     const before = new Date(clock.now().getTime() - HOUR_MS);
-    expect(await later.removeUnused({ before, buildsInUse: NO_BUILD })).toEqual([]);
+    expect(await later.removeUnused({ before, buildsInUse: readNoBuilds })).toEqual([]);
     const long_ago = new Date(clock.now().getTime() - 2 * HOUR_MS);
     utimesSync(place, long_ago, long_ago);
-    expect(await later.removeUnused({ before, buildsInUse: NO_BUILD })).toMatchObject([{ build_id }]);
-    expect(await builds.removeUnused({ before, buildsInUse: NO_BUILD })).toEqual([]);
+    expect(await later.removeUnused({ before, buildsInUse: readNoBuilds })).toMatchObject([{ build_id }]);
+    expect(await builds.removeUnused({ before, buildsInUse: readNoBuilds })).toEqual([]);
   });
 
   test('stays while another file is beside it: of an earlier version, or unfinished', async () => {
@@ -172,7 +172,7 @@ describe('unused builds: a build that a server uses', () => {
     const build_id = await uploadShell(muster.api, game, 'exec sleep 600');
     const servers = serversOf(muster, game);
     const { body } = await servers.create(await servers.bodyOf(build_id));
-    await servers.started(body.server.id);
+    await servers.waitForStart(body.server.id);
     muster.clock.advance(30 * DAY_MS);
     const node_id = readFileSync(join(muster.config.data_directory, 'node-id'), 'utf8').trim();
     const { remove } = await openMachine(UNLIMITED_SPACE, join(muster.config.data_directory, 'builds'));
@@ -180,7 +180,7 @@ describe('unused builds: a build that a server uses', () => {
     expect(await remove(DAY_MS, buildsInUse)).not.toContain(build_id);
     expect(readdirSync(directoryOfBuild(muster, build_id))).not.toEqual([]);
     await servers.destroy(body.server.id);
-    await endOf(muster, body.server.id);
+    await waitForEndEvent(muster, body.server.id);
     muster.clock.advance(2 * DAY_MS);
     expect(await remove(DAY_MS, buildsInUse)).toContain(build_id);
   }, 120_000);
@@ -188,19 +188,19 @@ describe('unused builds: a build that a server uses', () => {
 
 describe('unused builds: on a disk without space', () => {
   test('the least recently used go first, until there is space, except for what was used just now', async () => {
-    let low_looks = 0;
-    const space = { ...UNLIMITED_SPACE, isLow: async () => low_looks-- > 0 };
+    let low_checks = 0;
+    const space = { ...UNLIMITED_SPACE, isLow: async () => low_checks-- > 0 };
     const { unpack, remove } = await openMachine(space);
     const builds = [await script(), await script(), await script()];
     for (const build_id of builds) {
       await unpack(build_id);
       muster.clock.advance(HOUR_MS);
     }
-    low_looks = 1;
+    low_checks = 1;
     expect(await remove(DAY_MS)).toEqual(builds.slice(0, 1));
     expect(await remove(DAY_MS)).toEqual([]);
     await unpack(builds[0] ?? '');
-    low_looks = 10;
+    low_checks = 10;
     expect(await remove(DAY_MS)).toEqual(builds.slice(1));
   });
 

@@ -9,6 +9,7 @@ import { type CaptchaProvider, openCaptchaProvider } from '../../support/captcha
 import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { hostileTargets } from '../../support/hostile-target.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const TIMES = { requests_before_reverify: 1, verification_ttl: 60_000 };
 const NAMES = ['hcaptcha', 'turnstile'] as const;
@@ -20,7 +21,7 @@ const clock = createFixedClock();
 let provider: CaptchaProvider;
 let database_address: DatabaseAddress;
 let checks: CaptchaChecks;
-let open_desk: CaptchaChecks;
+let admitting: CaptchaChecks;
 const open = async (more: Partial<CaptchaDependencies> = {}) =>
   opened.use(await openCaptchaChecks({ database_address, clock, provider, more }));
 
@@ -28,7 +29,7 @@ beforeAll(async () => {
   provider = opened.use(await openCaptchaProvider());
   database_address = opened.use(await openTestDatabase()).address;
   checks = await open();
-  open_desk = await open({ captcha_is_open_when_down: true });
+  admitting = await open({ captcha_is_open_when_down: true });
 }, 90_000);
 afterAll(() => opened.disposeAsync());
 
@@ -44,9 +45,9 @@ function game(name: Widget['name'], more: object = {}): { namespace_id: string; 
 }
 const sent = (name: Widget['name'], client_response: string) => ({ captcha: { [name]: { client_response } } });
 /** Returns the outcome of a captcha, and of a request without one after it. */
-async function use(at: CaptchaChecks, name: Widget['name'], client_response: string, place = game(name)) {
-  const outcome = outcomeOfCheck(await at.check(place, sent(name, client_response)));
-  const is_known = (await at.check(place)).error === undefined;
+async function use(used_checks: CaptchaChecks, name: Widget['name'], client_response: string, place = game(name)) {
+  const outcome = outcomeOfCheck(await used_checks.check(place, sent(name, client_response)));
+  const is_known = (await used_checks.check(place)).error === undefined;
   return { outcome, is_known };
 }
 
@@ -76,7 +77,7 @@ describe.each(NAMES)('%s answers', (name) => {
   for (const [behavior, closed, when_open] of SAID) {
     test(`${behavior}: ${closed}; ${when_open} if the operator admits unchecked captchas`, async () => {
       expect(await use(checks, name, captcha(behavior))).toEqual({ outcome: closed, is_known: closed === 'solved' });
-      const let_in = await use(open_desk, name, captcha(behavior));
+      const let_in = await use(admitting, name, captcha(behavior));
       expect(let_in).toEqual({ outcome: when_open, is_known: when_open === 'solved' });
     });
   }
@@ -85,28 +86,28 @@ describe.each(NAMES)('%s answers', (name) => {
   const TIMEOUT_MS = 300;
   for (const behavior of Object.keys(hostileTargets(''))) {
     test(`with something invalid (${behavior}): the captcha is refused`, async () => {
-      const hasty = await open({ captcha_timeout_ms: TIMEOUT_MS });
-      const outcome = await use(hasty, name, captcha(behavior));
+      const impatient = await open({ captcha_timeout_ms: TIMEOUT_MS });
+      const outcome = await use(impatient, name, captcha(behavior));
       expect(outcome).toEqual({ outcome: UNAVAILABLE, is_known: false });
-      const [event] = hasty.events;
+      const [event] = impatient.events;
       expect(event).toMatchObject({ event: 'captcha_not_checked', provider: name });
     });
   }
 
   test('nothing, because it is unreachable', async () => {
     const nowhere = 'http://127.0.0.1:1/';
-    const lost = await open({ hcaptcha_url: nowhere, turnstile_url: nowhere });
-    expect(await use(lost, name, captcha('ok'))).toEqual({ outcome: UNAVAILABLE, is_known: false });
+    const unreachable = await open({ hcaptcha_url: nowhere, turnstile_url: nowhere });
+    expect(await use(unreachable, name, captcha('ok'))).toEqual({ outcome: UNAVAILABLE, is_known: false });
   });
 
   test('yes to a captcha that was solved on an allowed page, or below one', async () => {
-    const at = (hostnames: string[]) => game(name, { hostnames });
-    expect((await use(checks, name, captcha('ok'), at(['play.example.com']))).outcome).toBe('solved');
-    expect((await use(checks, name, captcha('below-hostname'), at(['a.example', 'play.example.com']))).outcome).toBe(
-      'solved',
-    );
+    const gameAt = (hostnames: string[]) => game(name, { hostnames });
+    expect((await use(checks, name, captcha('ok'), gameAt(['play.example.com']))).outcome).toBe('solved');
+    expect(
+      (await use(checks, name, captcha('below-hostname'), gameAt(['a.example', 'play.example.com']))).outcome,
+    ).toBe('solved');
     for (const behavior of ['other-hostname', 'no-hostname']) {
-      const { decision, error } = await checks.check(at(['play.example.com']), sent(name, captcha(behavior)));
+      const { decision, error } = await checks.check(gameAt(['play.example.com']), sent(name, captcha(behavior)));
       expect(error?.code).toBe(FAILED);
       expect(error?.message).toContain('another site');
       const { exchange, ...decided } = decision ?? {};
@@ -196,7 +197,7 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     const leaving = new AbortController();
     const once = captcha('silence');
     const waiting = checks.check(game(name), { ...sent(name, once), deadline: leaving });
-    while (provider.requestsOf(once).length === 0) await Bun.sleep(1);
+    await waitFor(() => provider.requestsOf(once).length > 0, 'the request to the provider');
     leaving.abort();
     expect(outcomeOfCheck(await waiting)).toBe(UNAVAILABLE);
     expect(provider.requestsOf(once).length).toBe(1);
@@ -259,8 +260,8 @@ test('captcha: a page on none of the domains with turnstile keys is refused with
 
 test('captcha: a version that relies on keys which the service no longer has admits no request', async () => {
   const place = { namespace_id: crypto.randomUUID(), config: { ...TIMES, hcaptcha: { level: 'easy' } } };
-  expect(outcomeOfCheck(await open_desk.check(place))).toBe(UNAVAILABLE);
-  expect(outcomeOfCheck(await open_desk.check(place, sent('hcaptcha', captcha('ok'))))).toBe(FAILED);
+  expect(outcomeOfCheck(await admitting.check(place))).toBe(UNAVAILABLE);
+  expect(outcomeOfCheck(await admitting.check(place, sent('hcaptcha', captcha('ok'))))).toBe(FAILED);
 });
 
 test('captcha: one of another provider, or of none, is refused with the ones that are allowed', async () => {

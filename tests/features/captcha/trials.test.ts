@@ -5,13 +5,13 @@ import { makeControlledGame } from '../../support/game-server.ts';
 import { outcomeOf } from '../../support/suite.ts';
 
 const CANARY = /canary-of/;
-const at = shareCaptchaService();
+const service = shareCaptchaService();
 const tryIt = ({ game_id, namespace_id, cloud_token }: CaptchaGame, body: object = {}, token = cloud_token) =>
-  at.muster.api.post(`/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/captcha/try`, token, body);
+  service.muster.api.post(`/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/captcha/try`, token, body);
 
 describe('captcha trials', () => {
   test('ask every provider of the version once, and show the exchange without secrets', async () => {
-    const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE, pow: {} });
+    const game = await service.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE, pow: {} });
     const { body } = await tryIt(game);
     expect(body.providers).toMatchObject([
       {
@@ -19,45 +19,45 @@ describe('captcha trials', () => {
         are_keys_accepted: true,
         reasons: ['invalid-input-response'],
         exchange: {
-          url: at.provider.hcaptcha,
+          url: service.provider.hcaptcha,
           body: { secret: '(left out)', response: '(left out)', sitekey: 'h-site' },
           status: 200,
           answer: { success: false, 'error-codes': ['invalid-input-response'] },
         },
       },
-      { provider: 'turnstile', are_keys_accepted: true, exchange: { url: at.provider.turnstile } },
+      { provider: 'turnstile', are_keys_accepted: true, exchange: { url: service.provider.turnstile } },
       { provider: 'pow', are_keys_accepted: true, reasons: [] },
     ]);
     expect(JSON.stringify(body)).not.toMatch(CANARY);
-    expect(outcomeOf(await at.send(game, 'find'))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
+    expect(outcomeOf(await service.send(game, 'find'))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
   });
 
   test('choose the keys by the page that the caller names', async () => {
     const secret_key = `${TURNSTILE.secret_key}-of-the-domain`;
-    const game = await at.makeGame({ turnstile: { domains: { 'play.example.com': { secret_key } } } });
+    const game = await service.makeGame({ turnstile: { domains: { 'play.example.com': { secret_key } } } });
     const { body } = await tryIt(game, { origin: 'https://eu.play.example.com' });
     expect(body.providers).toMatchObject([{ provider: 'turnstile', are_keys_accepted: true }]);
-    expect(at.provider.requestsOf('muster-trial').at(-1)?.form.secret).toBe(secret_key);
+    expect(service.provider.requestsOf('muster-trial').at(-1)?.form.secret).toBe(secret_key);
     expect(JSON.stringify(body)).not.toMatch(CANARY);
   });
 
   test('of a version without captcha have no provider; those of another tenant are refused', async () => {
-    const game = await makeControlledGame(at.muster);
+    const game = await makeControlledGame(service.muster);
     expect((await tryIt(game)).body.providers).toEqual([]);
-    const other = await makeControlledGame(at.muster);
+    const other = await makeControlledGame(service.muster);
     expect(outcomeOf(await tryIt(game, {}, other.cloud_token))).toStartWith('40');
   });
 
   test('a receipt has the exchange with the provider', async () => {
-    const game = await at.makeGame({ hcaptcha: HCAPTCHA });
-    const refused = await at.send(game, 'find', solved(at.captcha('bad-secret')));
-    const receipt = await at.receiptOf(game, refused);
+    const game = await service.makeGame({ hcaptcha: HCAPTCHA });
+    const refused = await service.send(game, 'find', solved(service.captcha('bad-secret')));
+    const receipt = await service.receiptOf(game, refused);
     expect(receipt.captcha).toMatchObject({
       decision: 'refused',
       exchange: { status: 200, answer: { 'error-codes': ['invalid-input-secret'] } },
     });
-    const strange = await at.send(game, 'find', solved(at.captcha('strange-codes')));
-    expect((await at.receiptOf(game, strange)).captcha.exchange.answer['error-codes']).toEqual(['fine-code']);
+    const strange = await service.send(game, 'find', solved(service.captcha('strange-codes')));
+    expect((await service.receiptOf(game, strange)).captcha.exchange.answer['error-codes']).toEqual(['fine-code']);
     expect(JSON.stringify(receipt)).not.toMatch(CANARY);
   });
 

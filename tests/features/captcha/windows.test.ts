@@ -5,6 +5,7 @@ import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../sup
 import { openCaptchaProvider } from '../../support/captcha-provider.ts';
 import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const TTL_MS = 60_000;
 const KEYS = { site_key: 'site', secret_key: 'secret' };
@@ -168,11 +169,11 @@ test('captcha: expired windows and captchas are deleted, and nothing else', asyn
   expect((await count())?.captchas).toBeGreaterThan(0);
   clock.advance(2 * 3_600_000);
   const working = new AbortController();
-  const looking = (async () => {
-    while ((await count())?.captchas !== 0 || (await count())?.windows !== 1) await Bun.sleep(5);
-  })();
   const { stopped } = checks.captcha.startDeletingOld(working.signal);
-  await looking;
+  await waitFor(
+    async () => Bun.deepEquals(await count(), { windows: 1, captchas: 0 }),
+    'the expired ones to be deleted',
+  );
   working.abort();
   await stopped;
   expect(await outcomesOf(later, 1)).toEqual([PASSED]);

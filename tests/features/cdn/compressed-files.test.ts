@@ -140,7 +140,7 @@ describe('the cache of compressed files', () => {
     const failing = {
       ...original,
       read: async () =>
-        new ReadableStream<Uint8Array>({ pull: (sink) => sink.error(new Error('the storage is away')) }),
+        new ReadableStream<Uint8Array>({ pull: (sink) => sink.error(new Error('the storage does not answer')) }),
     };
     expect(await files.find(failing, 'gzip')).toBeUndefined();
     expect(emitted.map(({ event }) => event)).toEqual(['file_not_compressed']);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { IS_LONG } from '../../support/length.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { PROXY_SECRET } from '../../support/proxy-secret.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { credentials, makeShownSite, protectSite, type ShownSite } from '../../support/site-visits.ts';
@@ -8,9 +8,9 @@ import { waitFor } from '../../support/wait.ts';
 const ATTACKER = '198.51.100.1';
 const PLAYER = '203.0.113.9';
 /** Slow enough for guesses to queue. */
-const USUAL_COST = IS_LONG ? 8 : 6;
+const USUAL_COST = IS_FULL_LENGTH ? 8 : 6;
 /** The slowest cost that a password may have. */
-const HIGH_COST = IS_LONG ? 12 : 10;
+const HIGH_COST = IS_FULL_LENGTH ? 12 : 10;
 
 let opened: TestService;
 let limited: TestService;

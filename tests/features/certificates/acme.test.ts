@@ -24,7 +24,7 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
   afterAll(async () => await pebble[Symbol.asyncDispose]());
 
   /** Opens a service that gets certificates from the authority. Only one process can have the port of the proof. */
-  async function open(hosts: string[], { http_port = pebble.http_port, beside }: OpenOptions = {}) {
+  async function open(hosts: string[], { http_port = pebble.http_port, database_of }: OpenOptions = {}) {
     const https_port = findFreePort();
     const port = findFreePort();
     const settings = {
@@ -36,7 +36,7 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
       MUSTER_HTTPS_PORT: String(https_port),
       MUSTER_HTTP_PORT: String(http_port),
     };
-    return Object.assign(await openTestService(settings, beside && { beside }), { https_port });
+    return Object.assign(await openTestService(settings, database_of && { database_of }), { https_port });
   }
 
   async function certificateAt(port: number, host: string): Promise<X509Certificate | undefined> {
@@ -46,7 +46,7 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
     return raw && new X509Certificate(raw);
   }
 
-  const named = <Name extends ServiceEvent['event']>({ events }: TestService, name: Name) =>
+  const eventsNamed = <Name extends ServiceEvent['event']>({ events }: TestService, name: Name) =>
     events.filter((event): event is Extract<ServiceEvent, { event: Name }> => event.event === name);
 
   test('each host gets a certificate of its own, and https opens with it', async () => {
@@ -58,28 +58,28 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
     }, 'both certificates');
     expect(names).toEqual([`DNS:${PLAY}`, `DNS:${SITE}`]);
     expect(
-      named(muster, 'certificate_issued')
+      eventsNamed(muster, 'certificate_issued')
         .map(({ host }) => host)
         .sort(),
     ).toEqual([PLAY, SITE]);
-    expect(named(muster, 'certificate_not_issued')).toEqual([]);
+    expect(eventsNamed(muster, 'certificate_not_issued')).toEqual([]);
   }, 60_000);
 
   test('of two processes, one orders a certificate, both serve it, either serves the proof, and the next start orders none', async () => {
     // The authority requests the proof at a port that the first process does not have.
     await using first = await open([PLAY], { http_port: findFreePort() });
-    await waitFor(() => named(first, 'certificate_not_issued')[0], 'the refusal of the authority');
+    await waitFor(() => eventsNamed(first, 'certificate_not_issued')[0], 'the refusal of the authority');
     first.clock.advance(5 * 60_000);
-    await using second = await open([PLAY], { beside: first });
-    const of_both = await waitFor(async () => {
+    await using second = await open([PLAY], { database_of: first });
+    const both = await waitFor(async () => {
       const all = await Promise.all([first, second].map(({ https_port }) => certificateAt(https_port, PLAY)));
       return all[0] && all[1] && all;
     }, 'both to serve');
-    expect(of_both[0]?.fingerprint256).toBe(of_both[1]?.fingerprint256);
-    expect([...named(first, 'certificate_issued'), ...named(second, 'certificate_issued')]).toHaveLength(1);
-    await using third = await open([PLAY], { beside: first, http_port: findFreePort() });
-    expect((await certificateAt(third.https_port, PLAY))?.fingerprint256).toBe(of_both[0]?.fingerprint256);
-    expect(named(third, 'certificate_issued')).toEqual([]);
+    expect(both[0]?.fingerprint256).toBe(both[1]?.fingerprint256);
+    expect([...eventsNamed(first, 'certificate_issued'), ...eventsNamed(second, 'certificate_issued')]).toHaveLength(1);
+    await using third = await open([PLAY], { database_of: first, http_port: findFreePort() });
+    expect((await certificateAt(third.https_port, PLAY))?.fingerprint256).toBe(both[0]?.fingerprint256);
+    expect(eventsNamed(third, 'certificate_issued')).toEqual([]);
   }, 90_000);
 
   test('a certificate is renewed after two thirds of its lifetime', async () => {
@@ -87,9 +87,9 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
     const first = await waitFor(() => certificateAt(muster.https_port, PLAY), 'the certificate');
     muster.clock.advance(4 * YEAR_MS);
     // The loop checks every minute.
-    await using beside = await open([PLAY], { beside: muster, http_port: findFreePort() });
+    await using other = await open([PLAY], { database_of: muster, http_port: findFreePort() });
     await waitFor(
-      () => named(beside, 'certificate_issued')[0] ?? named(muster, 'certificate_issued')[1],
+      () => eventsNamed(other, 'certificate_issued')[0] ?? eventsNamed(muster, 'certificate_issued')[1],
       'the renewal',
     );
     const renewed = await waitFor(async () => {
@@ -100,21 +100,21 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
   }, 90_000);
 
   test('a host that the authority cannot reach is logged, and others get their certificates', async () => {
-    const away = 'away.example.com';
-    await pebble.setMissing(away, true);
-    await using muster = await open([away, PLAY]);
+    const missing = 'missing.example.com';
+    await pebble.setMissing(missing, true);
+    await using muster = await open([missing, PLAY]);
     const [refused] = await waitFor(() => {
-      const found = named(muster, 'certificate_not_issued');
-      return found.length > 0 && named(muster, 'certificate_issued').length > 0 && found;
+      const found = eventsNamed(muster, 'certificate_not_issued');
+      return found.length > 0 && eventsNamed(muster, 'certificate_issued').length > 0 && found;
     }, 'both outcomes');
-    expect(refused).toMatchObject({ host: away, failures: 1, retry_in_ms: 300_000 });
-    expect(refused?.reason).toContain(away);
+    expect(refused).toMatchObject({ host: missing, failures: 1, retry_in_ms: 300_000 });
+    expect(refused?.reason).toContain(missing);
     await waitFor(() => certificateAt(muster.https_port, PLAY), 'https to open');
   }, 60_000);
 
   test('a challenge that is not in progress is not found, and is no redirect', async () => {
     await using muster = await open([PLAY]);
-    await waitFor(() => named(muster, 'certificate_issued')[0], 'the certificate');
+    await waitFor(() => eventsNamed(muster, 'certificate_issued')[0], 'the certificate');
     const ask = async (token: string) => {
       const url = `http://127.0.0.1:${pebble.http_port}/.well-known/acme-challenge/${token}`;
       const answer = await fetch(url, { headers: { host: PLAY }, redirect: 'manual' });
@@ -128,5 +128,5 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
 
 interface OpenOptions {
   http_port?: number;
-  beside?: TestService;
+  database_of?: TestService;
 }

@@ -21,10 +21,10 @@ test('https: when a certificate expires, another that is valid is served instead
   const muster = opened.use(
     await openTestService({ ...files, MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(port) }),
   );
-  const of_file = await fingerprintAt(port, 'localhost');
-  expect(of_file).not.toBe(await fingerprintAt(port, 'a.servers.localhost'));
+  const file_fingerprint = await fingerprintAt(port, 'localhost');
+  expect(file_fingerprint).not.toBe(await fingerprintAt(port, 'a.servers.localhost'));
   muster.clock.advance(2 * DAY_MS);
   // A connection that is opened while certificates change may be refused.
-  const fingerprint = () => fingerprintAt(port, 'localhost').catch(() => of_file);
-  await waitFor(async () => (await fingerprint()) !== of_file, 'the certificate of the local authority');
+  const fingerprint = () => fingerprintAt(port, 'localhost').catch(() => file_fingerprint);
+  await waitFor(async () => (await fingerprint()) !== file_fingerprint, 'the certificate of the local authority');
 }, 60_000);

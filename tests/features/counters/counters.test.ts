@@ -67,12 +67,12 @@ describe('counters: rules', () => {
   });
 
   test('steps are in order, and one without rows is left out', () => {
-    const at = (minute: number) => ({
+    const rowAt = (minute: number) => ({
       ...emptyCounts(),
       start_ts: new Date(NOON + minute * MINUTE_MS),
       players: minute,
     });
-    const steps = bySteps([at(7), at(1), at(4), at(16)], 5 * MINUTE_MS);
+    const steps = bySteps([rowAt(7), rowAt(1), rowAt(4), rowAt(16)], 5 * MINUTE_MS);
     expect(steps.map(({ start_ts, counts }) => [start_ts.getTime() - NOON, counts.players])).toEqual([
       [0, 4],
       [5 * MINUTE_MS, 7],
@@ -238,13 +238,13 @@ describe('counters: over the API', () => {
     const game = await makeControlledGame(muster, { max_players: 2 });
     const { game_id, namespace_id, cloud_token: token, public_token } = game;
     {
-      await using beside = await openTestService({}, { beside: muster });
+      await using other = await openTestService({}, { database_of: muster });
       // Either machine may start the server, and each keeps its own uploads.
       const buildsOf = ({ config }: Pick<TestService, 'config'>) => join(config.data_directory, 'builds');
-      await cp(buildsOf(muster), buildsOf(beside), { recursive: true });
-      await seatOf(find(beside, game));
-      await beside.api.post('/matchmaker/lobbies/join', public_token, { lobby_id: crypto.randomUUID() });
-      await beside.api.post('/matchmaker/lobbies/find', public_token, { game_modes: ['unknown'] });
+      await cp(buildsOf(muster), buildsOf(other), { recursive: true });
+      await seatOf(find(other, game));
+      await other.api.post('/matchmaker/lobbies/join', public_token, { lobby_id: crypto.randomUUID() });
+      await other.api.post('/matchmaker/lobbies/find', public_token, { game_modes: ['unknown'] });
     }
     const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/counters?window=hour`;
     const { steps, step_ms } = await muster.api.ok('GET', path, { token });

@@ -34,7 +34,7 @@ describe('the list of datacenters', () => {
     const readGame = () => muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     const { watch } = await readGame();
     const settings = { MUSTER_DATACENTER: 'north', MUSTER_DATACENTER_NAME: 'Far North' };
-    await using _beside = await openTestService(settings, { beside: muster });
+    await using _beside = await openTestService(settings, { database_of: muster });
     expect((await readGame()).watch).toEqual(watch);
   });
 
@@ -46,7 +46,7 @@ describe('the list of datacenters', () => {
       ['north', 'Not So Far North'],
     ] as const) {
       const settings = { MUSTER_DATACENTER: slug, MUSTER_DATACENTER_NAME: name };
-      await using _beside = await openTestService(settings, { beside: muster });
+      await using _beside = await openTestService(settings, { database_of: muster });
     }
     await waitFor(async () => (await slugs()).length === 3, 'both to be listed');
     expect(await slugs()).toEqual(['east', 'north', 'south']);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -14,7 +14,7 @@ let game: TestGame;
 let lobby_id: string;
 beforeAll(async () => {
   opened = await openTestService();
-  const source = `console.log(${JSON.stringify(FORMULA)});console.log('two, "three"');${QUIET_SOURCE}`;
+  const source = `console.log(${JSON.stringify(FORMULA)});console.log('two, "three"');${READY_SOURCE}`;
   game = await makeRoomGame(opened, { source });
   const body = { game_modes: ['default'] };
   const { lobby } = await opened.api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body });
@@ -22,9 +22,9 @@ beforeAll(async () => {
 });
 afterAll(() => opened[Symbol.asyncDispose]());
 
-const LOBBIES = () => `/cloud/games/${game.game_id}/matchmaker/lobbies`;
+const lobbiesPath = () => `/cloud/games/${game.game_id}/matchmaker/lobbies`;
 const exportHistory = (query_start: number, query_end: number, token = game.cloud_token) =>
-  opened.api.post(`${LOBBIES()}/export-history`, token, { query_start, query_end });
+  opened.api.post(`${lobbiesPath()}/export-history`, token, { query_start, query_end });
 const download = async (url: string) => {
   const response = await fetch(url);
   return { status: response.status, headers: response.headers, text: await response.text() };
@@ -97,7 +97,7 @@ describe('the history of lobbies', () => {
 });
 
 test('exports: a log has one line for each line of the server, and none is a formula', async () => {
-  const path = `${LOBBIES()}/${lobby_id}/logs/export`;
+  const path = `${lobbiesPath()}/${lobby_id}/logs/export`;
   const text = await waitFor(async () => {
     const { url } = (await opened.api.post(path, game.cloud_token, { stream: 'std_out' })).body;
     const downloaded = await download(url);
@@ -109,7 +109,7 @@ test('exports: a log has one line for each line of the server, and none is a for
   expect(lines[1]).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z,"'=HYPERLINK\(""https:\/\/elsewhere.example""\)"$/);
   expect(lines[2]).toEndWith(',"two, ""three"""');
   expect((await opened.api.post(path, game.cloud_token, { stream: 'both' })).body.code).toBe('API_BAD_BODY');
-  const nothing = `${LOBBIES()}/${crypto.randomUUID()}/logs/export`;
+  const nothing = `${lobbiesPath()}/${crypto.randomUUID()}/logs/export`;
   const answer = await opened.api.post(nothing, game.cloud_token, { stream: 'std_out' });
   expect(answer.body.code).toBe('MATCHMAKER_LOBBY_NOT_FOUND');
 });

@@ -106,9 +106,9 @@ test('revoking: a deleted owner: another member owns the group, and their tokens
   await muster.api.ok('POST', '/identity/identities/self/delete-request', { token: lasting, body: {} });
   muster.clock.advance(31 * DAY_MS);
   // Another process on the database deletes identities at its start.
-  await using beside = await openTestService({}, { beside: muster });
+  await using other = await openTestService({}, { database_of: muster });
   const isForgotten = () =>
-    beside.events.some((event) => event.event === 'identity_forgotten' && event.identity_id === member.identity_id);
+    other.events.some((event) => event.event === 'identity_forgotten' && event.identity_id === member.identity_id);
   await waitFor(isForgotten, 'the owner to be deleted');
 
   await isRevoked(lasting);
@@ -116,7 +116,7 @@ test('revoking: a deleted owner: another member owns the group, and their tokens
   expect(outcomeOf(await muster.api.post('/cloud/games', lasting, create))).toBe(REVOKED);
   expect(outcomeOf(await muster.api.get('/identity/identities/self/profile', lasting))).toBe(REVOKED);
   await isRevoked(cloud);
-  const { group: seen } = await muster.api.ok('GET', `${group}/summary`, { token: beside.administrator_token });
+  const { group: seen } = await muster.api.ok('GET', `${group}/summary`, { token: other.administrator_token });
   expect(seen.owner_identity_id).toBe(second.identity_id);
   expect(seen.member_count).toBe(2);
   expect(third.identity_id).not.toBe(second.identity_id);
@@ -131,8 +131,8 @@ test('revoking: a deleted owner without other members: an administrator owns the
   await muster.api.ok('POST', `${group}/leave`, { ...owner, body: {} });
   await muster.api.ok('POST', '/identity/identities/self/delete-request', { token: member.token, body: {} });
   muster.clock.advance(31 * DAY_MS);
-  await using beside = await openTestService({}, { beside: muster });
-  const token = beside.administrator_token;
+  await using other = await openTestService({}, { database_of: muster });
+  const token = other.administrator_token;
   const seen = await waitFor(async () => {
     const { group: now } = await muster.api.ok('GET', `${group}/summary`, { token });
     return now.owner_identity_id !== member.identity_id && now;

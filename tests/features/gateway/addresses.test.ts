@@ -54,21 +54,21 @@ describe('gateway: addresses of its ports have the right host name, port and is_
       relay_port: 26_001,
     } as const;
     const KEY_PAIR = { certificate: '', key: '' };
-    const at = (...names: string[]) => {
+    const addressWith = (...names: string[]) => {
       const certificates = { current: () => new Map(names.map((name) => [name, KEY_PAIR])) };
       return createAddresses({ ...BASE, certificates })(port);
     };
 
     test('none without a certificate for one of their names', () => {
-      expect(at()).toBeUndefined();
-      expect(at('play.example.com', '*.com')).toBeUndefined();
+      expect(addressWith()).toBeUndefined();
+      expect(addressWith('play.example.com', '*.com')).toBeUndefined();
     });
 
     test('the name of the machine, or else of the server, if the certificate has it', () => {
       const own = { hostname: 'eu.example.com', port: 26_001, is_tls: true };
-      expect(at('eu.example.com', '*.games.example.com')).toEqual(own);
-      expect(at('*.example.com')).toEqual(own);
-      expect(at('*.games.example.com')).toEqual({ ...own, hostname: HOST });
+      expect(addressWith('eu.example.com', '*.games.example.com')).toEqual(own);
+      expect(addressWith('*.example.com')).toEqual(own);
+      expect(addressWith('*.games.example.com')).toEqual({ ...own, hostname: HOST });
     });
   });
 

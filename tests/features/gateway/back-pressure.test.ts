@@ -11,7 +11,7 @@ const FRAMES = 100;
 /** Bytes that a relay may keep: a frame, and what Bun reads at a time. */
 const UNSENT_BYTES_MAX = 2 * MIB;
 /** Bytes that the kernel may keep for both connections of a relay, in addition. */
-const UNDERWAY_MAX = 32 * MIB;
+const UNDER_WAY_MAX = 32 * MIB;
 const TRAFFIC = { limits: { is_on: false, scale: 1 }, bytes_a_minute: { of_server: 1, of_address: 1 } };
 const KINDS = ['without TLS', 'with TLS'] as const;
 
@@ -152,7 +152,7 @@ describe.each(KINDS)('back pressure of WebSockets %s', (kind) => {
     using stage = await openStage({ with_tls });
     stage.player.pause();
     stage.game.flood();
-    expect(await stage.settledBytes()).toBeLessThan(UNDERWAY_MAX);
+    expect(await stage.settledBytes()).toBeLessThan(UNDER_WAY_MAX);
     expect(stage.game.sent_bytes).toBeLessThan(FRAMES * MIB);
     stage.player.resume();
     await waitFor(() => stage.numbers.length === FRAMES, 'all frames');
@@ -164,7 +164,7 @@ describe.each(KINDS)('back pressure of WebSockets %s', (kind) => {
     using stage = await openStage({ with_tls });
     stage.game.socket.pause();
     for (const frame of numberedFrames()) stage.player.send(frame);
-    expect(await stage.settledBytes()).toBeLessThan(UNDERWAY_MAX);
+    expect(await stage.settledBytes()).toBeLessThan(UNDER_WAY_MAX);
     expect(stage.player.bufferedAmount).toBeGreaterThan(0);
     stage.game.socket.resume();
     await waitFor(() => stage.game.numbers.length === FRAMES, 'all frames');

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { sendRaw } from '../../support/raw-http.ts';
-import { endOf } from '../../support/servers.ts';
+import { waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -58,7 +58,7 @@ describe('gateway: refuses', () => {
   test('a server that has ended, and says how it ended', async () => {
     const ending = await startWebServer(muster, game);
     await send(ending.name, '/exit').catch(() => {});
-    await endOf(muster, ending.server_id);
+    await waitForEndEvent(muster, ending.server_id);
     const answer = await waitFor(async () => {
       const refused = await send(ending.name, '/headers');
       return refused.status === 400 && refused;

@@ -4,9 +4,9 @@ import { AnswerDeadline } from '../../../src/features/gateway/answer-deadline.ts
 import { relayRequest } from '../../../src/features/gateway/http-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame } from '../../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
-import { IS_LONG } from '../../support/length.ts';
 import { sendRaw } from '../../support/raw-http.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   const game = await makeGame(one.api, one.administrator_token);
   name = (await startWebServer(one, game)).name;
   const small = { ...SETTINGS, MUSTER_LIMITS_SCALE: '1', ...MANY };
-  limited = opened.use(await openTestService(small, { beside: one }));
+  limited = opened.use(await openTestService(small, { database_of: one }));
 }, 90_000);
 afterAll(() => opened.disposeAsync());
 
@@ -254,7 +254,7 @@ test('gateway: a short answer is in progress until the server has sent it all, a
 });
 
 // A head may take 12 s and a pause of a body 30 s, so this runs only in long runs.
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   'gateway: connections with a slow head or body are closed',
   async () => {
     const host = `Host: ${name}.${SERVERS_DOMAIN}\r\n`;

@@ -27,11 +27,11 @@ test('gateway: every address in the answer of a find leads to the server at once
 
 test('gateway: each of two machines leads to the servers of both', async () => {
   await using one = await openTestService({ ...SETTINGS, MUSTER_SERVERS_MAX: '1' });
-  const of_other = { ...SETTINGS, MUSTER_SERVERS_MAX: '1' };
+  const other_settings = { ...SETTINGS, MUSTER_SERVERS_MAX: '1' };
   const game = await makeGame(one.api, one.administrator_token);
   const first = await startWebServer(one, game);
   // Opened only now, so that the first machine takes the first server.
-  await using other = await openTestService(of_other, { beside: one });
+  await using other = await openTestService(other_settings, { database_of: one });
   // The second server is on the other machine, which has no uploads of the first.
   await cp(join(one.config.data_directory, 'builds'), join(other.config.data_directory, 'builds'), { recursive: true });
   const second = await startWebServer(one, game, { build: first.build });

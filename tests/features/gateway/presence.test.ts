@@ -125,8 +125,8 @@ describe('gateway: at a port with presence', () => {
   test('a player without a valid token does not reach the server', async () => {
     const { name } = await takeSeat();
     const other_game = await makeControlledGame(muster, UNMODIFIED);
-    const { token: of_other_lobby } = await takeSeat(muster, other_game);
-    for (const token of [undefined, '', 'no-token', of_other_lobby]) {
+    const { token: other_token } = await takeSeat(muster, other_game);
+    for (const token of [undefined, '', 'no-token', other_token]) {
       using player = play({ name, ...(token !== undefined && { token }) });
       expect(await player.opened).toBe(false);
     }
@@ -223,7 +223,7 @@ test('gateway: a new connection of a player by another machine replaces the earl
   await using one = await openTestService(SETTINGS);
   const own = await makeControlledGame(one, UNMODIFIED);
   const seat = await takeSeat(one, own);
-  await using other = await openTestService(SETTINGS, { beside: one });
+  await using other = await openTestService(SETTINGS, { database_of: one });
   using first = play(seat, one.config.local_url);
   await first.next(1);
   using second = play(seat, other.config.local_url);
@@ -242,7 +242,7 @@ test('gateway: what a machine that stops cannot report, another machine reports'
   await using database = openDatabase(one.database_address, 1);
   const own = await makeControlledGame(one, UNMODIFIED);
   const seat = await takeSeat(one, own);
-  const other = await openTestService(SETTINGS, { beside: one });
+  const other = await openTestService(SETTINGS, { database_of: one });
   using player = play(seat, other.config.local_url);
   await player.next(1);
   const run = (statement: string) => database.queries.execute(sql.raw(statement));

@@ -28,12 +28,12 @@ describe('quota: slots that games share', () => {
 
   test('a game gets the slots that its own clients and those of others free', () => {
     const slots = new Slots(12);
-    const of_game = takeAll(slots, GAME);
-    const of_other = takeAll(slots, OTHER);
-    for (const free of of_other) free();
+    const game_releases = takeAll(slots, GAME);
+    const other_releases = takeAll(slots, OTHER);
+    for (const free of other_releases) free();
     expect(takeAll(slots, GAME)).toHaveLength(0);
-    for (const free of of_game) free();
-    for (const free of of_game) free();
+    for (const free of game_releases) free();
+    for (const free of game_releases) free();
     expect(slots.taken).toBe(0);
     expect(takeAll(slots, OTHER)).toHaveLength(6);
   });

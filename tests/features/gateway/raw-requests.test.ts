@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { connect as connectTls } from 'node:tls';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, uploadScript } from '../../support/game.ts';
 import { SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
-import { IS_LONG } from '../../support/length.ts';
 import { sendRaw } from '../../support/raw-http.ts';
 import { certifyLocalhost } from '../../support/relayed.ts';
 import { shareService } from '../../support/suite.ts';
@@ -187,7 +187,7 @@ describe('gateway: closes the connection, and takes nothing for a part of a whol
 });
 
 // A head may take 12 s, so this runs only in long runs.
-test.skipIf(!IS_LONG)(
+test.skipIf(!IS_FULL_LENGTH)(
   'gateway: a connection by TLS with a slow head is closed',
   async () => {
     const { promise, resolve } = Promise.withResolvers<string>();

@@ -70,13 +70,13 @@ describe('readiness', () => {
   test('a server that accepts connections and never answers delays no other one', async () => {
     using silent = listenSilently();
     const port = findFreePort();
-    const [of_silent, of_other] = [lobbyAt(silent.port), lobbyAt(port)];
-    await using reporting = report([of_silent, of_other], LONGER_THAN_THE_TEST_MS);
+    const [silent_lobby, other_lobby] = [lobbyAt(silent.port), lobbyAt(port)];
+    await using reporting = report([silent_lobby, other_lobby], LONGER_THAN_THE_TEST_MS);
     // The other server starts to listen once the silent one is being probed.
     await waitFor(() => silent.connections() > 0, 'the probe of the silent server');
     await using _other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response() });
     await waitFor(() => reporting.ready.length > 0, 'the other lobby to be ready');
-    expect(reporting.ready).toEqual([of_other.lobby_id]);
+    expect(reporting.ready).toEqual([other_lobby.lobby_id]);
     expect(silent.connections()).toBe(1);
   });
 
@@ -103,9 +103,9 @@ describe('readiness', () => {
   test('of many silent servers, those whose last probe is the oldest are probed first', async () => {
     using silent = listenSilently();
     await using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() });
-    const of_other = lobbyAt(Number(other.port));
-    await using reporting = report([...Array.from({ length: MANY }, () => lobbyAt(silent.port)), of_other], 100);
+    const other_lobby = lobbyAt(Number(other.port));
+    await using reporting = report([...Array.from({ length: MANY }, () => lobbyAt(silent.port)), other_lobby], 100);
     await waitFor(() => reporting.ready.length > 0, 'the other lobby to be ready');
-    expect(reporting.ready).toEqual([of_other.lobby_id]);
+    expect(reporting.ready).toEqual([other_lobby.lobby_id]);
   });
 });

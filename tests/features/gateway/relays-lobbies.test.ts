@@ -146,10 +146,10 @@ test('relays: with MUSTER_RELAYS=all, tcp and udp ports have relays too, and por
   using speaker = await openUdpPlayer(voice);
   await speaker.echo('hello');
 
-  const host = { network: { ports: { own: { protocol: 'udp', routing: { host: {} } } } } };
-  const of_host = serversOf(muster, game);
-  const created = await of_host.create(await of_host.bodyOf(game.build_id, host));
-  const { network } = await of_host.started(created.body.server.id);
+  const host_network = { network: { ports: { own: { protocol: 'udp', routing: { host: {} } } } } };
+  const { create, bodyOf, waitForStart } = serversOf(muster, game);
+  const created = await create(await bodyOf(game.build_id, host_network));
+  const { network } = await waitForStart(created.body.server.id);
   expect(network.ports.own.public_port).toBe(network.ports.own.internal_port);
 }, 90_000);
 
@@ -169,7 +169,7 @@ test('relays: the start of the service ends a game server that took the port of 
   );
   const runtime = { environment: { STOLEN: String(ports.game.port) } };
   const created = await servers.create(await servers.bodyOf(thief, { runtime }));
-  const { id } = await servers.started(created.body.server.id);
+  const { id } = await servers.waitForStart(created.body.server.id);
   await muster.close();
   await waitFor(() => isListening(ports.game.port), 'the other server to take the port');
   await muster.open();

@@ -68,7 +68,7 @@ describe('gateway: the traffic of a server', () => {
     await using one = await openTestService(SETTINGS);
     const game = await makeGame(one.api, one.administrator_token);
     const { server_id, name } = await startWebServer(one, game);
-    await using other = await openTestService(SETTINGS, { beside: one });
+    await using other = await openTestService(SETTINGS, { database_of: one });
     for (const { config } of [one, other]) {
       await (await fetch(`${config.local_url}/headers`, { headers: { host: `${name}.${SERVERS_DOMAIN}` } })).text();
     }
@@ -124,7 +124,7 @@ describe('gateway: limits of bytes', () => {
     const { name } = await startWebServer(one, game);
     const limits = { MUSTER_GATEWAY_ADDRESS_MINUTE_MIB: '1' };
     const small = { ...SETTINGS, ...limits, MUSTER_LIMITS_SCALE: '1' };
-    await using other = await openTestService(small, { beside: one });
+    await using other = await openTestService(small, { database_of: one });
     const url = other.config.local_url;
     using player = openWebSocketPlayer({ name, url });
     await player.next(1);
@@ -140,8 +140,8 @@ test('gateway: times of answers are rounded up to classes', () => {
   const { answers } = noTraffic();
   expect(answeredWithin(answers, 0.5)).toBeUndefined();
   for (const after_ms of [0.4, 0.5, 3, 4, 40, 1e9]) {
-    const of_class = answerClassOf(after_ms);
-    answers[of_class] = (answers[of_class] ?? 0) + 1;
+    const answer_class = answerClassOf(after_ms);
+    answers[answer_class] = (answers[answer_class] ?? 0) + 1;
   }
   expect([0.1, 0.5, 0.6, 0.8, 0.99].map((share) => answeredWithin(answers, share))).toEqual([1, 5, 5, 50, 120_000]);
 });

@@ -83,8 +83,8 @@ test('join requests: a group keeps the newest, each for 30 days', async () => {
   await muster.api.ok('POST', `${group}/join-request`, { token, body: {} });
   muster.clock.advance(2 * DAY_MS);
   // Another process on the database removes them at its start.
-  await using beside = await openTestService({}, { beside: muster });
-  expect(beside.administrator_token).toBeString();
+  await using other_machine = await openTestService({}, { database_of: muster });
+  expect(other_machine.administrator_token).toBeString();
   await waitFor(async () => (await waiting()).length === 1, 'the old requests to be removed');
 });
 
@@ -128,8 +128,8 @@ test('invites: they are removed 30 days after their end; active ones stay', asyn
       .length;
   expect(await countTokens()).toBe(1);
   muster.clock.advance(91 * DAY_MS);
-  await using beside = await openTestService({}, { beside: muster });
-  expect(beside.administrator_token).toBeString();
+  await using other_machine = await openTestService({}, { database_of: muster });
+  expect(other_machine.administrator_token).toBeString();
   await waitFor(async () => !(await isThere(short)) && !(await isThere(used)), 'ended invites to be removed');
   expect(await isThere(lasting)).toBe(true);
   await waitFor(async () => (await countTokens()) === 0, 'expired refresh tokens to be removed');

@@ -69,8 +69,8 @@ test('guests: one is removed 30 days after the last token expired, unless someth
 
   /** Another process on the database removes guests at its start. */
   async function removeWhatIsDue(identity_id: string): Promise<void> {
-    await using beside = await openTestService({}, { beside: muster });
-    expect(beside.administrator_token).toBeString();
+    await using other = await openTestService({}, { database_of: muster });
+    expect(other.administrator_token).toBeString();
     await waitFor(async () => !(await isThere({ identity_id })), 'the guest to be removed');
   }
 });

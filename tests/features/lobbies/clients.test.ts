@@ -24,7 +24,7 @@ beforeAll(async () => {
   await writeFile(address_classes, '127.0.0.0/8 tor\n');
   near = opened.use(await openTestService());
   const settings = { MUSTER_DATACENTER: 'far', MUSTER_ADDRESS_CLASSES: address_classes };
-  far = opened.use(await openTestService(settings, { beside: near }));
+  far = opened.use(await openTestService(settings, { database_of: near }));
   inspector = opened.use(openInspector(near));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
@@ -34,7 +34,7 @@ const create = ({ api }: TestService, { public_token }: TestGame, body: object =
 const CUSTOM = { taggable: true, actions: { create: { enabled: true, enable_public: true } } };
 const make = (max_players: number, mode: object = CUSTOM) =>
   makeControlledGame(near, { max_players, game_modes: { default: mode } });
-const seated = async ({ namespace_id }: TestGame) =>
+const countSeated = async ({ namespace_id }: TestGame) =>
   (await inspector.lobbiesOf(namespace_id)).reduce((sum, { player_count }) => sum + player_count, 0);
 const countOutcomes = (answers: Answer[]) =>
   Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
@@ -81,7 +81,7 @@ describe('a client at its limit of players', () => {
     expect(outcomeOf(await find(near, game, { players: 5 }))).toBe(TOO_MANY);
     const { lobby_id } = await seatOf(find(near, game, { players: 3 }));
     expect(outcomeOf(await find(near, game, { players: 2 }))).toBe(TOO_MANY);
-    expect(await seated(game)).toBe(3);
+    expect(await countSeated(game)).toBe(3);
     expect((await seatOf(find(near, game))).lobby_id).toBe(lobby_id);
   });
 
@@ -123,7 +123,7 @@ describe('a client may have another player', () => {
     await seatOf(find(near, game));
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     near.clock.advance(121_000);
-    await waitFor(async () => (await seated(game)) === 0, 'the seat to expire');
+    await waitFor(async () => (await countSeated(game)) === 0, 'the seat to expire');
     const third = await seatOf(find(near, game));
     const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${third.lobby_id}`;
     await near.api.ok('DELETE', path, { token: game.cloud_token });
@@ -140,7 +140,7 @@ describe('a client may have another player', () => {
     // Below the current number, every player stays and no other comes.
     await setLimits(near.api, { ...game, token: game.cloud_token }, { max_players: 1 });
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
-    expect(await seated(game)).toBe(2);
+    expect(await countSeated(game)).toBe(2);
   });
 
   test('in another namespace', async () => {
@@ -160,7 +160,7 @@ describe('64 concurrent requests of one client to two machines', () => {
       };
       const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
       expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(max === 1 ? [TOO_MANY] : ['200', TOO_MANY]);
-      expect(await seated(game)).toBe(max);
+      expect(await countSeated(game)).toBe(max);
       expect(await inspector.faults(game.namespace_id)).toEqual([]);
     }
   }, 90_000);
@@ -171,7 +171,7 @@ describe('64 concurrent requests of one client to two machines', () => {
     const ask = (number: number) => find(machines[number % 2] ?? near, game, { ...HERE, players: 1 + (number % 2) });
     const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
     expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(['200', TOO_MANY]);
-    expect(await seated(game)).toBe(11);
+    expect(await countSeated(game)).toBe(11);
     expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
   }, 90_000);
 });

@@ -37,14 +37,14 @@ describe('a closed lobby', () => {
     const closing = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, closing));
     const server = await connectGameServer(muster, closing, lobby_id);
-    const only_there = () => find(muster, closing, PREVENT);
+    const findThere = () => find(muster, closing, PREVENT);
     for (let time = 0; time < 5; time += 1) {
       expect(await server.setClosed(true)).toMatchObject({ status: 200, body: {} });
-      const answers = await Promise.all([only_there(), only_there(), only_there(), only_there()]);
+      const answers = await Promise.all([findThere(), findThere(), findThere(), findThere()]);
       expect(new Set(answers.map(({ body }) => body.code))).toEqual(new Set(['MATCHMAKER_NO_AVAILABLE_LOBBIES']));
       expect((await seatOf(join(muster, closing, lobby_id))).lobby_id).toBe(lobby_id);
       expect(outcomeOf(await server.setClosed(false))).toBe('200');
-      expect((await seatOf(only_there())).lobby_id).toBe(lobby_id);
+      expect((await seatOf(findThere())).lobby_id).toBe(lobby_id);
     }
   });
 

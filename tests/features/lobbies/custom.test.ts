@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -10,7 +10,7 @@ let opened: TestService;
 let game: TestGame;
 beforeAll(async () => {
   opened = await openTestService();
-  const source = `console.log(process.env.SERVICE_LOBBY_CONFIG ?? 'none');${QUIET_SOURCE}`;
+  const source = `console.log(process.env.SERVICE_LOBBY_CONFIG ?? 'none');${READY_SOURCE}`;
   const mode = { actions: ACTIONS, taggable: true, allow_dynamic_max_players: true, max_players: 4 };
   game = await makeRoomGame(opened, { source, mode });
 });
@@ -47,17 +47,17 @@ describe('create is refused:', () => {
   }
 
   test('for a game mode that does not allow players to create, or not this kind of lobby', async () => {
-    const plain = await makeRoomGame(opened, { source: QUIET_SOURCE });
+    const plain = await makeRoomGame(opened, { source: READY_SOURCE });
     const without = await opened.api.post('/matchmaker/lobbies/create', plain.public_token, { game_mode: 'default' });
     expect(without.body.code).toBe('MATCHMAKER_CUSTOM_LOBBIES_DISABLED');
     const off = { actions: { create: { enabled: false, enable_public: true } } };
-    const switched_off = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: off });
+    const switched_off = await makeRoomGame(opened, { source: READY_SOURCE, mode: off });
     const refused = await opened.api.post('/matchmaker/lobbies/create', switched_off.public_token, {
       game_mode: 'default',
     });
     expect(refused.body.code).toBe('MATCHMAKER_CUSTOM_LOBBIES_DISABLED');
     const mode = { actions: { create: { enabled: true } } };
-    const restricted = await makeRoomGame(opened, { source: QUIET_SOURCE, mode });
+    const restricted = await makeRoomGame(opened, { source: READY_SOURCE, mode });
     const body = { game_mode: 'default', publicity: 'public' };
     const answer = await opened.api.post('/matchmaker/lobbies/create', restricted.public_token, body);
     expect(answer.body.code).toBe('MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID');

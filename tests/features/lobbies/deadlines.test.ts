@@ -12,7 +12,7 @@ const EXPIRED = '400 MATCHMAKER_PLAYER_REGISTRATION_EXPIRED';
 
 const muster = shareService();
 
-const removals = ({ namespace_id }: TestGame, count: number) =>
+const waitForRemovals = ({ namespace_id }: TestGame, count: number) =>
   waitFor(async () => {
     const reasons = await muster.inspector.removeReasons(namespace_id);
     return reasons.length >= count ? reasons : undefined;
@@ -29,7 +29,7 @@ async function passTime(milliseconds: number): Promise<void> {
   const last = await makeControlledGame(muster);
   await seatOf(find(muster, last));
   muster.clock.advance(2 * MINUTE_MS);
-  await removals(last, 1);
+  await waitForRemovals(last, 1);
 }
 
 describe('a lobby that does not become ready', () => {
@@ -45,9 +45,9 @@ describe('a lobby that does not become ready', () => {
     expect(await muster.inspector.stopReason(lobby_id)).toBe('not_ready_in_time');
     expect(await muster.inspector.removeReasons(game.namespace_id)).toEqual(['lobby_stopped', 'lobby_stopped']);
     expect(outcomeOf(await game_server.ready())).toBe('400 MATCHMAKER_LOBBY_STOPPED');
-    const has_ended = () =>
+    const hasEnded = () =>
       muster.events.some((event) => event.event === 'server_ended' && event.server_id === game_server.server_id);
-    await waitFor(has_ended, 'its server to end');
+    await waitFor(hasEnded, 'its server to end');
   });
 
   test('keeps its seats: their time begins once it is ready', async () => {
@@ -81,7 +81,7 @@ describe('a seat', () => {
     advanceTo(after_seats + 2 * MINUTE_MS);
     // The expiry may be recorded already.
     expect(outcomeOf(await game_server.connected(late ?? ''))).toBe(EXPIRED);
-    expect(await removals(game, 2)).toEqual(['seat_expired', 'seat_expired']);
+    expect(await waitForRemovals(game, 2)).toEqual(['seat_expired', 'seat_expired']);
     expect(outcomeOf(await game_server.connected(late ?? ''))).toBe(EXPIRED);
     // One seat is free again, and the lobby without players has ended.
     expect((await seatOf(find(muster, game))).lobby_id).toBe(game_server.lobby_id);
@@ -99,7 +99,7 @@ describe('a seat', () => {
       { lobby_id, player_count: 1, is_ready: true },
     ]);
     muster.clock.advance(MINUTE_MS);
-    expect(await removals(game, 1)).toEqual(['timed_out']);
+    expect(await waitForRemovals(game, 1)).toEqual(['timed_out']);
     expect(outcomeOf(await game_server.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
     expect(outcomeOf(await game_server.disconnected(player_token))).toBe('200');
     expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to end')).toBe('idle');

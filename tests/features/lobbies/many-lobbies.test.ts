@@ -4,13 +4,13 @@ import { CHANGES_MAX, PAGE_MAX } from '../../../src/features/lobbies/matchmaking
 import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { IS_LONG } from '../../support/length.ts';
 import { copyLobbies } from '../../support/lobby-copies.ts';
 import { shareService } from '../../support/suite.ts';
 import { countQueries, openUnnotifiedRounds, requestSeat } from '../../support/unnotified-rounds.ts';
 
-const MANY = IS_LONG ? 100_000 : CHANGES_MAX + PAGE_MAX;
+const MANY = IS_FULL_LENGTH ? 100_000 : CHANGES_MAX + PAGE_MAX;
 const FINDS = 100;
 
 const muster = shareService();

@@ -3,10 +3,10 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { deploy } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
 import { type Inspector, openInspector } from '../../support/inspector.ts';
-import { IS_LONG } from '../../support/length.ts';
 import { type Matchmaker, OWN_REGION, openMatchmaker } from '../../support/matchmaker.ts';
 import { commands } from '../../support/matchmaker-commands.ts';
 import { VERSIONS, type VersionName } from '../../support/matchmaker-modes.ts';
@@ -15,7 +15,7 @@ import { createRun } from '../../support/matchmaker-run.ts';
 import { openTestService } from '../../support/service.ts';
 
 /** CI runs all of them (MUSTER_TEST_LONG). */
-const RUNS = IS_LONG ? 1_000 : 100;
+const RUNS = IS_FULL_LENGTH ? 1_000 : 100;
 const COMMANDS_MAX = 30;
 const SEARCH_MS = 1_200_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
@@ -35,7 +35,7 @@ beforeAll(async () => {
   await matchmaker.datacenters.register({ slug: 'far', name: 'Far', coordinates: undefined });
   // For the reads of the test, which the service does not have.
   await matchmaker.database.queries.execute(sql`create index on players (namespace_id)`);
-  await using service = await openTestService({}, { beside: { database_address, clock } });
+  await using service = await openTestService({}, { database_of: { database_address, clock } });
   const made = await makeControlledGame(service, { game_modes: toGameModes('old') });
   const matchmaking = { ...made.matchmaker, game_modes: toGameModes('new') };
   const versions = { old: made.version_id, new: await deploy(service.api, made, matchmaking) };
@@ -71,7 +71,7 @@ test(`model: in ${RUNS} random runs of commands the matchmaker does what its ora
   // Reports a failure in time, even if the search for a smaller one is not complete.
   await fc.assert(property, { numRuns: RUNS, seed, interruptAfterTimeLimit: SEARCH_MS, markInterruptAsFailure: true });
   const tally = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
-  if (IS_LONG) console.log(tally.map(([what, count]) => `${count} ${what}`).join('; '));
+  if (IS_FULL_LENGTH) console.log(tally.map(([what, count]) => `${count} ${what}`).join('; '));
   expect(await inspector.faults()).toEqual([]);
 }, 1_800_000);
 

@@ -62,13 +62,13 @@ function outcomes(requests: SeatRequest[], lobbies: RunningLobby[]): string[] {
   const { seats, new_lobbies, refusals } = planSeats(requests, (namespace_id) =>
     namespace_id === NAMESPACE ? index : new LobbyIndex(),
   );
-  const words = new Map<string, string>();
-  for (const { request, lobby_id } of seats) words.set(request.player_id, lobby_id);
+  const outcome_of = new Map<string, string>();
+  for (const { request, lobby_id } of seats) outcome_of.set(request.player_id, lobby_id);
   for (const [number, { first_players }] of new_lobbies.entries()) {
-    for (const { player_id } of first_players) words.set(player_id, `new ${number}`);
+    for (const { player_id } of first_players) outcome_of.set(player_id, `new ${number}`);
   }
-  for (const { request, code } of refusals) words.set(request.player_id, code);
-  return requests.map(({ player_id }) => words.get(player_id) ?? 'nothing');
+  for (const { request, code } of refusals) outcome_of.set(request.player_id, code);
+  return requests.map(({ player_id }) => outcome_of.get(player_id) ?? 'nothing');
 }
 
 interface Case {

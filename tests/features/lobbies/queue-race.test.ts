@@ -17,7 +17,7 @@ let other_process: ReturnType<typeof openOtherProcess>;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const first = opened.use(await openTestService());
-  machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: first }))];
+  machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { database_of: first }))];
   inspector = opened.use(openInspector(first));
   other_process = opened.use(openOtherProcess(first.database_address));
 }, 90_000);
@@ -35,7 +35,7 @@ test('queue: two machines seat waiting finds in one order while clients disconne
   // More finds wait than seats become free, so a find that does not wait gets none.
   let is_over = false;
   const refused: string[] = [];
-  const hasty = Promise.all(
+  const not_waiting = Promise.all(
     [0, 1, 2, 3].map(async (number) => {
       while (!is_over) refused.push(outcomeOf(await find(machine(number), game, HERE)));
     }),
@@ -50,10 +50,10 @@ test('queue: two machines seat waiting finds in one order while clients disconne
   for (let free = 1; free <= 20; free += 5) {
     await Promise.all(Array.from({ length: 5 }, () => game.leave()));
     await waitFor(() => waiting.filter(isSeated).length >= free + 4, `${free + 4} to be seated`);
-    expect(waiting.map(isSeated)).toEqual(waiting.map((_, place) => place < free + 4));
+    expect(waiting.map(isSeated)).toEqual(waiting.map((_, index) => index < free + 4));
   }
   is_over = true;
-  await hasty;
+  await not_waiting;
   expect([...new Set(refused)]).toEqual([TOO_MANY]);
   expect(aborted.map(({ outcome }) => outcome)).toEqual(aborted.map(() => 'aborted'));
   expect((await inspector.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);

@@ -210,7 +210,7 @@ describe('a find whose client disconnects', () => {
 
   test('or whose process stops, leaves the queue at once; after a crash, when its lease ends', async () => {
     const game = await makeFullGame(near);
-    const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: near });
+    const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { database_of: near });
     const stopped = await queueUp(far, game, { regions: ['local'] });
     const waiter = await queueUp(near, game);
     await far[Symbol.asyncDispose]();

@@ -151,13 +151,13 @@ describe('a receipt', () => {
     const older = await rayOf();
     first.clock.advance(10 * MINUTE_MS);
     const younger = await rayOf();
-    await using second = await openTestService({}, { beside: first });
+    await using second = await openTestService({}, { database_of: first });
     for (const ray_id of [older, younger]) {
       await waitFor(async () => (await statusOf(second, ray_id)) === 200, 'the receipt in the other process');
     }
     first.clock.advance(51 * MINUTE_MS);
     // A process that starts deletes old receipts at once.
-    await using third = await openTestService({}, { beside: first });
+    await using third = await openTestService({}, { database_of: first });
     await waitFor(async () => (await statusOf(third, older)) === 404, 'the older receipt to be deleted');
     expect(await statusOf(third, younger)).toBe(200);
   });

@@ -41,10 +41,10 @@ describe('a player whose connection was lost', () => {
       muster.api.ok('GET', `${path}?watch_index=${index}`, { token: game.public_token });
     const before = await readLobby();
     expect(before.lobby.total_player_count).toBe(1);
-    const away = readLobby(before.watch.index);
+    const left = readLobby(before.watch.index);
     await player.lose(60_000);
-    expect((await away).lobby.total_player_count).toBe(0);
-    const back = readLobby((await away).watch.index);
+    expect((await left).lobby.total_player_count).toBe(0);
+    const back = readLobby((await left).watch.index);
     await player.connect();
     expect((await back).lobby.total_player_count).toBe(1);
   });

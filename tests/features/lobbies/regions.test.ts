@@ -9,7 +9,7 @@ const muster = shareService({ MUSTER_DATACENTER: 'frankfurt', MUSTER_DATACENTER_
 /** Adds a datacenter without a machine. */
 async function addDatacenter(slug: string, coordinates = ''): Promise<void> {
   const settings = { MUSTER_DATACENTER: slug, MUSTER_DATACENTER_COORDINATES: coordinates };
-  await using _machine = await openTestService(settings, { beside: muster });
+  await using _machine = await openTestService(settings, { database_of: muster });
 }
 
 const MADRID = { latitude: 40.42, longitude: -3.7 };
@@ -143,9 +143,13 @@ describe('a lobby is created', () => {
   });
 
   test('in the region that the client names, whatever else it sends', async () => {
-    const away = { coordinates: MADRID, latencies: { atlantis: 0 } };
-    expect(await regionOf(create({ region: 'frankfurt', ...away }))).toBe('frankfurt');
-    const { status, body } = await find(muster, game, { game_modes: ['european'], regions: ['frankfurt'], ...away });
+    const from_madrid = { coordinates: MADRID, latencies: { atlantis: 0 } };
+    expect(await regionOf(create({ region: 'frankfurt', ...from_madrid }))).toBe('frankfurt');
+    const { status, body } = await find(muster, game, {
+      game_modes: ['european'],
+      regions: ['frankfurt'],
+      ...from_madrid,
+    });
     expect([status, body.lobby?.region.region_id]).toEqual([200, 'frankfurt']);
   });
 });

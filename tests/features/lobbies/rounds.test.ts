@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const SEED = 18;
 /** The deadline is far away, because expired seats are released at any moment. */
-const NOW = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now(), 3_600_000) });
+const moments = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now(), 3_600_000) });
 
 function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_id: string; namespace_id: string }) {
   const { lobby_id, namespace_id } = place;
@@ -78,7 +78,7 @@ describe('takeSeats: a lobby with one player takes all seats of a round or none'
   ])('$mode: $finds finds and $joins joins: $is_taken', async ({ mode, finds, joins, is_taken }) => {
     const place = { lobby_id: lobby_ids.get(mode) ?? '', namespace_id: game.namespace_id };
     const seats = [...proposeSeats('find', finds, place), ...proposeSeats('join', joins, place)];
-    const { accepting } = await tryOut((tx) => takeSeats(tx, seats, NOW()));
+    const { accepting } = await tryOut((tx) => takeSeats(tx, seats, moments()));
     expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
   });
 
@@ -98,7 +98,7 @@ test('setReady: a lobby becomes ready once, and not after it has stopped', async
   const lobby_id = await waitForFirstLobby(muster, game);
   const lobby = await selectLobby(database.queries, lobby_id);
   if (!lobby) throw new Error('the lobby runs');
-  const { now, deadline } = NOW();
+  const { now, deadline } = moments();
   const ready = async (tx: Tx) => (await setReady(tx, lobby, { now, deadline, ports: {} }))?.lobby_id;
   expect(await tryOut(async (tx) => [await ready(tx), await ready(tx)])).toEqual([lobby_id, undefined]);
   const after_stop = await tryOut(async (tx) => {
@@ -128,7 +128,7 @@ test('takeSeats: without a queue, a round takes the same seats as with one, if n
       const seats = proposeSeats(kind, kind === 'party' ? 2 : 1, { lobby_id, namespace_id });
       return seats.map((seat) => ({ ...seat, ...client }));
     });
-    const take = (has_queue: boolean) => tryOut((tx) => takeSeats(tx, requests.flat(), NOW(), { has_queue }));
+    const take = (has_queue: boolean) => tryOut((tx) => takeSeats(tx, requests.flat(), moments(), { has_queue }));
     const taken = await take(true);
     expect(await take(false)).toEqual(taken);
     outcomes.add(`${taken.accepting.length} ${taken.over_limit.length > 0}`);
@@ -142,7 +142,7 @@ test('setConnected: players connect without new index entries, because their pag
   const seats = proposeSeats('join', 900, { lobby_id, namespace_id });
   const counted = await tryOut(async (tx) => {
     await tx.execute(sql`update lobbies set max_players_direct = 1000 where lobby_id = ${lobby_id}`);
-    await takeSeats(tx, seats, NOW());
+    await takeSeats(tx, seats, moments());
     return await countUpdates(tx, 'players', () => setConnected(tx, seats, muster.clock.now()));
   });
   expect(counted.updated).toBe(seats.length);
@@ -228,7 +228,11 @@ describe('rounds: a process without notifications', () => {
     const seat = (of: typeof game) => rounds.takeSeat(requestSeat(of));
     await seat(game);
     // Another process seats six more: eight of ten, of which the cache has two.
-    await takeSeats(database.queries, proposeSeats('find', 6, { lobby_id, namespace_id: game.namespace_id }), NOW());
+    await takeSeats(
+      database.queries,
+      proposeSeats('find', 6, { lobby_id, namespace_id: game.namespace_id }),
+      moments(),
+    );
     // While the first find is decided, the others wait for the next round.
     const outcomes = await Promise.allSettled([seat(other), ...Array.from({ length: 9 }, () => seat(game))]);
     expect(outcomes.slice(1).filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
@@ -252,7 +256,7 @@ describe('rounds: a process without notifications', () => {
     const { game_id, namespace_id, address, client, version_id } = { ...game, ...requestSeat(game) };
     const search = { version_id, game_modes: ['default'], regions: ['local'], tags: {} };
     const waiting = { namespace_id, ticket: Bun.randomUUIDv7(), owner: Bun.randomUUIDv7(), client: 'waits', seats: 1 };
-    const lease = { lease_ts: NOW().deadline, enter_ts: NOW().now, players_max: 1 };
+    const lease = { lease_ts: moments().deadline, enter_ts: moments().now, players_max: 1 };
     await database.transact((tx) => insertQueued(tx, { ...waiting, ...lease, ...search }));
     const rounds = openRounds();
     const join = (of: typeof client) =>

@@ -17,8 +17,8 @@ import { permitBareLobbies } from '../../support/bare-lobbies.ts';
 import { openChance } from '../../support/chance.ts';
 import { connect, QUICK } from '../../support/client.ts';
 import { openTestDatabase } from '../../support/database.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { IS_LONG } from '../../support/length.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { openSocketApp, type SocketApp } from '../../support/socket-app.ts';
 import { outcomeOf } from '../../support/suite.ts';
@@ -77,8 +77,8 @@ describe('rows of lobbies: rules', () => {
           expect(version_id).not.toBe(filter.other_than_version_id ?? '');
           expect(`${lobby_id} ${server_id}`).toContain(filter.id ?? '');
         }
-        for (const [place, one] of listed.slice(1).entries()) {
-          const before = listed[place] ?? one;
+        for (const [index, one] of listed.slice(1).entries()) {
+          const before = listed[index] ?? one;
           const rises = { newest: 1, oldest: 1, fullest: 0, emptiest: 0 }[filter.order] === 1;
           const sign = filter.order === 'newest' || filter.order === 'fullest' ? -1 : 1;
           const key = ({ create_ts, player_count }: ListedRow) => (rises ? create_ts : player_count);
@@ -164,7 +164,7 @@ const WINDOWS = [
   '?count=0',
 ];
 const KINDS = ['create', 'ready', 'close', 'seat', 'seat', 'connect', 'connect', 'stop'] as const;
-const CHANGES = IS_LONG ? 600 : 40;
+const CHANGES = IS_FULL_LENGTH ? 600 : 40;
 
 describe('rows of lobbies: kept by clients', () => {
   let database: Database;
@@ -276,8 +276,8 @@ describe('rows of lobbies: kept by clients', () => {
       await makeChange();
       // Some changes come together.
       if (chance.oneIn(3)) await Promise.all([makeChange(), makeChange()]);
-      for (const [place, one] of kept.entries()) {
-        const body: Body = await (apps[place % 2] as SocketApp).api.ok('GET', one.path);
+      for (const [position, one] of kept.entries()) {
+        const body: Body = await (apps[position % 2] as SocketApp).api.ok('GET', one.path);
         expect(body.changes).toBeUndefined();
         const wanted = contentOf(body);
         const name = `${one.path} ${body.watch.index}`;

@@ -68,7 +68,9 @@ describe('seat plans: a plan that PostgreSQL made while no player had a seat', (
     );
     await database.queries.execute(sql.raw('deallocate planned'));
     const lines = rows.map((row) => row['QUERY PLAN']);
-    const scans = lines.flatMap((line, at) => (/Scan.* on players/.test(line) ? [`${line} ${lines[at + 1]}`] : []));
+    const scans = lines.flatMap((line, index) =>
+      /Scan.* on players/.test(line) ? [`${line} ${lines[index + 1]}`] : [],
+    );
     expect(scans.length).toBeGreaterThan(0);
     expect(scans.filter((scan) => !/Cond: .*(client_number|lobby_id|player_id)/.test(scan))).toEqual([]);
   });

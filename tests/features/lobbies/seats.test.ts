@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Api } from '../../support/api.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import type { TestGame } from '../../support/game.ts';
-import { IS_LONG } from '../../support/length.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 
 const LOBBY_MAX = 10;
 const PLAYERS = 200;
-const ROUNDS = IS_LONG ? 20 : 5;
+const ROUNDS = IS_FULL_LENGTH ? 20 : 5;
 
 describe('seats: many concurrent players', () => {
   let muster: TestService;
@@ -23,7 +23,7 @@ describe('seats: many concurrent players', () => {
     const { api } = muster;
     const tokens = new Set<string>();
     for (let round = 0; round < ROUNDS; round += 1) {
-      const game = await makeRoomGame(muster, { source: QUIET_SOURCE, max_players: LOBBY_MAX });
+      const game = await makeRoomGame(muster, { source: READY_SOURCE, max_players: LOBBY_MAX });
       const finds = Array.from({ length: PLAYERS }, () =>
         api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } }),
       );

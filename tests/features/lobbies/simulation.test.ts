@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { openChance } from '../../support/chance.ts';
-import { IS_LONG } from '../../support/length.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { simulate } from '../../support/lobby-simulation.ts';
 
-const SEEDS = IS_LONG ? 2_000 : 500;
+const SEEDS = IS_FULL_LENGTH ? 2_000 : 500;
 const STEPS = 500;
 /** Lines of the trace, without numbers, that must occur often. */
 const OUTCOMES = [
@@ -36,7 +36,7 @@ test(`simulation: in ${SEEDS} runs of ${STEPS} steps, two processes with caches 
       counts.set(what, (counts.get(what) ?? 0) + 1);
     }
   }
-  if (IS_LONG) console.log([...counts].map(([what, count]) => `${count} ${what}`).join('; '));
+  if (IS_FULL_LENGTH) console.log([...counts].map(([what, count]) => `${count} ${what}`).join('; '));
   for (const what of OUTCOMES) expect(counts.get(what)).toBeGreaterThan(SEEDS);
 }, 90_000);
 

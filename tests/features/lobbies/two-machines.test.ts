@@ -30,7 +30,7 @@ let inspector: Inspector;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const first = opened.use(await openTestService());
-  machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: first }))];
+  machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { database_of: first }))];
   inspector = opened.use(openInspector(first));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
@@ -210,7 +210,7 @@ function createPlayers(game: TestGame) {
       );
     }
     const free = (await playerCounts(game)).reduce((sum, count) => sum + Math.max(0, 3 - count), 0);
-    for (let place = 0; place < free; place += 1) await seatOf(find(machine(place), game, PREVENT));
+    for (let index = 0; index < free; index += 1) await seatOf(find(machine(index), game, PREVENT));
     for (const one of machines) {
       expect(outcomeOf(await find(one, game, PREVENT))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
     }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { deploy, makeGame, type TestGame } from '../../support/game.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -8,7 +8,7 @@ let opened: TestService;
 let game: TestGame & { build_id: string };
 beforeAll(async () => {
   opened = await openTestService();
-  game = await makeRoomGame(opened, { source: QUIET_SOURCE, max_players: 2 });
+  game = await makeRoomGame(opened, { source: READY_SOURCE, max_players: 2 });
 });
 afterAll(() => opened[Symbol.asyncDispose]());
 
@@ -107,9 +107,9 @@ describe('players and developers see', () => {
     const removing = await Promise.all([1, 2, 3].map(() => opened.api.ok('DELETE', path, { token: game.cloud_token })));
     expect(removing.filter(({ did_remove }) => did_remove)).toHaveLength(1);
     const { server_id } = live;
-    const has_ended = () =>
+    const hasEnded = () =>
       opened.events.some((event) => event.event === 'server_ended' && event.server_id === server_id);
-    await waitFor(has_ended, 'its server to end');
+    await waitFor(hasEnded, 'its server to end');
     const past = await asDeveloper(`${namespace}/logs/lobbies/${lobby.lobby_id}`);
     expect(past).toEqual({
       watch: { index: expect.any(String) },
@@ -134,7 +134,7 @@ describe('players and developers see', () => {
   });
 
   test('players of an older version whose game mode has the name of an inherited property', async () => {
-    const other = await makeRoomGame(opened, { source: QUIET_SOURCE });
+    const other = await makeRoomGame(opened, { source: READY_SOURCE });
     const docker = { image_id: other.build_id, ports: { game: { port: 80, protocol: 'http' } } };
     await deploy(opened.api, other, { game_modes: { constructor: {} }, docker });
     const { public_token: token } = other;
@@ -148,7 +148,7 @@ describe('players and developers see', () => {
   });
 
   test('a lobby whose server crashed as failed', async () => {
-    const source = `${QUIET_SOURCE}\nprocess.kill(process.pid, 'SIGSEGV');`;
+    const source = `${READY_SOURCE}\nprocess.kill(process.pid, 'SIGSEGV');`;
     const crashing = await makeRoomGame(opened, { source });
     const body = { game_modes: ['default'] };
     await opened.api.call('POST', '/matchmaker/lobbies/find', { token: crashing.public_token, body });

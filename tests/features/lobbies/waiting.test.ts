@@ -10,7 +10,7 @@ import {
 } from '../../support/game-server.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
-import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
+import { IMMEDIATE_MS, waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
 /** Long enough for a busy machine to seat both finds of a test. */
@@ -22,17 +22,21 @@ const impatient = shareService({
 
 type Muster = typeof muster;
 
-const seatsAre = async (
+const waitForSeats = async (
   { inspector }: Muster,
   { namespace_id }: TestGame,
   player_counts: number[],
   within_ms?: number,
 ): Promise<void> => {
-  const are = async () => (await inspector.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
-  await waitFor(async () => Bun.deepEquals(await are(), player_counts), `the seats to be ${player_counts}`, within_ms);
+  const readCounts = async () => (await inspector.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
+  await waitFor(
+    async () => Bun.deepEquals(await readCounts(), player_counts),
+    `the seats to be ${player_counts}`,
+    within_ms,
+  );
 };
 
-const serversEnd = (owner: Muster, game: TestGame) =>
+const waitForServersToEnd = (owner: Muster, game: TestGame) =>
   waitFor(async () => (await listServers(owner, game)).length === 0, 'no server to be left');
 
 describe('a find that waits for its lobby', () => {
@@ -67,13 +71,13 @@ describe('a find that waits for its lobby', () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const leaving = new AbortController();
     const finding = find(muster, game, {}, leaving.signal);
-    await seatsAre(muster, game, [1]);
+    await waitForSeats(muster, game, [1]);
     const lobby_id = await waitForFirstLobby(muster, game);
     const staying = join(muster, game, lobby_id);
-    await seatsAre(muster, game, [2]);
+    await waitForSeats(muster, game, [2]);
     leaving.abort();
     await expect(finding).rejects.toThrow('abort');
-    await seatsAre(muster, game, [1], AT_ONCE_MS);
+    await waitForSeats(muster, game, [1], IMMEDIATE_MS);
     expect(await muster.inspector.removeReasons(game.namespace_id)).toEqual(['request_ended']);
     await (await connectGameServer(muster, game, lobby_id)).ready();
     expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
@@ -87,7 +91,7 @@ describe('a find that waits for its lobby', () => {
     leaving.abort();
     await expect(finding).rejects.toThrow('abort');
     expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
-    await serversEnd(muster, game);
+    await waitForServersToEnd(muster, game);
   });
 
   test('that is already ready keeps no seat if the client disconnects before the answer', async () => {
@@ -106,7 +110,7 @@ describe('a find that waits for its lobby', () => {
       const reasons = await muster.inspector.removeReasons(game.namespace_id);
       return reasons.length > 0 && Bun.deepEquals(reasons, ['request_ended']);
     }, 'the seat to be given back');
-    await seatsAre(muster, game, [1]);
+    await waitForSeats(muster, game, [1]);
   });
 });
 
@@ -114,12 +118,12 @@ test('a request is answered when its process stops before the lobby is ready, an
   const game = await makeControlledGame(muster, { is_ready: false });
   const staying = find(muster, game);
   const lobby_id = await waitForFirstLobby(muster, game);
-  const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: muster });
+  const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { database_of: muster });
   const stopped = join(far, game, lobby_id);
-  await seatsAre(muster, game, [2]);
+  await waitForSeats(muster, game, [2]);
   await far[Symbol.asyncDispose]();
   expect(outcomeOf(await stopped)).toBe('503 SERVICE_STOPPING');
-  await seatsAre(muster, game, [1]);
+  await waitForSeats(muster, game, [1]);
   await (await connectGameServer(muster, game, lobby_id)).ready();
   expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
 });
@@ -132,9 +136,9 @@ describe('a request over its time limit', () => {
       expect(outcomeOf(answer)).toBe('503 MATCHMAKER_LOBBY_NOT_READY');
       expect(answer.headers.get('retry-after')).toBe('1');
     }
-    await seatsAre(impatient, game, []);
+    await waitForSeats(impatient, game, []);
     expect(await impatient.inspector.removeReasons(game.namespace_id)).toEqual(['request_ended', 'request_ended']);
-    await serversEnd(impatient, game);
+    await waitForServersToEnd(impatient, game);
   });
 
   test('because of a slow database has no seat afterwards', async () => {
@@ -147,6 +151,6 @@ describe('a request over its time limit', () => {
       async () => (await impatient.inspector.removeReasons(game.namespace_id)).length === 1,
       'the seat to be free',
     );
-    await seatsAre(impatient, game, [1]);
+    await waitForSeats(impatient, game, [1]);
   });
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { missingLobbies, type WarmPool } from '../../../src/features/lobbies/rules.ts';
 import { deploy, setLimits, type TestGame } from '../../support/game.ts';
 import { connectGameServer, makeControlledGame } from '../../support/game-server.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -41,7 +41,7 @@ const warm = (min: number, max = min) => ({ idle_lobbies: { min, max } });
 
 describe('warm lobbies', () => {
   test('run before the first find; the player gets one, and another takes its place', async () => {
-    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, max_players: 1, mode: warm(2) });
+    const game = await makeRoomGame(opened, { source: READY_SOURCE, max_players: 1, mode: warm(2) });
     const ready = (await waitForIdle(game, 2)).map(({ lobby_id }) => lobby_id);
     const { lobby } = await find(game);
     expect(ready).toContain(lobby.lobby_id);
@@ -51,7 +51,7 @@ describe('warm lobbies', () => {
   });
 
   test('are of the current version of the namespace', async () => {
-    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warm(1) });
+    const game = await makeRoomGame(opened, { source: READY_SOURCE, mode: warm(1) });
     const [old] = await waitForIdle(game, 1);
     const docker = { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } };
     await deploy(opened.api, game, { game_modes: { default: warm(2) }, docker });
@@ -79,7 +79,7 @@ describe('warm lobbies', () => {
   });
 
   test("are limited by the namespace's maximum of lobbies", async () => {
-    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
+    const game = await makeRoomGame(opened, { source: READY_SOURCE, mode: {} });
     const { game_id, namespace_id, cloud_token: token, build_id } = game;
     const body = { lobby_count_max: 2, max_players: 8 };
     await opened.api.ok('POST', `/cloud/games/${game_id}/namespaces/${namespace_id}/mm-config`, { token, body });
@@ -91,9 +91,12 @@ describe('warm lobbies', () => {
 
   test('are created once by two machines on one database', async () => {
     // In another datacenter, because it lacks the builds of the first. It checks the lobbies of all.
-    await using second = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: opened });
+    await using second = await openTestService({ MUSTER_DATACENTER: 'far' }, { database_of: opened });
     expect(second.config.port).not.toBe(opened.config.port);
-    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: { ...warm(3, 16), regions: { local: {} } } });
+    const game = await makeRoomGame(opened, {
+      source: READY_SOURCE,
+      mode: { ...warm(3, 16), regions: { local: {} } },
+    });
     await waitForIdle(game, 3);
     // A second check finds nothing to do: by now it would have created more than three.
     const before = (await listLobbies(game)).map(({ lobby_id }) => lobby_id);
@@ -112,11 +115,11 @@ describe('a warm lobby that is closed', () => {
       headers: { authorization: 'Bearer ' + process.env.SERVICE_TOKEN, 'content-type': 'application/json' },
       body: JSON.stringify({ is_closed: true }),
     });
-    ${QUIET_SOURCE}`;
+    ${READY_SOURCE}`;
   /** Waits until all pools were checked twice: until two new games, one after the other, have their warm lobbies. */
   async function waitForTwoChecks(): Promise<void> {
     for (const _pass of [1, 2])
-      await waitForIdle(await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warmHere(1) }), 1);
+      await waitForIdle(await makeRoomGame(opened, { source: READY_SOURCE, mode: warmHere(1) }), 1);
   }
 
   test('by its server before the first player stays, and is not replaced', async () => {
@@ -143,7 +146,7 @@ describe('a warm lobby that is closed', () => {
   });
 
   test('warm lobbies: attempts to create more than the namespace may have wake no watcher', async () => {
-    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
+    const game = await makeRoomGame(opened, { source: READY_SOURCE, mode: {} });
     const limits = { lobby_count_max: 1 };
     await setLimits(opened.api, { ...game, token: game.cloud_token }, limits);
     const docker = { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } };

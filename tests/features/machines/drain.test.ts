@@ -25,7 +25,7 @@ beforeAll(async () => {
   await mkdir(objects, { recursive: true });
   await symlink(objects, join(data_directory, 'objects'));
   const settings = { MUSTER_DATA: data_directory };
-  other = await openTestService(settings, { beside: one });
+  other = await openTestService(settings, { database_of: one });
   one_id = await machineIdOf(one.config.data_directory);
   other_id = await machineIdOf(data_directory);
   machines = machinesOf(one);
@@ -135,7 +135,7 @@ describe('draining a machine', () => {
     await machines.drain(other_id);
     const servers = serversOf(one, game);
     const server_id = await servers.run(`trap 'exit 0' TERM; while :; do sleep 0.02; done`);
-    await servers.started(server_id);
+    await servers.waitForStart(server_id);
     await machines.endDrain(other_id);
     await machines.drain(one_id, { deadline_ms: 0 });
     await waitFor(async () => (await machines.get(one_id)).drain.is_complete, 'the machine to be empty');

@@ -12,7 +12,7 @@ test('a copy of the data directory of a machine that runs is refused, and the ma
   const copy = await makeDataDirectory();
   try {
     await cp(data_directory, copy, { recursive: true });
-    const { message } = await rejectionOf(StartError, openTestService({ MUSTER_DATA: copy }, { beside: muster }));
+    const { message } = await rejectionOf(StartError, openTestService({ MUSTER_DATA: copy }, { database_of: muster }));
     expect(message).toStartWith(`The data directory ${copy} is a copy: the machine ${machine_id} runs at `);
   } finally {
     await rm(copy, { recursive: true, force: true });

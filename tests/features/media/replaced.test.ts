@@ -67,9 +67,9 @@ test('pictures: that of a deleted person is no longer served', async () => {
   muster.clock.advance(31 * DAY_MS);
   expect(await statusOf('user-avatar', upload_id)).toBe(200);
   // Another process on the database deletes people at its start.
-  await using beside = await openTestService({}, { beside: muster });
+  await using other = await openTestService({}, { database_of: muster });
   await waitFor(
-    () => beside.events.some((event) => event.event === 'identity_forgotten' && event.identity_id === identity_id),
+    () => other.events.some((event) => event.event === 'identity_forgotten' && event.identity_id === identity_id),
     'the person to be deleted',
   );
   expect(await statusOf('user-avatar', upload_id)).toBe(404);

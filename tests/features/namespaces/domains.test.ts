@@ -165,7 +165,7 @@ describe('domains: a proof by DNS', () => {
     await new Promise<void>((resolve) => silent.bind(0, '127.0.0.1', resolve));
     const settings = { MUSTER_NAME_SERVERS: `127.0.0.1:${silent.address().port}`, MUSTER_DOMAINS_ALLOW: 'x.example' };
     {
-      await using deaf = await openTestService(settings, { beside: opened });
+      await using deaf = await openTestService(settings, { database_of: opened });
       const answer = await add(site, 'quiet.example.org', deaf.config);
       expect(codeOf(answer)).toBe('503 CDN_DOMAIN_NOT_CHECKED');
       expect(answer.headers.get('retry-after')).not.toBeNull();
@@ -191,7 +191,7 @@ describe('domains: allowed by the operator', () => {
       MUSTER_NAME_SERVERS: name_server.address,
       MUSTER_DOMAINS_ALLOW: `given.example.org=${site.namespace_id.toUpperCase()}, *.given.example=${site.namespace_id}`,
     };
-    await using giving = await openTestService(settings, { beside: opened });
+    await using giving = await openTestService(settings, { database_of: opened });
     expect(codeOf(await add(other, 'x.given.example', giving.config))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
     expect(codeOf(await add(site, 'given.example.org', giving.config))).toBe('200');
     expect(await show('given.example.org')).toBe(await indexOf(site));

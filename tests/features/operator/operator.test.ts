@@ -169,7 +169,7 @@ describe('the service, for its operator', () => {
   test('of several processes on one database, each answers for itself, and all for the database', async () => {
     // The other machine has no files of this one, so it could not start the server.
     const game = await makeFullGame(muster);
-    await using other = await openTestService({}, { beside: muster });
+    await using other = await openTestService({}, { database_of: muster });
     const readThere = (path: string) => other.api.ok('GET', path, { token: muster.administrator_token });
     const [here, there] = [await read('/cloud/service'), await readThere('/cloud/service')];
     expect(there.process.machine_id).toBe(await machineIdOf(other.config.data_directory));
@@ -229,12 +229,12 @@ describe('the service, for its operator', () => {
     const one = { lobbies: 2, start_ts, counted_by: crypto.randomUUID(), find_times: {} };
     const games = await Promise.all([1, 2].map(() => makeGame(muster.api, muster.administrator_token)));
     const seated = { find: 3, join: 1, create: 1 };
-    const rows = games.map(({ namespace_id }, place) => ({
+    const rows = games.map(({ namespace_id }, index) => ({
       ...one,
       namespace_id,
-      players: 5 + place,
+      players: 5 + index,
       seated,
-      refused: { A: 1, B: place },
+      refused: { A: 1, B: index },
     }));
     await insertMinutes(muster.database, rows);
     const readMinute = async () => {

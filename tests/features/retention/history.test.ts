@@ -10,7 +10,7 @@ import { openFeed } from '../../../src/platform/watch/feed.ts';
 import { createFixedClock } from '../../support/clock.ts';
 import type { TestGame } from '../../support/game.ts';
 import { copyHistory, countHistory, removeHistory } from '../../support/history.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { countScans } from '../../support/table-scans.ts';
@@ -31,7 +31,7 @@ let running_id: string;
 let ray_id: string;
 beforeAll(async () => {
   database = openDatabase(muster.database_address, 4);
-  game = await makeRoomGame(muster, { source: QUIET_SOURCE });
+  game = await makeRoomGame(muster, { source: READY_SOURCE });
   const body = { game_modes: ['default'] };
   const found = await muster.api.call('POST', '/matchmaker/lobbies/find', { token: game.public_token, body });
   running_id = found.body.lobby.lobby_id;
@@ -193,8 +193,8 @@ describe('history:', () => {
     const server = `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}`;
     const { watch } = (await asDeveloper(server)).body;
     const waiting_for_server = asDeveloper(`${server}?watch_index=${watch.index}`);
-    await using beside = await openTestService({}, { beside: muster });
-    expect(beside.config.history_days).toBe(30);
+    await using other = await openTestService({}, { database_of: muster });
+    expect(other.config.history_days).toBe(30);
     expect(outcomeOf(await waiting_for_server)).toBe('404 SERVERS_SERVER_NOT_FOUND');
     expect(outcomeOf(await waiting)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
     const list = (await waiting_for_list).body;

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -28,13 +28,13 @@ describe('crashes of servers', () => {
   test('are counted by the way in which servers ended, in words, without ends that are no crashes, and without old ones', async () => {
     const run = async (script: string) => {
       const server_id = await servers.run(script);
-      await endOf(muster, server_id);
+      await waitForEndEvent(muster, server_id);
       return server_id;
     };
     await run('exit 0');
     const requested = await servers.run('exec sleep 1000');
     await servers.destroy(requested, '?override_kill_timeout=0');
-    await endOf(muster, requested);
+    await waitForEndEvent(muster, requested);
     expect(await read()).toEqual([]);
     const first = await run('exit 3');
     const second = await run('exit 3');

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { packTar } from '../../support/tar.ts';
 
@@ -157,7 +157,7 @@ describe('a server', () => {
       lifecycle: { kill_timeout: 30_000 },
     });
     expect(Math.abs(created_at - Date.now())).toBeLessThan(60_000);
-    const started = await servers.started(id);
+    const started = await servers.waitForStart(id);
     expect(started).toEqual({ id, created_at, ...server, started_at: started.started_at });
     expect(started.started_at).toBeGreaterThanOrEqual(created_at);
   });
@@ -176,7 +176,7 @@ describe('a server', () => {
     };
     const answer = await servers.create(wanted);
     expect(outcomeOf(answer)).toBe('200');
-    const started = await servers.started(answer.body.server.id);
+    const started = await servers.waitForStart(answer.body.server.id);
     expect(started).toMatchObject({
       ...wanted,
       datacenter: body.datacenter,
@@ -193,7 +193,7 @@ describe('a server', () => {
         routing: { game_guard: {} },
       });
     }
-    const printed = await servers.lines(started.id, 64 + 64 + 2 * 8);
+    const printed = await servers.waitForLines(started.id, 64 + 64 + 2 * 8);
     expect(printed.slice(0, 64)).toEqual(words.map((word) => `<${word}>`));
     expect(printed).toContain(`V62=${'v'.repeat(1_024)}`);
     expect(printed).toContain(`${'_'.repeat(256)}=ünïcode = "`);
@@ -203,7 +203,7 @@ describe('a server', () => {
 
   test("has the service's address, under both names, and its memory limit in its environment, but no token", async () => {
     const server_id = await servers.run('env | sort; exit 0', { runtime: { environment: { MODE: 'fast' } } });
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     const names = (await servers.linesOf(server_id)).map((line) => line.split('=')[0]);
     const place = [
       'HOME',
@@ -230,7 +230,11 @@ describe('a server', () => {
       command: ['no-such-program'],
     });
     const server_id = (await servers.create({ ...body, runtime: { build: empty } })).body.server.id;
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 127, exit_signal: null, failure: null });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({
+      exit_code: 127,
+      exit_signal: null,
+      failure: null,
+    });
     const [line] = await servers.linesOf(server_id, 'std_err');
     expect(line).toMatch(/no-such-program: (command )?not found/);
   });

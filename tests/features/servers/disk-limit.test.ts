@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { isAbove, measureDisk } from '../../../src/features/servers/runtimes/disk-use.ts';
 import type { DiskUse } from '../../../src/features/servers/runtimes/runtime.ts';
 import { removeFolder } from '../../../src/platform/folder-removal.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { IS_LONG } from '../../support/length.ts';
 import { nestFolders } from '../../support/nested-folders.ts';
 import { IS_ROOT } from '../../support/runtimes.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
 /** Making 100,000 files takes a while on a busy machine. */
@@ -178,12 +178,12 @@ describe('a server above its disk limit', () => {
       'cd "$HOME"; for n in $(seq 300); do mkdir n; cd n; done; echo done; exec sleep 600',
       'it has folders that cannot be counted, such as more than 256 inside of each other',
     ],
-    ...(IS_LONG ? [TOO_MANY_FILES] : []),
+    ...(IS_FULL_LENGTH ? [TOO_MANY_FILES] : []),
   ])(
     'that %s is ended with the reason, and nothing of it is left',
     async (_, script, failure) => {
       const server_id = await servers.run(script, { resources });
-      expect(await endOf(muster, server_id, END_WITHIN_MS)).toMatchObject({ failure });
+      expect(await waitForEndEvent(muster, server_id, END_WITHIN_MS)).toMatchObject({ failure });
       expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
       expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
     },
@@ -195,10 +195,10 @@ describe('a server above its disk limit', () => {
     async () => {
       const fill = `${FILL} > file; while :; do sleep 1; done`;
       const server_id = await servers.run(`trap '${fill}' TERM; echo up; while :; do sleep 1; done`);
-      await servers.lines(server_id, 1);
+      await servers.waitForLines(server_id, 1);
       await servers.destroy(server_id, `?override_kill_timeout=${10 * END_WITHIN_MS}`);
       const failure = 'it exceeded its 8 MB of disk';
-      expect(await endOf(muster, server_id, END_WITHIN_MS)).toMatchObject({ failure });
+      expect(await waitForEndEvent(muster, server_id, END_WITHIN_MS)).toMatchObject({ failure });
     },
     END_WITHIN_MS + 60_000,
   );
@@ -206,7 +206,7 @@ describe('a server above its disk limit', () => {
   test('has no effect on one below it', async () => {
     const server_id = await servers.run('head -c 4000000 /dev/zero > "$HOME/file"; echo done; exec sleep 600');
     const other = await servers.run(`${FILL} > file; exec sleep 600`);
-    await endOf(muster, other);
+    await waitForEndEvent(muster, other);
     expect((await servers.get(server_id)).destroyed_at).toBeUndefined();
     await servers.destroy(server_id, '?override_kill_timeout=0');
   });

@@ -69,7 +69,7 @@ describe("a server's end, as its developer reads it", () => {
 
   test('is absent while the server runs', async () => {
     const server_id = await servers.run('exec sleep 1000');
-    await servers.started(server_id);
+    await servers.waitForStart(server_id);
     const { status, body } = await read(server_id);
     expect([status, body.end]).toEqual([200, undefined]);
     await servers.destroy(server_id, '?override_kill_timeout=0');
@@ -106,7 +106,7 @@ describe("a server's end, as its developer reads it", () => {
 
   test('that was requested is no crash, and adds nothing to the log', async () => {
     const server_id = await servers.run("trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done");
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
     expect(await ended(server_id)).toMatchObject({ has_crashed: false, exit_code: 3 });
     expect((await servers.linesOf(server_id, 'std_err')).filter((line) => line.startsWith('[muster]'))).toEqual([]);

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openDatabaseAdmin } from '../../support/read-only.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -26,10 +26,11 @@ test('ending: many servers at once all end and do not block the event loop', asy
   const body = await servers.bodyOf(await uploadShell(muster.api, game, '(setsid sleep 600 &); sleep 600 & wait'));
   const ids: string[] = [];
   for (let index = 0; index < TOGETHER; index += 1) ids.push((await servers.create(body)).body.server.id);
-  for (const id of ids) await servers.started(id);
+  for (const id of ids) await servers.waitForStart(id);
   const longest = measureTurns();
   await muster.service.stopServers();
-  for (const id of ids) expect(await endOf(muster, id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
+  for (const id of ids)
+    expect(await waitForEndEvent(muster, id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
   expect(longest.stop()).toBeLessThan(WITHOUT_A_TURN_MS_MAX);
   expect(ids.flatMap(findProcessesOf)).toEqual([]);
 }, 90_000);
@@ -37,7 +38,7 @@ test('ending: many servers at once all end and do not block the event loop', asy
 test('ending: the reason is written to the log once, also if the first attempt to record the end fails', async () => {
   const { database } = muster;
   const server_id = await servers.run('echo up; exec sleep 600');
-  await servers.lines(server_id, 1);
+  await servers.waitForLines(server_id, 1);
   // A sequence keeps its value when a transaction is rolled back.
   await database.queries.execute(sql.raw('create sequence ends_refused'));
   await database.queries.execute(
@@ -49,7 +50,7 @@ test('ending: the reason is written to the log once, also if the first attempt t
     sql.raw('create trigger refuse_once before update on servers for each row execute function refuse_once()'),
   );
   for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
-  const { failure } = await endOf(muster, server_id);
+  const { failure } = await waitForEndEvent(muster, server_id);
   expect(muster.events).toContainEqual(
     expect.objectContaining({ event: 'server_step_failed', server_id, step: 'finish' }),
   );
@@ -62,7 +63,7 @@ test('metering: processes that left the session of their server are counted', as
   const { database } = muster;
   const burn = 'n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; times; exec sleep 600';
   const server_id = await servers.run(`setsid sh -c '${burn}' & exec sleep 600`);
-  const [, own = ''] = await servers.lines(server_id, 2).then((lines) => ['', lines[0]]);
+  const [, own = ''] = await servers.waitForLines(server_id, 2).then((lines) => ['', lines[0]]);
   const used_ms = Math.floor(1_000 * Number(/^0m([\d.]+)s/.exec(own)?.[1]));
   expect(used_ms).toBeGreaterThan(50);
   const metered = await waitFor(async () => {
@@ -76,7 +77,7 @@ test('metering: processes that left the session of their server are counted', as
 
 test('ending: everything that a server wrote before its end is kept, in any number of chunks', async () => {
   const server_id = await servers.run('seq 1 400000');
-  await endOf(muster, server_id);
+  await waitForEndEvent(muster, server_id);
   expect((await servers.linesOf(server_id)).at(-1)).toBe('400000');
 }, 90_000);
 
@@ -89,7 +90,7 @@ test('ending: servers that take long to end delay no start', async () => {
   const other_body = await other.bodyOf(await uploadShell(muster.api, other_game, 'exec sleep 600'));
   const ids: string[] = [];
   for (let index = 0; index < ENDING_SLOWLY; index += 1) ids.push((await servers.create(body)).body.server.id);
-  for (const id of ids) await servers.started(id);
+  for (const id of ids) await servers.waitForStart(id);
   // The ends wait for the lock, up to the lock timeout of the database.
   await run(`create function wait_for_lock() returns trigger language plpgsql as $$ begin
     if new.ended_at is not null then perform pg_advisory_xact_lock(7); end if; return new;
@@ -110,12 +111,12 @@ test('ending: servers that take long to end delay no start', async () => {
     );
     return waiting.length > 0;
   }, 'a round of ends to wait for the lock');
-  await other.started((await other.create(other_body)).body.server.id);
+  await other.waitForStart((await other.create(other_body)).body.server.id);
   const failed = muster.events.filter((event) => event.event === 'server_step_failed' && ids.includes(event.server_id));
   expect(failed).toEqual([]);
   release.resolve();
   await holding;
-  for (const id of ids) await endOf(muster, id);
+  for (const id of ids) await waitForEndEvent(muster, id);
   await run('drop trigger wait_for_lock on servers');
 }, 90_000);
 
@@ -124,13 +125,13 @@ test('ending: stopping all servers of a machine waits until the database can be 
   await using operator = await openDatabaseAdmin(muster.database_address);
   const server_id = await servers.run('exec sleep 600');
   // One that still waits for a machine belongs to no machine yet.
-  await servers.started(server_id);
+  await servers.waitForStart(server_id);
   await operator.forbidWrites('database');
   const stopped = muster.service.stopServers();
   await waitFor(async () => (await muster.api.get('/health/ready')).status === 503, 'the service to notice');
   await operator.allowWrites('database');
   await stopped;
-  expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
+  expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
 }, 90_000);
 
 /** Measures the longest processor time of this process between two turns of its event loop. */

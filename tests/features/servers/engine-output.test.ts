@@ -41,7 +41,7 @@ describe('the output of a container that was copied from its engine', () => {
   const agesOf = (written: readonly { until: number; age_ms: number }[] = []) =>
     written.map(({ until, age_ms }) => [until, Math.floor(age_ms / SLACK_MS) * SLACK_MS]);
 
-  test('has the times of the engine, also of lines that were written while the service was away', async () => {
+  test('has the times of the engine, also of lines that were written while the service was stopped', async () => {
     const { follow } = await copy([frameOf('a\n', 60_000), frameOf('b\n', 30_000), frameOf('c\n', 10_000)]);
     const read = await follow();
     const { bytes, written } = await read(undefined);

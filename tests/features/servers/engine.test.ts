@@ -20,17 +20,17 @@ import {
   startEngine,
   type TestEngine,
 } from '../../support/engines.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, uploadBuild } from '../../support/game.ts';
 import { expectDocumented } from '../../support/isolation/documented.ts';
 import { LEVELS } from '../../support/isolation/levels.ts';
 import { probe } from '../../support/isolation/probing.ts';
 import { countDescriptors, countZombies, groupsOf, mountsIn } from '../../support/leftovers.ts';
-import { IS_LONG } from '../../support/length.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { makeHome } from '../../support/program.ts';
 import { describeRuntime } from '../../support/runtime-suite.ts';
 import { openTestRuntime, type TestRuntime } from '../../support/runtimes.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService } from '../../support/service.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
 import { findFreePort } from '../../support/test-ports.ts';
@@ -46,7 +46,7 @@ const ZOMBIES_OF_OTHERS_MAX = 8;
 
 // Two engines and the suite of runtimes on each take minutes, so only the long run tries them.
 for (const name of ENGINES) {
-  const reason = IS_LONG ? reasonWithout(name) : 'the long run tries it';
+  const reason = IS_FULL_LENGTH ? reasonWithout(name) : 'the long run tries it';
   if (reason !== undefined) console.log(`Not tried, because ${reason}: containers of ${name}.`);
 
   test(`${name}: it can run where CI requires it`, () => {
@@ -417,7 +417,7 @@ for (const name of ENGINES) {
       });
       const servers = serversOf(muster, game);
       const { id } = (await servers.create(await servers.bodyOf(build))).body.server;
-      expect(await endOf(muster, id)).toMatchObject({ exit_code: 5, failure: null });
+      expect(await waitForEndEvent(muster, id)).toMatchObject({ exit_code: 5, failure: null });
       expect(await servers.linesOf(id)).toEqual([String(IMAGE_USER), '/server']);
     }, 90_000);
 
@@ -451,8 +451,8 @@ for (const name of ENGINES) {
       const create = async (build: string) =>
         (await servers.create(await servers.bodyOf(build))).body.server.id as string;
       const [hostile, counting] = [await create(bundle), await create(image)];
-      await Promise.all([servers.started(hostile), servers.started(counting)]);
-      const hostile_lines = await servers.lines(hostile, 5);
+      await Promise.all([servers.waitForStart(hostile), servers.waitForStart(counting)]);
+      const hostile_lines = await servers.waitForLines(hostile, 5);
       expect(hostile_lines.slice(0, 3)).toEqual(['0', 'CapEff:\t0000000000000000', 'NoNewPrivs:\t1']);
       expect(hostile_lines).not.toContain('host');
       const { HostConfig, Config } = await inspect(engine, hostile);
@@ -461,7 +461,7 @@ for (const name of ENGINES) {
       expect([HostConfig.Binds ?? [], HostConfig.Devices ?? []]).toEqual([[], []]);
       expect(['', 'private']).toContain(HostConfig.PidMode);
       expect(machine_id).not.toBe('');
-      await servers.lines(counting, 5);
+      await servers.waitForLines(counting, 5);
       await program.stop('SIGKILL');
       expect((await inspect(engine, counting)).State.Running).toBe(true);
       program = await home.start();
@@ -472,7 +472,7 @@ for (const name of ENGINES) {
       expect(lines).toEqual(lines.map((_, index) => index + 1));
       expect((await servers.linesOf(counting, 'std_err')).join('')).toContain('isolation is partial');
       await servers.destroy(hostile);
-      await Promise.all([servers.gone(hostile), servers.gone(counting)]);
+      await Promise.all([servers.waitForEnd(hostile), servers.waitForEnd(counting)]);
       await waitFor(
         async () => (await readdir(join(home.data_directory, 'engine'))).length === 0,
         'their files to be gone',

@@ -17,12 +17,12 @@ test('internal_port: every answer and the environment have the port on which the
   // Nothing listens on 8080, now or later.
   expect(made.body.server.network.ports).toEqual({ 'game-1': { protocol: 'tcp', routing: { game_guard: {} } } });
 
-  const { id, network } = await servers.started(made.body.server.id);
+  const { id, network } = await servers.waitForStart(made.body.server.id);
   const { internal_port, public_port } = network.ports['game-1'];
   expect(internal_port).toBe(public_port);
   expect(internal_port).not.toBe(8_080);
-  expect(await servers.lines(id, 1)).toEqual([String(internal_port)]);
-  expect(await servers.lines(id, 1, 'std_err')).toEqual([
+  expect(await servers.waitForLines(id, 1)).toEqual([String(internal_port)]);
+  expect(await servers.waitForLines(id, 1, 'std_err')).toEqual([
     `[muster] port "game-1": listen on ${internal_port}, the value of PORT_game_1, not on 8080, because all servers of a machine share its ports`,
   ]);
 });
@@ -32,7 +32,7 @@ test('internal_port: a server without a requested one has the real port, and not
   const id = await servers.run('echo $PORT_game; echo done >&2; exec sleep 600', {
     network: { ports: { game: { protocol: 'udp' } } },
   });
-  const { network } = await servers.started(id);
-  expect(await servers.lines(id, 1)).toEqual([String(network.ports.game.internal_port)]);
-  expect(await servers.lines(id, 1, 'std_err')).toEqual(['done']);
+  const { network } = await servers.waitForStart(id);
+  expect(await servers.waitForLines(id, 1)).toEqual([String(network.ports.game.internal_port)]);
+  expect(await servers.waitForLines(id, 1, 'std_err')).toEqual(['done']);
 });

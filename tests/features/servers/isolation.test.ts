@@ -26,7 +26,7 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
     const servers = serversOf(program, await makeGame(program.api, program.administrator_token));
     const id = await servers.run('echo here >&2; exec sleep 600');
     const text = `[muster] isolation is partial on this machine, without ${MISSING.join(', ')}`;
-    expect((await servers.lines(id, 2, 'std_err')).toSorted()).toEqual([text, 'here'].toSorted());
+    expect((await servers.waitForLines(id, 2, 'std_err')).toSorted()).toEqual([text, 'here'].toSorted());
     await program.stop('SIGINT');
   }, 90_000);
 
@@ -34,10 +34,10 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
     const program = await home.start({ settings: { MUSTER_ISOLATION: 'required' } });
     const servers = serversOf(program, await makeGame(program.api, program.administrator_token));
     const id = await servers.run('echo here >&2; exec sleep 600');
-    const [line] = await servers.lines(id, 1, 'std_err');
+    const [line] = await servers.waitForLines(id, 1, 'std_err');
     expect(line).toContain('MUSTER_ISOLATION=required');
     for (const missing of MISSING) expect(line).toContain(missing);
-    expect((await servers.settled(id)).started_at).toBeUndefined();
+    expect((await servers.waitForStartOrEnd(id)).started_at).toBeUndefined();
     await program.stop('SIGINT');
   }, 90_000);
 
@@ -46,7 +46,7 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
     expect((await program.api.get('/health/ready')).body.isolation).toEqual({ level: 'off', missing: [] });
     const servers = serversOf(program, await makeGame(program.api, program.administrator_token));
     const id = await servers.run('grep NoNewPrivs /proc/self/status; exec sleep 600');
-    expect(await servers.lines(id, 1)).toEqual(['NoNewPrivs:\t0']);
+    expect(await servers.waitForLines(id, 1)).toEqual(['NoNewPrivs:\t0']);
     await program.stop('SIGINT');
   }, 90_000);
 });
@@ -62,7 +62,7 @@ test.skipIf(!IS_ROOT || openCgroups().controllers.length < 3)(
     const id = await servers.run(
       'grep -E "^(NoNewPrivs|Seccomp):" /proc/self/status >&2; ulimit -n >&2; exec sleep 600',
     );
-    expect(await servers.lines(id, 3, 'std_err')).toEqual(['NoNewPrivs:\t1', 'Seccomp:\t2', '8192']);
+    expect(await servers.waitForLines(id, 3, 'std_err')).toEqual(['NoNewPrivs:\t1', 'Seccomp:\t2', '8192']);
   },
   90_000,
 );

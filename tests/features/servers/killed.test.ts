@@ -30,7 +30,7 @@ describe('a service that is killed repeatedly while servers write', () => {
     const servers = serversOf(program, game);
     const ids = [await servers.run(COUNTING), await servers.run(COUNTING)];
     const indexes = await Promise.all(ids.map(async (id) => (await servers.log(id)).body.watch.index));
-    await Promise.all(ids.map(servers.started));
+    await Promise.all(ids.map(servers.waitForStart));
     const leaders = ids.flatMap(leadersOf);
     expect(leaders).toHaveLength(2);
     for (let kill = 0; kill < KILLS; kill += 1) {
@@ -42,9 +42,9 @@ describe('a service that is killed repeatedly while servers write', () => {
       program = await home.start();
     }
     expect(ids.flatMap(leadersOf)).toEqual(leaders);
-    for (const [place, id] of ids.entries()) {
+    for (const [position, id] of ids.entries()) {
       await serversOf(program, game).destroy(id);
-      const lines = await readAll(id, indexes[place]);
+      const lines = await readAll(id, indexes[position]);
       expect(lines.at(-1)).toBe('end');
       const numbers = lines.slice(0, -1).map(Number);
       const first = numbers[0] ?? 0;

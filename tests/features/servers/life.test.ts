@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -58,7 +58,7 @@ describe('destroying a server', () => {
       const answer = await muster.api.get(`${elsewhere.path}/${server_id}`, place.cloud_token);
       expect(outcomeOf(answer)).toBe('404 SERVERS_SERVER_NOT_FOUND');
     }
-    expect((await servers.started(server_id)).destroyed_at).toBeUndefined();
+    expect((await servers.waitForStart(server_id)).destroyed_at).toBeUndefined();
     await servers.destroy(server_id, '?override_kill_timeout=0');
   });
 
@@ -66,14 +66,14 @@ describe('destroying a server', () => {
     const server_id = await servers.run(
       `trap 'echo bye; exit 3' TERM; (setsid sleep 600 &); echo up; while :; do sleep 0.01; done`,
     );
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     const running = await servers.get(server_id);
     const answer = await servers.destroy(server_id);
     expect(answer.body).toEqual({});
     const { destroyed_at, ...rest } = await servers.get(server_id);
     expect(rest).toEqual(running);
     expect(destroyed_at).toBeGreaterThanOrEqual(running.started_at);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 3, exit_signal: null, failure: null });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 3, exit_signal: null, failure: null });
     expect(findProcessesOf(server_id)).toEqual([]);
     expect(existsSync(folder(server_id))).toBe(false);
     expect(await servers.linesOf(server_id)).toEqual(['up', 'bye']);
@@ -82,41 +82,45 @@ describe('destroying a server', () => {
 
   test('sends SIGKILL after the kill timeout, and not before', async () => {
     const server_id = await servers.run(DEAF, { lifecycle: { kill_timeout: 60_000 } });
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
-    expect(await servers.lines(server_id, 2)).toEqual(['up', 'asked']);
+    expect(await servers.waitForLines(server_id, 2)).toEqual(['up', 'asked']);
     muster.clock.advance(50_000);
     // Another server ends in between, so the reconcile loop has seen this one again.
-    await endOf(muster, await servers.run('exit 0'));
+    await waitForEndEvent(muster, await servers.run('exit 0'));
     expect(findProcessesOf(server_id)).not.toEqual([]);
     muster.clock.advance(10_000);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({
+      exit_code: null,
+      exit_signal: 'SIGKILL',
+      failure: null,
+    });
     // SIGTERM came once, however often the loop has seen it.
     expect(await servers.linesOf(server_id)).toEqual(['up', 'asked']);
   });
 
   test('sends SIGKILL at once with a kill timeout of 0', async () => {
     const server_id = await servers.run(DEAF, { lifecycle: { kill_timeout: 0 } });
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
     expect(await servers.linesOf(server_id)).toEqual(['up']);
   });
 
   test('is done once: repeating it may shorten the remaining time, and changes nothing else', async () => {
     const server_id = await servers.run(DEAF);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id, '?override_kill_timeout=7199999');
     const { destroyed_at } = await servers.get(server_id);
-    await servers.lines(server_id, 2);
+    await servers.waitForLines(server_id, 2);
     expect((await servers.destroy(server_id)).body).toEqual({});
     muster.clock.advance(60_000);
     expect((await servers.destroy(server_id, '?override_kill_timeout=30000')).body).toEqual({});
     expect((await servers.destroy(server_id, '?override_kill_timeout=7199999')).body).toEqual({});
-    await endOf(muster, await servers.run('exit 0'));
+    await waitForEndEvent(muster, await servers.run('exit 0'));
     expect(findProcessesOf(server_id)).not.toEqual([]);
     muster.clock.advance(30_000);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
     for (const query of ['', '?override_kill_timeout=0']) {
       const answer = await servers.destroy(server_id, query);
       expect([outcomeOf(answer), answer.body]).toEqual(['200', {}]);
@@ -129,10 +133,10 @@ describe('destroying a server', () => {
 
   test('concurrently is like doing it once', async () => {
     const server_id = await servers.run(`trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done`);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     const answers = await Promise.all(Array.from({ length: 20 }, () => servers.destroy(server_id)));
     expect(new Set(answers.map(outcomeOf))).toEqual(new Set(['200']));
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 0 });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 0 });
     expect(await servers.linesOf(server_id)).toEqual(['up', 'asked']);
   });
 
@@ -140,7 +144,7 @@ describe('destroying a server', () => {
     const ids = await Promise.all(Array.from({ length: 6 }, () => servers.run('exec sleep 600')));
     await Promise.all(ids.map((server_id) => servers.destroy(server_id)));
     for (const server_id of ids) {
-      await endOf(muster, server_id);
+      await waitForEndEvent(muster, server_id);
       expect(findProcessesOf(server_id)).toEqual([]);
       expect(existsSync(folder(server_id))).toBe(false);
     }
@@ -158,7 +162,12 @@ describe('a server that ends by itself', () => {
   ] as const;
   test.each(ENDS)('by "%s" is destroyed, with its exit code or signal in the log', async (last, end) => {
     const server_id = await servers.run(`echo last words; (setsid sleep 600 &); ${last}`);
-    expect(await endOf(muster, server_id)).toEqual({ event: 'server_ended', server_id, failure: null, ...end });
+    expect(await waitForEndEvent(muster, server_id)).toEqual({
+      event: 'server_ended',
+      server_id,
+      failure: null,
+      ...end,
+    });
     const server = await servers.get(server_id);
     expect(server.destroyed_at).toBeGreaterThanOrEqual(server.started_at);
     expect(findProcessesOf(server_id)).toEqual([]);
@@ -167,10 +176,10 @@ describe('a server that ends by itself', () => {
 
   test('because another program kills all of it has the reason in its log', async () => {
     const server_id = await servers.run('echo up; exec sleep 600');
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
     const failure = 'the process was lost: the machine restarted, or another program ended it';
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
   });
 
@@ -181,7 +190,7 @@ describe('a server that ends by itself', () => {
     rmSync(join(muster.config.data_directory, 'objects'), { recursive: true });
     const { id: server_id } = (await servers.create(body)).body.server;
     const failure = 'the machine could not start the server (ENOENT): tell its operator';
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
     const logged = await waitFor(
       () => muster.events.find((event) => event.event === 'server_step_failed' && event.server_id === server_id),

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -15,7 +15,7 @@ beforeAll(async () => {
   const TAGS = [{}, { mode: 'a' }, { mode: 'a', map: 'x' }, { mode: 'b', '%': "' or 1=1 --" }];
   for (const tags of TAGS) {
     const { server } = (await servers.create({ ...body, tags })).body;
-    await servers.started(server.id);
+    await servers.waitForStart(server.id);
     ids.push(server.id);
     muster.clock.advance(1_000);
   }
@@ -82,7 +82,7 @@ describe('the list of servers', () => {
     expect(await list()).toEqual([3, 2, 0]);
     expect(await list({ include_destroyed: 'false' })).toEqual([3, 2, 0]);
     expect(await list({ include_destroyed: 'true' })).toEqual([3, 2, 1, 0]);
-    await endOf(muster, ended_id);
+    await waitForEndEvent(muster, ended_id);
     expect(await list({ include_destroyed: 'true', tags_json: '{"mode":"a"}' })).toEqual([2, 1]);
     // An ended server is still valid as the end of a page.
     expect(await list({ cursor: ended_id })).toEqual([0]);

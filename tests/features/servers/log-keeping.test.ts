@@ -4,7 +4,7 @@ import type { LogName } from '../../../src/features/servers/log-store.ts';
 import { createLogs, type Logs, PIECE_BYTES_MAX, type ReadOutput } from '../../../src/features/servers/logs.ts';
 import type { Database } from '../../../src/platform/database/database.ts';
 import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
-import { endOf } from '../../support/servers.ts';
+import { waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
 const MIB = 1024 ** 2;
@@ -22,7 +22,7 @@ async function makeLog() {
 async function runWithoutOutput() {
   const servers = shared.servers();
   const server_id = await servers.run('exec sleep 1000');
-  await servers.started(server_id);
+  await servers.waitForStart(server_id);
   const name: LogName = { server_id, stream: 'std_out' };
   const file = shared.fileOf(server_id);
   return { servers, server_id, name, file, read: readerOf(file) };
@@ -215,7 +215,7 @@ describe('server logs: what a server writes is kept', () => {
     expect([lines.map(({ bytes }) => Buffer.from(bytes).toString()), next_line]).toEqual([['new'], 3]);
 
     await servers.destroy(server_id);
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
     expect(await restarted.deleteOld()).toBeGreaterThan(0);
     expect(await restarted.deleteOld()).toBe(0);

@@ -6,10 +6,10 @@ import { sql } from 'drizzle-orm';
 import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
 import { makeGame } from '../../support/game.ts';
 import { readerOf } from '../../support/server-logs.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { makeDataDirectory, openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
-import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
+import { IMMEDIATE_MS, waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 ** 2;
 const DAY_MS = 24 * 3_600_000;
@@ -19,7 +19,7 @@ let server_id: string;
 beforeAll(async () => {
   const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
   server_id = await servers.run('exit 0');
-  await endOf(muster, server_id);
+  await waitForEndEvent(muster, server_id);
 });
 
 /** Writes chunks of one line into the logs of this many servers, and returns their ids. */
@@ -56,8 +56,8 @@ describe('log retention:', () => {
     const old = await fillLogs({ servers: 50, ts: threeDaysAgo() });
     const young = await fillLogs({ servers: 1, ts: muster.clock.now() });
     // A process checks at its start, then once a minute.
-    await using _ = await openTestService({}, { beside: muster });
-    await waitFor(async () => (await countPieces(old)) === 0, 'all old chunks to be removed', AT_ONCE_MS);
+    await using _ = await openTestService({}, { database_of: muster });
+    await waitFor(async () => (await countPieces(old)) === 0, 'all old chunks to be removed', IMMEDIATE_MS);
     expect(await countPieces(young)).toBe(PIECES_PER_LOG);
   }, 90_000);
 

@@ -7,7 +7,7 @@ import { createLogs } from '../../../src/features/servers/logs.ts';
 import { removeEnded } from '../../../src/features/servers/retention.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { shareServerLogs } from '../../support/server-logs.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openSocket } from '../../support/socket.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -170,7 +170,7 @@ describe('the API of logs:', () => {
     const server_id = await servers.run(
       'echo "Error: one"; echo fine; echo "error: two"; sleep 1; echo "ERROR: three"; exec sleep 600',
     );
-    await servers.lines(server_id, 4);
+    await servers.waitForLines(server_id, 4);
     const query = new URLSearchParams({ stream: 'std_out', query_start_ts: '0', search_text: 'error:' });
     const path = `${servers.path}/${server_id}/log-lines?${query}`;
     const found = (await muster.api.ok('GET', path, { token: game.cloud_token })).lines;
@@ -194,7 +194,7 @@ describe('the API of logs:', () => {
 describe('a search page by page:', () => {
   test('goes from the end to the first line, and no line is left out or repeated', async () => {
     const server_id = await servers.run('seq 1 700 | sed "s/^/found /"; echo other; exec sleep 600');
-    await servers.lines(server_id, 256);
+    await servers.waitForLines(server_id, 256);
     const page = async (query: Record<string, string>) =>
       await muster.api.ok(
         'GET',
@@ -230,7 +230,7 @@ describe('a removed server:', () => {
 
   test('followers of its log get the error that a GET gets', async () => {
     const server_id = await servers.run('exit 0');
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     using socket = openSocket(muster.config.public_url, { token: game.cloud_token });
     const path = `${servers.path}/${server_id}/logs?stream=std_out`;
     await socket.body(await socket.subscribe('a', path));
@@ -244,7 +244,7 @@ describe('a removed server:', () => {
     const kept = await servers.run('exec sleep 600');
     muster.clock.advance(1_000);
     const cursor = await servers.run('exit 0');
-    await endOf(muster, cursor);
+    await waitForEndEvent(muster, cursor);
     const list = async () =>
       (await muster.api.ok('GET', `${servers.path}?cursor=${cursor}`, { token: game.cloud_token })).servers.map(
         ({ id }: { id: string }) => id,

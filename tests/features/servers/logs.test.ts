@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -51,7 +51,7 @@ describe('the log of a server', () => {
 
   test('has each stream from old to new, each line with its time, also after the end', async () => {
     const server_id = await servers.run('echo one; echo oops >&2; echo; printf "no newline"; exit 1');
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     const { body } = await servers.log(server_id);
     expect(textOf(body.lines)).toEqual(['one', '', 'no newline']);
     expect(body.timestamps).toHaveLength(3);
@@ -65,20 +65,20 @@ describe('the log of a server', () => {
   test('has arbitrary bytes unchanged', async () => {
     // printf reads octal numbers.
     const server_id = await servers.run(String.raw`printf 'a\000b\n\377\376\n\033[31mred\r\nhalf \303\n\200\n'`);
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     const { body } = await servers.log(server_id);
     expect(bytesOf(body.lines)).toEqual(['a\0b', '\xff\xfe', '\x1b[31mred\r', 'half \xc3', '\x80']);
   });
 
   test('cuts lines longer than 16 KiB, without losing a byte', async () => {
     const server_id = await servers.run(`head -c 40000 /dev/zero | tr '\\0' x; echo; echo end`);
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     expect((await servers.linesOf(server_id)).map((line) => line.length)).toEqual([16_384, 16_384, 7_232, 3]);
   });
 
   test('has its last 256 lines', async () => {
     const server_id = await servers.run('seq 1 1000');
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     expect(await servers.linesOf(server_id)).toEqual(Array.from({ length: 256 }, (_, index) => String(745 + index)));
   });
 
@@ -87,7 +87,7 @@ describe('the log of a server', () => {
     const { body } = await servers.log(server_id);
     expect(body).toEqual({ lines: [], timestamps: [], watch: { index: expect.any(String) } });
     await servers.destroy(server_id, '?override_kill_timeout=0');
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     expect((await servers.log(server_id)).body).toEqual(body);
   });
 });
@@ -95,7 +95,7 @@ describe('the log of a server', () => {
 describe('following the log of a server', () => {
   test('waits for the next line, gets it as soon as it is written, and gets each once', async () => {
     const server_id = await servers.run(OBEDIENT);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     let { index } = (await servers.log(server_id)).body.watch;
     const got: string[] = [];
     for (const words of ['first\n', 'second\nthird\n', 'fourth\n']) {
@@ -120,7 +120,7 @@ describe('following the log of a server', () => {
 
   test('returns no lines and the same index when nothing comes', async () => {
     const server_id = await servers.run('echo one; exit 0');
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     const { index } = (await servers.log(server_id)).body.watch;
     expect((await servers.log(server_id, 'std_out', index)).body).toEqual({
       lines: [],
@@ -131,7 +131,7 @@ describe('following the log of a server', () => {
 
   test('gets the last lines of a server that ends', async () => {
     const server_id = await servers.run(`trap 'printf bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     const { index } = (await servers.log(server_id)).body.watch;
     const next = servers.log(server_id, 'std_out', index);
     await servers.destroy(server_id);
@@ -140,7 +140,7 @@ describe('following the log of a server', () => {
 
   test('reads a long log from its beginning, page by page, with no line left out', async () => {
     const server_id = await servers.run(OBEDIENT);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     let { index } = (await servers.log(server_id)).body.watch;
     await print(server_id, Array.from({ length: 1_000 }, (_, number) => `${number}\n`).join(''));
     await print(server_id, 'last\n');
@@ -159,14 +159,14 @@ describe('following the log of a server', () => {
   const INDEXES = ['', '0', 'abc', '-1', '1.5', '99999999.3', '1795249016577000000'];
   test.each(INDEXES)('with an invalid index, "%s", gets the newest lines', async (index) => {
     const server_id = await servers.run('echo one');
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     const { body } = await servers.log(server_id, 'std_out', encodeURIComponent(index));
     expect(textOf(body.lines)).toEqual(['one']);
   });
 
   test('many followers get the same lines', async () => {
     const server_id = await servers.run(OBEDIENT);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     const { index } = (await servers.log(server_id)).body.watch;
     const all = Array.from({ length: 30 }, () => servers.log(server_id, 'std_out', index));
     await print(server_id, 'received\n');
@@ -178,12 +178,12 @@ describe('following the log of a server', () => {
 test('logs: a server that floods its log is limited and delays no other', async () => {
   const line = 'this line is written again and again and again and again';
   const loud = await servers.run(`echo up >&2; yes "${line}" | head -c 300000000; echo done >&2; exec sleep 600`);
-  await servers.lines(loud, 1, 'std_err');
+  await servers.waitForLines(loud, 1, 'std_err');
   const quiet = await servers.run('echo quiet; exec sleep 600');
-  expect(await servers.lines(quiet, 1)).toEqual(['quiet']);
-  await servers.lines(loud, 2, 'std_err');
+  expect(await servers.waitForLines(quiet, 1)).toEqual(['quiet']);
+  await servers.waitForLines(loud, 2, 'std_err');
   await servers.destroy(loud, '?override_kill_timeout=0');
-  await endOf(muster, loud);
+  await waitForEndEvent(muster, loud);
   await using database = openDatabase(muster.database_address, 1);
   const [kept] = await database.queries.execute<{ bytes: number; dropped: number }>(sql`
     select sum(length(content))::int as bytes,

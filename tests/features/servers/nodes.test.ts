@@ -3,7 +3,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf, findServerProcesses } from '../../support/processes.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { findFreePort } from '../../support/test-ports.ts';
@@ -15,7 +15,7 @@ test('a machine without room for a server leaves it to another of its datacenter
   const port = findFreePort();
   const settings = { MUSTER_SERVER_PORTS: `${port}-${port}`, MUSTER_RESOURCES_PERCENT: '10' };
   await using full = await openTestService(settings);
-  await using other = await openTestService({}, { beside: full });
+  await using other = await openTestService({}, { database_of: full });
   const game = await makeGame(full.api, full.administrator_token);
   const servers = serversOf(full, game);
   const build = await uploadShell(full.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
@@ -28,7 +28,7 @@ test('a machine without room for a server leaves it to another of its datacenter
     ...(await Promise.all([1, 2, 3].map(() => create(ports)))),
     ...(await Promise.all([1, 2, 3].map(() => create({ resources: { cpu: 4_000, memory: 256 } })))),
   ];
-  const started = await Promise.all(ids.map(servers.started));
+  const started = await Promise.all(ids.map(servers.waitForStart));
   const { min, max } = other.config.servers.server_ports;
   for (const { network } of started.slice(0, 3)) expect(network.ports.game?.public_port).toBeWithin(min, max + 1);
   const startedHere = full.events.filter(({ event }) => event === 'server_started');
@@ -46,7 +46,7 @@ describe('two machines of one datacenter', () => {
   beforeAll(async () => {
     const settings = { MUSTER_SERVERS_MAX: String(ROOM) };
     one = await openTestService(settings);
-    other = await openTestService(settings, { beside: one });
+    other = await openTestService(settings, { database_of: one });
     game = await makeGame(one.api, one.administrator_token);
     servers = serversOf(one, game);
     const build = await uploadShell(one.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
@@ -66,22 +66,22 @@ describe('two machines of one datacenter', () => {
 
   test('share the waiting servers: each server starts once, on a machine with room', async () => {
     ids.push(...(await Promise.all(Array.from({ length: 2 * ROOM }, create))));
-    const started = await Promise.all(ids.map(servers.started));
+    const started = await Promise.all(ids.map(servers.waitForStart));
     expect(startedBy(one)).toHaveLength(ROOM);
     expect(startedBy(other)).toHaveLength(ROOM);
     expect([...startedBy(one), ...startedBy(other)].sort()).toEqual(ids.toSorted());
     const ports: number[] = started.map(({ network }) => network.ports.game.public_port);
     expect(new Set(ports).size).toBe(2 * ROOM);
-    const in_first = started.filter(({ id }) => startedBy(one).includes(id));
-    expect(in_first.every(({ network }) => network.ports.game.public_port < 24_500)).toBe(true);
+    const started_by_one = started.filter(({ id }) => startedBy(one).includes(id));
+    expect(started_by_one.every(({ network }) => network.ports.game.public_port < 24_500)).toBe(true);
   });
 
   test('let a server wait until one of them has room', async () => {
     const waiting = await create();
     const [first = ''] = startedBy(other);
     await servers.destroy(first);
-    expect(await endOf(other, first)).toMatchObject({ exit_code: 0 });
-    await servers.started(waiting);
+    expect(await waitForEndEvent(other, first)).toMatchObject({ exit_code: 0 });
+    await servers.waitForStart(waiting);
     expect(startedBy(other)).toContain(waiting);
     expect(startedBy(one)).toHaveLength(ROOM);
   });
@@ -98,14 +98,14 @@ describe('two machines of one datacenter', () => {
       expect(findProcessesOf(server_id).length).toBeGreaterThanOrEqual(2);
     }
     // The machine with room takes the next server.
-    await servers.started(next);
+    await servers.waitForStart(next);
     expect(startedBy(other)).toContain(next);
   });
 
   test('end servers that were destroyed through the other', async () => {
     const [server_id = ''] = startedBy(one);
     expect(outcomeOf(await serversOf(other, game).destroy(server_id))).toBe('200');
-    expect(await endOf(one, server_id)).toMatchObject({ exit_code: 0 });
+    expect(await waitForEndEvent(one, server_id)).toMatchObject({ exit_code: 0 });
     expect(findServerProcesses(server_id)).toEqual([]);
     // Its log can be read there too.
     expect(outcomeOf(await serversOf(other, game).log(server_id))).toBe('200');

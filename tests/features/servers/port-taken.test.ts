@@ -52,7 +52,7 @@ describe("a game server that takes the service's own port", () => {
       await uploadScript(program.api, game, takerOf([Number(new URL(program.url).port)])),
     );
     const { id } = (await servers.create(body)).body.server;
-    await servers.lines(id, 1);
+    await servers.waitForLines(id, 1);
     return id;
   }
 
@@ -78,7 +78,7 @@ describe("a game server that takes the service's own port", () => {
   });
 
   test.skipIf(!IS_ROOT)(
-    'port: while the service is away, the game server does not get it',
+    'port: while the service is stopped, the game server does not get it',
     async () => {
       for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
         await program.stop(signal);
@@ -99,13 +99,13 @@ describe("a game server that takes the service's own port", () => {
     for (const host of ['127.0.0.1', '[::1]']) expect(await answerAt(host)).toBe('{"status":"ok"}');
     expect(program.output()).toContain('"event":"server_took_port"');
     const servers = serversOf(program, game);
-    await servers.gone(server_id);
+    await servers.waitForEnd(server_id);
     const { port } = new URL(program.url);
     const failure = `the server took port ${port}, which belongs to the service: listen on the port in PORT_<label> instead`;
-    expect(await servers.lines(server_id, 1, 'std_err')).toEqual([`[muster] ${failure}`]);
+    expect(await servers.waitForLines(server_id, 1, 'std_err')).toEqual([`[muster] ${failure}`]);
   }, 90_000);
 
-  test('port: a game server that has it is ended also while the database is away', async () => {
+  test('port: a game server that has it is ended also while the database is unreachable', async () => {
     server_id = await startPortTaker();
     await giveUpPort();
     await proxy.cut();
@@ -116,7 +116,7 @@ describe("a game server that takes the service's own port", () => {
     expect(starting.output()).toContain('"event":"server_took_port"');
     await proxy.heal();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).ok, 'the service to be ready');
-    await serversOf(program, game).gone(server_id);
+    await serversOf(program, game).waitForEnd(server_id);
     await starting.stop('SIGTERM');
     program = await home.start();
   }, 90_000);
@@ -146,7 +146,7 @@ describe('a game server that takes the ports for https and http', () => {
     const servers = serversOf(program, game);
     const body = await servers.bodyOf(await uploadScript(program.api, game, takerOf([https_port, http_port])));
     server_id = (await servers.create(body)).body.server.id;
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
   }, 90_000);
   afterAll(() => opened.disposeAsync(), 90_000);
 
@@ -171,7 +171,7 @@ describe('a game server that takes the ports for https and http', () => {
   const holdOf = (name: string) => Bun.file(join(home.data_directory, name));
 
   test.skipIf(!IS_ROOT)(
-    'public ports: while the service is away, the game server gets none',
+    'public ports: while the service is stopped, the game server gets none',
     async () => {
       for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
         await program.stop(signal);
@@ -201,7 +201,7 @@ describe('a game server that takes the ports for https and http', () => {
     program = await start();
     await isRunning();
     expect(program.output()).toContain('"event":"server_took_port"');
-    await serversOf(program, game).gone(server_id);
+    await serversOf(program, game).waitForEnd(server_id);
   }, 90_000);
 
   test('public ports: they are free once the service has ended and no game server runs', async () => {

@@ -4,7 +4,7 @@ import { findFreePorts } from '../../../src/features/servers/free-ports.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { makeGame } from '../../support/game.ts';
 import { rejectionOf } from '../../support/refusal.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { claimTestPorts, findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -101,7 +101,7 @@ describe('a service with few ports', () => {
     );
   }
   /** Resolves once the machine has placed whatever it can. */
-  const waitForPlacement = async () => servers.started(await servers.run('exec sleep 600'));
+  const waitForPlacement = async () => servers.waitForStart(await servers.run('exec sleep 600'));
   let created: string[];
 
   test('gives each port to one server and none of other programs, and lets the others wait and says why', async () => {
@@ -116,7 +116,8 @@ describe('a service with few ports', () => {
       (port) => port !== foreign.port,
     );
     expect(assigned.map(({ port }) => port).sort()).toEqual(free);
-    for (const { server_id, port } of assigned) expect(await servers.lines(server_id, 1)).toEqual([String(port)]);
+    for (const { server_id, port } of assigned)
+      expect(await servers.waitForLines(server_id, 1)).toEqual([String(port)]);
     const waiting = await Promise.all(created.map(servers.get)).then((all) =>
       all.filter(({ started_at }) => started_at === undefined),
     );
@@ -133,7 +134,7 @@ describe('a service with few ports', () => {
     const before = await readAssigned();
     const [ended] = before;
     await servers.destroy(ended?.server_id ?? '', '?override_kill_timeout=0');
-    await endOf(muster, ended?.server_id ?? '');
+    await waitForEndEvent(muster, ended?.server_id ?? '');
     await waitForPlacement();
     expect(await readAssigned()).toEqual(before.slice(1));
     // The clock also runs on its own, so half a minute is left for that.
@@ -151,7 +152,7 @@ describe('a service with few ports', () => {
 
   test('starts a server without ports even if none is free', async () => {
     const server_id = await servers.run('exec sleep 600');
-    expect((await servers.started(server_id)).network.ports).toEqual({});
+    expect((await servers.waitForStart(server_id)).network.ports).toEqual({});
   });
 });
 

@@ -3,11 +3,11 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 90_000;
 
 /**
  * Makes a game with a build that runs until it is ended, and returns the ids of its servers in the order of their
@@ -47,8 +47,8 @@ describe('quota: of four servers that a machine runs', () => {
     });
     greedy = await makeTenant(muster);
     ids = await createMany(greedy, 6);
-  }, TIMEOUT_MS);
-  afterAll(() => muster[Symbol.asyncDispose](), TIMEOUT_MS);
+  }, TEST_TIMEOUT_MS);
+  afterAll(() => muster[Symbol.asyncDispose](), TEST_TIMEOUT_MS);
 
   test(
     'one group gets three, and the operator and the log of the next server say why it waits',
@@ -57,12 +57,12 @@ describe('quota: of four servers that a machine runs', () => {
       expect(waits).toMatchObject({ reason: 'group_quota', namespace_id: greedy.game.namespace_id });
       await waitFor(() => startedBy(muster, ids).length === 3, 'three to start');
       const waiting = ids.find((id) => !startedBy(muster, ids).includes(id)) ?? '';
-      const [line] = await greedy.lines(waiting, 1, 'std_err');
+      const [line] = await greedy.waitForLines(waiting, 1, 'std_err');
       expect(line).toStartWith(
         "[muster] this server waits: each machine of this region runs the maximum of servers for your group's games",
       );
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -70,12 +70,12 @@ describe('quota: of four servers that a machine runs', () => {
     async () => {
       const modest = await makeTenant(muster);
       const server_id = await modest.create();
-      await modest.started(server_id);
+      await modest.waitForStart(server_id);
       expect(startedBy(muster, ids)).toHaveLength(3);
       await modest.destroy(server_id, '?override_kill_timeout=0');
-      await endOf(muster, server_id);
+      await waitForEndEvent(muster, server_id);
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -84,12 +84,12 @@ describe('quota: of four servers that a machine runs', () => {
       const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {}, third: {}, fourth: {} } });
       const occupant = await makeTenant(muster);
       // The last room on the machine.
-      await occupant.started(await occupant.create());
+      await occupant.waitForStart(await occupant.create());
       const { status, body } = await find(muster, game);
       expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
       expect(body.message).toContain('each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX)');
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 });
 
@@ -107,7 +107,7 @@ test(
     expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
     expect(body.message).toContain("runs the maximum of servers for your group's games (MUSTER_SERVERS_PER_GROUP_MAX)");
   },
-  TIMEOUT_MS,
+  TEST_TIMEOUT_MS,
 );
 
 describe('shares of room:', () => {
@@ -122,10 +122,10 @@ describe('shares of room:', () => {
       const server_id = await late.create();
       const [first = ''] = startedBy(muster, ids);
       await early.destroy(first, '?override_kill_timeout=0');
-      await late.started(server_id);
+      await late.waitForStart(server_id);
       expect(startedBy(muster, ids)).toHaveLength(2);
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 
   test(
@@ -133,7 +133,7 @@ describe('shares of room:', () => {
     async () => {
       const settings = { MUSTER_SERVERS_PER_GROUP_MAX: '2' };
       await using one = await openTestService(settings);
-      await using other = await openTestService(settings, { beside: one });
+      await using other = await openTestService(settings, { database_of: one });
       const greedy = await makeTenant(one);
       const modest = await makeTenant(one);
       // Each machine keeps its own uploads.
@@ -141,7 +141,7 @@ describe('shares of room:', () => {
       await cp(objectsOf(one), objectsOf(other), { recursive: true });
       const ids = await createMany(greedy, 12);
       const server_ids = await createMany(modest, 2);
-      await Promise.all(server_ids.map(modest.settled));
+      await Promise.all(server_ids.map(modest.waitForStartOrEnd));
       const holdsBack = ({ events }: TestService) => events.some(({ event }) => event === 'server_waits');
       await waitFor(() => holdsBack(one) && holdsBack(other), 'both to be at the quota');
       await waitFor(() => [one, other].every((machine) => startedBy(machine, ids).length === 2), 'both to start two');
@@ -149,6 +149,6 @@ describe('shares of room:', () => {
       expect(new Set(started).size).toBe(4);
       for (const server_id of server_ids) expect((await modest.get(server_id)).started_at).toBeDefined();
     },
-    TIMEOUT_MS,
+    TEST_TIMEOUT_MS,
   );
 });

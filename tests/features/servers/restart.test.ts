@@ -8,7 +8,7 @@ import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService, type RestartableService } from '../../support/restart.ts';
 import { orderOf, PROCESS_RUNTIMES } from '../../support/runtimes.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** Lines that a list of a log has at most. */
@@ -44,7 +44,7 @@ describe('a service that was stopped and started again', () => {
   test('finds its servers running, loses and repeats no line, and ends them on request', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(COUNTING);
-    await servers.lines(server_id, 10);
+    await servers.waitForLines(server_id, 10);
     const before = await servers.get(server_id);
     const processes = findProcessesOf(server_id);
     let written = '';
@@ -54,18 +54,18 @@ describe('a service that was stopped and started again', () => {
       written = await waitFor(async () => {
         const text = await Bun.file(file).text();
         return text.length > length + 20 && text;
-      }, 'output while the service is away');
+      }, 'output while the service is stopped');
     });
     expect(await servers.get(server_id)).toEqual(before);
     expect(findProcessesOf(server_id).filter((pid) => processes.includes(pid)).length).toBeGreaterThanOrEqual(2);
-    const lines = await servers.lines(server_id, Math.min(written.split('\n').length, LISTED_MAX));
+    const lines = await servers.waitForLines(server_id, Math.min(written.split('\n').length, LISTED_MAX));
     // On a slow machine it has written more than a list has.
     const [first = 1] = lines.map(Number);
     if (lines.length < LISTED_MAX) expect(first).toBe(1);
     expect(lines).toEqual(lines.map((_, index) => String(first + index)));
 
     await servers.destroy(server_id);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 5, exit_signal: null, failure: null });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 5, exit_signal: null, failure: null });
     const last = await servers.linesOf(server_id);
     expect(last.at(-1)).toBe('asked');
     expect(last.slice(0, -1).map(Number)).toEqual(last.slice(0, -1).map((_, index) => Number(last[0]) + index));
@@ -80,12 +80,12 @@ describe('a service that was stopped and started again', () => {
     async (last, end) => {
       const servers = serversOf(muster, game);
       const server_id = await servers.run(`echo up; until [ -e $HOME/end ]; do sleep 0.01; done; echo bye; ${last}`);
-      await servers.lines(server_id, 1);
+      await servers.waitForLines(server_id, 1);
       await reopen(async () => {
         await Bun.write(join(muster.config.data_directory, 'servers', server_id, 'work/end'), '');
         await waitFor(() => findProcessesOf(server_id).length === 0, 'the server to end');
       });
-      expect(await endOf(muster, server_id)).toMatchObject(end);
+      expect(await waitForEndEvent(muster, server_id)).toMatchObject(end);
       expect(await servers.linesOf(server_id)).toEqual(['up', 'bye']);
       expect(await servers.get(server_id)).toMatchObject({ destroyed_at: expect.any(Number) });
       expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
@@ -96,32 +96,36 @@ describe('a service that was stopped and started again', () => {
   test('adopts a server whose start it could not record', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(COUNTING);
-    await servers.started(server_id);
+    await servers.waitForStart(server_id);
     const [shell = 0] = findProcessesOf(server_id);
     await reopen(() => database.queries.execute(sql`update servers set process = null where server_id = ${server_id}`));
     await waitFor(() => adoptions(server_id).length > 0, 'the server to be adopted');
     expect(adoptions(server_id)).toMatchObject([{ event: 'server_adopted', server_id, identity: { pid: shell } }]);
     expect(findProcessesOf(server_id)).toContain(shell);
     await servers.destroy(server_id);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 5 });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 5 });
   }, 90_000);
 
   test('sends SIGTERM again to a server that was ending, and kills it after its timeout', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(`trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
-    await servers.lines(server_id, 2);
+    await servers.waitForLines(server_id, 2);
     await reopen();
-    expect(await servers.lines(server_id, 3)).toEqual(['up', 'asked', 'asked']);
+    expect(await servers.waitForLines(server_id, 3)).toEqual(['up', 'asked', 'asked']);
     muster.clock.advance(30_000);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({
+      exit_code: null,
+      exit_signal: 'SIGKILL',
+      failure: null,
+    });
   }, 90_000);
 
   test('gives up a server from before a reboot, and leaves the process with the same pid alone', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run('echo up; exec sleep 600');
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await using stranger = Bun.spawn(['sleep', '600'], { detached: true });
     await reopen(async () => {
       for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
@@ -129,7 +133,11 @@ describe('a service that was stopped and started again', () => {
       await database.queries.execute(sql`
         update servers set process = process || ${other}::jsonb where server_id = ${server_id}`);
     });
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure: LOST });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({
+      exit_code: null,
+      exit_signal: null,
+      failure: LOST,
+    });
     expect(await servers.linesOf(server_id)).toEqual(['up']);
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${LOST}`]);
     expect((await servers.get(server_id)).destroyed_at).toBeNumber();
@@ -139,7 +147,7 @@ describe('a service that was stopped and started again', () => {
   test('takes a server that was ending before a reboot as killed, and for no crash', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(`trap '' TERM; echo up; while :; do sleep 0.01; done`);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
     await reopen(async () => {
       for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
@@ -147,7 +155,11 @@ describe('a service that was stopped and started again', () => {
       await database.queries.execute(sql`
         update servers set process = process || ${reboot}::jsonb where server_id = ${server_id}`);
     });
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({
+      exit_code: null,
+      exit_signal: 'SIGKILL',
+      failure: null,
+    });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([]);
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/crashes`;
     const { crashes } = await muster.api.ok('GET', path, { token: game.cloud_token });
@@ -158,13 +170,13 @@ describe('a service that was stopped and started again', () => {
     const servers = serversOf(muster, game);
     const network = { ports: { game: { protocol: 'udp' } } };
     const first = await servers.run('exec sleep 600', { network });
-    const server = await servers.started(first);
+    const server = await servers.waitForStart(first);
     await reopen();
     const held = await database.queries.execute(sql`
       select port from server_ports where server_id = ${first} and release_ts is null`);
     expect([...held]).toEqual([{ port: server.network.ports.game.public_port }]);
     await servers.destroy(first, '?override_kill_timeout=0');
-    await endOf(muster, first);
+    await waitForEndEvent(muster, first);
   }, 90_000);
 
   test('removes processes and files of servers that are not in the database', async () => {

@@ -10,7 +10,7 @@ import { signalProcess } from '../../../src/platform/processes.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService } from '../../support/restart.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 import { waitingServer } from '../../support/waiting-server.ts';
@@ -70,7 +70,7 @@ describe('servers: a server with restart "on_crash"', () => {
     const first_id = await run(script, { ...AGAIN, restarts_max: 2, kill_timeout: 1_234 }, more);
     const second_id = await restartOf(first_id);
     const first = await servers.get(first_id);
-    const second = await servers.started(second_id);
+    const second = await servers.waitForStart(second_id);
     expect(first).toMatchObject({ lifecycle: { kill_timeout: 1_234, restart: 'on_crash', restarts_max: 2 } });
     expect(first.restart_of ?? first.restart_count ?? first.start_after).toBeUndefined();
     const { id: _first, created_at, started_at, destroyed_at, restarted_as, network, ...definition } = first;
@@ -81,7 +81,7 @@ describe('servers: a server with restart "on_crash"', () => {
     expect(second.started_at).toBeGreaterThanOrEqual(second.start_after);
 
     const third_id = await restartOf(second_id);
-    await endOf(muster, third_id, 30_000);
+    await waitForEndEvent(muster, third_id, 30_000);
     const third = await servers.get(third_id);
     expect(third).toMatchObject({ restart_of: second_id, restart_count: 2 });
     expect(third.start_after - third.created_at).toBe(2_000);
@@ -106,15 +106,15 @@ describe('servers: a server with restart "on_crash"', () => {
   ];
   test.each(OTHERS)('has no restart if it %s', async (_, script, lifecycle) => {
     const server_id = await run(script, lifecycle);
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     expect((await servers.get(server_id)).restarted_as).toBeUndefined();
   });
 
   test('has no restart if its end was requested, however it ends', async () => {
     const server_id = await run(`trap 'exit 5' TERM; echo up; while :; do sleep 0.01; done`);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 5 });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 5 });
     expect((await servers.get(server_id)).restarted_as).toBeUndefined();
   });
 
@@ -123,7 +123,7 @@ describe('servers: a server with restart "on_crash"', () => {
     const body = await servers.bodyOf(build, { lifecycle: AGAIN });
     await Bun.$`rm -rf ${muster.config.data_directory}/builds/${build} ${muster.config.data_directory}/objects`.quiet();
     const server_id = (await servers.create(body)).body.server.id;
-    const { failure } = await endOf(muster, server_id);
+    const { failure } = await waitForEndEvent(muster, server_id);
     expect(failure).not.toBeNull();
     expect((await servers.get(server_id)).restarted_as).toBeUndefined();
   });
@@ -134,7 +134,7 @@ test('servers: a clock that was set back by an hour does not lengthen the pause 
   const second_id = await restartOf(first_id);
   await muster.database.queries.execute(sql`
     update servers set start_after = start_after + interval '1 hour' where server_id = ${second_id}`);
-  expect(await endOf(muster, second_id)).toMatchObject({ exit_code: 4 });
+  expect(await waitForEndEvent(muster, second_id)).toMatchObject({ exit_code: 4 });
 });
 
 describe('servers: ending a chain of restarts', () => {
@@ -146,7 +146,7 @@ describe('servers: ending a chain of restarts', () => {
       const waiting = await servers.get(waiting_id);
       expect([waiting.started_at, waiting.destroyed_at]).toEqual([undefined, undefined]);
       expect(outcomeOf(await servers.destroy(named === 'first' ? first_id : waiting_id))).toBe('200');
-      await endOf(muster, waiting_id);
+      await waitForEndEvent(muster, waiting_id);
       muster.clock.advance(60_000);
       const ended = await servers.get(waiting_id);
       expect([ended.started_at, ended.restarted_as]).toEqual([undefined, undefined]);
@@ -160,15 +160,15 @@ describe('servers: ending a chain of restarts', () => {
   test('by its first server ends the running one, and not through another environment', async () => {
     const script = `echo up; trap 'exit 0' TERM; while :; do sleep 0.01; done`;
     const first_id = await run(script);
-    await servers.lines(first_id, 1);
+    await servers.waitForLines(first_id, 1);
     await killAll(first_id);
     const second_id = await restartOf(first_id);
-    await servers.lines(second_id, 1);
+    await servers.waitForLines(second_id, 1);
     const elsewhere = serversOf(muster, { ...game, namespace_id: game.staging_id });
     expect(outcomeOf(await elsewhere.destroy(first_id))).toBe('404 SERVERS_SERVER_NOT_FOUND');
     expect((await servers.get(second_id)).destroyed_at).toBeUndefined();
     await servers.destroy(first_id);
-    expect(await endOf(muster, second_id)).toMatchObject({ exit_code: 0 });
+    expect(await waitForEndEvent(muster, second_id)).toMatchObject({ exit_code: 0 });
   });
 });
 
@@ -250,12 +250,12 @@ test('servers: an end that is found after Muster was stopped has its restart the
   const own_game = await makeGame(service.api, service.administrator_token);
   const own = serversOf(service, own_game);
   const server_id = await own.run('echo up; exec sleep 600', { lifecycle: { ...AGAIN, restarts_max: 1 } });
-  await own.lines(server_id, 1);
+  await own.waitForLines(server_id, 1);
   await service.close();
   await killAll(server_id);
   await service.open();
   const restart_id = await restartOf(server_id, own);
-  await own.lines(restart_id, 1);
+  await own.waitForLines(restart_id, 1);
   await service.close();
   await service.open();
   const restarted = await own.get(restart_id);

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { connect, QUICK } from '../../support/client.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -50,13 +50,13 @@ test('rows of servers: a client has what the GET answers, from the start of a se
   await untilEqual('nothing');
   const first = await servers.run('sleep 600');
   const second = await servers.run('exit 3');
-  await servers.started(first);
-  await endOf(muster, second);
+  await servers.waitForStart(first);
+  await waitForEndEvent(muster, second);
   await untilEqual('one start and one end');
   expect(await read('')).toMatchObject([{ server_id: first, status: 'running' }]);
   expect(await read('?status=ended')).toMatchObject([{ server_id: second, status: 'ended', exit_code: 3 }]);
   await servers.destroy(first);
-  await endOf(muster, first);
+  await waitForEndEvent(muster, first);
   await untilEqual('two ends');
   expect(await read('')).toEqual([]);
   const ended = await read('?status=ended&order=oldest');

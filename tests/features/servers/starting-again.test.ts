@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { packTar } from '../../support/tar.ts';
 
@@ -30,16 +30,16 @@ async function runAgain(program: string): Promise<string> {
 describe('servers: the script that starts a program again', () => {
   test('starts it after a crash, as the same server with its files, and ends with it', async () => {
     const server_id = await runAgain('echo run; [ -e $HOME/crashed ] && exit 0; touch $HOME/crashed; exit 4');
-    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 0, exit_signal: null, failure: null });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 0, exit_signal: null, failure: null });
     expect(await servers.linesOf(server_id)).toEqual(['run', 'run']);
     expect(await servers.linesOf(server_id, 'std_err')).toContain('crashed with 4, starts again in 1 s');
   });
 
   test('passes on the request to end, and does not start the program again', async () => {
     const server_id = await runAgain(`trap 'echo saved; exit 5' TERM; echo up; while :; do sleep 0.01; done`);
-    await servers.lines(server_id, 1);
+    await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
-    await endOf(muster, server_id);
+    await waitForEndEvent(muster, server_id);
     expect(await servers.linesOf(server_id)).toEqual(['up', 'saved']);
   });
 });

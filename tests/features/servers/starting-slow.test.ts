@@ -31,11 +31,11 @@ test('starting: builds of one game that take long to unpack delay no server of a
   await waitFor(() => bucket.under_way >= UNDER_WAY_MIN, 'builds to be unpacked');
 
   const { server } = (await quick.create(body)).body;
-  await quick.started(server.id);
+  await quick.waitForStart(server.id);
   const started = () => muster.events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
   // The log says so after the database.
   await waitFor(() => started().length > 0, 'the start to be logged');
   expect(started()).toEqual([server.id]);
   release();
-  for (const id of ids) await slow.started(id);
+  for (const id of ids) await slow.waitForStart(id);
 }, 120_000);

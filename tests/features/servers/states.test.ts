@@ -7,28 +7,28 @@ import type { Observation } from '../../../src/features/servers/runtimes/runtime
 const PAGE = readFileSync('docs/servers.md', 'utf8');
 
 const NOW = new Date('2026-03-01T12:00:00Z');
-const at = (ms: number) => new Date(NOW.getTime() + ms);
+const after = (ms: number) => new Date(NOW.getTime() + ms);
 const IDENTITY = { name: 'game-7' };
 
 /** What the row of a server says, and whether this process has asked it to end. */
 const NEW = { identity: null, started_at: null, destroyed_at: null, kill_at: null, failure: null, was_asked: false };
-const RUNNING = { ...NEW, identity: IDENTITY, started_at: at(-1) };
+const RUNNING = { ...NEW, identity: IDENTITY, started_at: after(-1) };
 const STATES = {
   waiting: NEW,
   starting: { ...NEW, identity: IDENTITY },
   running: RUNNING,
-  ending: { ...RUNNING, destroyed_at: at(-1), kill_at: at(1) },
-  asked: { ...RUNNING, destroyed_at: at(-1), kill_at: at(1), was_asked: true },
-  overdue: { ...RUNNING, destroyed_at: at(-1), kill_at: NOW, was_asked: true },
-  failed: { ...RUNNING, destroyed_at: at(-1), failure: 'it exceeded its 8 MB of disk' },
+  ending: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1) },
+  asked: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1), was_asked: true },
+  overdue: { ...RUNNING, destroyed_at: after(-1), kill_at: NOW, was_asked: true },
+  failed: { ...RUNNING, destroyed_at: after(-1), failure: 'it exceeded its 8 MB of disk' },
 };
 
 const OBSERVED: Record<string, Observation> = {
   absent: { is: 'absent' },
   pending: { is: 'pending', identity: IDENTITY, reason: 'its image is unpacked' },
   running: { is: 'running', identity: IDENTITY, host: 'play.example.com' },
-  'unreachable for less than a minute': { is: 'unreachable', since: at(-59_999) },
-  'unreachable for a minute': { is: 'unreachable', since: at(-60_000) },
+  'unreachable for less than a minute': { is: 'unreachable', since: after(-59_999) },
+  'unreachable for a minute': { is: 'unreachable', since: after(-60_000) },
   'ended with a status': { is: 'ended', exit_code: 0, exit_signal: null },
   'ended without a status': { is: 'ended', exit_code: null, exit_signal: null },
 };

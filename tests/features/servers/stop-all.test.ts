@@ -4,7 +4,7 @@ import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService, type RestartableService } from '../../support/restart.ts';
-import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 
 describe('stopping all servers of a machine with room for one', () => {
@@ -24,12 +24,12 @@ describe('stopping all servers of a machine with room for one', () => {
 
   test('ends those that wait for it, none of which starts', async () => {
     const running = await create();
-    await servers.started(running);
+    await servers.waitForStart(running);
     const waiting = await Promise.all([create(), create()]);
     await muster.service().stopTakingServers();
     await muster.service().stopServers();
     for (const id of [running, ...waiting]) {
-      await endOf(muster, id);
+      await waitForEndEvent(muster, id);
       expect((await servers.get(id)).destroyed_at).toBeDefined();
       expect(findProcessesOf(id)).toEqual([]);
     }
@@ -43,7 +43,7 @@ describe('stopping all servers of a machine with room for one', () => {
     await muster.open();
     await waitFor(async () => (await servers.get(late)).destroyed_at !== undefined, 'the late server to have ended');
     const next = await create();
-    await servers.started(next);
+    await servers.waitForStart(next);
     expect(started()).toEqual([next]);
   }, 90_000);
 
@@ -53,7 +53,7 @@ describe('stopping all servers of a machine with room for one', () => {
     await muster.open();
     expect((await servers.get(waiting)).destroyed_at).toBeUndefined();
     await muster.service().stopServers();
-    await endOf(muster, waiting);
+    await waitForEndEvent(muster, waiting);
   }, 90_000);
 
   test('ends all that wait for it, however many they are', async () => {

@@ -10,7 +10,7 @@ import {
   selectSamples,
 } from '../../../src/features/servers/usage-samples-store.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openSocket } from '../../support/socket.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -24,21 +24,21 @@ beforeAll(async () => {
 });
 
 describe('samples of what a server used:', () => {
-  const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
-  const FIRST = minuteOf(at(0));
+  const timeOf = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
+  const FIRST = minuteOf(timeOf(0));
   const read = (reading: UsageReading) => new Map([['a', reading]]);
   const none = { adopted: new Set<string>() };
 
   test('a sample has the growth of a minute and the most memory', () => {
     const samples = createUsageSamples();
     const network = (bytes: number) => ({ received_bytes: bytes, sent_bytes: 2 * bytes });
-    expect(samples.add(read({ cpu_ms: 10, memory_bytes: 5, ...network(1) }), { now: at(2), ...none })).toEqual([]);
-    expect(samples.add(read({ cpu_ms: 20, memory_bytes: 9, ...network(2) }), { now: at(4), ...none })).toEqual([]);
-    const first = samples.add(read({ cpu_ms: 40, memory_bytes: 7, ...network(5) }), { now: at(60), ...none });
+    expect(samples.add(read({ cpu_ms: 10, memory_bytes: 5, ...network(1) }), { now: timeOf(2), ...none })).toEqual([]);
+    expect(samples.add(read({ cpu_ms: 20, memory_bytes: 9, ...network(2) }), { now: timeOf(4), ...none })).toEqual([]);
+    const first = samples.add(read({ cpu_ms: 40, memory_bytes: 7, ...network(5) }), { now: timeOf(60), ...none });
     expect(first).toEqual([
       { server_id: 'a', minute: FIRST, cpu_ms: 40, memory_bytes: 9, received_bytes: 5, sent_bytes: 10 },
     ]);
-    const second = samples.add(read({ cpu_ms: 70, memory_bytes: 7, ...network(6) }), { now: at(121), ...none });
+    const second = samples.add(read({ cpu_ms: 70, memory_bytes: 7, ...network(6) }), { now: timeOf(121), ...none });
     expect(second).toEqual([
       { server_id: 'a', minute: FIRST + 1, cpu_ms: 30, memory_bytes: 7, received_bytes: 1, sent_bytes: 2 },
     ]);
@@ -46,17 +46,17 @@ describe('samples of what a server used:', () => {
 
   test('the last minute of a server that ended is a sample too', () => {
     const samples = createUsageSamples();
-    samples.add(read({ cpu_ms: 10 }), { now: at(2), ...none });
-    expect(samples.add(new Map(), { now: at(4), ...none })).toEqual([
+    samples.add(read({ cpu_ms: 10 }), { now: timeOf(2), ...none });
+    expect(samples.add(new Map(), { now: timeOf(4), ...none })).toEqual([
       { server_id: 'a', minute: FIRST, cpu_ms: 10, memory_bytes: null, received_bytes: null, sent_bytes: null },
     ]);
-    expect(samples.add(new Map(), { now: at(6), ...none })).toEqual([]);
+    expect(samples.add(new Map(), { now: timeOf(6), ...none })).toEqual([]);
   });
 
   test('what a server used before the service was started again does not count', () => {
     const samples = createUsageSamples();
-    samples.add(read({ cpu_ms: 1_000 }), { now: at(2), adopted: new Set(['a']) });
-    expect(samples.add(read({ cpu_ms: 1_005 }), { now: at(60), ...none })).toMatchObject([{ cpu_ms: 5 }]);
+    samples.add(read({ cpu_ms: 1_000 }), { now: timeOf(2), adopted: new Set(['a']) });
+    expect(samples.add(read({ cpu_ms: 1_005 }), { now: timeOf(60), ...none })).toMatchObject([{ cpu_ms: 5 }]);
   });
 
   test('the traffic of all interfaces but loopback is summed', () => {
@@ -72,7 +72,7 @@ describe('samples of what a server used:', () => {
 
 test('usage: samples are stored once, in order, and a day of them takes little space', async () => {
   const server_id = await servers.run('exit 0');
-  await endOf(muster, server_id);
+  await waitForEndEvent(muster, server_id);
   const { queries } = muster.database;
   // The service stores a sample of the server in the current minute.
   const end = minuteOf(muster.clock.now()) - 60;
@@ -82,7 +82,7 @@ test('usage: samples are stored once, in order, and a day of them takes little s
     return { server_id, minute, ...used };
   };
   const minutes = Array.from({ length: DAY_MINUTES }, (_, index) => end - DAY_MINUTES + 1 + index);
-  // After the database was away, several minutes of a server are stored together.
+  // After the database was unreachable, several minutes of a server are stored together.
   await insertSamples(queries, minutes.slice(0, 90).map(sampleOf));
   for (const minute of minutes.slice(90)) await insertSamples(queries, [sampleOf(minute)]);
   await insertSamples(queries, [sampleOf(end)]);
@@ -102,7 +102,7 @@ test('usage: samples are stored once, in order, and a day of them takes little s
 describe('the usage of a server', () => {
   test('has each minute beside the resources, in a GET, a poll and a socket', async () => {
     const server_id = await servers.run('while :; do :; done');
-    await servers.started(server_id);
+    await servers.waitForStart(server_id);
     const path = `${servers.path}/${server_id}/usage`;
     const get = async () => await muster.api.ok('GET', path, { token: game.service_token });
     using socket = openSocket(muster.config.public_url, { token: game.cloud_token });

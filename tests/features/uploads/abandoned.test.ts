@@ -21,7 +21,7 @@ import { waitFor } from '../../support/wait.ts';
 const DAY_MS = 24 * 3_600_000;
 const LEASE_MS = 30_000;
 /** How many uploads one step removes. */
-const AT_ONCE = 100;
+const CONCURRENCY = 100;
 const KIND = 'identity_avatar';
 
 let opened: AsyncDisposableStack;
@@ -209,7 +209,7 @@ describe('uploads that are incomplete after a day', () => {
     const stubborn = await send();
     const abandoned: string[] = [];
     await database.transact(async (tx) => {
-      while (abandoned.length <= AT_ONCE) abandoned.push((await prepare(tx)).upload_id);
+      while (abandoned.length <= CONCURRENCY) abandoned.push((await prepare(tx)).upload_id);
     });
     let is_stubborn = true;
     discard = async (upload_id) => {

@@ -130,7 +130,7 @@ test('uploads: an incomplete one is removed after a day, with its build', async 
   muster.clock.advance(24 * 3_600_000 + 1_000);
   const young = await send();
   // Another service on the database removes it at its start.
-  await using _other = await openTestService({}, { beside: muster });
+  await using _other = await openTestService({}, { database_of: muster });
   await waitFor(async () => !(await summaryOf(abandoned.build_id)), 'the abandoned build to be removed');
   expect(await completion(muster, abandoned, game.cloud_token)).toBe('404 UPLOAD_NOT_FOUND');
   expect(await summaryOf(complete.build_id)).toMatchObject({ complete: true });

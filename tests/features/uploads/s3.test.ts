@@ -33,7 +33,7 @@ if (TEST_S3 !== undefined) {
       proxy = opened.use(await openTcpProxy({ host, port: Number(port) }));
       const settings = { ...bucket.settings, S3_ENDPOINT: `http://127.0.0.1:${proxy.port}` };
       here = opened.use(await openTestService(settings));
-      there = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'there' }, { beside: here }));
+      there = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'there' }, { database_of: here }));
       game = await makeGame(here.api, here.administrator_token);
     });
     afterAll(() => opened.disposeAsync());
@@ -109,7 +109,7 @@ if (TEST_S3 !== undefined) {
     });
 
     test('do not share files with a third that has no bucket, which says so at its start', async () => {
-      await using third = await openTestService({}, { beside: here });
+      await using third = await openTestService({}, { database_of: here });
       const [{ event, location_of_database } = {}] = third.events.filter((one) => one.event === 'storage_differs');
       expect({ event, location_of_database }).toMatchObject({
         event: 'storage_differs',
@@ -165,14 +165,14 @@ if (TEST_S3 !== undefined) {
       for (const request of abandoned.requests) await sendPart(request, 'x');
       expect(await placesOf(abandoned.upload_id)).toEqual(['0.0']);
       here.clock.advance(24 * 3_600_000 + 1_000);
-      await using _third = await openTestService(bucket.settings, { beside: here });
+      await using _third = await openTestService(bucket.settings, { database_of: here });
       await waitFor(async () => (await placesOf(abandoned.upload_id)).length === 0, 'the bytes to be removed');
     });
   });
 
   test('s3: with a bucket, two players meet on a build that a second start finds there', async () => {
     const { settings, parsed } = await openTestBucket();
-    await using home = await makeHome({ ...settings, MUSTER_DEMO: 'off' }, { has_cluster: true });
+    await using home = await makeHome({ ...settings, MUSTER_DEMO: 'off' }, { has_prepared_database: true });
     const first = await home.start();
     const game = await makeRoomGame(first);
     expect(await first.stop('SIGINT')).toBe(0);
@@ -187,7 +187,9 @@ if (TEST_S3 !== undefined) {
     const other = await enterRoom(await findSeat(second, game));
     await seeEachOther(one, other);
     // Game servers know nothing of the bucket.
-    for (const pid of home.processes().filter((pid) => pid !== second.pid)) {
+    const others = home.processes().filter((pid) => pid !== second.pid);
+    expect(others.length).toBeGreaterThan(0);
+    for (const pid of others) {
       const environment = await Bun.file(`/proc/${pid}/environ`).text();
       expect(environment).not.toContain(parsed.secret_access_key);
     }

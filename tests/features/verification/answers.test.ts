@@ -7,9 +7,9 @@ import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const provider = openProvider();
-const NOBODYS_PORT = findFreePort();
+const FREE_PORT = findFreePort();
 const muster = shareService({
-  MUSTER_OUTBOUND_ALLOW: `${provider.allow}, 127.0.0.1:${NOBODYS_PORT}`,
+  MUSTER_OUTBOUND_ALLOW: `${provider.allow}, 127.0.0.1:${FREE_PORT}`,
   MUSTER_RECEIPTS_PER_SECOND_MAX: '10000',
 });
 afterAll(() => provider[Symbol.asyncDispose]());
@@ -74,7 +74,7 @@ describe('verification: an answer', () => {
   });
 
   test('that never arrives has an error code of its own, and the receipt says why', async () => {
-    const action = { enabled: true, verification_config: { url: `http://127.0.0.1:${NOBODYS_PORT}/` } };
+    const action = { enabled: true, verification_config: { url: `http://127.0.0.1:${FREE_PORT}/` } };
     const game = await makeControlledGame(muster, { game_modes: { default: { actions: { find: action } } } });
     const answer = await find(muster, game);
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_VERIFICATION_REQUEST_FAILED');
@@ -211,7 +211,7 @@ test('verification: a player who disconnects during it gets no seat, even if it 
 test('verification: a stop of the service during it is no failure of the verification server', async () => {
   const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
   const settings = { MUSTER_DATACENTER: 'far', MUSTER_OUTBOUND_ALLOW: provider.allow };
-  const far = await openTestService(settings, { beside: muster });
+  const far = await openTestService(settings, { database_of: muster });
   const has_arrived = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Response>();
   provider.answer = () => {

@@ -46,7 +46,7 @@ describe('exchange: an outline', () => {
   });
 
   test('is short, however much there is', () => {
-    const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, place) => [`${place} `.padEnd(100, 'x'), 'x']));
+    const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`${index} `.padEnd(100, 'x'), 'x']));
     expect(Object.keys(outline(many) as object)).toHaveLength(33);
     expect(outline(Array.from({ length: 100 }, () => 'x'))).toHaveLength(33);
     expect(JSON.stringify(outline(many)).length).toBeLessThan(4_096);

@@ -103,18 +103,18 @@ describe('verification: an answer that comes after a change', () => {
         ...limits,
       });
       expect(outcomeOf(await find(muster, game))).toBe('200');
-      const at = { ...game, token: game.cloud_token };
+      const as_developer = { ...game, token: game.cloud_token };
       const raised = { lobby_count_max: 4, max_players: 4 };
       const answer = await answerAfterChange(
         () => ask(game),
         204,
-        () => setLimits(muster.api, at, raised),
+        () => setLimits(muster.api, as_developer, raised),
       );
       expect(outcomeOf(answer)).toBe('200');
       const refused = await answerAfterChange(
         () => ask(game),
         204,
-        () => setLimits(muster.api, at, { ...raised, max_players: 2 }),
+        () => setLimits(muster.api, as_developer, { ...raised, max_players: 2 }),
       );
       expect(outcomeOf(refused)).toBe('400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
     });

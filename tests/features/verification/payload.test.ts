@@ -7,6 +7,7 @@ import { connectGameServer, find, makeControlledGame, waitForFirstLobby } from '
 import { writeIpDatabase } from '../../support/ip-database.ts';
 import { openProvider } from '../../support/provider.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const LOCATION = { latitude: 50.5, longitude: 8.25 };
 const directory = await mkdtemp(joinPath(tmpdir(), 'muster-ip-'));
@@ -178,7 +179,7 @@ describe("verification: the request to a game's own server", () => {
     const game_server = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
     provider.requests.length = 0;
     const second = find(muster, game);
-    while (provider.requests.length === 0) await Bun.sleep(1);
+    await waitFor(() => provider.requests.length > 0, 'the request about the second player');
     expect(only().body.game.lobby).toBeNull();
     await game_server.ready();
     expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);

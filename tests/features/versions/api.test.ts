@@ -231,8 +231,10 @@ test('a version without a name: gets a free one: the day, and the number after t
 test('a version with a name: gets each name once, from any process, and can then have it', async () => {
   const own = await makeGame(muster.api, muster.administrator_token);
   const other = await makeGame(muster.api, muster.administrator_token);
-  await using beside = await openTestService({}, { beside: muster });
-  const names = await Promise.all(Array.from({ length: 20 }, (_, index) => reserve(index % 2 ? muster : beside, own)));
+  await using other_machine = await openTestService({}, { database_of: muster });
+  const names = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => reserve(index % 2 ? muster : other_machine, own)),
+  );
   expect(new Set(names).size).toBe(20);
   expect(names).not.toContain(await reserve(muster, own));
   for (const display_name of names.slice(0, 2)) {

@@ -3,6 +3,7 @@ import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/
 import { hostileTargets } from '../../support/hostile-target.ts';
 import { answerText, answerWith, listenAt } from '../../support/listener.ts';
 import { rejectionOf } from '../../support/refusal.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const outbound = createOutbound({ allowed_private: ['127.0.0.1'] });
 const REQUEST = { headers: {}, body: '{"a":"ü"}', timeout_ms: 10_000, answer_bytes_max: 1_024 };
@@ -37,7 +38,7 @@ test('outbound: an aborted request ends at once and closes its connection', asyn
   await using target = await listenAt('127.0.0.1', (socket) => void socket.on('close', () => closed.resolve()));
   const leaving = new AbortController();
   const answer = rejectionOf(OutboundFailure, outbound.post(addressOf(target), { ...REQUEST, signal: leaving.signal }));
-  while (target.connections === 0) await Bun.sleep(1);
+  await waitFor(() => target.connections > 0, 'the connection');
   leaving.abort();
   expect((await answer).kind).toBe('cancelled');
   await closed.promise;

@@ -146,7 +146,7 @@ async function startProbe({
     return (await program.api.ok('POST', servers.path, { token: game.cloud_token, body })).server.id;
   };
   const other = await create(await uploadSleep({ program, game, level }), { MARKER: other_marker });
-  const { network: assigned } = await servers.started(other);
+  const { network: assigned } = await servers.waitForStart(other);
   const other_pid = await waitFor(
     () => findMarked(other_marker).find((pid) => readOf(pid, 'comm') === 'sleep\n'),
     'the other server',
@@ -167,7 +167,7 @@ async function startProbe({
   };
   const build = await uploadProbe({ program, game, level });
   const id = await create(build, environment);
-  await servers.started(id);
+  await servers.waitForStart(id);
   return { id, marker, build };
 }
 

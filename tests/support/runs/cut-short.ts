@@ -8,7 +8,7 @@ import { openTestService } from '../service.ts';
 test('runs a game server', async () => {
   const muster = await openTestService();
   const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
-  await servers.started(await servers.run('exec sleep 1000'));
+  await servers.waitForStart(await servers.run('exec sleep 1000'));
   console.log(`running in ${process.env.TMPDIR}`);
   await new Promise(() => {});
 });

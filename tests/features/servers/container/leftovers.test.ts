@@ -5,13 +5,13 @@ import type { Runtime, ServerHandle } from '../../../../src/features/servers/run
 import { forEachAtOnce } from '../../../../src/platform/pacing.ts';
 import { listProcesses, readStat, signalProcess } from '../../../../src/platform/processes.ts';
 import { makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
-import { IS_LONG } from '../../../support/length.ts';
+import { IS_FULL_LENGTH } from '../../../support/full-length.ts';
 import { findProcessesOf } from '../../../support/processes.ts';
 import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
-const STARTS = IS_LONG ? 100 : 24;
-const AT_ONCE = 4;
+const STARTS = IS_FULL_LENGTH ? 100 : 24;
+const CONCURRENCY = 4;
 /** Times at which a service that starts a container is killed, from the beginning of its start. */
 const KILLED_AFTER_MS = [0, 10, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200];
 
@@ -41,7 +41,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
     const ids: string[] = [];
     await forEachAtOnce(
       Array.from({ length: STARTS }).map((_, index) => index),
-      AT_ONCE,
+      CONCURRENCY,
       async (index) => {
         // Some end by themselves, some are stopped, some are killed.
         const server = await opened.run(index % 3 === 0 ? 'sleep 600 & exit 3' : 'sleep 600 & exec sleep 600');

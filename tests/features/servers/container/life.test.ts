@@ -36,11 +36,11 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('an image as a Rivet-era clien
     const network = { ports: { page: { protocol: 'tcp', internal_port: 80 } } };
     const made = await servers.create(await servers.bodyOf(build, { network }));
     const { id } = made.body.server;
-    const started = await servers.started(id);
+    const started = await servers.waitForStart(id);
     const { internal_port, public_port } = started.network.ports.page;
     expect(internal_port).toBe(80);
     expect(public_port).not.toBe(80);
-    expect((await servers.lines(id, 3)).slice(0, 3)).toEqual([`80 ${home.url}`, '1', '2']);
+    expect((await servers.waitForLines(id, 3)).slice(0, 3)).toEqual([`80 ${home.url}`, '1', '2']);
     expect(await servers.linesOf(id, 'std_err')).toEqual([]);
     const processes = findProcessesOf(id);
     for (let kill = 0; kill < 2; kill += 1) {

@@ -23,12 +23,12 @@ test.skipIf(WITHOUT_CONTAINERS !== undefined)(
     const network = { ports: { page: { protocol: 'tcp_tls', internal_port: 80 } } };
     const made = await servers.create(await servers.bodyOf(build, { network }));
     const { id } = made.body.server;
-    await servers.lines(id, 1);
+    await servers.waitForLines(id, 1);
     const {
       public_hostname: hostname,
       public_port: port,
       internal_port,
-    } = (await servers.started(id)).network.ports.page;
+    } = (await servers.waitForStart(id)).network.ports.page;
     expect([hostname, internal_port]).toEqual(['localhost', 80]);
     const player = await openTlsPlayer({ hostname, port }, certificate);
     const [greeting] = await new Promise<Buffer[]>((resolve) =>

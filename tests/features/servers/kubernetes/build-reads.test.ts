@@ -84,16 +84,16 @@ describe('kubernetes: reads of packed builds', () => {
 
   test('hash two builds at a time', async () => {
     const reads = new BuildReads();
-    let at_once = 0;
+    let running_count = 0;
     let most = 0;
     async function* pack() {
-      at_once += 1;
-      most = Math.max(most, at_once);
+      running_count += 1;
+      most = Math.max(most, running_count);
       for (let chunk = 0; chunk < 3; chunk += 1) {
         await nextTurn();
         yield CHUNK;
       }
-      at_once -= 1;
+      running_count -= 1;
     }
     const hashes = await Promise.all(Array.from({ length: 6 }, () => reads.hash(pack)));
     const sha256 = new Bun.CryptoHasher('sha256').update(new Uint8Array(3 * CHUNK.length)).digest('hex');

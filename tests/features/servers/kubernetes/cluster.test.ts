@@ -7,7 +7,7 @@ import { type Lab, reasonWithoutLab, startLab } from '../../../support/kubernete
 import { enterRoom, makeRoomGame } from '../../../support/room.ts';
 import { describeRuntime } from '../../../support/runtime-suite.ts';
 import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
-import { endOf, serversOf } from '../../../support/servers.ts';
+import { serversOf, waitForEndEvent } from '../../../support/servers.ts';
 import { openTestService } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 import { describeAgones } from './agones.ts';
@@ -199,7 +199,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const build = await uploadScript(muster.api, game, script);
       const servers = serversOf(muster, game);
       const { id } = (await servers.create(await servers.bodyOf(build))).body.server;
-      expect(await endOf(muster, id)).toMatchObject({ exit_code: 5, failure: null });
+      expect(await waitForEndEvent(muster, id)).toMatchObject({ exit_code: 5, failure: null });
       expect(await servers.linesOf(id)).toEqual([`hello http://${lab.host}:${muster.config.port}`]);
       await waitFor(async () => (await inspectPod(lab, id)) === undefined, 'its pod to be removed');
       const image_file = { path: 'image.tar', content_length: 1 };
@@ -273,7 +273,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
     SLOW_MS,
   );
 
-  // The last one: the node is away for a while.
+  // The last one: the node does not answer for a while.
   test(
     'a server whose node is lost is unreachable, and can be given up',
     async () => {

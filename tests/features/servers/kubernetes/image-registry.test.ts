@@ -63,7 +63,7 @@ describe('kubernetes: the registry for nodes', () => {
   test('refuses what is not an image for a node, by its token and digest, with one answer', async () => {
     const [, token = ''] = nameOf().split('/');
     const other = new ImageRegistry({ key: 'another key', openImage }).nameOf(build_id);
-    const of_other_build = registry.nameOf(crypto.randomUUID());
+    const other_name = registry.nameOf(crypto.randomUUID());
     const { digest } = image.manifest;
     const wrong_digest = `sha256:${sha256('')}`;
     const refused = [
@@ -76,8 +76,8 @@ describe('kubernetes: the registry for nodes', () => {
       `${nameOf()}/blobs/${digest}`,
       `${nameOf()}/blobs/`,
       `${other}/manifests/${digest}`,
-      `${of_other_build}/manifests/${digest}`,
-      `${build_id}/${of_other_build.split('/')[1]}/manifests/${digest}`,
+      `${other_name}/manifests/${digest}`,
+      `${build_id}/${other_name.split('/')[1]}/manifests/${digest}`,
       `${build_id}/${'0'.repeat(token.length)}/manifests/${digest}`,
       `${build_id}/${token.slice(1)}/manifests/${digest}`,
       `${build_id}/manifests/${digest}`,

@@ -175,7 +175,7 @@ export function describeImages(lab: () => Lab): void {
       const build = await uploadBuild(muster.api, game, { image_tag: 'room:1', path: 'image.tar', content: image });
       const servers = () => serversOf(muster, game);
       const { id } = (await servers().create(await servers().bodyOf(build))).body.server;
-      expect((await servers().lines(id, 1))[0]).toBe('hello from /tmp');
+      expect((await servers().waitForLines(id, 1))[0]).toBe('hello from /tmp');
       await waitFor(async () => (await servers().linesOf(id, 'std_err')).includes('oops'), 'its errors');
       const headers = { host: registry };
       expect((await fetch(`${muster.url}/v2/`, { headers })).status).toBe(200);
@@ -218,12 +218,12 @@ export function describeImages(lab: () => Lab): void {
       const game = await makeGame(muster.api, muster.administrator_token);
       const content = await packImage('echo hello; exec sleep 600', 'room:1');
       const build = await uploadBuild(muster.api, game, { image_tag: 'room:1', path: 'image.tar', content });
-      const { bodyOf, create, lines, linesOf, destroy } = serversOf(muster, game);
+      const { bodyOf, create, waitForLines, linesOf, destroy } = serversOf(muster, game);
       const { id } = (await create(await bodyOf(build))).body.server;
       const isRefused = async () => (await linesOf(id, 'std_err')).some((line) => line.includes(NO_PULL));
       await waitFor(isRefused, 'a node to refuse the certificate, which it does not trust');
       await lab().run('registry', registry, await fileOf('ca.crt', AUTHORITY));
-      expect(await lines(id, 1)).toEqual(['hello']);
+      expect(await waitForLines(id, 1)).toEqual(['hello']);
       await destroy(id);
       await waitFor(async () => (await inspectPod(lab(), id)) === undefined, 'its pod to be removed');
     },

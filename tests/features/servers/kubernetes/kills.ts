@@ -116,7 +116,7 @@ export function describeKills(lab: () => Lab): void {
       }, 'the end of the server');
     }
 
-    const hasWritten = (server_id: string) => serversOf(program, game).lines(server_id, 5);
+    const hasWritten = (server_id: string) => serversOf(program, game).waitForLines(server_id, 5);
 
     /** Checks that a server had one pod, which is gone, and all of its output once. */
     async function expectOneRun(server_id: string, { end, last_lines } = ASKED): Promise<void> {
@@ -162,7 +162,7 @@ export function describeKills(lab: () => Lab): void {
     );
 
     test(
-      'the program was asked to end, which it does while the service is away: nothing of it is lost',
+      'the program was asked to end, which it does while the service is stopped: nothing of it is lost',
       async () => {
         const server_id = await create();
         await hasWritten(server_id);
@@ -200,7 +200,7 @@ export function describeKills(lab: () => Lab): void {
         '%s: it is removed',
         async (_, step) => {
           const server_id = await create();
-          await serversOf(program, game).lines(server_id, 1, 'std_err');
+          await serversOf(program, game).waitForLines(server_id, 1, 'std_err');
           await restartDuring(step, () => serversOf(program, game).destroy(server_id));
           expect(await endOf(server_id)).toMatchObject({ exit_code: null, failure: null });
           await expectNoPod(server_id);

@@ -51,8 +51,8 @@ describe('kubernetes: the manifests', () => {
     const literals = pairsOf(kustomization.configMapGenerator.flatMap((one) => one.literals));
     const secrets = pairsOf((await read(FOLDER, 'secret.example.env')).trim().split('\n'));
     const own = Object.fromEntries((container?.env ?? []).flatMap(({ name, value }) => (value ? [[name, value]] : [])));
-    const of_image = pairsOf(/^ENV (.*)$/m.exec(await read(ROOT, 'Dockerfile'))?.[1]?.split(' ') ?? []);
-    const config = readConfig({ ...of_image, ...literals, ...secrets, ...own });
+    const image_variables = pairsOf(/^ENV (.*)$/m.exec(await read(ROOT, 'Dockerfile'))?.[1]?.split(' ') ?? []);
+    const config = readConfig({ ...image_variables, ...literals, ...secrets, ...own });
     const [image] = kustomization.images;
     expect(config.kubernetes).toMatchObject({
       kubeconfig: 'in-cluster',

@@ -11,7 +11,7 @@ import { createPackedBuilds } from '../../../../src/features/servers/runtimes/ku
 import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
-import { AT_ONCE_MS, waitFor } from '../../../support/wait.ts';
+import { IMMEDIATE_MS, waitFor } from '../../../support/wait.ts';
 
 const API_URL = 'http://127.0.0.1:8080';
 
@@ -78,7 +78,7 @@ describe('kubernetes: the process with the lease of the pods', () => {
     const socket = new WebSocket(url, { headers } as unknown as string[]);
     await waitFor(() => pod_port.connectionOf('one'), 'the pod to be connected');
     ending.abort();
-    await waitFor(() => socket.readyState === WebSocket.CLOSED, 'the connection of the pod to be closed', AT_ONCE_MS);
+    await waitFor(() => socket.readyState === WebSocket.CLOSED, 'the connection of the pod to be closed', IMMEDIATE_MS);
   });
 
   test('waits for no list of the pods once it is to stop', async () => {

@@ -59,7 +59,7 @@ describe('kubernetes: a Muster', () => {
     const ports = { web: { protocol: 'http', routing: { game_guard: {} } } };
     const body = await servers.bodyOf(build, { network: { ports } });
     const server_id: string = (await servers.create(body)).body.server.id;
-    return { server_id, started: () => servers.started(server_id) };
+    return { server_id, started: () => servers.waitForStart(server_id) };
   }
 
   const openDatabaseOf = ({ database_address }: TestService | RestartableService) =>
@@ -99,7 +99,7 @@ describe('kubernetes: a Muster', () => {
       const database = openDatabaseOf(first);
       await waitFor(() => readHolder(database), 'the first to hold the cluster');
       const second_settings = { ...long_lease, MUSTER_KUBERNETES_PORT: String(findFreePort()) };
-      const second = stack.use(await openTestService(second_settings, { beside: first }));
+      const second = stack.use(await openTestService(second_settings, { database_of: first }));
       const second_id = await machineIdOf(second.config.data_directory);
       await waitFor(() => isUsingCluster(database, second_id), 'the second to know the cluster');
       const is_creating = api.holdCreation();

@@ -98,10 +98,10 @@ export function describeSharing(lab: () => Lab): void {
 
     /** Creates a server through a process, and waits until it has started and written some lines. */
     async function createCounting({ program }: Process): Promise<string> {
-      const { bodyOf, create, started } = serversOf(program, game);
+      const { bodyOf, create, waitForStart } = serversOf(program, game);
       const server_id = (await create(await bodyOf(build))).body.server.id;
       // It writes before its node says that it runs. Until then it would be killed, not stopped.
-      await started(server_id);
+      await waitForStart(server_id);
       await waitForMoreLines(program, server_id);
       return server_id;
     }

@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test';
 import { createApi } from '../support/api.ts';
 import { openExternalDatabase } from '../support/database.ts';
-import { makeHome } from '../support/program.ts';
+import { makeHome, waitUntilReady } from '../support/program.ts';
 import { openSmallS3 } from '../support/small-s3.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
-test('storage away: a start waits for the bucket, logs the reason, and becomes ready by itself', async () => {
+test('storage unreachable: a start waits for the bucket, logs the reason, and becomes ready by itself', async () => {
   await using database = await openExternalDatabase();
   await using bucket = await openSmallS3();
   const { hostname: host, port } = new URL(bucket.settings.S3_ENDPOINT ?? '');
@@ -30,6 +30,6 @@ test('storage away: a start waits for the bucket, logs the reason, and becomes r
   ]);
   expect(program.output()).toContain('"storage_awaited"');
   await proxy.heal();
-  await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+  await waitUntilReady(home.url);
   await program.stop('SIGINT');
 }, 90_000);

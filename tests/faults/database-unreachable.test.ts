@@ -5,7 +5,7 @@ import { findPostmaster } from '../../src/platform/database/postmaster.ts';
 import { createApi } from '../support/api.ts';
 import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { makeGame } from '../support/game.ts';
-import { type Home, makeHome } from '../support/program.ts';
+import { type Home, makeHome, waitUntilReady } from '../support/program.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { openSocket } from '../support/socket.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
-const portOf = () => new URL(home.url).port;
+const readPort = () => new URL(home.url).port;
 
 /** Waits until the program answers that it is not ready for this reason. */
 async function waitForReason(program: Launched, reason: string): Promise<void> {
@@ -56,7 +56,7 @@ function watchHealth() {
   const watching = Promise.all(
     ['127.0.0.1', '[::1]'].map(async (host) => {
       while (!is_over) {
-        const answer = await fetch(`http://${host}:${portOf()}/health/live`, { keepalive: false }).catch(String);
+        const answer = await fetch(`http://${host}:${readPort()}/health/live`, { keepalive: false }).catch(String);
         if (!(answer instanceof Response && answer.ok)) failures.push(answer);
         await Bun.sleep(1);
       }
@@ -69,16 +69,16 @@ function watchHealth() {
   };
 }
 
-describe('the database is away when the service starts', () => {
+describe('the database is unreachable when the service starts', () => {
   let program: Launched;
   beforeAll(async () => {
     program = home.launch();
     await waitForReason(program, 'the database refuses connections (ECONNREFUSED)');
   }, 90_000);
 
-  test('database away: the process is alive and not ready', async () => {
+  test('database unreachable: the process is alive and not ready', async () => {
     for (const host of ['127.0.0.1', '[::1]']) {
-      const api = createApi(`http://${host}:${portOf()}`);
+      const api = createApi(`http://${host}:${readPort()}`);
       const live = await api.get('/health/live');
       expect([live.status, live.body]).toEqual([200, { status: 'ok' }]);
       const ready = await api.get('/health/ready');
@@ -102,7 +102,7 @@ describe('the database is away when the service starts', () => {
     }
   });
 
-  test('database away: every other request is refused with a retry time, with a body or without', async () => {
+  test('database unreachable: every other request is refused with a retry time, with a body or without', async () => {
     const api = createApi(home.url);
     const answers = await Promise.all([
       api.get('/'),
@@ -115,7 +115,7 @@ describe('the database is away when the service starts', () => {
     }
   });
 
-  test('database away: pages of other origins may read the refusals', async () => {
+  test('database unreachable: pages of other origins may read the refusals', async () => {
     const origin = 'https://game.example.com';
     const url = `${home.url}/matchmaker/lobbies/find`;
     const preflight = await fetch(url, {
@@ -131,27 +131,27 @@ describe('the database is away when the service starts', () => {
     expect((await fetch(`${home.url}/cloud/games`, { headers: { origin } })).status).toBe(403);
   });
 
-  test('database away: a second Muster does not get the port', async () => {
-    await using other = await makeHome({ MUSTER_PORT: portOf(), DATABASE_URL: 'postgres://muster@127.0.0.1:1/none' });
+  test('database unreachable: a second Muster does not get the port', async () => {
+    await using other = await makeHome({ MUSTER_PORT: readPort(), DATABASE_URL: 'postgres://muster@127.0.0.1:1/none' });
     const { exit_code, output } = await other.run();
     expect(exit_code).toBe(1);
     expect(output.split('\n').at(-2)).toBe(
-      `Port ${portOf()} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`,
+      `Port ${readPort()} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`,
     );
   });
 
-  test('database away: once it is back, the service becomes ready by itself, and was alive all the time', async () => {
+  test('database unreachable: once it is back, the service becomes ready by itself, and was alive all the time', async () => {
     const endWatching = watchHealth();
     postgres = opened.use(await postgres_directory.open());
     await proxy.heal();
-    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    await waitUntilReady(home.url);
     expect(await endWatching()).toEqual([]);
     expect(loggedReasons(program)).toEqual(['the database refuses connections (ECONNREFUSED)']);
 
     const token = (await Bun.file(`${home.data_directory}/administrator-token`).text()).trim();
     const game = await makeGame(createApi(home.url), token);
     for (const host of ['127.0.0.1', '[::1]']) {
-      const url = `http://${host}:${portOf()}`;
+      const url = `http://${host}:${readPort()}`;
       expect((await createApi(url).get('/matchmaker/regions', game.public_token)).status).toBe(200);
       using socket = openSocket(url, { token: game.cloud_token });
       const key = await socket.subscribe('one', `/cloud/games/${game.game_id}`);
@@ -181,7 +181,7 @@ describe('the database is not usable yet', () => {
     const program = home.launch();
     await waitForReason(program, 'the database is starting up or shutting down (57P03)');
     await staying[Symbol.asyncDispose]();
-    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    await waitUntilReady(home.url);
     expect(findPostmaster(postgres_directory.cluster)?.pid).not.toBe(postmaster);
     expect(loggedReasons(program)[0]).toBe('the database is starting up or shutting down (57P03)');
     expect(program.output()).not.toContain('hunter2');
@@ -196,7 +196,7 @@ describe('the database is not usable yet', () => {
       await tx.execute('lock table epochs in access exclusive mode');
       await waitForReason(program, 'the database is too busy to answer in time (55P03)');
     });
-    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    await waitUntilReady(home.url);
     expect(await program.stop('SIGTERM')).toBe(0);
 
     await query(
@@ -207,14 +207,14 @@ describe('the database is not usable yet', () => {
     const next = home.launch();
     await waitForReason(next, 'the database is read-only (25006)');
     await query(postgres, 'begin read write', 'alter database postgres reset default_transaction_read_only', 'commit');
-    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    await waitUntilReady(home.url);
     expect(await next.stop('SIGTERM')).toBe(0);
   }, 90_000);
 });
 
 describe('a waiting start is stopped', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    test(`database away: ${signal} ends the wait`, async () => {
+    test(`database unreachable: ${signal} ends the wait`, async () => {
       await proxy.cut();
       const program = home.launch({ settings: { MUSTER_LOG: 'info' } });
       await waitForReason(program, 'the database refuses connections (ECONNREFUSED)');
@@ -237,7 +237,7 @@ describe('a waiting start is stopped', () => {
   }, 90_000);
 });
 
-test('database away: ctrl-C ends the service, which logs that its game servers were not stopped', async () => {
+test('database unreachable: ctrl-C ends the service, which logs that its game servers were not stopped', async () => {
   const program = await home.start();
   await proxy.cut();
   expect(await program.stop('SIGINT')).toBe(0);
