@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { QUIET_SOURCE } from '../support/room.ts';
+import { READY_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -67,10 +67,10 @@ test('players and exports: who has a seat, and links that can be downloaded', as
 
 test('servers: a range of ports is listed with its first and last port', async () => {
   const ports = { voice: { port_range: { min: 28_071, max: 28_080 }, protocol: 'udp', proxy: 'none' } };
-  const game = await makeControlledGame(muster, { source: QUIET_SOURCE, network_mode: 'host', ports });
+  const game = await makeControlledGame(muster, { source: READY_SOURCE, network_mode: 'host', ports });
   expect((await find(muster, game)).status).toBe(200);
   const { run } = await makeProjectFolder(muster, home, { name: 'ranges', files: { 'a.txt': '' } });
-  expect((await run('servers', '--game', game.game_id)).data).toContain(' voice:28071-28080/udp ');
+  expect((await run('servers', '--game', game.game_id)).stdout).toContain(' voice:28071-28080/udp ');
 }, 90_000);
 
 test('tokens: are created for clients, tools and back ends, inspected, and revoked only with --yes', async () => {

@@ -5,7 +5,7 @@ import { touch } from '../../src/platform/watch/versions.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
-import { QUIET_SOURCE } from '../support/room.ts';
+import { READY_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();
@@ -16,7 +16,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
   test('a range of ports is shown with its host, of a server, of its lobby and of a new seat', async () => {
     const game = await makeControlledGame(muster, {
       game_modes: { default: { actions: { create: { enabled: true } } } },
-      source: QUIET_SOURCE,
+      source: READY_SOURCE,
       network_mode: 'host',
       ports: { voice: { port_range: { min: 28_061, max: 28_070 }, protocol: 'udp', proxy: 'none' } },
     });

@@ -55,7 +55,8 @@ describe('the memory of a command that uses the database', () => {
       await using database = openDatabase({ url: external.url }, 1);
       const ending = await database.exclusively(LOCKS.migration, async () => {
         const command = home.launch({ command: [...commandOf('source'), ...args] });
-        await waitFor(async () => (await database.queries.execute(WAITS_FOR_A_LOCK)).length > 0);
+        const isWaiting = async () => (await database.queries.execute(WAITS_FOR_A_LOCK)).length > 0;
+        await waitFor(isWaiting, 'the command to wait for the lock');
         expect(readFileSync(`/proc/${command.pid}/environ`, 'utf8')).not.toContain('postgres://');
         // A promise in an object: the command ends only once it gets the lock.
         return { exit_code: command.exited };
