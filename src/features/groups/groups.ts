@@ -211,7 +211,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     lockMembers,
     /** Returns the groups that list an identity as a member, as asking to join, or as banned. */
     groupsListing: store.selectGroupsListing,
-    listedAmong: store.selectListed,
+    listedAmong: store.selectListedAmong,
     /** Returns whether an identity has the rights of a member: a member or an administrator. */
     async mayActAsMember(group_id: string, identity_id: string): Promise<boolean> {
       if (await isMember(group_id, identity_id)) return true;

@@ -47,7 +47,7 @@ export async function selectGroupsListing(queries: Queries, identity_id: string)
 }
 
 /** Returns which of the identities are on a list of any group. The owner of a group is one of its members. */
-export async function selectListed(queries: Queries, identity_ids: string[]): Promise<string[]> {
+export async function selectListedAmong(queries: Queries, identity_ids: string[]): Promise<string[]> {
   const among = sql`identity_id = any(${sql.param(identity_ids)}::uuid[])`;
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
     (list) => sql`select identity_id from ${list} where ${among}`,
