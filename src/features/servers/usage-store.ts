@@ -4,7 +4,7 @@ import { timestamptz } from '../../platform/database/moments.ts';
 import { gameUsage, INTERVAL_MS, serverMeters, servers, serverUsage } from './tables.ts';
 
 /** The processor time that a server has used since its start. */
-export interface Reading {
+export interface ProcessorReading {
   server_id: string;
   cpu_ms: number;
 }
@@ -24,10 +24,10 @@ interface ReadAt {
  */
 export async function addReadings(
   queries: Queries,
-  readings: Reading[],
+  readings: ProcessorReading[],
   { now, before, interval_start }: ReadAt,
 ): Promise<void> {
-  const column = (key: keyof Reading) => sql.param(readings.map((reading) => reading[key]));
+  const column = (key: keyof ProcessorReading) => sql.param(readings.map((reading) => reading[key]));
   await queries.execute(sql`
     with read as (
       select * from unnest(${column('server_id')}::uuid[], ${column('cpu_ms')}::bigint[]) as reading (server_id, cpu_ms)

@@ -1,5 +1,5 @@
 import type { ServerResources, StartOrder } from '../runtime.ts';
-import type { ImageProcess } from './image.ts';
+import { type ImageProcess, splitVariable } from './image.ts';
 import { SECCOMP_PROFILE } from './seccomp-profile.ts';
 
 /** The version of the OCI runtime specification. */
@@ -78,11 +78,6 @@ function processOf({ order, image, open_files_max }: ContainerPlan) {
     ],
     noNewPrivileges: true,
   };
-}
-
-function splitVariable(entry: string): [name: string, value: string] {
-  const [name = '', ...value] = entry.split('=');
-  return [name, value.join('=')];
 }
 
 function resourcesOf({ cpu, memory }: ServerResources, { has_swap_limit }: { has_swap_limit: boolean }) {

@@ -30,6 +30,12 @@ const KERNEL_DIRECTORY = /^\/(proc|sys|dev)(\/|$)/;
 /** Returns the path of an unpacked image's files. */
 export const rootOf = ({ directory }: Pick<UnpackedBuild, 'directory'>): string => join(directory, 'rootfs');
 
+/** Splits a variable of an image's environment, which is `NAME=value`. */
+export function splitVariable(variable: string): [name: string, value: string] {
+  const [name = '', ...value] = variable.split('=');
+  return [name, value.join('=')];
+}
+
 /** Reads how an unpacked image's program runs. Throws an error that says what is wrong with it. */
 export async function readImage({ directory }: Pick<UnpackedBuild, 'directory'>): Promise<ImageProcess> {
   const config: unknown = JSON.parse(await readFile(join(directory, 'config.json'), 'utf8'));

@@ -1,6 +1,6 @@
 import type { ServerPort } from '../../tables.ts';
 import { PROCESSES_MAX } from '../container/container-config.ts';
-import type { ImageProcess } from '../container/image.ts';
+import { type ImageProcess, splitVariable } from '../container/image.ts';
 import { ENGINE_SECCOMP_PROFILE } from '../container/seccomp-profile.ts';
 import type { StartOrder } from '../runtime.ts';
 
@@ -105,11 +105,6 @@ function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
     RestartPolicy: { Name: 'no' },
     LogConfig: plan.is_podman ? PODMAN_LOG : DOCKER_LOG,
   };
-}
-
-function splitVariable(entry: string): [name: string, value: string] {
-  const [name = '', ...value] = entry.split('=');
-  return [name, value.join('=')];
 }
 
 /** A port of a container as the engine names it, and the port of the machine that leads there. */

@@ -1,4 +1,4 @@
-import { readImage } from '../container/image.ts';
+import { readImage, splitVariable } from '../container/image.ts';
 import type { StartOrder } from '../runtime.ts';
 import type { ServerOrder } from './pod-messages.ts';
 import { POD_FOLDERS } from './pod-names.ts';
@@ -31,9 +31,4 @@ export async function imageProgramOf(order: StartOrder): Promise<PodProgram> {
     directory: image.cwd || '/',
     environment: { PATH: IMAGE_PATH, ...own, ...order.environment },
   };
-}
-
-function splitVariable(entry: string): [name: string, value: string] {
-  const [name = '', ...value] = entry.split('=');
-  return [name, value.join('=')];
 }

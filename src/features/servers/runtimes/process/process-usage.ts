@@ -1,7 +1,7 @@
 import type { TreeProcess } from './process-trees.ts';
 
 /** The latest reading of a server's processes. */
-interface Reading {
+interface TreeReading {
   processes: Map<number, TreeProcess>;
   used_ms: number;
 }
@@ -12,7 +12,7 @@ interface Reading {
  * counted again.
  */
 export function createUsage() {
-  const readings = new Map<string, Reading>();
+  const readings = new Map<string, TreeReading>();
 
   return {
     /**
