@@ -11,7 +11,7 @@ export const EXAMPLES: Record<string, unknown> = {
   logo_url: 'https://play.example.com/media/game-logo/6f1c…',
   banner_url: 'https://play.example.com/media/game-banner/6f1c…',
   avatar_url: 'https://play.example.com/media/avatar/6f1c…',
-  profile: 'https://play.example.com/groups/6f1c…',
+  profile: 'https://play.example.com/hub/~groups/6f1c…',
   verification_status: 'active',
   domain: 'crabs.example.com',
   cname_record: 'crab-arena.sites.example.com',

@@ -1,10 +1,11 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { bearer, is_administrator, readBearer } from './data/bearer.ts';
-import { hub_path, OPERATOR } from './data/router.ts';
+import { GROUPS, hub_path, OPERATOR } from './data/router.ts';
 import { startSession, state } from './data/session.ts';
 import { ChangesPage } from './pages/changes.tsx';
 import { GamePage } from './pages/game.tsx';
+import { GroupPage } from './pages/group.tsx';
 import { HomePage } from './pages/home.tsx';
 import { LobbiesPage } from './pages/lobbies.tsx';
 import { LobbyPage } from './pages/lobby.tsx';
@@ -41,6 +42,7 @@ function CurrentPage() {
   if (game === OPERATOR && bearer.value === undefined) return <p class="quiet">Loading …</p>;
   if (game === OPERATOR && is_administrator.value) return <OperatorPage key={namespace} part={namespace} />;
   if (namespace === undefined) return <GamePage name={game} />;
+  if (game === GROUPS) return <GroupPage key={namespace} group_id={namespace} />;
   return (
     <WithNamespace game_name={game} name={namespace}>
       <NamespacePage />

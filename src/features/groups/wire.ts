@@ -143,7 +143,7 @@ export function toGroupHandle(
     group_id,
     display_name,
     ...(avatar_upload_id ? { avatar_url: `${public_url}/media/team-avatar/${avatar_upload_id}` } : {}),
-    external: { profile: `${public_url}/groups/${group_id}` },
+    external: { profile: `${public_url}/hub/~groups/${group_id}` },
     is_developer: true,
   };
 }

@@ -5738,7 +5738,7 @@ export interface operations {
            *             "display_name": "Crab Arena",
            *             "avatar_url": "https://play.example.com/media/avatar/6f1c…",
            *             "external": {
-           *               "profile": "https://play.example.com/groups/6f1c…"
+           *               "profile": "https://play.example.com/hub/~groups/6f1c…"
            *             },
            *             "is_developer": true
            *           },
@@ -5752,7 +5752,7 @@ export interface operations {
            *           "bio": "We make games about crabs.",
            *           "avatar_url": "https://play.example.com/media/avatar/6f1c…",
            *           "external": {
-           *             "profile": "https://play.example.com/groups/6f1c…"
+           *             "profile": "https://play.example.com/hub/~groups/6f1c…"
            *           },
            *           "is_developer": true,
            *           "is_current_identity_member": true,
@@ -6850,7 +6850,7 @@ export interface operations {
            *         "display_name": "Crab Arena",
            *         "avatar_url": "https://play.example.com/media/avatar/6f1c…",
            *         "external": {
-           *           "profile": "https://play.example.com/groups/6f1c…"
+           *           "profile": "https://play.example.com/hub/~groups/6f1c…"
            *         },
            *         "is_developer": true,
            *         "bio": "We make games about crabs.",
@@ -6866,7 +6866,7 @@ export interface operations {
            *               "avatar_url": "https://play.example.com/media/avatar/6f1c…",
            *               "is_registered": true,
            *               "external": {
-           *                 "profile": "https://play.example.com/groups/6f1c…",
+           *                 "profile": "https://play.example.com/hub/~groups/6f1c…",
            *                 "settings": "text"
            *               }
            *             }
@@ -6881,7 +6881,7 @@ export interface operations {
            *               "avatar_url": "https://play.example.com/media/avatar/6f1c…",
            *               "is_registered": true,
            *               "external": {
-           *                 "profile": "https://play.example.com/groups/6f1c…",
+           *                 "profile": "https://play.example.com/hub/~groups/6f1c…",
            *                 "settings": "text"
            *               }
            *             },
@@ -7088,7 +7088,7 @@ export interface operations {
            *         "display_name": "Crab Arena",
            *         "avatar_url": "https://play.example.com/media/avatar/6f1c…",
            *         "external": {
-           *           "profile": "https://play.example.com/groups/6f1c…"
+           *           "profile": "https://play.example.com/hub/~groups/6f1c…"
            *         },
            *         "is_developer": true
            *       }
@@ -7157,7 +7157,7 @@ export interface operations {
            *         "avatar_url": "https://play.example.com/media/avatar/6f1c…",
            *         "is_registered": true,
            *         "external": {
-           *           "profile": "https://play.example.com/groups/6f1c…",
+           *           "profile": "https://play.example.com/hub/~groups/6f1c…",
            *           "settings": "text"
            *         },
            *         "following": true,

@@ -10,6 +10,8 @@ export interface HubPath {
 
 /** Where a game's name would be, the page of the operator. No game has this name. */
 export const OPERATOR = '~operator';
+/** Where a game's name would be, the profiles of groups, each by its id. No game has this name. */
+export const GROUPS = '~groups';
 
 const address = signal(new URL(location.href));
 
@@ -20,6 +22,11 @@ export const search = computed(() => address.value.searchParams);
 addEventListener('popstate', () => {
   address.value = new URL(location.href);
 });
+
+/** Accepts what may be the name of a game, unlike those of other pages. */
+export function isGameName(name: string | undefined): name is string {
+  return name !== undefined && name !== OPERATOR && name !== GROUPS;
+}
 
 /** Returns the address of a page. */
 export function hrefOf({ game, namespace, page, id }: HubPath, filters: Record<string, string> = {}): string {

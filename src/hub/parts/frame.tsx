@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { run } from '../data/actions.ts';
 import { is_administrator } from '../data/bearer.ts';
-import { followLink, hrefOf, hub_path, OPERATOR } from '../data/router.ts';
+import { followLink, hrefOf, hub_path, isGameName } from '../data/router.ts';
 import { is_live, logOut } from '../data/session.ts';
 import icon from '../icon.svg';
 import { is_covered } from './dialog.tsx';
@@ -41,7 +41,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
 
 function Crumbs() {
   const { game, namespace } = hub_path.value;
-  if (game === undefined || game === OPERATOR) return null;
+  if (!isGameName(game)) return null;
   return (
     <nav class="crumbs" aria-label="Where you are">
       <span class="quiet">/</span>

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { is_administrator } from '../data/bearer.ts';
-import { type HubPath, hrefOf, hub_path, OPERATOR } from '../data/router.ts';
+import { type HubPath, hrefOf, hub_path, isGameName, OPERATOR } from '../data/router.ts';
 
 /** What stays visible before the current tab. */
 const TAB_MARGIN_PX = 60;
@@ -46,7 +46,7 @@ export function Tabs() {
     const tab = tabs.current?.querySelector<HTMLElement>('[aria-current]');
     tabs.current?.scrollTo({ left: (tab?.offsetLeft ?? 0) - TAB_MARGIN_PX });
   }, [current]);
-  if (!is_of_operator && (game === undefined || namespace === undefined)) return null;
+  if (!is_of_operator && (!isGameName(game) || namespace === undefined)) return null;
   return (
     <nav ref={tabs} class="tabs" aria-label="Pages">
       {(is_of_operator ? OPERATOR_TABS : TABS).map(([name, text]) => {

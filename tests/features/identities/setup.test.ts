@@ -111,7 +111,7 @@ describe('clients see', () => {
         group: {
           group_id: game.group_id,
           display_name: 'Test team',
-          external: { profile: `${muster.config.public_url}/groups/${game.group_id}` },
+          external: { profile: `${muster.config.public_url}/hub/~groups/${game.group_id}` },
           is_developer: true,
         },
       },
