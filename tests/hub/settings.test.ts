@@ -61,6 +61,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await takePictures(opened, 'settings-token');
     await dialog.getByRole('button', { name: 'Done' }).click();
     await page.getByText(token).waitFor({ state: 'detached' });
+    await page.waitForFunction(() => document.activeElement?.textContent === 'New cloud token');
     await page.getByLabel('What is this token?').fill(token);
     await page.getByText('Cloud: for tools that act for one game.').waitFor();
     await page

@@ -182,7 +182,7 @@ export function LobbyActions({ lobby }: { lobby: Pick<LobbyRow, 'lobby_id' | 'is
   return (
     <span class="actions">
       <button type="button" class="small" disabled={is_busy.value} onClick={() => void setClosed()}>
-        {is_closed ? 'Open' : 'Close'}
+        {is_closed ? 'Reopen' : 'Close'}
       </button>
       <Confirm
         label="End"

@@ -65,7 +65,7 @@ export function Members({ group }: { group: Group }) {
       </div>
       {code.value !== '' && (
         <div class="stack">
-          <p>This link makes one person a member, who is logged in here:</p>
+          <p>The first person who opens this link, logged in here, and joins becomes a member:</p>
           <Copyable text={`${location.origin}${hrefOf({}, { invite: code.value })}`} />
         </div>
       )}

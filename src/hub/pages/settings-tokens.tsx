@@ -25,14 +25,14 @@ export function Tokens() {
       <h2>Tokens</h2>
       {may_act.value && (
         <div class="row">
-          <NewToken label="Public token" text="For your game's clients." make={() => post(PUBLIC, scope, {})} />
+          <NewToken label="New public token" text="For your game's clients." make={() => post(PUBLIC, scope, {})} />
           <NewToken
-            label="Cloud token"
+            label="New cloud token"
             text="For tools that act for the game. Keep it secret."
             make={() => post(CLOUD, { game_id }, {})}
           />
           <NewToken
-            label="Service token"
+            label="New service token"
             text="For a back end that starts servers here. Keep it secret."
             make={() => post(SERVICE, environment, {})}
           />
@@ -55,7 +55,7 @@ interface NewTokenProps {
 function NewToken({ label, text, make }: NewTokenProps) {
   const dialog = useDialog();
   const token = useSignal('');
-  const { is_busy, act } = useAction();
+  const { act } = useAction();
   const create = () =>
     act(undefined, async () => {
       token.value = (await make()).token;
@@ -66,10 +66,11 @@ function NewToken({ label, text, make }: NewTokenProps) {
   };
   return (
     <>
-      <button type="button" disabled={is_busy.value} onClick={() => void create()}>
+      {/* It is not disabled meanwhile, so that it has the focus again after the dialog. */}
+      <button type="button" onClick={() => void create()}>
         {label}
       </button>
-      <Dialog of={dialog} title={`New: ${label.toLowerCase()}`} onClose={forget}>
+      <Dialog of={dialog} title={label} onClose={forget}>
         <p>{text} It is not shown again.</p>
         <Copyable text={token.value} />
         <form method="dialog">

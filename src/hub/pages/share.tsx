@@ -13,7 +13,7 @@ export function Share({ lobby_id }: { lobby_id?: string }) {
   const { scope } = useNamespace();
   const dialog = useDialog();
   const url = useSignal('');
-  const { is_busy, act } = useAction();
+  const { act } = useAction();
   const share = () =>
     act(undefined, async () => {
       url.value = (await post(SHARES, scope, { ...(lobby_id !== undefined && { lobby_id }) })).url;
@@ -22,18 +22,14 @@ export function Share({ lobby_id }: { lobby_id?: string }) {
   if (!may_act.value) return null;
   return (
     <>
-      <button
-        type="button"
-        class={lobby_id === undefined ? '' : 'small'}
-        disabled={is_busy.value}
-        onClick={() => void share()}
-      >
+      {/* It is not disabled meanwhile, so that it has the focus again after the dialog. */}
+      <button type="button" class={lobby_id === undefined ? '' : 'small'} onClick={() => void share()}>
         Share
       </button>
       <Dialog of={dialog} title="A link to look, for anyone">
         <p>
-          Who has it sees {lobby_id === undefined ? 'the lobbies of this namespace' : 'this lobby'} for seven days, and
-          changes nothing. The settings list and revoke such links.
+          Anyone with the link sees {lobby_id === undefined ? 'the lobbies of this namespace' : 'this lobby'} for seven
+          days, and can change nothing. You can revoke it in the settings.
         </p>
         <Copyable text={url.value} />
         <form method="dialog">

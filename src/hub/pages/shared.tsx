@@ -1,3 +1,4 @@
+import type { Refusal } from '../../client/wire.ts';
 import { useLive, useTitle } from '../data/live.ts';
 import { type LobbyRow, useLobbyWindow } from '../data/lobbies.ts';
 import { shortId } from '../data/namespaces.ts';
@@ -48,13 +49,19 @@ export function SharedPage() {
   );
 }
 
+/** Why a link shows nothing. What the service says of a token is for those who can log in. */
+function NotShared({ error }: { error: Refusal }) {
+  const is_over = error.code === 'TOKEN_REVOKED' || error.code === 'CLAIMS_ENTITLEMENT_EXPIRED';
+  return <Notice error={is_over ? { message: 'This link has expired or was revoked. Ask for a new one.' } : error} />;
+}
+
 function SharedLobbies({ scope }: { scope: Scope }) {
   const is_wide = useIsWide();
   const { live, moveTo } = useLobbyWindow(scope);
   const known = live.value;
   useTitle(() => 'Lobbies · Muster');
   if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (known.is === 'refused') return <Notice error={known.error} />;
+  if (known.is === 'refused') return <NotShared error={known.error} />;
   const { rows, from, matching, summary } = known.body;
   const figures: [string, number][] = [
     ['lobbies', summary.lobbies],
@@ -117,7 +124,7 @@ function SharedLobby({ scope, id }: { scope: Scope; id: string }) {
   const live = useLive(DETAILS, { ...scope, lobby_id: id }).value;
   useTitle(() => `Lobby ${shortId(id)} · Muster`);
   if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
+  if (live.is === 'refused') return <NotShared error={live.error} />;
   return <Shown lobby={live.body.lobby} />;
 }
 

@@ -53,8 +53,9 @@ function Order({ version }: { version: Version }) {
   const start = (event: Event) => {
     event.preventDefault();
     void act(undefined, async () => {
+      if (Number(count.value) > BOTS_MAX) throw new Error(`A browser lets at most ${BOTS_MAX} bots play at once.`);
       startBots({
-        count: Math.min(BOTS_MAX, Number(count.value)),
+        count: Number(count.value),
         token: await tokenFor(scope),
         find: {
           game_modes: [mode.value],

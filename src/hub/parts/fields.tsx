@@ -43,7 +43,7 @@ export function TextField({ label, value, is_number = false, placeholder, is_req
       {label}
       <input
         type="text"
-        {...(is_number && { inputMode: 'numeric', pattern: '[1-9][0-9]*' })}
+        {...(is_number && { inputMode: 'numeric', pattern: '[1-9][0-9]*', title: 'A whole number of 1 or more' })}
         autocomplete="off"
         placeholder={placeholder}
         required={is_required}

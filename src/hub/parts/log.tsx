@@ -195,7 +195,7 @@ function SearchProgress({ of, is_done }: { of: Search[]; is_done: boolean }) {
     );
   }
   if (left > 0) return <p class="quiet">The latest {searched} lines were searched. Earlier matches are not shown.</p>;
-  return <p class="quiet">All {total} lines were searched.</p>;
+  return <p class="quiet">{total === 1 ? 'The only line was searched.' : `All ${total} lines were searched.`}</p>;
 }
 
 function useStream(parameters: LogProps['parameters'] | undefined, query: Query, keeps: 'latest' | 'first') {
@@ -276,7 +276,8 @@ function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) 
         ))}
       </div>
       <p class="quiet row">
-        {lines.length} {search.value.has('search') ? 'matching lines' : 'lines'}
+        {lines.length} {search.value.has('search') && 'matching '}
+        {lines.length === 1 ? 'line' : 'lines'}
         {marked && <a href={hrefWithout('line')}>Show the latest lines</a>}
         {goOn && (
           <button type="button" class="small" onClick={goOn}>
