@@ -40,7 +40,8 @@ const FILE_PROBLEMS: Record<string, string> = {
  */
 export function toFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
-  if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
+  // An error of `fetch` has a path, too, but names no system call.
+  if (!(error instanceof Error && 'code' in error && 'path' in error && 'syscall' in error)) return undefined;
   const problem = FILE_PROBLEMS[String(error.code)];
   return new Failure(
     problem === undefined ? `The system refused a file: ${error.message}.` : `${error.path} ${problem}.`,

@@ -197,7 +197,6 @@ export function createLog(level: LogLevel): Log {
       messageKey: 'event',
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (name) => ({ level: name }) },
-      serializers: SERIALIZERS,
     },
     destination,
   );
@@ -207,8 +206,7 @@ export function createLog(level: LogLevel): Log {
       const level = LEVELS[event.event];
       // Most debug events come with each request, so this must be fast.
       if (!log.isLevelEnabled(level)) return;
-      const { event: name, ...details } = event;
-      log[level](details, name);
+      log[level](describeMembers(event), event.event);
     },
   };
   return events;
@@ -218,14 +216,20 @@ export function createLog(level: LogLevel): Log {
 const TEXT_MAX = 10_000;
 const CAUSES_MAX = 8;
 
-/** Maximum length of a line that a game server wrote. */
+/** Maximum length of each text of a list, such as the lines that a game server wrote. */
 const LINE_MAX = 300;
 
-/** How members of events are written that may quote secrets. */
-export const SERIALIZERS = {
-  cause: (cause: unknown) => describeCause(cause, CAUSES_MAX),
-  last_lines: (lines: string[]) => lines.map((line) => redact(line.slice(0, LINE_MAX))),
-};
+/** Returns the members of an event as plain data, without the secrets that their texts may quote. */
+export function describeMembers({ event: _, ...members }: ServiceEvent): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, describeMember(name, value)]));
+}
+
+function describeMember(name: string, value: unknown): unknown {
+  if (name === 'cause') return describeCause(value, CAUSES_MAX);
+  if (typeof value === 'string') return redact(value);
+  if (!Array.isArray(value)) return value;
+  return value.map((one) => (typeof one === 'string' ? redact(one.slice(0, LINE_MAX)) : one));
+}
 
 /** Returns an error and its causes as plain data, without the secrets that they may quote. */
 function describeCause(cause: unknown, depth_max: number): unknown {

@@ -1,12 +1,4 @@
-import {
-  type EventLevel,
-  type EventName,
-  type Events,
-  LEVELS,
-  redact,
-  SERIALIZERS,
-  type ServiceEvent,
-} from './events.ts';
+import { describeMembers, type EventLevel, type EventName, type Events, LEVELS, type ServiceEvent } from './events.ts';
 
 /** How many of the latest events of each level are kept. */
 const KEPT_MAX = 1_000;
@@ -75,15 +67,9 @@ export function keepEvents(events: Events): KeptEvents {
   };
 }
 
-function describe({ event: _, ...members }: ServiceEvent): DescribedEvent['details'] {
-  const serialized = Object.entries(members).map(([name, value]) => [name, serialize(name, value)]);
-  const text = JSON.stringify(Object.fromEntries(serialized), (_, value) =>
-    typeof value === 'string' ? redact(value).slice(0, TEXT_MAX) : value,
+function describe(event: ServiceEvent): DescribedEvent['details'] {
+  const text = JSON.stringify(describeMembers(event), (_, value) =>
+    typeof value === 'string' ? value.slice(0, TEXT_MAX) : value,
   );
   return JSON.parse(text.length > DETAILS_MAX ? JSON.stringify({ cut: text.slice(0, DETAILS_MAX) }) : text);
-}
-
-/** Returns a member of an event as the log writes it. */
-function serialize(name: string, value: unknown): unknown {
-  return name in SERIALIZERS ? SERIALIZERS[name as keyof typeof SERIALIZERS](value as never) : value;
 }

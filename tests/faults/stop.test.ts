@@ -1,4 +1,7 @@
 import { expect, test } from 'bun:test';
+import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
+import { waitForLockWaiter } from '../support/advisory-locks.ts';
+import { openExternalDatabase } from '../support/database.ts';
 import { postgresOf } from '../support/processes.ts';
 import { makeHome } from '../support/program.ts';
 
@@ -19,4 +22,16 @@ test('stop: SIGHUP, from a closed terminal, is a graceful stop', async () => {
   expect(await program.stop('SIGHUP')).toBe(0);
   expect(program.output()).toContain('service_stopping');
   expect(home.processes()).toEqual([]);
+}, 90_000);
+
+test('stop: SIGTERM ends a start that waits because another process migrates the database', async () => {
+  await using external = await openExternalDatabase();
+  await using home = await makeHome({ DATABASE_URL: external.url, MUSTER_DEMO: 'off', MUSTER_LOG: 'info' });
+  await using database = openDatabase({ url: external.url }, 1);
+  await database.exclusively(LOCKS.migration, async () => {
+    const program = home.launch();
+    await waitForLockWaiter(database);
+    expect(await program.stop('SIGTERM')).toBe(0);
+    expect(program.output()).toContain('"reason":"SIGTERM","event":"service_stopping"');
+  });
 }, 90_000);

@@ -148,6 +148,17 @@ describe('the log', () => {
   });
 });
 
+test('log: a secret in any text of an event is redacted', async () => {
+  const { lines } = await write(
+    'info',
+    `const text = 'at postgres://user:secret@host/db';
+     log.emit({ event: 'database_awaited', reason: text, for_ms: 1 });
+     log.emit({ event: 'captcha_not_checked', provider: 'p', namespace_id: 'n', reasons: [text] });`,
+  );
+  const text = 'at postgres://[redacted]@host/db';
+  expect(lines).toMatchObject([{ reason: text }, { reasons: [text] }]);
+});
+
 describe('log: a secret in the text of a failure is redacted', () => {
   const JWS = 'eyJhbGciOiJFZERTQSJ9.aGlkZGVuLXBheWxvYWQ.aGlkZGVuLXNpZ25hdHVyZQ';
   const CASES = [

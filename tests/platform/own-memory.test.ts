@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import { sql } from 'drizzle-orm';
 import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
+import { waitForLockWaiter } from '../support/advisory-locks.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { commandOf, type Home, makeHome, type Program } from '../support/program.ts';
 import { IS_ROOT } from '../support/runtimes.ts';
-import { waitFor } from '../support/wait.ts';
 
 const SECRET = 'canary-of-a-proxy-secret';
 const USER_ID = 64_321;
@@ -55,8 +54,7 @@ describe('the memory of a command that uses the database', () => {
       await using database = openDatabase({ url: external.url }, 1);
       const ending = await database.exclusively(LOCKS.migration, async () => {
         const command = home.launch({ command: [...commandOf('source'), ...args] });
-        const isWaiting = async () => (await database.queries.execute(WAITS_FOR_A_LOCK)).length > 0;
-        await waitFor(isWaiting, 'the command to wait for the lock');
+        await waitForLockWaiter(database);
         expect(readFileSync(`/proc/${command.pid}/environ`, 'utf8')).not.toContain('postgres://');
         // A promise in an object: the command ends only once it gets the lock.
         return { exit_code: command.exited };
@@ -65,8 +63,4 @@ describe('the memory of a command that uses the database', () => {
     },
     90_000,
   );
-
-  const WAITS_FOR_A_LOCK = sql`
-    select from pg_locks join pg_database on pg_database.oid = database
-    where datname = current_database() and locktype = 'advisory' and not granted`;
 });

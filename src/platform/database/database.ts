@@ -68,9 +68,13 @@ export interface Database extends AsyncDisposable {
   /**
    * Runs work under an advisory lock of PostgreSQL, which one process on the database holds at a time. `connection` is the
    * connection that holds it. Throws DATABASE_BUSY if another process holds it for 15 minutes, or PostgreSQL does not
-   * answer.
+   * answer. `signal` ends the wait for the lock, which then throws its reason.
    */
-  exclusively<Result>(lock: number, work: (connection: PostgresJsDatabase) => Promise<Result>): Promise<Result>;
+  exclusively<Result>(
+    lock: number,
+    work: (connection: PostgresJsDatabase) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result>;
   /** Opens one connection without deadlines, to copy whole tables. The caller ends it. */
   openCopyConnection(): postgres.Sql;
 }
@@ -117,11 +121,11 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
     async listen(channel, onNotification, onConnected) {
       await limit(client.listen(channel, onNotification, onConnected), { deadline_ms: deadlines.query_ms });
     },
-    async exclusively(lock, work) {
+    async exclusively(lock, work, signal) {
       // postgres.js would renew the connection after half an hour or more, and lose the lock.
       const client_of_lock = connect(address, 1, { max_lifetime: null });
       try {
-        await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock);
+        await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock, signal);
         const limits = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
         return await work(drizzle(withDeadlines(client_of_lock, { ...deadlines, ...limits }, { is_prepared: false })));
       } finally {
@@ -140,11 +144,12 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
  * Takes an advisory lock for long work on this connection. Asks for it by short statements, because one that waits for the
  * lock looks like one that a frozen server never answers.
  */
-async function takeLock(connection: PostgresJsDatabase, lock: number): Promise<void> {
+async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: AbortSignal): Promise<void> {
   await connection.execute(sql.raw(`set statement_timeout = ${EXCLUSIVE_TIMEOUT_MS}`));
   await connection.execute(sql.raw(`set idle_in_transaction_session_timeout = ${EXCLUSIVE_TIMEOUT_MS}`));
   const give_up_at = performance.now() + EXCLUSIVE_TIMEOUT_MS;
   while (performance.now() < give_up_at) {
+    signal?.throwIfAborted();
     const [row] = await connection.execute<{ is_taken: boolean }>(
       sql`select pg_try_advisory_lock(${lock}) as is_taken`,
     );

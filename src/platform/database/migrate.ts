@@ -23,19 +23,21 @@ interface Migrations {
 /**
  * Migrates the database to this release. Several processes may call it at the same time: the first one migrates under a
  * lock (Drizzle's migrator takes none), and the others wait. Throws StartError if the user lacks the privileges, or a newer
- * release has migrated the database.
+ * release has migrated the database; the reason of the signal if it is aborted while it waits.
  */
 export async function migrateDatabase(
   database: Database,
   { version, folder }: Migrations = { version: VERSION, folder: findAsset('drizzle') },
+  signal?: AbortSignal,
 ): Promise<void> {
+  const work = async (connection: PostgresJsDatabase) => {
+    await assertNotNewer(connection, { version, folder });
+    const options = { migrationsFolder: folder, migrationsSchema: 'public', migrationsTable: 'migrations' };
+    await migrate(connection, options);
+    await recordRelease(connection, version);
+  };
   try {
-    await database.exclusively(LOCKS.migration, async (connection) => {
-      await assertNotNewer(connection, { version, folder });
-      const options = { migrationsFolder: folder, migrationsSchema: 'public', migrationsTable: 'migrations' };
-      await migrate(connection, options);
-      await recordRelease(connection, version);
-    });
+    await database.exclusively(LOCKS.migration, work, signal);
   } catch (cause) {
     if (!isForbidden(cause)) throw cause;
     const what =
