@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { after } from '../../../src/platform/clock.ts';
+import { createTestClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+import { openDatabaseProxy } from '../../support/database-proxy.ts';
 import { deploy, setLimits } from '../../support/game.ts';
 import { find, join, seatOf } from '../../support/game-server.ts';
 import { makeFullGame, openOtherProcess, placeOf, queueUp } from '../../support/queue.ts';
@@ -276,4 +280,29 @@ describe('a ticket', () => {
     expect(outcomeOf(await near.api.get('/matchmaker/queue/mine', game.public_token))).toBe('404 API_NOT_FOUND');
     abort();
   });
+});
+
+test('queue: after an outage of the database, finds of other processes keep their places until those could renew their leases', async () => {
+  await using opened_here = new AsyncDisposableStack();
+  const { address } = opened_here.use(await openTestDatabase());
+  const { url, proxy } = opened_here.use(await openDatabaseProxy(address));
+  const clock = createTestClock();
+  const service = opened_here.use(await openTestService({}, { beside: { database_address: { url }, clock } }));
+  const other = opened_here.use(openOtherProcess(address));
+  const game = await makeFullGame(service);
+  const readLoop = async () => {
+    const { loops } = await service.api.ok('GET', '/cloud/service', { token: service.administrator_token });
+    return loops.find(({ name }: { name: string }) => name === 'queue');
+  };
+
+  await proxy.cut();
+  await waitFor(
+    () => service.events.some((event) => event.event === 'loop_failed' && event.loop === 'queue'),
+    'the process to miss the database',
+  );
+  await other.wait(game, after(clock.now(), -1));
+  await proxy.heal();
+  await waitFor(async () => (await readLoop())?.failures === 0, 'the process to be back');
+  expect(await other.count(game)).toBe(1);
+  await waitFor(async () => (await other.count(game)) === 0, 'the find to be removed later');
 });

@@ -20,6 +20,8 @@ import { type FindRequest, playerIdsOf } from './seat-requests.ts';
 /** Lifetime of a lease: how long the finds of a crashed process delay others. Running processes renew their leases. */
 const LEASE_MS = 10_000;
 const RENEW_EVERY_MS = 2_500;
+/** Time in which the other processes renew their leases after none reached the database: a late statement and a pause. */
+const RECOVERY_MS = 15_000;
 /** Interval while no find of this process waits. */
 const SWEEP_EVERY_MS = 5_000;
 
@@ -136,10 +138,11 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     }
   }
 
-  async function sweep(): Promise<number> {
+  /** Removes the finds whose lease had ended at a moment. */
+  async function sweep(now: Date): Promise<number> {
     let swept = 0;
-    for (const namespace_id of await store.selectAbandonedQueues(queries, clock.now())) {
-      swept += await store.deleteAbandoned(queries, namespace_id, clock.now());
+    for (const namespace_id of await store.selectAbandonedQueues(queries, now)) {
+      swept += await store.deleteAbandoned(queries, namespace_id, now);
     }
     return swept;
   }
@@ -201,16 +204,28 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       if (deadline.is_over) throw deadline.toError();
       throw new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
     },
-    /** Starts the loop that renews this process's leases and removes the finds of processes that crashed. */
+    /**
+     * Starts the loop that renews this process's leases and removes the finds of processes that crashed. After an outage of
+     * the database it first lets the other processes renew theirs, so that their finds keep their places.
+     */
     startWork(signal: AbortSignal): { stopped: Promise<void> } {
+      let failed_at = Number.NEGATIVE_INFINITY;
       const loop = startLoop({
         name: 'queue',
         every_ms: () => (own.size > 0 ? RENEW_EVERY_MS : SWEEP_EVERY_MS),
+        pause_max_ms: RENEW_EVERY_MS,
         signal,
         events,
         async step() {
-          await renew();
-          return await sweep();
+          // Read first: while the database answers late, other processes renew late, too.
+          const now = clock.now();
+          try {
+            await renew();
+            return performance.now() - failed_at < RECOVERY_MS ? 0 : await sweep(now);
+          } catch (error) {
+            failed_at = performance.now();
+            throw error;
+          }
         },
       });
       wakeWork = loop.wake;
