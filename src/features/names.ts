@@ -51,11 +51,19 @@ export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid
 
 /** Advice for problems whose path does not explain them. */
 const ADVICE = new Map([
+  ['bio.invalid', `at most ${BIO_LINES_MAX} lines and ${BIO_BYTES_MAX} bytes, without invisible characters`],
+  ['display-name.invalid', 'no blank at its ends, only one at a time, and no other invisible characters'],
+  [
+    'display-name.too-long',
+    `at most ${DISPLAY_NAME_BYTES_MAX} bytes for a game, group or person, and ${LONG_DISPLAY_NAME_BYTES_MAX} for others`,
+  ],
   [
     'display-name.not-unique',
     'another version of this game has that name, so choose another, or use one from versions/reserve-name',
   ],
+  ['name-id.invalid', 'only lower-case letters and digits, with single dashes between them'],
   ['name-id.not-unique', 'that name is taken, so choose another'],
+  ['name-id.too-long', `at most ${NAME_ID_BYTES_MAX} characters`],
 ]);
 
 /** Throws VALIDATION_ERROR with the paths of all problems, if there are any. */

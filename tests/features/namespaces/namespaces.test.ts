@@ -68,6 +68,13 @@ describe('creating a namespace is refused', () => {
     });
   }
 
+  test('with what its names must be', async () => {
+    const { message } = (await create({ display_name: ' x', name_id: 'a b' })).body;
+    expect(message).toBe(
+      'The request has invalid content: display-name.invalid (no blank at its ends, only one at a time, and no other invisible characters), name-id.invalid (only lower-case letters and digits, with single dashes between them).',
+    );
+  });
+
   test('on a version that is missing, or of another game', async () => {
     for (const version_id of [crypto.randomUUID(), await createVersion(other)]) {
       expect(outcomeOf(await create({ version_id }))).toBe('404 VERSION_NOT_FOUND');
