@@ -1,9 +1,10 @@
-// Runs the suites: builds the executable, then runs `bun test` in three parts more than there are processors, since much of it
-// waits; each part has a PostgreSQL of its own. The files that take longest run only if MUSTER_TEST_LONG is set, and other
-// long tests are shortened without it: see docs/decisions/0052-what-the-test-command-runs.md. MUSTER_TEST_PASSED names a file:
-// a short run writes the test files to it that passed at full length, and a long run does not run those again. Prints the
-// output of each part that failed; then the files that took longest, the failures by file and name, and the sum as `bun test`
-// gives it. Failed files run once more, alone, as long as they are few: see docs/decisions/0051-failed-files-run-again.md.
+// Runs the suites: builds the executable, then runs `bun test` in three parts more than there are processors, since
+// much of it waits; each part has a PostgreSQL of its own. The files that take longest run only if MUSTER_TEST_LONG
+// is set, and other long tests are shorter without it: see docs/decisions/0052-what-the-test-command-runs.md.
+// MUSTER_TEST_PASSED names a file: a short run writes the test files to it that passed at full length, and a run at
+// full length does not run those again. Prints the output of each part that failed; then the files that took longest,
+// the failures by file and name, and the sum as `bun test` gives it. Failed files run once more, alone, as long as
+// they are few: see docs/decisions/0051-failed-files-run-again.md.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -176,7 +177,7 @@ function dealFiles(files: string[], parts: number): { dealt: string[][]; left_ov
     least?.files.push(file);
     if (least) least.seconds += secondsOf(file);
   }
-  return { dealt: dealt.map(({ files: of_part }) => of_part), left_over };
+  return { dealt: dealt.map((part) => part.files), left_over };
 }
 
 interface Failure {
@@ -218,7 +219,7 @@ function filesIn(report: string): ReportedFile[] {
   }));
 }
 
-/** Writes the files that passed, and would do no more in a long run. */
+/** Writes the files that passed, and would do no more at full length. */
 async function writePassed(list: string, parts: Part[]): Promise<void> {
   const failed = new Set(parts.flatMap(({ failures }) => failures.map(({ file }) => file)));
   const passed: string[] = [];

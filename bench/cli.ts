@@ -16,7 +16,7 @@ import { measure, percentile } from './samples.ts';
 const COMMAND = commandOf(existsSync('dist/muster') ? 'executable' : 'source');
 const ROOM = resolve('examples/room.ts');
 const UPLOAD_BYTES = 50 * 1024 * 1024;
-const RANDOM_AT_ONCE_BYTES = 65_536;
+const RANDOM_CHUNK_BYTES = 65_536;
 const STARTS = 21;
 const CHANGES = 7;
 const LINES = 40;
@@ -124,8 +124,8 @@ async function measureDeploys(directory: string, home: Home): Promise<void> {
   const folder = join(directory, 'deployed');
   await mkdir(join(folder, 'server'), { recursive: true });
   const content = Bun.file(join(folder, 'server/content.bin')).writer();
-  for (let written = 0; written < UPLOAD_BYTES; written += RANDOM_AT_ONCE_BYTES) {
-    content.write(crypto.getRandomValues(new Uint8Array(RANDOM_AT_ONCE_BYTES)));
+  for (let written = 0; written < UPLOAD_BYTES; written += RANDOM_CHUNK_BYTES) {
+    content.write(crypto.getRandomValues(new Uint8Array(RANDOM_CHUNK_BYTES)));
   }
   await content.end();
   const ready =

@@ -11,7 +11,7 @@ import { runBench } from './run.ts';
 
 const SECONDS = 4;
 const CLIENTS = 64;
-const HANDSHAKES_AT_ONCE = 16;
+const CONCURRENT_HANDSHAKES = 16;
 const PACKETS_A_SECOND = 50_000;
 const HOST = '127.0.0.1';
 /** Enough that nothing but the machine limits the server. */
@@ -53,7 +53,7 @@ await runBench(async (opened) => {
   const [one_direct, one] = await measure('tcp', waysTo(ports.plain), 1);
   const alone = { name: 'Bun alone', port: peer_port };
   const with_tls = [alone, { name: 'Muster', port: ports.game.public_port }];
-  const [tls_alone, tls] = await measure('handshake', with_tls, HANDSHAKES_AT_ONCE);
+  const [tls_alone, tls] = await measure('handshake', with_tls, CONCURRENT_HANDSHAKES);
   const [, udp] = await measure('udp', waysTo(ports.voice), CLIENTS);
   if (!one_direct || !one || !tls_alone || !tls || !udp) return;
   goals.push(within('TCP: added p50 of one client', 0.3, one.p50_ms - one_direct.p50_ms));

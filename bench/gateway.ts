@@ -17,7 +17,7 @@ import { percentile, type Samples } from './samples.ts';
 
 const SECONDS = 4;
 const CONNECTIONS = 64;
-const HANDSHAKES_AT_ONCE = 16;
+const CONCURRENT_HANDSHAKES = 16;
 /** Muster has two descriptors for each, and needs some of its own. */
 const IDLE_SOCKETS = Math.min(10_000, Math.floor((openFilesMax() - 500) / 2));
 /** All clients of the bench have one address. */
@@ -47,20 +47,20 @@ await runBench(async (opened) => {
 
   const goals: Goal[] = [];
   for (const kind of ['http', 'socket'] as const) {
-    const [of_direct, of_ours, of_nginx] = await measure(kind, ways, CONNECTIONS);
+    const [direct_turn, our_turn, nginx_turn] = await measure(kind, ways, CONNECTIONS);
     const [one_direct, one_ours] = await measure(kind, [direct, ours], 1);
-    if (!of_direct || !of_ours || !one_direct || !one_ours) continue;
+    if (!direct_turn || !our_turn || !one_direct || !one_ours) continue;
     const what = kind === 'http' ? 'requests/s' : 'frames/s of WebSockets';
-    goals.push(atLeast(`${what} of direct`, kind === 'http' ? 0.5 : 0.7, of_ours.a_second / of_direct.a_second));
-    if (of_nginx) goals.push(atLeast(`${what} of nginx`, 0.8, of_ours.a_second / of_nginx.a_second));
+    goals.push(atLeast(`${what} of direct`, kind === 'http' ? 0.5 : 0.7, our_turn.a_second / direct_turn.a_second));
+    if (nginx_turn) goals.push(atLeast(`${what} of nginx`, 0.8, our_turn.a_second / nginx_turn.a_second));
     goals.push(within(`${what}: added p50 of one client`, 0.3, one_ours.p50_ms - one_direct.p50_ms));
   }
   const https_url = `https://127.0.0.1:${tls.MUSTER_HTTPS_PORT}`;
   const alone: Way = { name: 'Bun alone', url: await openHttpsPeer(opened, tls), host: '127.0.0.1' };
   const secure: Way = { name: 'Muster', url: https_url, host: '127.0.0.1' };
-  const [of_bun, of_muster] = await measure('handshake', [alone, secure], HANDSHAKES_AT_ONCE);
-  if (of_bun && of_muster) {
-    goals.push(atLeast('TLS handshakes/s of Bun alone', 0.8, of_muster.a_second / of_bun.a_second));
+  const [bun_turn, muster_turn] = await measure('handshake', [alone, secure], CONCURRENT_HANDSHAKES);
+  if (bun_turn && muster_turn) {
+    goals.push(atLeast('TLS handshakes/s of Bun alone', 0.8, muster_turn.a_second / bun_turn.a_second));
   }
   goals.push(await measureFlood(program, ours));
   const hosts = [server, second].map(hostOf);

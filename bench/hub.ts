@@ -21,10 +21,10 @@ await runBench(async (opened) => {
 
 /** Measures the first view and a seat, with one lobby. */
 async function measureOne(opened: AsyncDisposableStack): Promise<Goal[]> {
-  await using of_one = opened.use(new AsyncDisposableStack());
-  const one = await openManyLobbies(of_one, 1);
-  const [, form, games] = await measureFirstView(of_one, one.program);
-  const [, seat] = await measureSeats(of_one, one, await pathOf(one));
+  await using opened_for_one = opened.use(new AsyncDisposableStack());
+  const one = await openManyLobbies(opened_for_one, 1);
+  const [, form, games] = await measureFirstView(opened_for_one, one.program);
+  const [, seat] = await measureSeats(opened_for_one, one, await pathOf(one));
   return [
     goalOf('the form to log in, median', FIRST_VIEW_MS, form, 0.5),
     goalOf('the list of games, median', FIRST_VIEW_MS, games, 0.5),

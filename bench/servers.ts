@@ -3,7 +3,7 @@
 // writes 100 MB a second does to the API, and the memory of the service with PostgreSQL and one room.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { listBunFiles, packImage, whyNoContainers } from '../tests/support/containers.ts';
+import { listBunFiles, packImage, reasonWithoutContainers } from '../tests/support/containers.ts';
 import { deploy, makeGame, type TestGame, uploadBuild } from '../tests/support/game.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
@@ -66,7 +66,7 @@ await runBench(async (opened) => {
 
 /** Measures the cold start of the same program in a container, where this machine can run one. */
 async function measureContainers(program: Program): Promise<Goal[]> {
-  const reason = whyNoContainers();
+  const reason = reasonWithoutContainers();
   if (reason !== undefined) {
     console.log(`\nNot measured, because ${reason}: the cold start in a container.`);
     return [];

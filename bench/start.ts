@@ -21,10 +21,10 @@ const add = (list: Samples[], index: number, value: number) => list[index]?.mill
 
 await runBench(async (opened) => {
   for (let round = 0; round < ROUNDS; round += 1) {
-    await using of_round = opened.use(new AsyncDisposableStack());
-    await measurePostgres(of_round);
+    await using opened_for_round = opened.use(new AsyncDisposableStack());
+    await measurePostgres(opened_for_round);
     for (const [index, kind] of kinds.entries()) {
-      const home = of_round.use(await makeHome());
+      const home = opened_for_round.use(await makeHome());
       const options = { command: commandOf(kind) };
       for (const list of [first, later]) {
         const started = performance.now();

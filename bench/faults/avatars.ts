@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Api } from '../../tests/support/api.ts';
-import { atMost, calm, type Fault, inTurns, secondsSince } from './fault.ts';
+import { atMost, calm, type Fault, runConcurrently, secondsSince } from './fault.ts';
 
 const CONCURRENCY = 8;
 const SECONDS = 5;
@@ -39,7 +39,7 @@ export const avatars: Fault = {
       }
     };
     const all = () =>
-      inTurns(
+      runConcurrently(
         Array.from({ length: CONCURRENCY }, () => attack),
         CONCURRENCY,
       );

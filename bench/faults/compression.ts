@@ -1,7 +1,7 @@
 import { makeGame } from '../../tests/support/game.ts';
 import { showSite, uploadSite } from '../../tests/support/site.ts';
 import { residentBytes } from '../meter.ts';
-import { holdConnections, requestOf } from './connections.ts';
+import { openAttackers, requestOf } from './connections.ts';
 import { atMost, calm, type Fault } from './fault.ts';
 
 const ATTACKER = '127.0.0.9';
@@ -21,11 +21,11 @@ export const compression: Fault = {
     const { name_id } = (await api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token })).game;
     const file = Buffer.alloc((trial.is_quick ? 20 : 80) * MIB, '\n');
     // Base64 of random bytes: text that compresses only a little.
-    for (let at = 0; at < file.length; at += (RANDOM_BYTES * 4) / 3) {
+    for (let offset = 0; offset < file.length; offset += (RANDOM_BYTES * 4) / 3) {
       const bytes = new Uint8Array(RANDOM_BYTES);
-      for (let part = 0; part < RANDOM_BYTES; part += 65_536)
-        crypto.getRandomValues(bytes.subarray(part, part + 65_536));
-      file.write(Buffer.from(bytes).toString('base64'), at);
+      for (let start = 0; start < RANDOM_BYTES; start += 65_536)
+        crypto.getRandomValues(bytes.subarray(start, start + 65_536));
+      file.write(Buffer.from(bytes).toString('base64'), offset);
     }
     await showSite(api, game, { site_id: await uploadSite(api, game, { 'large.txt': file }) });
     await trial.phase(subject, 'calm', calm);
@@ -34,7 +34,7 @@ export const compression: Fault = {
       const host = `${name_id}.sites.localhost`;
       const request = requestOf('GET', '/large.txt', { host, 'accept-encoding': 'br' });
       const options = { port: subject.port, count: READERS, address: ATTACKER, request, reads: false };
-      using slow = await holdConnections(options);
+      using slow = await openAttackers(options);
       let peak = 0;
       for (let second = 0; second < SECONDS; second += 0.25) {
         peak = Math.max(peak, residentBytes(pid) - memory_before);

@@ -94,8 +94,8 @@ export function requestOf(method: string, path: string, headers: Record<string, 
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}${length}\r\n${content}`;
 }
 
-/** A connection of an attacker, which sends what it is given, and may or may not read. */
-export interface Held {
+/** It may or may not read what it receives. */
+export interface AttackerConnection {
   /** The status of its answer; undefined without one. */
   status: string | undefined;
   is_closed: boolean;
@@ -112,16 +112,16 @@ interface HoldOptions {
 }
 
 /** Opens connections that stay open, each with a request. Disposing of them closes them. */
-export async function holdConnections({ port, count, address, request, reads }: HoldOptions) {
-  const sockets: Socket<Held>[] = [];
-  const all: Held[] = [];
-  const note = (socket: Socket<Held>, chunk: Buffer) => {
+export async function openAttackers({ port, count, address, request, reads }: HoldOptions) {
+  const sockets: Socket<AttackerConnection>[] = [];
+  const all: AttackerConnection[] = [];
+  const note = (socket: Socket<AttackerConnection>, chunk: Buffer) => {
     socket.data.status ??= chunk.toString('latin1', 9, 12);
     if (!reads) socket.pause();
   };
   for (let number = 0; number < count; number += 1) {
-    const held: Held = { status: undefined, is_closed: false, write() {} };
-    const gone = ({ data }: Socket<Held>) => {
+    const held: AttackerConnection = { status: undefined, is_closed: false, write() {} };
+    const gone = ({ data }: Socket<AttackerConnection>) => {
       data.is_closed = true;
     };
     all.push(held);

@@ -1,6 +1,6 @@
-import { holdConnections as keepConnections } from '../../tests/support/held-connections.ts';
+import { holdConnections } from '../../tests/support/held-connections.ts';
 import { commandOf } from '../../tests/support/program.ts';
-import { holdConnections, requestOf } from './connections.ts';
+import { openAttackers, requestOf } from './connections.ts';
 import { CALM_S, calm, exactly, type Fault } from './fault.ts';
 
 const ATTACKER = '127.0.0.9';
@@ -26,8 +26,8 @@ export const descriptors: Fault = {
         authorization: `Bearer ${subject.bystander.public_token}`,
       });
       const options = { port, count: CONNECTIONS / 2, address: ATTACKER, reads: true };
-      using attackers = await holdConnections({ ...options, request });
-      using silent = await holdConnections({ ...options, request: '' });
+      using attackers = await openAttackers({ ...options, request });
+      using silent = await openAttackers({ ...options, request: '' });
       for (let second = 0; second < (trial.is_quick ? CALM_S : SECONDS); second += 1) {
         for (const connection of attackers.all) if (!connection.is_closed) connection.write(' ');
         await Bun.sleep(1_000);
@@ -39,7 +39,7 @@ export const descriptors: Fault = {
     const reopen = async () => {
       const base_url = `http://127.0.0.1:${port}`;
       const text = 'GET / HTTP/1.1\r\n';
-      using attackers = keepConnections({ base_url, address: ATTACKER, count: CONNECTIONS, text, reopens: true });
+      using attackers = holdConnections({ base_url, address: ATTACKER, count: CONNECTIONS, text, reopens: true });
       await calm();
       return attackers.closedCount();
     };

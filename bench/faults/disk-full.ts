@@ -38,8 +38,8 @@ export const diskFull: Fault = {
     const uploads = await trial.phase(subject, 'while uploads fill it', upload);
     const ready_meanwhile = await isReady();
     trial.expect(holds('uploads: ready', ready_meanwhile === 200, { figure: String(ready_meanwhile) }));
-    const is_told = /^50[37] /.test(uploads.result);
-    trial.expect(holds('uploads: refused with 503 or 507', is_told, { figure: uploads.result }));
+    const is_refused_with_reason = /^50[37] /.test(uploads.result);
+    trial.expect(holds('uploads: refused with 503 or 507', is_refused_with_reason, { figure: uploads.result }));
     trial.note('uploads: left free', `${((await freeBytes(disk)) / MIB).toFixed(0)} MiB`);
 
     const rest = join(disk, 'rest');

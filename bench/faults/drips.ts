@@ -1,5 +1,5 @@
 import { openFiles } from '../meter.ts';
-import { holdConnections, requestOf } from './connections.ts';
+import { openAttackers, requestOf } from './connections.ts';
 import { calm, exactly, type Fault, secondsSince } from './fault.ts';
 
 const ATTACKER = '127.0.0.9';
@@ -23,9 +23,9 @@ export const drips: Fault = {
     const path = '/matchmaker/lobbies/find';
     const options = { port, count: count / 2, address: ATTACKER, reads: true };
     const drip = async () => {
-      using refused = await holdConnections({ ...options, request: requestOf('POST', path, { host, ...length }) });
+      using refused = await openAttackers({ ...options, request: requestOf('POST', path, { host, ...length }) });
       const request = requestOf('POST', path, { host, ...length, ...token });
-      using taken = await holdConnections({ ...options, request });
+      using taken = await openAttackers({ ...options, request });
       const all = [...refused.all, ...taken.all];
       const started = performance.now();
       let half_s: number | undefined;

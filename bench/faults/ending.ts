@@ -3,7 +3,7 @@ import { makeGame } from '../../tests/support/game.ts';
 import { serversOf, uploadShell } from '../../tests/support/servers.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { openDatabaseOf } from './database.ts';
-import { atMost, calm, exactly, type Fault, holds, inTurns, secondsSince, type Trial } from './fault.ts';
+import { atMost, calm, exactly, type Fault, holds, runConcurrently, secondsSince, type Trial } from './fault.ts';
 import { startAgain, stopBySignal } from './restarts.ts';
 import type { Subject } from './subject.ts';
 
@@ -23,19 +23,19 @@ export const ending: Fault = {
     const servers_max = String(many + 50);
     const settings = { MUSTER_SERVERS_MAX: servers_max, MUSTER_SERVERS_PER_GROUP_MAX: servers_max };
     const subject = await trial.start({ settings });
-    const crowd = await makeCrowd(trial, subject);
+    const servers = await makeServers(trial, subject);
     for (const size of [few, many]) {
-      await crowd.grow(size);
+      await servers.grow(size);
       await trial.phase(subject, `${size} servers, calm`, calm);
       const name = `${size} servers end`;
-      void crowd.remove();
-      const { result } = await trial.phase(subject, name, () => crowd.end(), { deadline_s: GONE_S_WAITED + 30 });
+      void servers.remove();
+      const { result } = await trial.phase(subject, name, () => servers.end(), { deadline_s: GONE_S_WAITED + 30 });
       trial.expect(atMost(`${size} servers gone, after`, GONE_S_MAX, result.seconds, 's'));
       if (result.left > 0) trial.note(`servers left after ${GONE_S_WAITED} s`, `${result.left} of ${size}`);
       if (result.left > 0) break;
     }
-    await crowd.grow(few);
-    const deleting = crowd.remove();
+    await servers.grow(few);
+    const deleting = servers.remove();
     await Bun.sleep(RESTART_AFTER_MS);
     await stopBySignal(trial, subject, 'SIGTERM');
     await deleting;
@@ -45,16 +45,16 @@ export const ending: Fault = {
     trial.expect(atMost('ready again, after', START_S_MAX, again.seconds, 's'));
     if (!again.program) return;
     // Repeats the deletions that the restart cut off, as their caller would.
-    void crowd.remove();
+    void servers.remove();
     const options = { deadline_s: GONE_S_WAITED + 30 };
-    const { result } = await trial.phase(subject, 'after the restart', () => crowd.end(), options);
+    const { result } = await trial.phase(subject, 'after the restart', () => servers.end(), options);
     trial.expect(atMost('servers gone after the restart', GONE_S_MAX, result.seconds, 's'));
-    trial.expect(exactly('processes of these servers at the end', 0, crowd.processes()));
+    trial.expect(exactly('processes of these servers at the end', 0, servers.processes()));
   },
 };
 
 /** Creates a game with servers that do nothing. */
-async function makeCrowd(trial: Trial, { home, program }: Subject) {
+async function makeServers(trial: Trial, { home, program }: Subject) {
   const database = trial.opened.use(openDatabaseOf(home));
   const game = await makeGame(program.api, program.administrator_token);
   const servers = serversOf(program, game);
@@ -74,7 +74,7 @@ async function makeCrowd(trial: Trial, { home, program }: Subject) {
         ids.push(server.id);
       };
       const missing = Array.from({ length: wanted - ids.length }, () => create);
-      await trial.within(STARTED_S_WAITED, 'the servers to be created', inTurns(missing, CONCURRENCY));
+      await trial.within(STARTED_S_WAITED, 'the servers to be created', runConcurrently(missing, CONCURRENCY));
       const haveStarted = async () => (await countOf('started_at')) === ids.length;
       await waitFor(haveStarted, 'the servers to start', STARTED_S_WAITED * 1_000);
     },
@@ -83,7 +83,7 @@ async function makeCrowd(trial: Trial, { home, program }: Subject) {
     /** Requests the end of all servers. The answers do not matter, only whether the servers end. */
     async remove(): Promise<void> {
       const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
-      await inTurns(removals, CONCURRENCY);
+      await runConcurrently(removals, CONCURRENCY);
     },
     /** Waits until none is left. Returns how many are left in the end, and after how long. */
     async end(): Promise<{ left: number; seconds: number }> {

@@ -90,11 +90,11 @@ export function failuresOf({ failures }: Latencies): number {
   return Object.values(failures).reduce((sum, count) => sum + count, 0);
 }
 
-/** Does pieces of work, at most `at_once` at a time. */
-export async function inTurns(work: (() => Promise<void>)[], at_once: number): Promise<void> {
+/** Does pieces of work, at most `concurrency` at a time. */
+export async function runConcurrently(work: (() => Promise<void>)[], concurrency: number): Promise<void> {
   const left = [...work];
   const next = async () => {
     for (let piece = left.shift(); piece; piece = left.shift()) await piece();
   };
-  await Promise.all(Array.from({ length: at_once }, next));
+  await Promise.all(Array.from({ length: concurrency }, next));
 }

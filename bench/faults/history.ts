@@ -6,7 +6,7 @@ import type { Subject } from './subject.ts';
 
 const LOBBIES = 50_000;
 const LOBBIES_QUICK = 5_000;
-const LOBBIES_AT_ONCE = 2_500;
+const LOBBIES_PER_STATEMENT = 2_500;
 const FINDS_PER_LOBBY = 8;
 const LINES_PER_SERVER = 10;
 const MONTH_MS = 30 * 86_400_000;
@@ -39,18 +39,18 @@ export const history: Fault = {
     trial.note('bytes of a log line of 80, with 63 others', (await measureLogLine(database, 64)).toFixed(0));
     trial.note('lobbies exported', `${Math.round(await exportHistory(subject, ended_at))} a second`);
 
-    const servers_left = async () =>
+    const countServersLeft = async () =>
       await database.count(`select count(*) from servers where ended_at = '${ended_at}'`);
-    const players_left = async () =>
+    const countPlayersLeft = async () =>
       await database.count(`select count(*) from players where create_ts = '${ended_at}'`);
     const waited = performance.now();
-    const is_late = () => secondsSince(waited) > GONE_S_WAITED;
-    const players = await players_left();
-    while (!is_late() && (await players_left()) === players) await Bun.sleep(100);
+    const isLate = () => secondsSince(waited) > GONE_S_WAITED;
+    const players = await countPlayersLeft();
+    while (!isLate() && (await countPlayersLeft()) === players) await Bun.sleep(100);
     const remove = async () => {
       const started = performance.now();
-      while (!is_late() && (await servers_left()) > 0) await Bun.sleep(500);
-      return { seconds: secondsSince(started), left: await servers_left() };
+      while (!isLate() && (await countServersLeft()) > 0) await Bun.sleep(500);
+      return { seconds: secondsSince(started), left: await countServersLeft() };
     };
     const options = { deadline_s: GONE_S_WAITED + 10 };
     const { result } = await trial.phase(subject, 'while it is removed', remove, options);
@@ -150,11 +150,11 @@ async function fill(
       ],
     ];
   const bytes = new Map<string, number>();
-  for (let done = 0; done < lobbies; done += LOBBIES_AT_ONCE) {
+  for (let done = 0; done < lobbies; done += LOBBIES_PER_STATEMENT) {
     for (const [what, tables, per_lobby, write] of steps) {
       const sizes = () => Promise.all(tables.map(sizeOf)).then((all) => all.reduce((sum, size) => sum + size, 0));
       const before = await sizes();
-      await write(LOBBIES_AT_ONCE);
+      await write(LOBBIES_PER_STATEMENT);
       const added = ((await sizes()) - before) / (per_lobby * lobbies);
       bytes.set(what, (bytes.get(what) ?? 0) + added);
     }

@@ -3,7 +3,7 @@ import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { serversOf, uploadShell } from '../../tests/support/servers.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { openDatabaseOf } from './database.ts';
-import { atMost, calm, exactly, type Fault, inTurns, secondsSince, type Trial } from './fault.ts';
+import { atMost, calm, exactly, type Fault, runConcurrently, secondsSince, type Trial } from './fault.ts';
 import type { Subject } from './subject.ts';
 
 const SERVERS_MAX = 16;
@@ -26,7 +26,7 @@ export const machine: Fault = {
       [`servers that end after ${LIFE_S} s`, String(LIFE_S)],
       ['servers that never end', 'infinity'],
     ] as const) {
-      const hog = await takeMachine(trial, subject, life);
+      const tenant_servers = await takeMachine(trial, subject, life);
       const other = await makeRoomGame(program, { source: READY_SOURCE });
       const find = async () => {
         const started = performance.now();
@@ -43,8 +43,8 @@ export const machine: Fault = {
       const goal = atMost(`${what}: a lobby for the other game, after`, FIND_S_MAX, result.seconds, 's');
       const is_met = goal.is_met && result.outcome === 'a lobby';
       trial.expect({ ...goal, figure: `${result.outcome} after ${goal.figure}`, is_met });
-      trial.note(`${what}: servers of the tenant that run`, String(await hog.running()));
-      await hog.end();
+      trial.note(`${what}: servers of the tenant that run`, String(await tenant_servers.running()));
+      await tenant_servers.end();
     }
   },
 };
@@ -63,7 +63,7 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
     if (answer.status === 200) ids.push(answer.body.server.id);
     else refusals[refusal] = (refusals[refusal] ?? 0) + 1;
   };
-  await inTurns(
+  await runConcurrently(
     Array.from({ length: ASKED_FOR }, () => create),
     CONCURRENCY,
   );
@@ -76,7 +76,7 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
     running,
     async end() {
       const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
-      await inTurns(removals, CONCURRENCY);
+      await runConcurrently(removals, CONCURRENCY);
       const left = () => database.count(`select count(*) ${of}`);
       await waitFor(async () => (await left()) === 0, 'the servers to end', END_MS_MAX).catch(() => {});
       trial.expect(exactly('servers left after their deletion', 0, await left()));

@@ -3,11 +3,10 @@ import { showSite, uploadSite } from '../../tests/support/site.ts';
 import { openSmallS3 } from '../../tests/support/small-s3.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { residentBytes } from '../meter.ts';
-import { holdConnections, requestFrom, requestOf } from './connections.ts';
+import { openAttackers, requestFrom, requestOf } from './connections.ts';
 import { atMost, calm, exactly, type Fault, holds, secondsSince } from './fault.ts';
 
-/** Transfers that one address may have at a time. */
-const OF_ADDRESS_MAX = 256;
+const TRANSFERS_PER_ADDRESS_MAX = 256;
 const READERS = 300;
 /** More than the socket buffers hold. */
 const FILE_BYTES = 24 * 1024 ** 2;
@@ -30,8 +29,8 @@ export const readers: Fault = {
     const { port } = subject;
     const game = await makeGame(api, administrator_token);
     const { name_id } = (await api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token })).game;
-    const large = crypto.getRandomValues(new Uint8Array(65_536));
-    const files = { 'large.bin': Buffer.alloc(FILE_BYTES, large), 'small.txt': 'small' };
+    const chunk = crypto.getRandomValues(new Uint8Array(65_536));
+    const files = { 'large.bin': Buffer.alloc(FILE_BYTES, chunk), 'small.txt': 'small' };
     await showSite(api, game, { site_id: await uploadSite(api, game, files) });
     const host = `${name_id}.sites.localhost`;
     await trial.phase(subject, 'calm', calm);
@@ -39,9 +38,13 @@ export const readers: Fault = {
     const request = requestOf('GET', '/large.bin', { host });
     const options = { port, request, reads: false };
     const begin = async () => {
-      const most = await holdConnections({ ...options, count: OF_ADDRESS_MAX, address: '127.0.0.9' });
+      const most = await openAttackers({ ...options, count: TRANSFERS_PER_ADDRESS_MAX, address: '127.0.0.9' });
       trial.opened.use(most);
-      const rest = await holdConnections({ ...options, count: READERS - OF_ADDRESS_MAX, address: '127.0.0.10' });
+      const rest = await openAttackers({
+        ...options,
+        count: READERS - TRANSFERS_PER_ADDRESS_MAX,
+        address: '127.0.0.10',
+      });
       trial.opened.use(rest);
       const countAnswered = () => [...most.all, ...rest.all].filter(({ status }) => status === '200').length;
       await waitFor(() => countAnswered() === READERS, 'the answers', SETTLE_MS_MAX).catch(() => {});

@@ -69,7 +69,7 @@ export function findGoals({ elysia, muster, colyseus }: Targets, { of }: Finds):
 }
 
 function processorGoal({ thread, database, rest }: Turn): Goal {
-  const [of_thread, of_database, of_rest] = [thread, database, rest].map((seconds) => seconds * 1e6) as [
+  const [thread_us, database_us, rest_us] = [thread, database, rest].map((seconds) => seconds * 1e6) as [
     number,
     number,
     number,
@@ -78,7 +78,7 @@ function processorGoal({ thread, database, rest }: Turn): Goal {
     what: 'processor time of a find, 256 clients: thread + PostgreSQL + rest of the service',
     limit: `<= ${THREAD_US_MAX} + ${DATABASE_US_MAX} + ${REST_US_MAX} µs`,
     figure: `${[thread, database, rest].map(show.microseconds).join(' + ')} µs`,
-    is_met: of_thread <= THREAD_US_MAX && of_database <= DATABASE_US_MAX && of_rest <= REST_US_MAX,
+    is_met: thread_us <= THREAD_US_MAX && database_us <= DATABASE_US_MAX && rest_us <= REST_US_MAX,
   };
 }
 

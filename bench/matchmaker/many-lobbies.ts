@@ -19,11 +19,11 @@ export async function measureManyLobbies(arena: Arena, callers: Callers, plan: P
     p50s.push(middleOf(turns));
   }
   const [few = Number.NaN, many = Number.NaN] = p50s;
-  const [of_few, of_many] = [plan.few, plan.many].map((count) => `${show.perSecond(count)} open lobbies`);
+  const [few_title, many_title] = [plan.few, plan.many].map((count) => `${show.perSecond(count)} open lobbies`);
   printTable('Finds, one client, by the number of lobbies', [
     ['', 'p50 ms'],
-    [of_few ?? '', few.toFixed(2)],
-    [of_many ?? '', many.toFixed(2)],
+    [few_title ?? '', few.toFixed(2)],
+    [many_title ?? '', many.toFixed(2)],
   ]);
-  return atMost(`a find among ${of_many}, of one among ${of_few}`, 2, many / few);
+  return atMost(`a find among ${many_title}, of one among ${few_title}`, 2, many / few);
 }

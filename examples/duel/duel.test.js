@@ -1,4 +1,5 @@
-// The tests of the duel. They play on a real Muster, which starts for them and leaves nothing: muster test --deploy -- bun test
+// The tests of the duel. They play on a real Muster, which starts for them and leaves nothing behind:
+// muster test --deploy -- bun test
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { advanceClock, call, connect, makeNamespace, solve, until } from './players.js';
 

@@ -5,7 +5,9 @@ if (!MUSTER_TEST_CLOCK) throw new Error('Run these tests by: muster test --deplo
 const WAIT_MS = 30_000;
 const game = `/cloud/games/${MUSTER_GAME}`;
 
-/** Sends a request, as the developer by default. Returns the body of the answer; throws the code and message of an error. */
+/**
+ * Sends a request, as the developer by default. Returns the body of the answer; throws the code and message of an error.
+ */
 export async function call(method, path, body, token = MUSTER_TOKEN) {
   const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(MUSTER_URL + path, { method, headers, body: body && JSON.stringify(body) });
@@ -15,8 +17,8 @@ export async function call(method, path, body, token = MUSTER_TOKEN) {
 }
 
 /**
- * Makes a namespace on the deployed version, for one test: others cannot fill its lobbies. `changes` are merged into the version's
- * configuration of the matchmaker. Returns its id, and what its players can do.
+ * Makes a namespace on the deployed version, for one test: other tests cannot fill its lobbies. `changes` are merged into
+ * the version's configuration of the matchmaker. Returns the namespace's id, and what its players can do.
  */
 export async function makeNamespace(changes = {}) {
   const { namespace } = await call('GET', `${game}/namespaces/${MUSTER_NAMESPACE}`);
@@ -38,7 +40,7 @@ export async function makeNamespace(changes = {}) {
   };
 }
 
-/** Sits down in a found seat. `last` is the last message of the server. */
+/** Takes a found seat. `last` is the last message from the server. */
 export async function connect({ ports, player }, name) {
   const socket = new WebSocket(`ws://${ports.game.host}/?token=${player.token}&name=${name}`);
   const connected = { socket, last: {}, is_closed: false };

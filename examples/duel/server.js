@@ -22,7 +22,7 @@ const server = Bun.serve({
     },
     message(socket, text) {
       const { name } = socket.data;
-      // A suite has to provoke what players should never see.
+      // Tests need a crash, which players must not be able to cause.
       if (text === 'crash' && WITH_TEST_COMMANDS === 'yes') process.exit(3);
       if (text !== 'hit') return socket.close(1007, 'send "hit"');
       hits[name] += 1;

@@ -50,7 +50,7 @@ if (WITHOUT_CONTAINERS !== undefined) console.log(`Not tried, because ${WITHOUT_
 
 let external: ExternalHome;
 beforeAll(async () => {
-  // Ports rest for a minute after their servers, so the servers of a long run need more than a test claims.
+  // Ports rest for a minute after their servers, so the servers of a run at full length need more than a test claims.
   external = await openExternalHome(IS_FULL_LENGTH ? { MUSTER_SERVER_PORTS: '27000-30999' } : {});
 }, 90_000);
 afterAll(() => external[Symbol.asyncDispose](), 90_000);

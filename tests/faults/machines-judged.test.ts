@@ -18,7 +18,8 @@ const TEST_TIMEOUT_MS = 1_200_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
 afterAll(() => {
-  if (!IS_FULL_LENGTH) console.log('Not tried, because the long run tries it: machines at the moment of judgement.');
+  if (!IS_FULL_LENGTH)
+    console.log('Not tried, because only a run at full length tries it: machines at the moment of judgement.');
 });
 
 test.skipIf(!IS_FULL_LENGTH)(

@@ -9,7 +9,8 @@ const LOST_MS = 2_000;
 const TEST_TIMEOUT_MS = 240_000;
 
 afterAll(() => {
-  if (!IS_FULL_LENGTH) console.log('Not tried, because the long run tries it: machines whose process was stopped.');
+  if (!IS_FULL_LENGTH)
+    console.log('Not tried, because only a run at full length tries it: machines whose process was stopped.');
 });
 
 test.skipIf(!IS_FULL_LENGTH)(

@@ -22,7 +22,9 @@ const has_faketime = IS_FULL_LENGTH && (await Bun.file(FAKETIME).exists());
 
 afterAll(() => {
   if (!IS_FULL_LENGTH)
-    console.log('Not tried, because the long run tries it: machines that are stopped, killed and cut off.');
+    console.log(
+      'Not tried, because only a run at full length tries it: machines that are stopped, killed and cut off.',
+    );
 });
 
 test('machines: networks can be made and clocks set where CI requires it', () => {

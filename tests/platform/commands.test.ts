@@ -130,10 +130,10 @@ describe('commands', () => {
       'logs',
       'why',
     ]);
-    const [of_deploy, of_list, of_test, all] = await Promise.all(
+    const [deploy_help, list_help, test_help, all] = await Promise.all(
       [['help', 'deploy'], ['help', 'lobbies', 'list'], ['help', 'test'], ['help']].map((args) => run(args)),
     );
-    expect([of_deploy, of_list, of_test]).toEqual([
+    expect([deploy_help, list_help, test_help]).toEqual([
       { exit_code: 0, output: expect.stringContaining('Usage: muster deploy [options] [namespace]') },
       { exit_code: 0, output: expect.stringContaining('Usage: muster lobbies list [options]') },
       { exit_code: 0, output: expect.stringContaining('Usage: muster test [--deploy]') },

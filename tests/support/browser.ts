@@ -11,14 +11,14 @@ const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run
 
 /** Why no browser can be tried here; undefined if one can. */
 export const WITHOUT_BROWSER = !IS_FULL_LENGTH
-  ? 'the long run tries it'
+  ? 'only a run at full length tries it'
   : CHROMIUM === null || CERTUTIL === null
     ? 'install chromium and libnss3-tools'
     : undefined;
 
 /** Why no page of the hub can be tried here; undefined if one can. */
 export const WITHOUT_PAGES = !IS_FULL_LENGTH
-  ? 'the long run tries it'
+  ? 'only a run at full length tries it'
   : CHROMIUM === null
     ? 'install chromium'
     : undefined;

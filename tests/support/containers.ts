@@ -13,10 +13,10 @@ const programs = findContainerPrograms();
 const busybox = Bun.which('busybox');
 
 /** Why containers cannot be tried here; undefined if they can. */
-export const WITHOUT_CONTAINERS = IS_FULL_LENGTH ? whyNoContainers() : 'the long run tries them';
+export const WITHOUT_CONTAINERS = IS_FULL_LENGTH ? reasonWithoutContainers() : 'only a run at full length tries them';
 
 /** Returns why this machine cannot run containers; undefined if it can. */
-export function whyNoContainers(): string | undefined {
+export function reasonWithoutContainers(): string | undefined {
   if (typeof programs === 'string') return programs;
   if (busybox === null) return 'install busybox-static';
   return process.getuid?.() === 0 ? undefined : 'containers need root';

@@ -27,7 +27,7 @@ const PROGRAMS = {
 const CATATONIT = '/usr/libexec/podman/catatonit';
 
 /** Why an engine cannot be tried here; undefined if it can. */
-export function reasonWithout(name: EngineName): string | undefined {
+export function reasonWithoutEngine(name: EngineName): string | undefined {
   if (WITHOUT_CONTAINERS !== undefined) return WITHOUT_CONTAINERS;
   const missing = Object.entries(PROGRAMS[name]).find(([program]) => Bun.which(program) === null);
   if (missing) return `install ${missing[1]}`;

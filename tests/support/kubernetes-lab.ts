@@ -21,7 +21,7 @@ const COMMANDS = 'sh cat dd echo env head id kill ls nc printf ps rm seq sleep t
 
 /** Why there is no cluster to try; undefined if one can be started. */
 export function reasonWithoutLab(): string | undefined {
-  if (!IS_FULL_LENGTH) return 'the long run tries it';
+  if (!IS_FULL_LENGTH) return 'only a run at full length tries it';
   if (process.getuid?.() !== 0) return 'the cluster needs root';
   if (!existsSync(join(CACHE, 'built/bin/kube-proxy'))) return 'run ".ci/kubernetes-lab/lab build"';
   return EXECUTABLE === undefined ? 'MUSTER_TEST_EXECUTABLE names no executable' : undefined;

@@ -5,7 +5,7 @@ const PROGRAMS = ['ip', 'unshare', 'nsenter'].map((name) => Bun.which(name));
 
 /** Why no network can be made here; undefined if one can. */
 export const WITHOUT_NETWORK = !IS_FULL_LENGTH
-  ? 'the long run tries it'
+  ? 'only a run at full length tries it'
   : process.getuid?.() !== 0
     ? 'a network needs root'
     : PROGRAMS.includes(null)

@@ -13,7 +13,7 @@ const PROGRAMS = ['pebble', 'pebble-challtestsrv'].map((name) => Bun.which(name)
 
 /** Why there is no ACME authority here; undefined if there is one. */
 export const WITHOUT_PEBBLE = !IS_FULL_LENGTH
-  ? 'the long run tries it'
+  ? 'only a run at full length tries it'
   : PROGRAMS.includes(null)
     ? 'pebble is not installed'
     : undefined;

@@ -66,7 +66,7 @@ export function describeRuntime(kind: RuntimeKind): void {
     ] as const;
     test.each(ENDS)('that ends by "%s" is seen to have ended that way until it is removed', async (script, end) => {
       const server = await opened.run(script);
-      expect(await opened.endOf(server)).toEqual({ is: 'ended', ...end });
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', ...end });
       await opened.kill(server);
       expect(await opened.observe(server)).toEqual({ is: 'ended', ...end });
       await opened.remove(server);
@@ -87,7 +87,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       const order = await opened.orderOf('');
       const server = await opened.run('', { ...order, build: { ...order.build, command } });
       const missing = kind.missing_program ?? { exit_code, sentence };
-      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: missing.exit_code, exit_signal: null });
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: missing.exit_code, exit_signal: null });
       expect(await opened.output(server, 'std_err')).toMatch(missing.sentence);
     });
 
@@ -98,7 +98,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       });
       const server = await opened.run('exit 5');
       await waitFor(() => reports > 0, 'the report');
-      expect((await opened.endOf(server)).exit_code).toBe(5);
+      expect((await opened.waitForEnd(server)).exit_code).toBe(5);
     });
 
     test('that handles SIGTERM ends with its own exit code', async () => {
@@ -106,7 +106,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       const server = await opened.run(script);
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await opened.stop(server);
-      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 7, exit_signal: null });
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 7, exit_signal: null });
       expect(await opened.output(server)).toBe('ready\nbye\n');
       // A signal after its end has no effect.
       await opened.stop(server);
@@ -116,7 +116,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       for (let time = 0; time < (kind.signals ?? SIGNALS); time += 1) {
         const server = await opened.run('exec sleep 600');
         await opened.stop(server);
-        expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: 'SIGTERM' });
+        expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: 'SIGTERM' });
       }
     }, 60_000);
 
@@ -134,7 +134,7 @@ export function describeRuntime(kind: RuntimeKind): void {
     test('gets its arguments unchanged, and writes to two streams', async () => {
       const words = ['two words', '$(id)', "it's", '"', '\\', '*', 'line\nbreak', '-n', 'ünïcode'];
       const server = await opened.run(`printf '<%s>' "$@"; echo; echo oops >&2`, { arguments: words });
-      await opened.endOf(server);
+      await opened.waitForEnd(server);
       expect(await opened.output(server)).toBe(`${words.map((word) => `<${word}>`).join('')}\n`);
       expect(await opened.output(server, 'std_err')).toBe('oops\n');
     });
@@ -173,7 +173,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       const after = await opened.runtime.readOutput(server, 'std_out', { from: piece.resumeAfter(1_000), ...query });
       expect([after.skipped_bytes, after.bytes.length]).toEqual([0, 0]);
       await opened.stop(server);
-      await opened.endOf(server);
+      await opened.waitForEnd(server);
     });
 
     test("with a script is run by the service's executable, which installs nothing and reads no file of the service", async () => {
@@ -186,14 +186,14 @@ export function describeRuntime(kind: RuntimeKind): void {
       await Bun.write(join(directory, '.env'), 'LEAK=dirty');
       const build = { ...order.build, kind: 'javascript' as const, command: ['main.ts'] };
       const server = await opened.run('', { ...order, build });
-      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 3, exit_signal: null });
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 3, exit_signal: null });
       expect(await opened.output(server)).toBe('clean [ "a", "b" ]\n');
     });
 
     test('that is removed leaves nothing, whether it runs, has ended, or never existed', async () => {
       const running = await opened.run('echo x > $HOME/file; exec sleep 600');
       const ended = await opened.run('exit 0');
-      await opened.endOf(ended);
+      await opened.waitForEnd(ended);
       const never = { server_id: crypto.randomUUID(), identity: undefined };
       for (const server of [running, ended, never, running]) {
         await opened.remove(server);
@@ -218,7 +218,7 @@ export function describeRuntime(kind: RuntimeKind): void {
 
     test('that ended while the service was stopped is seen to have ended, recorded or not', async () => {
       const server = await opened.run('exit 9');
-      const end = await opened.endOf(server);
+      const end = await opened.waitForEnd(server);
       expect(end).toEqual({ is: 'ended', exit_code: 9, exit_signal: null });
       const runtime = await opened.reopen();
       expect(await opened.observe(server, runtime)).toEqual(end);
@@ -230,7 +230,7 @@ export function describeRuntime(kind: RuntimeKind): void {
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       const runtime = await opened.reopen();
       await opened.stop(server, runtime);
-      expect(await opened.endOf(server, runtime)).toEqual({ is: 'ended', exit_code: 6, exit_signal: null });
+      expect(await opened.waitForEnd(server, runtime)).toEqual({ is: 'ended', exit_code: 6, exit_signal: null });
     });
 
     test('that was lost with its machine has an unknown end', async () => {

@@ -97,10 +97,12 @@ export interface TestRuntime extends AsyncDisposable {
   start(order: StartOrder, by?: Runtime): Promise<StartedServer>;
   /** Starts a shell script as a server. */
   run(script: string, order?: Partial<StartOrder>): Promise<StartedServer>;
-  /** Runs a shell script as a server until it ends. Returns what it wrote to both streams. */
-  runToEnd(script: string, order?: Partial<StartOrder>): Promise<string>;
+  /** Runs a shell script as a server until it ends, and removes the server. Returns what it wrote to both streams. */
+  runOnce(script: string, order?: Partial<StartOrder>): Promise<string>;
   /** Returns the output of a server so far. */
   output(server: ServerHandle, stream?: 'std_out' | 'std_err'): Promise<string>;
+  /** Returns the processor time that a server has used, in milliseconds. */
+  readProcessorTime(server: ServerHandle): Promise<number>;
   /** Returns the observation of a server, by its own runtime or another. */
   observe(server: ServerHandle, by?: Runtime): Promise<Observation>;
   /** Asks a server to end, as soon as it can be asked. */
@@ -112,7 +114,7 @@ export interface TestRuntime extends AsyncDisposable {
   /** Kills all servers that it has started, and removes their files. */
   removeAll(): Promise<void>;
   /** Waits until a server has ended. Returns how it ended. */
-  endOf(server: ServerHandle, by?: Runtime): Promise<Extract<Observation, { is: 'ended' }>>;
+  waitForEnd(server: ServerHandle, by?: Runtime): Promise<Extract<Observation, { is: 'ended' }>>;
 }
 
 /** Opens a runtime of a test's own. */
@@ -127,7 +129,7 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
     return Buffer.from(bytes).toString();
   }
 
-  const endOf: TestRuntime['endOf'] = (server, by) =>
+  const waitForEnd: TestRuntime['waitForEnd'] = (server, by) =>
     waitFor(async () => {
       const seen = await observe(server, by);
       return seen.is === 'ended' && seen;
@@ -178,10 +180,15 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
     orderOf: ordered,
     start,
     run: async (script, order) => await start(await ordered(script, order)),
-    async runToEnd(script, order) {
+    async runOnce(script, order) {
       const server = await start(await ordered(script, order));
-      await endOf(server);
-      return (await output(server)) + (await output(server, 'std_err'));
+      await waitForEnd(server);
+      const text = (await output(server)) + (await output(server, 'std_err'));
+      await remove(server);
+      return text;
+    },
+    async readProcessorTime(server) {
+      return (await runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0;
     },
     output,
     observe,
@@ -189,7 +196,7 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
     kill,
     remove,
     removeAll,
-    endOf,
+    waitForEnd,
     async [Symbol.asyncDispose]() {
       await removeAll();
       await rm(directory, { recursive: true, force: true });

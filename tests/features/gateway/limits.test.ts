@@ -253,7 +253,7 @@ test('gateway: a short answer is in progress until the server has sent it all, a
   server.stop(true);
 });
 
-// A head may take 12 s and a pause of a body 30 s, so this runs only in long runs.
+// A head may take 12 s and a pause of a body 30 s, so this runs only at full length.
 test.skipIf(!IS_FULL_LENGTH)(
   'gateway: connections with a slow head or body are closed',
   async () => {

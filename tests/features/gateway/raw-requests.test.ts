@@ -186,7 +186,7 @@ describe('gateway: closes the connection, and takes nothing for a part of a whol
   }
 });
 
-// A head may take 12 s, so this runs only in long runs.
+// A head may take 12 s, so this runs only at full length.
 test.skipIf(!IS_FULL_LENGTH)(
   'gateway: a connection by TLS with a slow head is closed',
   async () => {

@@ -41,7 +41,7 @@ const hasStarted = ({ events }: TestService, server_id: string) =>
 type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 
 /** The servers of a game that run, and the machine of each. */
-async function whereServersRun(game: Game): Promise<{ id: string; lobby_id: string; machine_id: string }[]> {
+async function listRunningServers(game: Game): Promise<{ id: string; lobby_id: string; machine_id: string }[]> {
   const servers: { id: string; tags: { lobby_id: string } }[] = await listServers(one, game);
   return servers.map(({ id, tags }) => ({
     id,
@@ -57,7 +57,7 @@ async function makeGameOn(machine_id: string): Promise<{ game: Game; lobby_id: s
   const game = await makeControlledGame(one, { game_modes: { default: {} } });
   const seat = await seatOf(find(one, game));
   await machines.endDrain(elsewhere);
-  expect(await whereServersRun(game)).toMatchObject([{ lobby_id: seat.lobby_id, machine_id }]);
+  expect(await listRunningServers(game)).toMatchObject([{ lobby_id: seat.lobby_id, machine_id }]);
   return { game, ...seat };
 }
 
@@ -115,7 +115,7 @@ describe('draining a machine', () => {
       player_tokens.push(seat.player_token);
       return undefined;
     }, 'a find to get a seat elsewhere');
-    const running = await whereServersRun(game);
+    const running = await listRunningServers(game);
     expect(running.find((server) => server.lobby_id === next.lobby_id)?.machine_id).toBe(other_id);
     expect(running.find((server) => server.lobby_id === lobby_id)?.machine_id).toBe(one_id);
 
@@ -160,7 +160,7 @@ describe('draining a machine', () => {
     expect(reported).toMatchObject({ reason: 'machines_draining' });
     await machines.endDrain(other_id);
     const { lobby_id } = await seatOf(finding);
-    expect(await whereServersRun(game)).toMatchObject([{ lobby_id, machine_id: other_id }]);
+    expect(await listRunningServers(game)).toMatchObject([{ lobby_id, machine_id: other_id }]);
     await machines.endDrain(one_id);
   }, 90_000);
 
@@ -169,11 +169,11 @@ describe('draining a machine', () => {
     const game = await makeControlledGame(one, {
       game_modes: { default: { idle_lobbies: { min: 1, max: 1 } } },
     });
-    await waitFor(async () => (await whereServersRun(game))[0]?.machine_id === one_id, 'a warm lobby');
+    await waitFor(async () => (await listRunningServers(game))[0]?.machine_id === one_id, 'a warm lobby');
     await machines.endDrain(other_id);
     await machines.drain(one_id);
     await waitFor(async () => {
-      const running = await whereServersRun(game);
+      const running = await listRunningServers(game);
       return running.length === 1 && running[0]?.machine_id === other_id;
     }, 'a warm lobby on the other machine');
     await machines.endDrain(one_id);

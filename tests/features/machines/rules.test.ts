@@ -17,8 +17,8 @@ const machine = (more: Partial<JudgedMachine> = {}): JudgedMachine => ({
 /** Reads the beat of a machine at each interval until a moment. Returns the last verdict. */
 function readUntil(judgement: Judgement, end_ms: number, from_ms = 0, more: Partial<JudgedMachine> = {}) {
   let verdict = judgement.judge([machine(more)], { asked_ms: from_ms, answered_ms: from_ms });
-  for (let at = from_ms + EVERY_MS; at <= end_ms; at += EVERY_MS) {
-    verdict = judgement.judge([machine(more)], { asked_ms: at, answered_ms: at });
+  for (let at_ms = from_ms + EVERY_MS; at_ms <= end_ms; at_ms += EVERY_MS) {
+    verdict = judgement.judge([machine(more)], { asked_ms: at_ms, answered_ms: at_ms });
   }
   return verdict;
 }
@@ -27,8 +27,8 @@ describe('machines: judging a beat', () => {
   test('a machine is not lost while its beat changes, however long that takes', () => {
     const judgement = new Judgement(BLIND_AFTER_MS);
     for (let beat = 0; beat < 100; beat += 1) {
-      const at = beat * EVERY_MS;
-      const { lost, late } = judgement.judge([machine({ beat })], { asked_ms: at, answered_ms: at });
+      const at_ms = beat * EVERY_MS;
+      const { lost, late } = judgement.judge([machine({ beat })], { asked_ms: at_ms, answered_ms: at_ms });
       expect([lost.length, late.size]).toEqual([0, 0]);
     }
   });

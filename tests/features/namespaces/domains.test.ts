@@ -49,7 +49,7 @@ const domainsOf = async ({ namespace, cloud_token: token }: ShownSite) => {
   return answer.body.namespace.config.cdn.domains.map(({ domain }: { domain: string }) => domain);
 };
 /** Adds a domain without a proof, as earlier releases did. */
-async function store(domain: string, { namespace_id }: ShownSite): Promise<void> {
+async function addUnproven(domain: string, { namespace_id }: ShownSite): Promise<void> {
   await using database = openDatabase(opened.database_address, 1);
   await database.queries.execute(
     sql`insert into namespace_domains (domain, namespace_id, create_ts) values (${domain}, ${namespace_id}, now())`,
@@ -102,7 +102,7 @@ describe("domains: the service's own names cannot be added, not even if the oper
   });
 
   test('also if an earlier release added one: it stays the service', async () => {
-    await store('api.example.net', site);
+    await addUnproven('api.example.net', site);
     const headers = { host: 'api.example.net' };
     expect((await fetch(`${localUrl()}/health/live`, { headers })).status).toBe(200);
     const find = await opened.api.call('POST', `${localUrl()}/matchmaker/lobbies/find`, {
@@ -134,7 +134,7 @@ describe('domains: a proof by DNS', () => {
   });
 
   test('is the only way to take over the domain of another namespace', async () => {
-    await store('old.free.example', other);
+    await addUnproven('old.free.example', other);
     const refused = await add(site, 'old.free.example');
     expect(codeOf(refused)).toBe('400 CLOUD_HOSTNAME_TAKEN');
     expect(refused.body.metadata.record.name).toBe('_muster.old.free.example');
@@ -151,7 +151,7 @@ describe('domains: a proof by DNS', () => {
 
   test('in two namespaces at once adds the domain to one of them', async () => {
     const third = await makeSite();
-    await store('wanted.example.org', other);
+    await addUnproven('wanted.example.org', other);
     const both = [`muster-namespace=${site.namespace_id}`, `muster-namespace=${third.namespace_id}`];
     records.set('_muster.wanted.example.org', both);
     await Promise.all([add(site, 'wanted.example.org'), add(third, 'wanted.example.org')]);
@@ -186,7 +186,7 @@ describe('domains: allowed by the operator', () => {
   });
 
   test('for one namespace, a domain can be taken over by that namespace only', async () => {
-    await store('given.example.org', other);
+    await addUnproven('given.example.org', other);
     const settings = {
       MUSTER_NAME_SERVERS: name_server.address,
       MUSTER_DOMAINS_ALLOW: `given.example.org=${site.namespace_id.toUpperCase()}, *.given.example=${site.namespace_id}`,

@@ -164,12 +164,12 @@ describe('a server', () => {
 
   test('at all limits gets everything that was requested', async () => {
     const environment = { ...many(63, (index) => `V${index}`, 'v'.repeat(1_024)), ['_'.repeat(256)]: 'ünïcode = "\n' };
-    const words = Array.from({ length: 64 }, (_, index) => `${index}`.padEnd(256, '$'));
+    const args = Array.from({ length: 64 }, (_, index) => `${index}`.padEnd(256, '$'));
     const labels = { [`g${'-'.repeat(14)}1`]: TCP, ...many(7, (index) => `p${index}`, { protocol: 'udp' }) };
     const wanted = {
       datacenter: body.datacenter.toUpperCase(),
       tags: many(8, (index) => `${index}`.padEnd(32, 'ü'), 'v'.repeat(1_024)),
-      runtime: { build: build.toUpperCase(), arguments: words, environment },
+      runtime: { build: build.toUpperCase(), arguments: args, environment },
       network: { mode: 'host', ports: labels },
       resources: { cpu: 4_000, memory: 7_352 },
       lifecycle: { kill_timeout: 7_199_999 },
@@ -194,7 +194,7 @@ describe('a server', () => {
       });
     }
     const printed = await servers.waitForLines(started.id, 64 + 64 + 2 * 8);
-    expect(printed.slice(0, 64)).toEqual(words.map((word) => `<${word}>`));
+    expect(printed.slice(0, 64)).toEqual(args.map((word) => `<${word}>`));
     expect(printed).toContain(`V62=${'v'.repeat(1_024)}`);
     expect(printed).toContain(`${'_'.repeat(256)}=ünïcode = "`);
     expect(printed).toContain(`PORT_g${'_'.repeat(14)}1=${started.network.ports[`g${'-'.repeat(14)}1`].public_port}`);

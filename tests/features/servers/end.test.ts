@@ -14,7 +14,7 @@ const RUNNING: EndFacts = {
 };
 const KILL_AT = new Date();
 
-test.each<[ending: Partial<EndFacts>, has_crashed: boolean, words: string]>([
+test.each<[ending: Partial<EndFacts>, has_crashed: boolean, description: string]>([
   [{ exit_code: 0 }, false, 'ended with exit code 0'],
   [{ exit_code: 3 }, true, 'ended with exit code 3'],
   [{ exit_code: 127 }, true, 'ended with exit code 127 (its program was not found)'],
@@ -38,9 +38,9 @@ test.each<[ending: Partial<EndFacts>, has_crashed: boolean, words: string]>([
     false,
     'was lost: its pod was deleted from the cluster',
   ],
-])("a server's end %j: crash %p, %s", (ending, has_crashed, words) => {
+])("a server's end %j: crash %p, %s", (ending, has_crashed, description) => {
   expect(hasCrashed({ ...RUNNING, ...ending })).toBe(has_crashed);
-  expect(describeEnd({ ...RUNNING, ...ending })).toBe(words);
+  expect(describeEnd({ ...RUNNING, ...ending })).toBe(description);
 });
 
 describe("a server's end, as its developer reads it", () => {

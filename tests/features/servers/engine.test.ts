@@ -15,7 +15,7 @@ import {
   inspect,
   listLeftovers,
   optionsIn,
-  reasonWithout,
+  reasonWithoutEngine,
   runtimeOf,
   startEngine,
   type TestEngine,
@@ -38,15 +38,15 @@ import { waitFor } from '../../support/wait.ts';
 
 /** Containers that start and end in a row, and how many of them at one time. */
 const STARTS = 40;
-const STARTS_AT_ONCE = 4;
+const CONCURRENT_STARTS = 4;
 /** Connections to the engine that stay open for the next call. */
 const DESCRIPTORS_MAX = 8;
 /** Other programs of the machine may have some at any time. */
 const ZOMBIES_OF_OTHERS_MAX = 8;
 
-// Two engines and the suite of runtimes on each take minutes, so only the long run tries them.
+// Two engines and the suite of runtimes on each take minutes, so only a run at full length tries them.
 for (const name of ENGINES) {
-  const reason = IS_FULL_LENGTH ? reasonWithout(name) : 'the long run tries it';
+  const reason = IS_FULL_LENGTH ? reasonWithoutEngine(name) : 'only a run at full length tries it';
   if (reason !== undefined) console.log(`Not tried, because ${reason}: containers of ${name}.`);
 
   test(`${name}: it can run where CI requires it`, () => {
@@ -70,15 +70,6 @@ for (const name of ENGINES) {
 
     const kindWith = (changes: Partial<EngineRuntimeOptions> = {}) => runtimeOf(name, () => engine, changes);
 
-    /** Runs a script until it ends. Returns what it wrote. */
-    async function runToEnd(script: string, order: Partial<StartOrder> = {}): Promise<string> {
-      const server = await opened.run(script, order);
-      await opened.endOf(server);
-      const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
-      await opened.remove(server);
-      return text;
-    }
-
     /** Returns why a server does not start, at once or on a busy machine later. */
     async function refusalOf(order: StartOrder, by: TestRuntime): Promise<string> {
       try {
@@ -86,14 +77,14 @@ for (const name of ENGINES) {
       } catch (error) {
         return String(error);
       }
-      return (await by.endOf({ server_id: order.server_id, identity: undefined })).reason ?? '';
+      return (await by.waitForEnd({ server_id: order.server_id, identity: undefined })).reason ?? '';
     }
 
     describeRuntime(kindWith());
 
     describe('a server in a container of the engine', () => {
       test('is the user of its image, without capabilities and with a filter of system calls', async () => {
-        expect(await runToEnd('id; pwd; cat /proc/self/status')).toMatch(
+        expect(await opened.runOnce('id; pwd; cat /proc/self/status')).toMatch(
           new RegExp(
             `^uid=${IMAGE_USER} gid=${IMAGE_USER}.*\n/game\n.*CapPrm:\t0{16}\nCapEff:\t0{16}\nCapBnd:\t0{16}.*NoNewPrivs:\t1\nSeccomp:\t2\n`,
             's',
@@ -108,7 +99,7 @@ for (const name of ENGINES) {
         await Bun.write(secret, 'of the group\n');
         await chown(secret, 0, 2_002);
         await chmod(secret, 0o040);
-        expect(await runToEnd('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
+        expect(await opened.runOnce('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
       });
 
       test('has the environment of its image, the given one over it, and nothing of the service', async () => {
@@ -116,7 +107,7 @@ for (const name of ENGINES) {
           args: ['/bin/env'],
           env: ['PATH=/bin', 'HOME=/home', 'MODE=image'],
         });
-        const lines = (await runToEnd('', { build, environment: { MODE: 'given', TOKEN: 'a=b' } })).split('\n');
+        const lines = (await opened.runOnce('', { build, environment: { MODE: 'given', TOKEN: 'a=b' } })).split('\n');
         const own = lines.filter((line) => !/^(HOSTNAME=server|container=podman|TERM=xterm|)$/.test(line));
         expect(own.sort()).toEqual(['HOME=/home', 'MODE=given', 'PATH=/bin', 'TOKEN=a=b']);
       });
@@ -125,7 +116,7 @@ for (const name of ENGINES) {
         'cannot do this, also as root: %s',
         async (script) => {
           const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
-          expect(await runToEnd('', { build })).toMatch(/permission denied|not permitted|Read-only file system/i);
+          expect(await opened.runOnce('', { build })).toMatch(/permission denied|not permitted|Read-only file system/i);
         },
       );
 
@@ -148,7 +139,7 @@ for (const name of ENGINES) {
         const { NetworkSettings } = await inspect(engine, other.server_id);
         const [network] = Object.values(NetworkSettings.Networks);
         expect(network?.IPAddress).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
-        expect(await runToEnd(`nc -w 2 ${network?.IPAddress} 80; echo "code $?"`)).toMatch(/code 1/);
+        expect(await opened.runOnce(`nc -w 2 ${network?.IPAddress} 80; echo "code $?"`)).toMatch(/code 1/);
         await opened.remove(other);
       });
 
@@ -169,13 +160,13 @@ for (const name of ENGINES) {
         const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
         // Podman does not notice it where control groups are of version 1.
         const reason = name === 'docker' ? { reason: 'it exceeded its memory of 32 MB' } : {};
-        expect(await opened.endOf(server)).toMatchObject({ exit_signal: 'SIGKILL', ...reason });
+        expect(await opened.waitForEnd(server)).toMatchObject({ exit_signal: 'SIGKILL', ...reason });
         expect(await opened.output(server)).toBe('');
       });
 
       test('starts a limited number of processes', async () => {
         const script = 'n=0; while [ $n -lt 600 ]; do sleep 600 & n=$((n+1)); done; echo all';
-        expect(await runToEnd(script, { resources: { cpu: 1_000, memory: 256 } })).toContain("can't fork");
+        expect(await opened.runOnce(script, { resources: { cpu: 1_000, memory: 256 } })).toContain("can't fork");
       });
 
       test('has its processes counted alone, also if another one has the user of its image', async () => {
@@ -203,8 +194,7 @@ for (const name of ENGINES) {
 
       test('has its processor time counted', async () => {
         const server = await opened.run('while :; do :; done');
-        const readUsage = async () => (await opened.runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0;
-        await waitFor(async () => (await readUsage()) > 200, 'its processor time');
+        await waitFor(async () => (await opened.readProcessorTime(server)) > 200, 'its processor time');
         await opened.remove(server);
       });
 
@@ -213,7 +203,7 @@ for (const name of ENGINES) {
         const script = 'echo a > /game/file; echo b > /tmp/file; cat /tmp/file';
         const build = await makeImage(closed.directory, script, { user: { uid: 0, gid: 0 } });
         const server = await closed.run('', { build });
-        await closed.endOf(server);
+        await closed.waitForEnd(server);
         expect(await closed.output(server)).toBe('b\n');
         expect(await closed.output(server, 'std_err')).toContain('Read-only file system');
       });
@@ -370,7 +360,7 @@ for (const name of ENGINES) {
         ids.add(server.server_id);
         // Some end by themselves, some are stopped, some are killed.
         if (index % 3 === 1) await opened.stop(server);
-        if (index % 3 < 2) await opened.endOf(server);
+        if (index % 3 < 2) await opened.waitForEnd(server);
         await opened.remove(server);
       };
       // The first containers make the network, and open descriptors that stay open.
@@ -383,7 +373,7 @@ for (const name of ENGINES) {
       const zombies = countZombies();
 
       const indexes = Array.from({ length: STARTS }, (_, index) => index);
-      await forEachAtOnce(indexes, STARTS_AT_ONCE, runOne);
+      await forEachAtOnce(indexes, CONCURRENT_STARTS, runOne);
 
       expect(await opened.runtime.list()).toEqual([{ server_id: lasting.server_id, identity: undefined }]);
       const left = (await listLeftovers(engine)).filter((one) => [...ids].some((id) => one.includes(id)));

@@ -41,10 +41,10 @@ test('a log to which two processes add, each at the end that it knows, has each 
   await Promise.all([earlier.collect(name, read, false), later.collect(name, read, false)]);
   const { lines } = await later.linesFrom(name, 0);
   const [first, second, third, ...rest] = LINES;
-  const words = ['[muster] a word', '[muster] another word'];
+  const notes = ['[muster] a word', '[muster] another word'];
   expect(lines.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual([
     ...[first, second, third].map(String),
-    ...words,
+    ...notes,
     ...rest,
   ]);
   expect(lines.map(({ number }) => number)).toEqual(lines.map((_, index) => index));

@@ -98,9 +98,9 @@ describe('following the log of a server', () => {
     await servers.waitForLines(server_id, 1);
     let { index } = (await servers.log(server_id)).body.watch;
     const got: string[] = [];
-    for (const words of ['first\n', 'second\nthird\n', 'fourth\n']) {
+    for (const written of ['first\n', 'second\nthird\n', 'fourth\n']) {
       const next = servers.log(server_id, 'std_out', index);
-      await print(server_id, words);
+      await print(server_id, written);
       const { body } = await next;
       got.push(...textOf(body.lines));
       expect(body.watch.index).not.toBe(index);

@@ -1,7 +1,7 @@
 import { chown } from 'node:fs/promises';
 import { openCgroups, removeGroup } from '../../../src/platform/cgroups.ts';
 import { WITHOUT_CONTAINERS } from '../containers.ts';
-import { ENGINES, type EngineName, reasonWithout } from '../engines.ts';
+import { ENGINES, type EngineName, reasonWithoutEngine } from '../engines.ts';
 import { IS_ROOT } from '../runtimes.ts';
 
 /** The user of services that are not root. */
@@ -35,7 +35,7 @@ export function reasonWithoutLevel({ containers }: Level): string | undefined {
   // Only root can run the service as others.
   if (!IS_ROOT || openCgroups().controllers.length < 3) return 'it needs root and writable control groups';
   if (containers === 'runc') return WITHOUT_CONTAINERS;
-  return ENGINES.includes(containers as EngineName) ? reasonWithout(containers as EngineName) : undefined;
+  return ENGINES.includes(containers as EngineName) ? reasonWithoutEngine(containers as EngineName) : undefined;
 }
 
 /** Makes control groups that belong to the user of the service, as a delegation does. Returns their directories. */

@@ -33,7 +33,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a machine that runs processes
     for (const server of [process, container]) {
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await opened.stop(server, runtime);
-      expect(await opened.endOf(server, runtime)).toMatchObject({ exit_code: 7 });
+      expect(await opened.waitForEnd(server, runtime)).toMatchObject({ exit_code: 7 });
       expect(await opened.output(server)).toBe('ready\nbye\n');
     }
     expect(await runtime.kill([process, container])).toEqual(new Set([process.server_id, container.server_id]));

@@ -30,13 +30,13 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
       env: ['PATH=/bin', 'HOME=/home', 'MODE=image'],
     });
     const environment = { MODE: 'given', SERVICE_TOKEN: 'a=b' };
-    expect((await opened.runToEnd('', { build, environment })).split('\n').sort()).toEqual(
+    expect((await opened.runOnce('', { build, environment })).split('\n').sort()).toEqual(
       ['', 'HOME=/home', 'MODE=given', 'PATH=/bin', 'SERVICE_TOKEN=a=b'].sort(),
     );
   });
 
   test('is the user of its image, without capabilities and with a filter of system calls', async () => {
-    expect(await opened.runToEnd('id; pwd; cat /proc/self/status')).toMatch(
+    expect(await opened.runOnce('id; pwd; cat /proc/self/status')).toMatch(
       new RegExp(
         `^uid=${IMAGE_USER} gid=${IMAGE_USER}.*\n/game\n.*CapPrm:\t0{16}\nCapEff:\t0{16}\nCapBnd:\t0{16}.*NoNewPrivs:\t1\nSeccomp:\t2\n`,
         's',
@@ -51,11 +51,11 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     await Bun.write(secret, 'of the group\n');
     await chown(secret, 0, 2_002);
     await chmod(secret, 0o040);
-    expect(await opened.runToEnd('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
+    expect(await opened.runOnce('', { build })).toBe(`${IMAGE_USER} 2001 2002\nof the group\n`);
   });
 
   test('sees its own processes, files and network devices only', async () => {
-    const seen = await opened.runToEnd('cat /proc/1/comm /proc/[0-9]*/comm; ls /; ls /sys/class/net; cat /etc/hosts');
+    const seen = await opened.runOnce('cat /proc/1/comm /proc/[0-9]*/comm; ls /; ls /sys/class/net; cat /etc/hosts');
     expect(seen).toStartWith('init\ninit\nsh\nbin\ndev\netc\ngame\nproc\nsys\ntmp\neth0\nlo\n127.0.0.1 localhost');
   });
 
@@ -76,22 +76,22 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
       { uid: 0, gid: 0 },
     ]) {
       const build = await makeImage(opened.directory, script, { user });
-      expect(await opened.runToEnd('', { build })).toMatch(refusal);
+      expect(await opened.runOnce('', { build })).toMatch(refusal);
     }
   });
 
   test('writes to its own copy of the files of its build', async () => {
     const script = 'cat /game/file 2>/dev/null; echo mine > /game/file; cat /game/file';
     const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
-    expect(await opened.runToEnd('', { build })).toBe('mine\n');
-    expect(await opened.runToEnd('', { build })).toBe('mine\n');
+    expect(await opened.runOnce('', { build })).toBe('mine\n');
+    expect(await opened.runOnce('', { build })).toBe('mine\n');
     expect(existsSync(join(build.directory, 'rootfs/game/file'))).toBe(false);
   });
 
   test('that takes more memory than it may is killed', async () => {
     const order = { resources: { cpu: 1_000, memory: 32 } };
     const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
-    expect(await opened.endOf(server)).toMatchObject({
+    expect(await opened.waitForEnd(server)).toMatchObject({
       exit_signal: 'SIGKILL',
       reason: 'it exceeded its memory of 32 MB',
     });
@@ -101,7 +101,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
   test('starts a limited number of processes', async () => {
     const script = 'n=0; while [ $n -lt 600 ]; do sleep 600 & n=$((n+1)); done; echo all';
     const server = await opened.run(script);
-    await opened.endOf(server);
+    await opened.waitForEnd(server);
     expect(await opened.output(server)).toBe('');
     expect(await opened.output(server, 'std_err')).toContain("can't fork");
   });
@@ -111,7 +111,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     const server = await opened.run('while :; do :; done', order);
     const began = performance.now();
     const used = await waitFor(async () => {
-      const used_ms = (await opened.runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0;
+      const used_ms = await opened.readProcessorTime(server);
       return used_ms > 300 && used_ms;
     }, 'it to use its processor time');
     // A tenth of the time, and a half of that for the periods at both ends.
@@ -142,7 +142,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     const script = 'echo a > /game/file; echo b > /tmp/file; cat /tmp/file';
     const build = await makeImage(closed.directory, script, { user: { uid: 0, gid: 0 } });
     const server = await closed.run('', { build });
-    await closed.endOf(server);
+    await closed.waitForEnd(server);
     expect(await closed.output(server)).toBe('b\n');
     expect(await closed.output(server, 'std_err')).toContain('Read-only file system');
   });
@@ -158,7 +158,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     try {
       await using above = await openTestRuntime({ ...CONTAINER_RUNTIME, open: () => CONTAINER_RUNTIME.open(merged) });
       const server = await above.run('cat /proc/mounts | head -n 1; echo mine > /tmp/file; cat /tmp/file');
-      await above.endOf(server);
+      await above.waitForEnd(server);
       expect(await above.output(server)).not.toContain('upperdir=upper');
       expect(await above.output(server)).toEndWith('mine\n');
     } finally {

@@ -47,7 +47,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
         const server = await opened.run(index % 3 === 0 ? 'sleep 600 & exit 3' : 'sleep 600 & exec sleep 600');
         ids.push(server.server_id);
         if (index % 3 === 1) await opened.stop(server);
-        if (index % 3 < 2) await opened.endOf(server);
+        if (index % 3 < 2) await opened.waitForEnd(server);
         await opened.remove(server);
       },
     );
@@ -72,7 +72,9 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
     const server = await opened.run('exec sleep 600');
     const pid = await findProgram(server, 'pasta');
     signalProcess(pid, 'SIGKILL');
-    expect(await opened.endOf(server)).toMatchObject({ reason: 'the network of its container ended unexpectedly' });
+    expect(await opened.waitForEnd(server)).toMatchObject({
+      reason: 'the network of its container ended unexpectedly',
+    });
     await opened.remove(server);
     expect(tracesOf(server.server_id)).toEqual([]);
   });

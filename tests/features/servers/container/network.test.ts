@@ -74,7 +74,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', 
   test('reaches the API at the address that servers get, and nothing else of the machine', async () => {
     const script = `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc 127.0.0.1 ${api.port}; nc 127.0.0.1 ${other.port}; nc 127.0.0.1 5432`;
     const server = await opened.run(script);
-    await opened.endOf(server);
+    await opened.waitForEnd(server);
     expect(await opened.output(server)).toEndWith('the API');
     expect(await opened.output(server, 'std_err')).toMatch(/refused.*refused/s);
   });
@@ -83,7 +83,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', 
     'reaches no private network, for example %s',
     async (address) => {
       const server = await opened.run(`nc -w 5 ${address} 80`);
-      await opened.endOf(server);
+      await opened.waitForEnd(server);
       expect(await opened.output(server, 'std_err')).toContain('refused');
     },
   );

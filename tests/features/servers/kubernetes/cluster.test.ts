@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Observation, StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
+import type { Observation } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { makeGame, uploadScript } from '../../../support/game.ts';
 import { find } from '../../../support/game-server.ts';
 import { clusterSettings, deletePod, inspectPod, kubernetesRuntime } from '../../../support/kubernetes.ts';
@@ -42,15 +42,6 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
     await lab[Symbol.asyncDispose]();
   }, LAB_TIMEOUT_MS);
 
-  /** Runs a script until it ends. Returns what it wrote. */
-  async function runToEnd(script: string, order: Partial<StartOrder> = {}): Promise<string> {
-    const server = await opened.run(script, order);
-    await opened.endOf(server);
-    const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
-    await opened.remove(server);
-    return text;
-  }
-
   /** Waits until a server, running or not, is observed in a way. */
   async function waitForObservation<Is extends Observation['is']>(server_id: string, is: Is) {
     return await waitFor(
@@ -72,7 +63,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
   describe('a server in a pod', () => {
     test('has no rights: no account of the cluster, no root, no capability, no file of the image or its build to write', async () => {
       const script = 'id -u; cat /proc/self/status; touch /bin/x /build/x $HOME/x; ls $HOME; ls /var/run/secrets';
-      const text = await runToEnd(script);
+      const text = await opened.runOnce(script);
       expect(text.split('\n')[0]).toBe('10001');
       for (const fact of [/^CapEff:\t0+$/m, /^CapBnd:\t0+$/m, /^NoNewPrivs:\t1$/m, /^Seccomp:\t2$/m])
         expect(text).toMatch(fact);
@@ -104,7 +95,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const server = await opened.run('sleep 0.1; exec dd if=/dev/zero of=/dev/null bs=300M count=1', {
         resources: { cpu: 500, memory: 64 },
       });
-      const end = await opened.endOf(server);
+      const end = await opened.waitForEnd(server);
       expect(end).toMatchObject({ exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' });
       await opened.remove(server);
     });
@@ -132,7 +123,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const server = await opened.run(`trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done`);
       await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
       await deletePod(lab, server.server_id);
-      const end = await opened.endOf(server);
+      const end = await opened.waitForEnd(server);
       expect(end).toMatchObject({ exit_code: 7, exit_signal: null, reason: 'its pod was deleted from the cluster' });
       expect(await opened.output(server)).toBe('ready\nbye\n');
       await opened.remove(server);
@@ -181,7 +172,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       await waitFor(async () => (await own.output(server)) !== '', 'its first line');
       await own_kind.restartPort();
       const runtime = await own.reopen();
-      expect(await own.endOf(server, runtime)).toEqual({ is: 'ended', exit_code: 9, exit_signal: null });
+      expect(await own.waitForEnd(server, runtime)).toEqual({ is: 'ended', exit_code: 9, exit_signal: null });
       const all = { from: undefined, bytes_max: 100_000, backlog_bytes_max: 100_000 };
       const { bytes } = await runtime.readOutput(server, 'std_out', all);
       const numbers = Buffer.from(bytes).toString().trimEnd().split('\n').map(Number);
@@ -241,7 +232,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const away_since = performance.now();
       try {
         await opened.stop(ending);
-        expect(await opened.endOf(ending)).toEqual({ is: 'ended', exit_code: 7, exit_signal: null });
+        expect(await opened.waitForEnd(ending)).toEqual({ is: 'ended', exit_code: 7, exit_signal: null });
         expect(await opened.output(ending)).toBe('ready\nbye\n');
         await opened.kill(killed);
         expect(await opened.observe(killed)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import type { Observation, StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
+import type { Observation } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { AUTHORITY, CERTIFICATE, CERTIFICATE_KEY } from '../../../support/certificates.ts';
 import { makeImage, makeScriptImage, packImage } from '../../../support/containers.ts';
 import { makeGame, uploadBuild } from '../../../support/game.ts';
@@ -31,15 +31,6 @@ export function describeImages(lab: () => Lab): void {
       await kind[Symbol.asyncDispose]();
     });
 
-    /** Runs a server until it ends. Returns what it wrote. */
-    async function runToEnd(order: Partial<StartOrder>): Promise<string> {
-      const server = await opened.run('', order);
-      await opened.endOf(server);
-      const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
-      await opened.remove(server);
-      return text;
-    }
-
     const ENDS: [script: string, command: string[], end: object, errors: string][] = [
       ['echo oops >&2; exit 3', [], { exit_code: 3, exit_signal: null }, 'oops\n'],
       ['kill -SEGV $$', [], { exit_code: null, exit_signal: 'SIGSEGV' }, ''],
@@ -51,7 +42,7 @@ export function describeImages(lab: () => Lab): void {
         ENDS.map(async ([script, command]) => {
           const build = { ...(await makeImage(opened.directory, script)), command };
           const server = await opened.run('', { build });
-          const end = await opened.endOf(server);
+          const end = await opened.waitForEnd(server);
           const errors = await opened.output(server, 'std_err');
           await opened.remove(server);
           return [end, errors];
@@ -92,7 +83,7 @@ export function describeImages(lab: () => Lab): void {
       });
       await Bun.write(join(build.directory, 'rootfs/game/private'), 'its own file');
       await Bun.$`chmod 0600 ${join(build.directory, 'rootfs/game/private')}`;
-      const text = await runToEnd({
+      const text = await opened.runOnce('', {
         build,
         arguments: ['one', 'two'],
         environment: { B: 'server', PORT_game: '7777' },
@@ -114,7 +105,7 @@ export function describeImages(lab: () => Lab): void {
       const server = await opened.run('', { build });
       await waitFor(async () => (await opened.output(server)) === 'ready /game\n', 'it to be ready');
       await opened.stop(server);
-      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 6, exit_signal: null });
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 6, exit_signal: null });
       expect(await opened.output(server, 'std_err')).toBe('asked\n');
       await opened.remove(server);
     });
@@ -123,7 +114,7 @@ export function describeImages(lab: () => Lab): void {
       const server = await opened.run('sleep 0.1; exec dd if=/dev/zero of=/dev/null bs=300M count=1', {
         resources: { cpu: 500, memory: 64 },
       });
-      const end = await opened.endOf(server);
+      const end = await opened.waitForEnd(server);
       expect(end).toMatchObject({ exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' });
       await opened.remove(server);
     });

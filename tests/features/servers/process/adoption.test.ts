@@ -19,7 +19,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the serv
   test.each(IMPOSTORS)('leaves a process %s alone', async (_, difference) => {
     await using stranger = Bun.spawn(['sleep', '600'], { detached: true });
     const server = await opened.run('exit 2');
-    await opened.endOf(server);
+    await opened.waitForEnd(server);
     const recorded = { ...server, identity: { ...identifyProcess(stranger.pid), ...difference } };
     const runtime = await opened.reopen();
     expect(await opened.observe(recorded, runtime)).toEqual({ is: 'ended', exit_code: 2, exit_signal: null });
@@ -48,7 +48,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the serv
   // For a moment, while the kernel starts its program, this holds for each server.
   test('finds a server whose environment does not name it', async () => {
     const server = await opened.run('exit 2');
-    await opened.endOf(server);
+    await opened.waitForEnd(server);
     const exit = openSync(join(opened.directory, 'servers', server.server_id, 'exit'), 'w');
     await using nameless = Bun.spawn(['sleep', '600'], { detached: true, stdio: ['ignore', 'ignore', 'ignore', exit] });
     closeSync(exit);

@@ -41,7 +41,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       environment: { SERVICE_TOKEN: 'a=b' },
     });
     const work = join(opened.directory, 'servers', order.server_id, 'work');
-    const { PWD, ...environment } = parse(await opened.runToEnd('', order));
+    const { PWD, ...environment } = parse(await opened.runOnce('', order));
     expect(environment).toEqual({
       SERVICE_TOKEN: 'a=b',
       PATH: '/usr/local/bin:/usr/bin:/bin',
@@ -55,7 +55,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
   test('has its own variables rather than those of the runtime, except the mark by which it is found', async () => {
     const environment = { PATH: '/usr/bin:/bin', HOME: '/', TMPDIR: '/', MUSTER_SERVER_ID: 'another' };
     const order = await orderOf(opened.directory, 'env', { environment });
-    const { PWD, ...given } = parse(await opened.runToEnd('', order));
+    const { PWD, ...given } = parse(await opened.runOnce('', order));
     expect(given).toEqual({ ...environment, MUSTER_SERVER_ID: order.server_id });
   });
 
@@ -67,7 +67,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       'for (const [k, v] of Object.entries(process.env)) console.log(k + "=" + v)',
     );
     const build = { ...order.build, kind: 'javascript', command: ['main.js'] } as const;
-    const { PWD, ...given } = parse(await opened.runToEnd('', { ...order, build: { ...build, command: ['main.js'] } }));
+    const { PWD, ...given } = parse(await opened.runOnce('', { ...order, build: { ...build, command: ['main.js'] } }));
     // What "bun run" sets for every script.
     const own = Object.keys(given).filter((name) => !/^(npm_\w+|NODE)$/.test(name));
     expect(own.sort()).toEqual(['BUN_BE_BUN', 'HOME', 'MUSTER_SERVER_ID', 'PATH', 'SERVICE_TOKEN', 'TMPDIR']);
@@ -113,7 +113,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       print "queue\\n" if syscall(${MQ_OPEN}, $queue, $create, $rights, 0) >= 0;
       syscall(${MQ_OPEN} + 1, $queue);
       print "tried\\n"`;
-    expect(await opened.runToEnd(`perl -e '${script}'`)).toBe('tried\n');
+    expect(await opened.runOnce(`perl -e '${script}'`)).toBe('tried\n');
   });
 
   test("has a session of its own without a terminal, so keys in the service's terminal do not reach it", async () => {
@@ -127,7 +127,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
 
   describe.skipIf(!has_own_user)('a server with a user of its own', () => {
     test('has no groups and no capabilities', async () => {
-      const status = await opened.runToEnd(`grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' /proc/self/status`);
+      const status = await opened.runOnce(`grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' /proc/self/status`);
       const user_id = Number(/^Uid:\t(\d+)/.exec(status)?.[1]);
       expect(isServerUser(user_id)).toBe(true);
       const ids = Array(4).fill(user_id).join('\t');
@@ -168,7 +168,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       ];
       const script = FORBIDDEN.map((attempt) => `(${attempt}) >/dev/null 2>&1 && echo '${attempt}'`).join('\n');
       const ALLOWED = 'echo x > $HOME/x && mkdir $TMPDIR/y && cat run.sh >/dev/null && echo allowed';
-      expect(await opened.runToEnd(`${script}\n${ALLOWED}\n`)).toBe('allowed\n');
+      expect(await opened.runOnce(`${script}\n${ALLOWED}\n`)).toBe('allowed\n');
       await opened.kill(other);
     });
   });

@@ -35,14 +35,14 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
     test('memory: a server that exceeds it is ended, and its end says so, also after a restart of the service', async () => {
       const server = await opened.run(GREEDY, { resources });
       const end = { is: 'ended', exit_code: null, exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' };
-      expect(await opened.endOf(server)).toEqual(end as never);
+      expect(await opened.waitForEnd(server)).toEqual(end as never);
       expect(await opened.observe(server, await opened.reopen())).toEqual(end as never);
       await opened.remove(server);
     });
 
     test('memory: a server whose child exceeds it goes on, and ends by itself', async () => {
       const server = await opened.run(`sh -c '${GREEDY}'; exit 4`, { resources });
-      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
       await opened.remove(server);
     });
 
@@ -60,11 +60,10 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
       // It is in the group of the service, and by its session apart from other programs of this machine.
       const busy = ['taskset', '1', 'sh', '-c', 'while :; do :; done'];
       const own = Bun.spawn(busy, { detached: true });
-      const usedOf = async () => (await opened.runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0;
       const ownUsed = () => readStat(own.pid)?.own_ms ?? 0;
-      const before = { at_ms: performance.now(), server_ms: await usedOf(), own_ms: ownUsed() };
+      const before = { at_ms: performance.now(), server_ms: await opened.readProcessorTime(server), own_ms: ownUsed() };
       await waitFor(() => ownUsed() - before.own_ms > 1_000, 'the other program to be busy');
-      const server_ms = (await usedOf()) - before.server_ms;
+      const server_ms = (await opened.readProcessorTime(server)) - before.server_ms;
       const core_ms = performance.now() - before.at_ms;
       own.kill('SIGKILL');
       // Other tests take a part of what it leaves.

@@ -130,7 +130,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the process tree of a serv
     const child = `sh -c 'trap "echo child; exit 0" TERM; echo 1; while :; do sleep 0.01; done' &`;
     const { server } = await grow(`trap 'wait; echo parent; exit 4' TERM; ${child} echo 2; wait; wait`, 2);
     await opened.stop(server);
-    expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
+    expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
     expect((await opened.output(server)).split('\n').sort()).toEqual(['', '1', '2', 'child', 'parent']);
   });
 });
