@@ -73,6 +73,10 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
       data: relay,
       ...(protocol !== undefined && { headers: { 'sec-websocket-protocol': protocol } }),
     };
+    if (is_stopping) {
+      relay.close(CLOSE.restarting, '');
+      throw new ServiceError('SERVICE_STOPPING', {});
+    }
     if (!listener.upgrade(request, accepted)) {
       relay.close(CLOSE.lost, '');
       throw new ServiceError('GATEWAY_SOCKET_REFUSED', { server_id });

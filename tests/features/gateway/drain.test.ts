@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { makeGame } from '../../support/game.ts';
+import { makeGame, uploadScript } from '../../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { openRestartableService } from '../../support/restart.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -9,6 +9,23 @@ const isReady = (url: string) =>
     ({ ok }) => ok,
     () => false,
   );
+
+/** A server that accepts the WebSocket at /late when another one is closed. */
+const LATE_SERVER = `
+  const closed = Promise.withResolvers();
+  Bun.serve({
+    port: process.env.PORT_web,
+    async fetch(request, server) {
+      if (request.url.endsWith('/late')) {
+        console.log('asked');
+        await closed.promise;
+      }
+      server.upgrade(request);
+    },
+    websocket: { open: (socket) => void socket.send('hello'), message() {}, close: () => closed.resolve() },
+  });
+  console.log('listening');
+`;
 
 async function openWithPlayer(drain_ms: number) {
   const settings = { MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN, MUSTER_GATEWAY_DRAIN_MS: String(drain_ms) };
@@ -44,6 +61,24 @@ describe('gateway: a stop', () => {
     await using _ = muster;
     await muster.close();
     expect(await player.closed).toEqual({ code: 1012, reason: 'the service restarts' });
+  }, 90_000);
+
+  test('refuses a WebSocket that the server accepts only when the others have been closed', async () => {
+    await using muster = await openRestartableService({
+      MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN,
+      MUSTER_GATEWAY_DRAIN_MS: '0',
+    });
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const build = await uploadScript(muster.api, game, LATE_SERVER);
+    const { name, lines } = await startWebServer(muster, game, { build });
+    const url = muster.config.local_url;
+    using player = openWebSocketPlayer({ name, url });
+    await player.next(1);
+    using late = openWebSocketPlayer({ name, url, path: '/late' });
+    await lines(2);
+    await muster.close();
+    expect((await player.closed).code).toBe(1012);
+    expect(await late.opened).toBe(false);
   }, 90_000);
 
   test('lets a request in progress end', async () => {

@@ -287,7 +287,7 @@ test('queue: after an outage of the database, finds of other processes keep thei
   const { address } = opened_here.use(await openTestDatabase());
   const { url, proxy } = opened_here.use(await openDatabaseProxy(address));
   const clock = createTestClock();
-  const service = opened_here.use(await openTestService({}, { beside: { database_address: { url }, clock } }));
+  const service = opened_here.use(await openTestService({}, { database_of: { database_address: { url }, clock } }));
   const other = opened_here.use(openOtherProcess(address));
   const game = await makeFullGame(service);
   const readLoop = async () => {
