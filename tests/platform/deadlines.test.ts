@@ -59,24 +59,24 @@ describe('deadlines: every wait for the database ends', () => {
   }
 
   test('a statement that takes too long, and cannot be cancelled: DATABASE_BUSY, and nothing else fails', async () => {
-    await using middle = await openDatabaseProxy(address);
-    await using database = openDatabase({ url: middle.url }, 1, SHORT);
+    await using own_proxied = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: own_proxied.url }, 1, SHORT);
     await whenInTime(() => database.queries.execute(sql`select 1`));
-    middle.proxy.stall();
-    middle.proxy.refuse();
+    own_proxied.proxy.stall();
+    own_proxied.proxy.refuse();
     expect(await codeOf(database.queries.execute(sql`select 2`))).toBe('DATABASE_BUSY');
     // Once another connection has been refused, so has that of the request to cancel.
-    await using other = openDatabase({ url: middle.url }, 1);
+    await using other = openDatabase({ url: own_proxied.url }, 1);
     expect(await codeOf(other.queries.execute(sql`select 3`))).toBe('DATABASE_UNAVAILABLE');
   });
 
   test('a statement that times out while its connection opens: the connection serves the next one', async () => {
-    await using late = await openDatabaseProxy(address);
-    await using database = openDatabase({ url: late.url }, 1, SHORT);
-    const release = late.proxy.hold();
+    await using own_proxied = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: own_proxied.url }, 1, SHORT);
+    const release = own_proxied.proxy.hold();
     expect(await codeOf(database.queries.execute(sql`select 1`))).toBe('DATABASE_BUSY');
     // There can be no other connection.
-    late.proxy.refuse();
+    own_proxied.proxy.refuse();
     release();
     const rows = await whenInTime(() => database.queries.execute(sql`select 2 as two`));
     expect([...rows]).toEqual([{ two: 2 }]);
@@ -170,8 +170,8 @@ describe('deadlines: every wait for the database ends', () => {
   });
 
   test('a dedicated connection whose peer is silent is replaced by another', async () => {
-    await using middle = await openDatabaseProxy(address);
-    await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 3_000 });
+    await using own_proxied = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: own_proxied.url }, 1, { ...DEADLINES, query_ms: 3_000 });
     const connection = database.openDedicatedConnection();
     const pidOf = async () => {
       const [row] = await connection.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
@@ -179,7 +179,7 @@ describe('deadlines: every wait for the database ends', () => {
     };
     const first = await whenInTime(pidOf);
     expect(await whenInTime(pidOf)).toBe(first);
-    middle.proxy.stall();
+    own_proxied.proxy.stall();
     expect(await codeOf(pidOf())).toBe('DATABASE_BUSY');
     expect(await whenInTime(pidOf)).not.toBe(first);
   });

@@ -154,7 +154,7 @@ describe('an invalid query is refused with the name of the parameter:', () => {
 });
 
 describe('a query is parsed:', () => {
-  const GOOD: [query: string, read: object][] = [
+  const GOOD: [query: string, parsed: object][] = [
     ['', {}],
     ['limit=100&include=true&search=a+b&order=up', { limit: 100, include: true, search: 'a b', order: 'up' }],
     ['include=false', { include: false }],
@@ -167,8 +167,8 @@ describe('a query is parsed:', () => {
     ['constructor=1', { constructor: '1' }],
     ['&&=&', { '': '' }],
   ];
-  test.each(GOOD)('%s', async (query, read) => {
-    expect((await send('GET', `/things?${query}`)).body).toEqual({ query: read });
+  test.each(GOOD)('%s', async (query, parsed) => {
+    expect((await send('GET', `/things?${query}`)).body).toEqual({ query: parsed });
   });
 });
 

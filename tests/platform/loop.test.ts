@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { type Loop, listLoops, startLoop } from '../../src/platform/loop.ts';
-import { waitFor } from '../support/wait.ts';
+import { runPending, waitFor } from '../support/wait.ts';
 
 const NEVER_MS = 600_000;
 
@@ -22,30 +22,25 @@ function start(step: (signal: AbortSignal) => Promise<number>, every_ms = NEVER_
 function makeGate() {
   let begun = 0;
   let running_count = 0;
-  let most = 0;
+  let running_max = 0;
   let end = Promise.withResolvers<void>();
   return {
     async step() {
       begun += 1;
       running_count += 1;
-      most = Math.max(most, running_count);
+      running_max = Math.max(running_max, running_count);
       await end.promise;
       running_count -= 1;
       return 0;
     },
     begun: () => begun,
-    most: () => most,
+    running_max: () => running_max,
     /** Ends the current step; the next one waits again. */
     endStep() {
       end.resolve();
       end = Promise.withResolvers();
     },
   };
-}
-
-/** Runs everything that waits for no timer. */
-async function runPending(): Promise<void> {
-  for (let times = 0; times < 5; times += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe('a loop', () => {
@@ -71,7 +66,7 @@ describe('a loop', () => {
     await waitFor(() => gate.begun() === 2, 'the second step');
     gate.endStep();
     await runPending();
-    expect([gate.begun(), gate.most()]).toEqual([2, 1]);
+    expect([gate.begun(), gate.running_max()]).toEqual([2, 1]);
   });
 
   test('does not lose a wake-up at any moment of a step', async () => {

@@ -34,7 +34,7 @@ beforeEach(async () => {
   await observer.queries.execute(sql`delete from steps`);
 });
 
-const take = (queries: Queries, name: string) => queries.execute(sql`insert into steps values (${name})`);
+const addStep = (queries: Queries, name: string) => queries.execute(sql`insert into steps values (${name})`);
 
 async function steps(): Promise<string[]> {
   return (await observer.queries.execute<{ name: string }>(sql`select name from steps order by name`)).map(
@@ -96,22 +96,22 @@ for (const { name, address, lose } of LOSSES) {
       expect(await nextBackend(database)).not.toBe(pid);
     });
 
-    const AFTERWARDS: { what: string; go(tx: Tx): Promise<unknown> }[] = [
-      { what: 'continues', go: (tx) => take(tx, 'second') },
-      { what: 'has nothing left to do', go: async () => {} },
-      { what: 'throws', go: () => Promise.reject(new Error('no more')) },
-      { what: 'ignores failures', go: (tx) => take(tx, 'second').catch(() => {}) },
+    const AFTERWARDS: { what: string; end(tx: Tx): Promise<unknown> }[] = [
+      { what: 'continues', end: (tx) => addStep(tx, 'second') },
+      { what: 'has nothing left to do', end: async () => {} },
+      { what: 'throws', end: () => Promise.reject(new Error('no more')) },
+      { what: 'ignores failures', end: (tx) => addStep(tx, 'second').catch(() => {}) },
     ];
-    for (const { what, go } of AFTERWARDS) {
+    for (const { what, end } of AFTERWARDS) {
       test(`between the statements of a transaction that ${what}: DATABASE_UNAVAILABLE, and nothing is committed`, async () => {
         const lost = Promise.withResolvers<void>();
         const ended = Promise.withResolvers<void>();
         const begun = Promise.withResolvers<number>();
         const work = database.transact(async (tx) => {
-          await take(tx, 'first');
+          await addStep(tx, 'first');
           begun.resolve(await backendOf(tx));
           await lost.promise;
-          await go(tx).finally(ended.resolve);
+          await end(tx).finally(ended.resolve);
         });
         const code = codeOf(work);
         await lose(await begun.promise);
@@ -129,10 +129,10 @@ for (const { name, address, lose } of LOSSES) {
       const begun = Promise.withResolvers<number>();
       const ended = Promise.withResolvers<void>();
       const work = database.transact(async (tx) => {
-        await take(tx, 'first');
+        await addStep(tx, 'first');
         begun.resolve(await backendOf(tx));
         await tx.execute(sql`select pg_sleep(60)`).catch(() => {});
-        await take(tx, 'second').catch(ended.resolve);
+        await addStep(tx, 'second').catch(ended.resolve);
       });
       const code = codeOf(work);
       const pid = await begun.promise;

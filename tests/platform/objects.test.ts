@@ -26,10 +26,10 @@ test('objects: every kind of storage is tested where CI requires it', () => {
   if (process.env.MUSTER_TEST_REQUIRED === '1') expect(TEST_S3).toBeDefined();
 });
 
-/** Opens objects of a test's own, and returns them with a list of all files in their storage. */
-
+/** Storage of a test's own. */
 interface Opened {
   objects: Objects;
+  /** Lists all files of the storage. */
   files(): Promise<string[]>;
 }
 

@@ -3,21 +3,21 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { type Audiences, createAudiences, type Member } from '../../src/platform/socket/audiences.ts';
 import type { Channel, Snapshot } from '../../src/platform/watch/channels.ts';
 import type { View } from '../../src/platform/watch/views.ts';
-import { waitFor } from '../support/wait.ts';
+import { runPending, waitFor } from '../support/wait.ts';
 
 const VIEW: View = { kind: 'state', name: 'it', topics: [], read: async () => ({}) };
 
 /** A read of the channel, which the test answers. */
 interface Read {
   number: number | undefined;
-  answer(shown: Snapshot | undefined): void;
+  answer(snapshot: Snapshot | undefined): void;
   fail(error: Error): void;
 }
 
-const shown = (after: number, number: number): Snapshot => ({ number, from: after, text: `"${after} to ${number}"` });
+const snapshotOf = (after: number, number: number): Snapshot => ({ number, from: after, text: `"${after} to ${number}"` });
 /** A body long enough for the audience to check which members are busy. */
-const long = (after: number, number: number): Snapshot => ({
-  ...shown(after, number),
+const longSnapshotOf = (after: number, number: number): Snapshot => ({
+  ...snapshotOf(after, number),
   text: `"${after} to ${number}${' '.repeat(70_000)}"`,
 });
 
@@ -42,7 +42,7 @@ beforeEach(() => {
   const channel: Channel = {
     peek: (number) => known.get(number),
     since: read,
-    present: async (number) => (await read(number)) ?? shown(0, 0),
+    present: async (number) => (await read(number)) ?? snapshotOf(0, 0),
   };
   audiences = createAudiences({
     channels: {
@@ -82,9 +82,6 @@ function addMember(number: number | undefined) {
   return { ...membership, frames, state };
 }
 
-/** Lets everything happen that waits for no timer. */
-const waitOneTurn = () => new Promise((resolve) => setImmediate(resolve));
-
 async function nextRead(): Promise<Read> {
   await waitFor(() => reads.length > 0, 'a read');
   const [first] = reads.splice(0, 1);
@@ -93,23 +90,23 @@ async function nextRead(): Promise<Read> {
 }
 
 async function answer(after: number | undefined, what: Snapshot | undefined): Promise<void> {
-  await waitOneTurn();
+  await runPending();
   const index = reads.findIndex(({ number }) => number === after);
   if (index < 0) throw new Error(`no read after ${after}, but after ${reads.map(({ number }) => number)}`);
   reads.splice(index, 1)[0]?.answer(what);
-  await waitOneTurn();
+  await runPending();
 }
 
 describe('the members of an audience', () => {
   test('an audience without members reads no more, although there is a change after each read', async () => {
     const only = addMember(5);
     (await nextRead()).answer(undefined);
-    await waitOneTurn();
+    await runPending();
     notify();
     const read = await nextRead();
     only.leave();
-    read.answer(shown(5, 6));
-    await waitOneTurn();
+    read.answer(snapshotOf(5, 6));
+    await runPending();
     expect(reads).toEqual([]);
     expect(only.frames).toEqual([]);
   });
@@ -119,16 +116,16 @@ describe('the members of an audience', () => {
     await answer(5, undefined);
     await answer(5, undefined);
     notify();
-    await answer(5, shown(5, 6));
+    await answer(5, snapshotOf(5, 6));
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
   });
 
   test('get a change that the channel knows without a read', async () => {
     const ann = addMember(5);
     await answer(5, undefined);
-    known.set(5, shown(5, 6)).set(6, null);
+    known.set(5, snapshotOf(5, 6)).set(6, null);
     notify();
-    await waitOneTurn();
+    await runPending();
     expect(ann.frames).toEqual(['5 to 6']);
     expect(reads).toEqual([]);
   });
@@ -141,10 +138,10 @@ describe('the members of an audience', () => {
     const bob = addMember(8);
     ann.leave();
     await answer(8, undefined);
-    await answer(5, shown(5, 8));
+    await answer(5, snapshotOf(5, 8));
     expect(bob.frames).toEqual([]);
     notify();
-    await answer(8, shown(8, 9));
+    await answer(8, snapshotOf(8, 9));
     expect(bob.frames).toEqual(['8 to 9']);
   });
 
@@ -155,17 +152,17 @@ describe('the members of an audience', () => {
     bob.state.is_busy = true;
     for (const number of [5, 6, 7]) {
       notify();
-      await answer(number, long(number, number + 1));
+      await answer(number, longSnapshotOf(number, number + 1));
       // After each change the audience reads for more.
       await answer(number + 1, undefined);
     }
     expect([ann.frames, bob.frames]).toEqual([['5 to 6', '6 to 7', '7 to 8'], []]);
     bob.state.is_busy = false;
     bob.catchUp();
-    await answer(5, shown(5, 8));
+    await answer(5, snapshotOf(5, 8));
     await answer(8, undefined);
     notify();
-    await answer(8, shown(8, 9));
+    await answer(8, snapshotOf(8, 9));
     expect(bob.frames).toEqual(['5 to 8', '8 to 9']);
     expect(ann.frames.at(-1)).toBe('8 to 9');
   });
@@ -184,7 +181,7 @@ describe('the members of an audience', () => {
     expect([ann.frames.length, bob.frames.length]).toEqual([10, 3]);
     bob.state.is_busy = false;
     bob.catchUp();
-    await answer(8, shown(8, 15));
+    await answer(8, snapshotOf(8, 15));
     expect(bob.frames.slice(3)).toEqual(['8 to 15']);
   });
 
@@ -195,23 +192,23 @@ describe('the members of an audience', () => {
     bob.state.is_busy = true;
     bob.pause();
     notify();
-    await answer(5, shown(5, 6));
+    await answer(5, snapshotOf(5, 6));
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], []]);
     bob.state.is_busy = false;
     bob.catchUp();
-    await answer(5, shown(5, 6));
+    await answer(5, snapshotOf(5, 6));
     expect(bob.frames).toEqual(['5 to 6']);
   });
 
   test('are notified in parts if they are many; a member that joins or pauses in between gets each body once', async () => {
     const many = Array.from({ length: 1_200 }, () => addMember(5));
-    await waitOneTurn();
+    await runPending();
     for (const { answer } of reads.splice(0)) answer(undefined);
-    await waitOneTurn();
+    await runPending();
     const [first, last] = [many[0], many.at(-1)];
     notify();
     const read = await nextRead();
-    read.answer(shown(5, 6));
+    read.answer(snapshotOf(5, 6));
     // No turn of the event loop passes here, because the next part waits for one.
     for (let steps = 0; steps < 100 && first?.frames.length === 0; steps += 1) await Promise.resolve();
     expect(first?.frames).toEqual(['5 to 6']);
@@ -221,7 +218,7 @@ describe('the members of an audience', () => {
     for (const one of [first, last]) one?.pause();
     for (const one of [first, last]) one?.catchUp();
     const answerAll = () => {
-      for (const { number, answer } of reads.splice(0)) answer(number === 5 ? shown(5, 6) : undefined);
+      for (const { number, answer } of reads.splice(0)) answer(number === 5 ? snapshotOf(5, 6) : undefined);
       return [...many, late].every(({ frames }) => frames.length > 0) && reads.length === 0;
     };
     await waitFor(answerAll, 'every member to have a body');
@@ -234,12 +231,12 @@ describe('the members of an audience', () => {
     const bob = addMember(5);
     // The change is published to the followers before the new member has read.
     notify();
-    await waitOneTurn();
-    const [of_bob, of_audience] = reads.splice(0);
-    of_audience?.answer(shown(5, 6));
-    await waitOneTurn();
-    of_bob?.answer(undefined);
-    await answer(5, shown(5, 6));
+    await runPending();
+    const [read_of_bob, read_of_audience] = reads.splice(0);
+    read_of_audience?.answer(snapshotOf(5, 6));
+    await runPending();
+    read_of_bob?.answer(undefined);
+    await answer(5, snapshotOf(5, 6));
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
   });
 
@@ -251,26 +248,26 @@ describe('the members of an audience', () => {
     await answer(5, undefined);
     notify();
     await answer(1_000_000, undefined);
-    await answer(5, shown(5, 6));
+    await answer(5, snapshotOf(5, 6));
     expect([ahead.frames, ann.frames]).toEqual([[], ['5 to 6']]);
   });
 
   test('get an error at once if the view is gone for them, and later the state if the failure was internal', async () => {
     const [ann, bob] = [addMember(5), addMember(3)];
     await answer(5, undefined);
-    await waitOneTurn();
+    await runPending();
     reads.splice(0)[0]?.fail(new Error('the database does not answer'));
     await waitFor(() => reads.length === 1, 'another read');
     expect([ann.state.refused, bob.state.refused]).toEqual([undefined, undefined]);
-    await answer(5, shown(5, 6));
+    await answer(5, snapshotOf(5, 6));
     await answer(6, undefined);
-    await answer(3, shown(3, 6));
+    await answer(3, snapshotOf(3, 6));
     await answer(6, undefined);
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['3 to 6']]);
     notify();
-    await waitOneTurn();
+    await runPending();
     for (const { fail } of reads.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
-    await waitOneTurn();
+    await runPending();
     expect([ann.state.refused, bob.state.refused]).toEqual([expect.any(ServiceError), expect.any(ServiceError)]);
     expect(faults).toEqual([[VIEW.name, new Error('the database does not answer')]]);
   });
@@ -279,9 +276,9 @@ describe('the members of an audience', () => {
     addMember(5);
     (await nextRead()).fail(new Error('first'));
     (await nextRead()).fail(new Error('first, again'));
-    (await nextRead()).answer(shown(5, 6));
+    (await nextRead()).answer(snapshotOf(5, 6));
     (await nextRead()).fail(new Error('second'));
-    await waitOneTurn();
+    await runPending();
     expect(faults).toEqual(['first', 'second'].map((what) => [VIEW.name, new Error(what)]));
   });
 });

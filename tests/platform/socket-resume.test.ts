@@ -133,7 +133,7 @@ describe('an invalid index counts as nothing seen, without effect on other clien
         await app.increment(name);
         expect([numberOf(await forging.body(forging_key)), numberOf(await resuming.body(key))]).toEqual([5, 5]);
         expect(resuming.frames.filter(({ type }) => type === 'body')).toHaveLength(2);
-        if (kind === 'what grows') expect(await bodiesUntil(resuming, ({ lines }) => lines[0] === 4)).toHaveLength(2);
+        if (kind === 'log') expect(await bodiesUntil(resuming, ({ lines }) => lines[0] === 4)).toHaveLength(2);
       });
 
       test(`${kind}, an index ${what}, in a poll`, async () => {

@@ -147,19 +147,19 @@ describe('when a token expires', () => {
   // The clock does not go back, so the last test must advance it furthest.
   test('sockets with a newer token of the same caller continue; the others close with 4401', async () => {
     const [ann, bob] = [newCaller(), newCaller()];
-    using of_ann = open(await app.issue(ann, MINUTE_MS));
-    using of_bob = open(await app.issue(bob, MINUTE_MS));
+    using socket_of_ann = open(await app.issue(ann, MINUTE_MS));
+    using socket_of_bob = open(await app.issue(bob, MINUTE_MS));
     const name = newName();
-    const keys = [await of_ann.subscribe('a', pathOf(name)), await of_bob.subscribe('b', pathOf(name))];
+    const keys = [await socket_of_ann.subscribe('a', pathOf(name)), await socket_of_bob.subscribe('b', pathOf(name))];
     expect(keys[0]).toBe(keys[1] ?? '');
-    of_ann.send({ type: 'authenticate', token: await app.issue(ann, 60 * MINUTE_MS) });
-    await of_ann.next(isReady);
+    socket_of_ann.send({ type: 'authenticate', token: await app.issue(ann, 60 * MINUTE_MS) });
+    await socket_of_ann.next(isReady);
     app.clock.advance(MINUTE_MS + LEEWAY_MS + 1);
-    expect(await of_bob.next(isError)).toMatchObject({ id: 'b', error: { code: 'CLAIMS_ENTITLEMENT_EXPIRED' } });
-    expect(await of_bob.closed).toEqual({ code: 4401, reason: 'CLAIMS_ENTITLEMENT_EXPIRED' });
+    expect(await socket_of_bob.next(isError)).toMatchObject({ id: 'b', error: { code: 'CLAIMS_ENTITLEMENT_EXPIRED' } });
+    expect(await socket_of_bob.closed).toEqual({ code: 4401, reason: 'CLAIMS_ENTITLEMENT_EXPIRED' });
     await app.increment(name);
-    await of_ann.next((frame) => frame.body?.number === 1);
-    expect(bodiesOf(of_bob)).toEqual([0]);
+    await socket_of_ann.next((frame) => frame.body?.number === 1);
+    expect(bodiesOf(socket_of_bob)).toEqual([0]);
   });
 });
 

@@ -12,6 +12,7 @@ import { createSharedReads } from '../../src/platform/watch/shared-reads.ts';
 import { createStateChannel } from '../../src/platform/watch/state-channel.ts';
 import type { LogPage, View } from '../../src/platform/watch/views.ts';
 import { rejectionOf } from '../support/refusal.ts';
+import { runPending } from '../support/wait.ts';
 
 /** A query that a test answers. */
 interface PendingQuery<Value> {
@@ -29,19 +30,14 @@ function makeDatabase<Value>() {
       queries.push({ answer: resolve, fail: () => reject(failure) });
       return promise;
     },
-    /** Returns the next query, or a later one. */
-    async take(place = 0): Promise<PendingQuery<Value>> {
+    /** Returns the oldest query that no test has taken. */
+    async take(): Promise<PendingQuery<Value>> {
       await runPending();
-      const [taken] = queries.splice(place, 1);
-      if (!taken) throw new Error(`${queries.length} questions were asked`);
+      const taken = queries.shift();
+      if (!taken) throw new Error('nothing queries the database');
       return taken;
     },
   };
-}
-
-/** Runs everything that is ready to run. */
-async function runPending(): Promise<void> {
-  for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 const toSnapshot = (body: object, number: number, from?: number): Snapshot => ({
@@ -86,12 +82,12 @@ describe('createStateChannel', () => {
   });
 
   test('takes the latest of several changes during a read of versions, in any order', async () => {
-    const looking = channel.since(4);
+    const seen = channel.since(4);
     const reading = await versions.take();
     channel.onChange('topic', 6);
     channel.onChange('topic', 5);
     reading.answer(4);
-    expect((await looking)?.number).toBe(6);
+    expect((await seen)?.number).toBe(6);
   });
 
   test('never shows a newer state under a number that was already shown', async () => {
@@ -128,9 +124,9 @@ describe('createStateChannel', () => {
   });
 
   test('reads again after a lower version than it knows, because the database may have been restored', async () => {
-    const looking = channel.since(4);
+    const seen = channel.since(4);
     (await versions.take()).answer(9);
-    expect((await looking)?.number).toBe(9);
+    expect((await seen)?.number).toBe(9);
     channel.onChange('topic', 3);
     const again = channel.since(9);
     // One read for the number, and one more because another process may know a higher one.
@@ -141,18 +137,18 @@ describe('createStateChannel', () => {
 });
 
 describe('createLogChannel', () => {
-  let pieces: ReturnType<typeof makeDatabase<LogPage<object>>>;
-  let ends: ReturnType<typeof makeDatabase<LogPage<object>>>;
+  let pages: ReturnType<typeof makeDatabase<LogPage<object>>>;
+  let last_pages: ReturnType<typeof makeDatabase<LogPage<object>>>;
   let channel: SharedChannel;
   beforeEach(() => {
-    pieces = makeDatabase();
-    ends = makeDatabase();
+    pages = makeDatabase();
+    last_pages = makeDatabase();
     const view: View & { kind: 'log' } = {
       kind: 'log',
       name: 'it',
       topics: ['topic'],
-      last: () => ends.ask(),
-      from: () => pieces.ask(),
+      last: () => last_pages.ask(),
+      from: () => pages.ask(),
     };
     channel = createLogChannel(view, { readVersions: async () => new Map(), share: createSharedReads(), toSnapshot });
   });
@@ -160,20 +156,20 @@ describe('createLogChannel', () => {
 
   /** Opens the channel at its end, which is 5. */
   async function openAtFive(): Promise<void> {
-    const looking = channel.since(5);
-    (await ends.take()).answer(upTo(5));
-    (await pieces.take()).answer(upTo(5));
-    expect(await looking).toBeUndefined();
+    const seen = channel.since(5);
+    (await last_pages.take()).answer(upTo(5));
+    (await pages.take()).answer(upTo(5));
+    expect(await seen).toBeUndefined();
   }
 
   test('reads again after a failed read', async () => {
     await openAtFive();
     channel.onChange('topic', 1);
-    const looking = rejectionOf(Error, channel.since(5));
-    (await pieces.take()).fail();
-    expect(await looking).toBe(failure);
+    const seen = rejectionOf(Error, channel.since(5));
+    (await pages.take()).fail();
+    expect(await seen).toBe(failure);
     const again = channel.since(5);
-    (await pieces.take()).answer(upTo(6));
+    (await pages.take()).answer(upTo(6));
     expect((await again)?.number).toBe(6);
   });
 
@@ -182,10 +178,10 @@ describe('createLogChannel', () => {
     // The change came without listeners, and no other follows.
     channel.onChange('topic', 1);
     const first = channel.since(5);
-    const look = await pieces.take();
+    const query = await pages.take();
     const second = channel.since(5);
     await runPending();
-    look.answer(upTo(6));
+    query.answer(upTo(6));
     expect([(await first)?.number, (await second)?.number]).toEqual([6, 6]);
   });
 
@@ -196,12 +192,12 @@ describe('createLogChannel', () => {
 
   test('ignores an end that was read before a later one', async () => {
     const first = channel.since(5);
-    const early = await ends.take();
+    const early = await last_pages.take();
     const second = channel.since(3);
-    const late = await ends.take();
+    const late = await last_pages.take();
     early.answer(upTo(5));
-    const piece = await pieces.take();
-    piece.answer(upTo(8));
+    const page = await pages.take();
+    page.answer(upTo(8));
     expect((await first)?.number).toBe(8);
     late.answer(upTo(5));
     await runPending();
@@ -210,28 +206,28 @@ describe('createLogChannel', () => {
     const refreshing = (async () => {
       while (rounds < 10 && (await channel.refresh())) rounds += 1;
     })();
-    (await pieces.take()).answer(upTo(8));
-    (await pieces.take()).answer(upTo(8));
+    (await pages.take()).answer(upTo(8));
+    (await pages.take()).answer(upTo(8));
     await Promise.all([second, refreshing]);
     expect(rounds).toBeLessThan(3);
   });
 
   test('starts over for a number beyond the end', async () => {
     await openAtFive();
-    const looking = channel.since(1_000_000);
-    (await ends.take()).answer(upTo(5));
-    expect((await looking)?.number).toBe(5);
+    const seen = channel.since(1_000_000);
+    (await last_pages.take()).answer(upTo(5));
+    expect((await seen)?.number).toBe(5);
   });
 
   test('accepts a higher number from another process', async () => {
     await openAtFive();
-    const looking = channel.since(7);
-    (await ends.take()).answer(upTo(7));
-    (await pieces.take()).answer(upTo(7));
-    expect(await looking).toBeUndefined();
+    const seen = channel.since(7);
+    (await last_pages.take()).answer(upTo(7));
+    (await pages.take()).answer(upTo(7));
+    expect(await seen).toBeUndefined();
     channel.onChange('topic', 2);
     const next = channel.since(7);
-    (await pieces.take()).answer(upTo(8));
+    (await pages.take()).answer(upTo(8));
     expect((await next)?.number).toBe(8);
   });
 });

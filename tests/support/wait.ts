@@ -25,3 +25,8 @@ export async function waitFor<Value>(
   }
   throw new Error(`waited in vain for ${what}`);
 }
+
+/** Runs everything that waits for no timer and for nothing outside of this process. */
+export async function runPending(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
