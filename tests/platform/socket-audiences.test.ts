@@ -14,7 +14,11 @@ interface Read {
   fail(error: Error): void;
 }
 
-const snapshotOf = (after: number, number: number): Snapshot => ({ number, from: after, text: `"${after} to ${number}"` });
+const snapshotOf = (after: number, number: number): Snapshot => ({
+  number,
+  from: after,
+  text: `"${after} to ${number}"`,
+});
 /** A body long enough for the audience to check which members are busy. */
 const longSnapshotOf = (after: number, number: number): Snapshot => ({
   ...snapshotOf(after, number),

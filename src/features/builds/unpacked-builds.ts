@@ -75,7 +75,9 @@ export function openUnpackedBuilds({
   async function ensure(build: BuildRow): Promise<{ directory: string; sha256: string | undefined }> {
     const content_directory = await contentDirectoryOf(build);
     if (await unused.use(content_directory)) return { directory: content_directory, sha256: build.sha256 ?? undefined };
-    const under_way = unpacking.get(content_directory) ?? unpack(build, content_directory);
+    const under_way =
+      unpacking.get(content_directory) ??
+      unpack(build, content_directory).finally(() => unpacking.delete(content_directory));
     unpacking.set(content_directory, under_way);
     try {
       const sha256 = await under_way;
@@ -84,8 +86,6 @@ export function openUnpackedBuilds({
     } catch (error) {
       if (isShortOfSpace(error)) unused.noteShortage();
       throw error;
-    } finally {
-      unpacking.delete(content_directory);
     }
   }
 

@@ -81,7 +81,7 @@ export function LobbyPlayers({ lobby }: { lobby: LobbyDetails }) {
   );
 }
 
-/** Takes the seat of a player, who cannot connect with it again. */
+/** Kicks a player, which frees the seat. */
 function Kick({ lobby_id, player_id }: { lobby_id: string; player_id: string }) {
   const { scope } = useNamespace();
   const { is_busy, act } = useAction();
