@@ -91,8 +91,8 @@ test.skipIf(!HAS_MONO)('a C# client generated from the API document compiles, an
 
   const game = await makeRoomGame(muster, { source: READY_SOURCE });
   const { game_id, namespace_id, public_token, cloud_token } = game;
-  const words = [muster.config.public_url, public_token, cloud_token, game_id, namespace_id];
-  const output = await $`mono program.exe ${words}`
+  const args = [muster.config.public_url, public_token, cloud_token, game_id, namespace_id];
+  const output = await $`mono program.exe ${args}`
     .cwd(directory)
     .env({ ...process.env, MONO_PATH: GENERATOR })
     .text();

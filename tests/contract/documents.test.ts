@@ -74,24 +74,24 @@ describe('the generated documents are current:', () => {
     const { paths, components } = await opened.api.ok('GET', '/openapi.json');
     const validator = addFormats(new Ajv({ strict: false }));
     let examples = 0;
-    const expectExample = (place: string, { schema, example }: Shown) => {
+    const expectExample = (where: string, { schema, example }: Shown) => {
       validator.validate({ ...schema, components }, example);
-      expect({ place, example, errors: validator.errors }).toEqual({ place, example: expect.anything(), errors: null });
+      expect({ where, example, errors: validator.errors }).toEqual({ where, example: expect.anything(), errors: null });
       examples += 1;
     };
     for (const [path, operations] of Object.entries(paths)) {
       for (const [method, operation] of Object.entries(operations as Record<string, Operation>)) {
-        const place = `${method} ${path}`;
-        for (const parameter of operation.parameters ?? []) expectExample(`${place} ${parameter.name}`, parameter);
+        const where = `${method} ${path}`;
+        for (const parameter of operation.parameters ?? []) expectExample(`${where} ${parameter.name}`, parameter);
         const sent = operation.requestBody?.content?.['application/json'];
-        if (sent?.schema.$ref) expectExample(`${place} body`, sent);
+        if (sent?.schema.$ref) expectExample(`${where} body`, sent);
         const { '200': answered, ...refused } = operation.responses;
         const answer = answered?.content?.['application/json'];
-        if (answer?.schema.$ref) expectExample(`${place} 200`, answer);
+        if (answer?.schema.$ref) expectExample(`${where} 200`, answer);
         for (const [status, response] of Object.entries(refused)) {
           const name = String(response.$ref).replace('#/components/responses/', '');
           const shared = components.responses[name].content['application/json'];
-          expect([place, status, shared.schema]).toEqual([place, status, { $ref: '#/components/schemas/Error' }]);
+          expect([where, status, shared.schema]).toEqual([where, status, { $ref: '#/components/schemas/Error' }]);
           for (const code of response.description.split(', ')) {
             expect(shared.examples[code]).toEqual({ $ref: `#/components/examples/${code}` });
             expect(components.examples[code].value.code).toBe(code);

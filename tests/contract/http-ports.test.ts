@@ -1,5 +1,5 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
-import { mkdtemp, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { find, join as joinLobby, makeControlledGame } from '../support/game-server.ts';
@@ -28,6 +28,7 @@ await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST'
 // 80 and 443 themselves are tried in a network of their own: tests/journeys/public-ports.test.ts.
 const [https_port, http_port] = [findFreePort(), findFreePort()];
 const folder = await mkdtemp(join(tmpdir(), 'certificate-'));
+afterAll(() => rm(folder, { recursive: true }));
 const { certificate, key } = await makeCertificate([`*.${SERVERS_DOMAIN}`]);
 const files = { MUSTER_TLS_CERTIFICATE: join(folder, 'a.crt'), MUSTER_TLS_KEY: join(folder, 'a.key') };
 await writeFile(files.MUSTER_TLS_CERTIFICATE, certificate);
@@ -98,7 +99,7 @@ describe('specification: http and https ports behind the gateway', () => {
 
   test('TLS and non-TLS ports cannot be mixed: neither port speaks the other protocol', async () => {
     const options = { tls: { rejectUnauthorized: false } };
-    expect(fetch(`http://127.0.0.1:${https_port}/`, options)).rejects.toThrow();
-    expect(fetch(`https://127.0.0.1:${http_port}/`, options)).rejects.toThrow();
+    await expect(fetch(`http://127.0.0.1:${https_port}/`, options)).rejects.toThrow();
+    await expect(fetch(`https://127.0.0.1:${http_port}/`, options)).rejects.toThrow();
   });
 });

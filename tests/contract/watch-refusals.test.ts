@@ -1,12 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import document from '../../docs/openapi.json' with { type: 'json' };
 import { openTestService, type TestService } from '../support/service.ts';
 import { openSocket, type TestSocket } from '../support/socket.ts';
 import { makeTenant, type Tenant } from '../support/tenant.ts';
-
-const WATCHED = Object.entries(document.paths)
-  .filter(([, methods]) => 'get' in methods && JSON.stringify(methods.get).includes('"watch_index"'))
-  .map(([path]) => path);
+import { WATCHED_PATHS } from './watch-rows.ts';
 
 /** Queries that paths require. */
 const QUERIES: [RegExp, (ids: Record<string, string>) => string][] = [
@@ -51,7 +47,7 @@ const tokensOf = ({ tokens }: Tenant): [string, string | undefined][] => [
 
 /** Returns all paths with these ids; a missing id becomes an unknown one. */
 function pathsWith(ids: Record<string, string>): string[] {
-  return WATCHED.map((template) => {
+  return WATCHED_PATHS.map((template) => {
     const filled = template.replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? crypto.randomUUID());
     const [, queryOf] = QUERIES.find(([pattern]) => pattern.test(template)) ?? [];
     return queryOf ? `${filled}?${queryOf({ identity_id: crypto.randomUUID(), ...ids })}` : filled;
@@ -125,7 +121,7 @@ describe('a subscription is refused like its GET, with the same code,', () => {
     { what: 'for missing things', paths: () => pathsWith({}), codes: ['GROUP_NOT_FOUND', 'IDENTITY_NOT_FOUND'] },
     {
       what: 'for invalid ids',
-      paths: () => WATCHED.filter((path) => path.includes('{')).map((path) => path.replace(/\{\w+\}/g, 'none')),
+      paths: () => WATCHED_PATHS.filter((path) => path.includes('{')).map((path) => path.replace(/\{\w+\}/g, 'none')),
       codes: ['API_NOT_FOUND', 'GAME_NOT_FOUND'],
     },
   ];

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import document from '../../docs/openapi.json' with { type: 'json' };
 import { emptyCounts, startOfStep } from '../../src/features/counters/rules.ts';
 import { insertMinutes } from '../../src/features/counters/store.ts';
 import { MINUTE_MS } from '../../src/features/counters/tally.ts';
@@ -16,6 +17,11 @@ import { openOtherProcess } from '../support/queue.ts';
 import { serversOf } from '../support/servers.ts';
 import type { TestService } from '../support/service.ts';
 import type { Tenant } from '../support/tenant.ts';
+
+/** The paths of the API document that can be watched. */
+export const WATCHED_PATHS = Object.entries(document.paths)
+  .filter(([, methods]) => 'get' in methods && JSON.stringify(methods.get).includes('"watch_index"'))
+  .map(([path]) => path);
 
 /** A view, and how to change it. */
 export interface WatchRow {

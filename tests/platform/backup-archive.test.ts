@@ -62,9 +62,9 @@ describe('archive: a reader refuses', () => {
 
   test('an archive with a changed bit, wherever it is', async () => {
     const whole = await intact();
-    for (const place of [0, 200, 1_000, 30_000, 60_000, whole.length - TAIL_BYTES]) {
+    for (const offset of [0, 200, 1_000, 30_000, 60_000, whole.length - TAIL_BYTES]) {
       const damaged = Buffer.from(whole);
-      damaged[place] = (damaged[place] ?? 0) ^ 1;
+      damaged[offset] = (damaged[offset] ?? 0) ^ 1;
       writeFileSync(path, damaged);
       expect((await refusal(read())).message).toStartWith(`${path} is not a backup, or is damaged: `);
     }

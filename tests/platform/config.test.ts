@@ -175,9 +175,9 @@ describe('config: an invalid setting is refused with its name, its value and wha
       { MUSTER_SERVER_PORTS: '31999-26000' },
       'MUSTER_SERVER_PORTS is "31999-26000": expected first-last within 1024 and 65535.',
     ],
-    ...['90.1,0', '-91,0', '0,180.5', '0,-181'].map((place): [Record<string, string>, string] => [
-      { MUSTER_DATACENTER_COORDINATES: place },
-      `MUSTER_DATACENTER_COORDINATES is "${place}": expected latitude,longitude within 90 and 180 degrees.`,
+    ...['90.1,0', '-91,0', '0,180.5', '0,-181'].map((coordinates): [Record<string, string>, string] => [
+      { MUSTER_DATACENTER_COORDINATES: coordinates },
+      `MUSTER_DATACENTER_COORDINATES is "${coordinates}": expected latitude,longitude within 90 and 180 degrees.`,
     ]),
     ...['1.2.3', '1.2.3.4:65536', '1.2.3.4:0', '[::1]:65536', '[::1', 'abc'].map(
       (server): [Record<string, string>, string] => [
@@ -206,9 +206,9 @@ describe('config: an invalid setting is refused with its name, its value and wha
       { MUSTER_SERVER_PORTS: '9000-9100', MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: '8443', [name]: '9050' },
       `MUSTER_SERVER_PORTS is "9000-9100", which includes ${name} (9050): choose a range without it.`,
     ]),
-    ...['30000', '30001'].map((held): [Record<string, string>, string] => [
-      { MUSTER_WATCH_HOLD_MS: held, MUSTER_REQUEST_TIMEOUT_MS: '30000' },
-      `MUSTER_WATCH_HOLD_MS (${held}) must be below MUSTER_REQUEST_TIMEOUT_MS (30000): otherwise long polls time out before they answer.`,
+    ...['30000', '30001'].map((hold_ms): [Record<string, string>, string] => [
+      { MUSTER_WATCH_HOLD_MS: hold_ms, MUSTER_REQUEST_TIMEOUT_MS: '30000' },
+      `MUSTER_WATCH_HOLD_MS (${hold_ms}) must be below MUSTER_REQUEST_TIMEOUT_MS (30000): otherwise long polls time out before they answer.`,
     ]),
     [
       { UPSTASH_REDIS_REST_URL: 'https://eu1-x.upstash.io' },

@@ -94,7 +94,7 @@ describe('every other operation refuses', () => {
       { cookie: `token=${token}; rivet_user_refresh_token=${token}` },
     ];
     const [operation] = withToken().filter(({ path }) => path === '/cloud/games');
-    if (!operation) throw new Error('GET /cloud/games is gone');
+    if (!operation) throw new Error('there is no operation GET /cloud/games');
     expect(
       await findOther(
         NO_TOKEN,

@@ -81,14 +81,14 @@ async function callAs(operation: Operation, ids: Record<string, string>, token: 
  * Calls each operation with the ids of another tenant and with unknown ids; the answers must be equal. Returns them.
  */
 async function compare(
-  among: Operation[],
+  compared: Operation[],
   kind: CallerKind,
   idsOf: (operation: Operation) => { foreign: Record<string, string>; missing: Record<string, string> },
 ): Promise<{ name: string; status: number; code: string }[]> {
   const token = tokens[kind];
   if (token === undefined) throw new Error(`there is no ${kind} token`);
   const answers: { name: string; status: number; code: string }[] = [];
-  for (const operation of among) {
+  for (const operation of compared) {
     const name = `${operation.method} ${operation.path}`;
     const ids = idsOf(operation);
     const answer = await callAs(operation, ids.foreign, token);
@@ -100,28 +100,33 @@ async function compare(
 
 describe.each(['cloud', 'service', 'identity'] as const)('a %s token of another game', (kind) => {
   test("gets the same answers for another tenant's game as for a missing one", async () => {
-    const among = operations.filter(({ kinds }) => kinds?.includes(kind));
+    const compared = operations.filter(({ kinds }) => kinds?.includes(kind));
     // Few operations accept a service token: it may not prepare builds or read logs.
-    expect(among.length).toBeGreaterThan(kind === 'service' ? 6 : 8);
-    const answers = await compare(among, kind, () => ({ foreign, missing: {} }));
+    expect(compared.length).toBeGreaterThan(kind === 'service' ? 6 : 8);
+    const answers = await compare(compared, kind, () => ({ foreign, missing: {} }));
     expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_NOT_FOUND')).toEqual([]);
   });
 });
 
 describe("tenants: another tenant's things look missing to a cloud token:", () => {
   test('namespaces, also as environments', async () => {
-    const among = operations.filter(({ names }) => names.includes('namespace_id') || names.includes('environment_id'));
-    expect(among.length).toBeGreaterThan(20);
+    const compared = operations.filter(
+      ({ names }) => names.includes('namespace_id') || names.includes('environment_id'),
+    );
+    expect(compared.length).toBeGreaterThan(20);
     const { game_id } = own;
-    const answers = await compare(among, 'cloud', () => ({ foreign: { ...foreign, game_id }, missing: { game_id } }));
+    const answers = await compare(compared, 'cloud', () => ({
+      foreign: { ...foreign, game_id },
+      missing: { game_id },
+    }));
     expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_ENVIRONMENT_NOT_FOUND')).toEqual([]);
   });
 
   test('everything else that a path names', async () => {
     const ours = { game_id: own.game_id, namespace_id: own.namespace_id, environment_id: own.namespace_id };
-    const among = operations.filter(({ names }) => names.some((name) => !(name in ours) && name in foreign));
-    expect(among.length).toBeGreaterThan(8);
-    const answers = await compare(among, 'cloud', () => ({ foreign: { ...foreign, ...ours }, missing: ours }));
+    const compared = operations.filter(({ names }) => names.some((name) => !(name in ours) && name in foreign));
+    expect(compared.length).toBeGreaterThan(8);
+    const answers = await compare(compared, 'cloud', () => ({ foreign: { ...foreign, ...ours }, missing: ours }));
     // Removing a lobby or a player that does not exist succeeds.
     const removed = answers.filter(({ status }) => status === 200).map(({ name }) => name);
     expect(removed).toEqual([
@@ -133,9 +138,10 @@ describe("tenants: another tenant's things look missing to a cloud token:", () =
   });
 
   test('other environments of the same game, to a service token', async () => {
-    const among = operations.filter(({ kinds }) => kinds?.includes('service'));
+    const compared = operations.filter(({ kinds }) => kinds?.includes('service'));
+    expect(compared.length).toBeGreaterThan(6);
     const { game_id, staging_id } = own;
-    const answers = await compare(among, 'service', () => ({
+    const answers = await compare(compared, 'service', () => ({
       foreign: { game_id, environment_id: staging_id },
       missing: { game_id },
     }));

@@ -12,9 +12,9 @@ import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const SECRET = 'a-secret-of-the-bucket';
-/** A short limit for what must time out, and a long one for what must not. */
+/** A limit for what must time out. */
 const SHORT_MS = 500;
-/** A list that is answered at once. */
+/** A limit for what must not time out. */
 const LONG_MS = 30_000;
 const EMPTY_LIST = '<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>';
 
@@ -228,7 +228,7 @@ test('objects in a bucket: read little of the content while the storage does not
 });
 
 describe('a start says what is wrong with the storage, without its secret:', () => {
-  const absenceOf = async (settings: S3Settings, idle_ms = LONG_MS) => {
+  const unavailabilityOf = async (settings: S3Settings, idle_ms = LONG_MS) => {
     const error = await rejectionOf(ServiceError, openS3Objects(settings, idle_ms));
     expect(error.code).toBe('OBJECTS_UNAVAILABLE');
     expect(inspect(error)).not.toContain(SECRET);
@@ -238,14 +238,14 @@ describe('a start says what is wrong with the storage, without its secret:', () 
   test('the start waits if nothing listens at its address', async () => {
     const settings = settingsOf(findFreePort());
     const message = `the bucket "bucket" at ${settings.endpoint} does not answer (ConnectionRefused)`;
-    expect(await absenceOf(settings)).toBe(message);
+    expect(await unavailabilityOf(settings)).toBe(message);
   });
 
   test('the start waits if the storage does not answer', async () => {
     const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
     stub = new AsyncDisposableStack();
     stub.defer(() => server.stop(true));
-    expect(await absenceOf(settingsOf(server.port), SHORT_MS)).toContain('(TimeoutError)');
+    expect(await unavailabilityOf(settingsOf(server.port), SHORT_MS)).toContain('(TimeoutError)');
   });
 
   if (TEST_S3 !== undefined) {

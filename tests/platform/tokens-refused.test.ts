@@ -74,7 +74,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
   });
 
   test('with any bit of its content or signature flipped', async () => {
-    const turned = [claims, signature].flatMap((part) => {
+    const flipped = [claims, signature].flatMap((part) => {
       const bytes = Buffer.from(part, 'base64url');
       return Array.from({ length: bytes.length * 8 }, (_, bit) => {
         const other = Buffer.from(bytes);
@@ -83,8 +83,8 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
         return part === claims ? `${kind}.${header}.${text}.${signature}` : `${kind}.${header}.${claims}.${text}`;
       });
     });
-    expect(turned.length).toBeGreaterThan(bits);
-    expect(await findAccepted(turned)).toEqual([]);
+    expect(flipped.length).toBeGreaterThan(bits);
+    expect(await findAccepted(flipped)).toEqual([]);
   });
 
   test('with the label of another kind, or without one', async () => {

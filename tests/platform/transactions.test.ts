@@ -39,13 +39,13 @@ async function values(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 }
 
-/** Lets `count` callers wait for each other; later ones do not wait. */
-function meeting(size: number): () => Promise<void> {
+/** Returns a function whose first `size` callers wait for each other; later ones do not wait. */
+function makeMeeting(size: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  let come = 0;
+  let arrived = 0;
   return async () => {
-    come += 1;
-    if (come >= size) resolve();
+    arrived += 1;
+    if (arrived >= size) resolve();
     await promise;
   };
 }
@@ -74,7 +74,7 @@ describe('a transaction', () => {
   });
 
   test('that deadlocks with another is repeated and committed once', async () => {
-    const meet = meeting(2);
+    const meet = makeMeeting(2);
     let attempts = 0;
     const incrementBoth = (first: string, second: string) =>
       database.transact(async (tx) => {
@@ -91,7 +91,7 @@ describe('a transaction', () => {
   });
 
   test('that read rows which another has changed since is repeated on the new ones', async () => {
-    const meet = meeting(5);
+    const meet = makeMeeting(5);
     let attempts = 0;
     const incrementAsRead = () =>
       database.transact(async (tx) => {
