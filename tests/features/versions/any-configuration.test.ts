@@ -113,13 +113,13 @@ const ODD_VALUES = [
   BUILD,
 ];
 
-const place = fc.nat();
+const position = fc.nat();
 const value = fc.oneof(fc.constantFrom<unknown>(...ODD_VALUES), fc.jsonValue({ maxDepth: 3 }));
 const change = fc.oneof(
-  fc.record({ kind: fc.constant('replace' as const), place, value }),
-  fc.record({ kind: fc.constant('add' as const), place, name: fc.constantFrom(...ODD_NAMES), value }),
-  fc.record({ kind: fc.constant('remove' as const), place }),
-  fc.record({ kind: fc.constant('rename' as const), place, name: fc.constantFrom(...ODD_NAMES) }),
+  fc.record({ kind: fc.constant('replace' as const), position, value }),
+  fc.record({ kind: fc.constant('add' as const), position, name: fc.constantFrom(...ODD_NAMES), value }),
+  fc.record({ kind: fc.constant('remove' as const), position }),
+  fc.record({ kind: fc.constant('rename' as const), position, name: fc.constantFrom(...ODD_NAMES) }),
 );
 
 /** Versions derived from these by this many changes. */
@@ -148,7 +148,7 @@ function apply(one: typeof change extends fc.Arbitrary<infer Change> ? Change : 
   // Fresh values, because one that occurs twice could become a member of itself.
   const value = 'value' in one ? structuredClone(one.value) : undefined;
   const members = membersOf(version);
-  const [branch, name] = members[one.place % members.length] ?? [version, 'config'];
+  const [branch, name] = members[one.position % members.length] ?? [version, 'config'];
   const kept = branch[name];
   // JSON lists have no named members.
   if (Array.isArray(branch)) return void branch.splice(Number(name), 1, ...('value' in one ? [value] : []));

@@ -99,11 +99,11 @@ describe('versions: an invalid configuration is refused with its path:', () => {
     [{ matchmaker: { game_modes: { a: { actions: { find: {} } } } } }, 'a.actions.find.enabled"'],
     [{ matchmaker: { docker: { args: Array(257).fill('x') } } }, '"config.matchmaker.docker.args"'],
   ];
-  for (const [config, place] of CASES) {
+  for (const [config, path] of CASES) {
     test(JSON.stringify(config)?.slice(0, 60) ?? 'nothing', async () => {
       const { status, body } = await create(anyName(), config);
       expect({ status, code: body.code }).toEqual({ status: 400, code: 'API_BAD_BODY' });
-      expect(body.message).toContain(place);
+      expect(body.message).toContain(path);
     });
   }
 });
