@@ -51,7 +51,7 @@ export function readId(frame: unknown): string | undefined {
 export function readFrame(frame: unknown): ClientFrame {
   if (typeof frame !== 'object' || frame === null || !('type' in frame)) throw badFrame('expected JSON with a "type"');
   const name = frame.type;
-  if (!isName(name)) throw badFrame(`expected the type ${Object.keys(SHAPES).join(', ')}`);
+  if (!isName(name)) throw badFrame(`expected one of the types ${Object.keys(SHAPES).join(', ')}`);
   const shape = SHAPES[name];
   if (shape.accepts(frame)) return frame;
   throw badFrame(shape.problems(frame).slice(0, 1).map(describeProblem).join());
