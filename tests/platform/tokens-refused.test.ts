@@ -238,7 +238,7 @@ test('tokens: only player tokens are accepted with the signature of player token
     return `${head}.${payload}.${sign(payload)}`;
   };
   const others = CALLER_KINDS.filter((kind) => kind !== 'player');
-  expect(others).toHaveLength(9);
+  expect(others).toHaveLength(10);
   expect(await findAccepted(await Promise.all(others.map(forge)))).toEqual([]);
   expect(await findAccepted([await forge('player')])).toHaveLength(1);
 });

@@ -195,7 +195,7 @@ describe('the list of games', () => {
       group_id: team.group_id,
       display_name: 'Test team',
       is_developer: true,
-      external: { profile: `${muster.config.public_url}/groups/${team.group_id}` },
+      external: { profile: `${muster.config.public_url}/hub/~groups/${team.group_id}` },
     };
     expect(list.games[1]).toEqual({
       game_id: team.game_id,

@@ -70,7 +70,7 @@ describe('a group', () => {
       group_id,
       display_name: 'x'.repeat(24),
       bio: '',
-      external: { profile: `${muster.config.public_url}/groups/${group_id}` },
+      external: { profile: `${muster.config.public_url}/hub/~groups/${group_id}` },
       is_developer: true,
       is_current_identity_member: true,
       member_count: 1,

@@ -119,7 +119,8 @@ test('names: problems are reported together, each by its path', () => {
   const refusal = refusalOf(ServiceError, () => refuseProblems(errors));
   expect(refusal).toMatchObject({
     code: 'VALIDATION_ERROR',
-    message: 'The request has invalid content: display-name.too-long, ports.0.label-invalid.',
+    message:
+      'The request has invalid content: display-name.too-long (at most 24 bytes for a game, group or person, and 128 for others), ports.0.label-invalid.',
     metadata: { errors },
   });
 });
