@@ -92,8 +92,13 @@ test('client: a watcher over the limit waits for retry_after_ms, then gets the b
   await waiting.next();
   const countRefusals = () => servedOf(GAME).filter((status) => status === 429).length;
   const before = countRefusals();
-  await waitFor(() => countRefusals() > before, 'a refusal');
-  const began = performance.now();
+  // A moment just before the refusal.
+  let began = performance.now();
+  await waitFor(() => {
+    if (countRefusals() > before) return true;
+    began = performance.now();
+    return false;
+  }, 'a refusal');
   const refusals = countRefusals();
   for (const watcher of watchers) watcher.stop();
   // By now the client has read the refusal. That the network is back must not shorten its pause.

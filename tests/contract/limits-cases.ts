@@ -169,7 +169,7 @@ const WRONG_TEXTS: Record<string, string[]> = {
 /** Parameters that require each other: the good requests have both. */
 const PAIRED = ['latitude', 'longitude'];
 
-/** Every value in a query is text. */
+/** Lists the values to try in a parameter. Every value in a query is text. */
 function listTextTrials(field: Field, is_used: boolean): Trial {
   const { path, shape } = field;
   const { type = '' } = shape;

@@ -98,13 +98,13 @@ function choicesOf({ enum: listed, anyOf }: Shape): string[] {
 }
 
 /** Returns a nullable shape without its null. */
-function besideNull(shape: Shape): Shape | undefined {
+function withoutNull(shape: Shape): Shape | undefined {
   return Array.isArray(shape.type) ? { ...shape, type: shape.type[0] } : undefined;
 }
 
 /** Returns the part of a field that has no limit; undefined if all have one. */
 export function findUnlimited(field: Field): string | undefined {
-  const shape = besideNull(field.shape) ?? field.shape;
+  const shape = withoutNull(field.shape) ?? field.shape;
   if (choicesOf(shape).length > 0) return undefined;
   const { type, minimum, maximum, maxLength, format, maxItems } = shape;
   if (shape.anyOf) return 'a union of more than words';
@@ -152,7 +152,7 @@ export function listTrials({ shape, presence }: Field, value: unknown): Trial {
 }
 
 function trialsOfType(shape: Shape, value: unknown): Trial {
-  const inner = besideNull(shape);
+  const inner = withoutNull(shape);
   if (inner) {
     const { good, bad } = trialsOfType(inner, value);
     return { good, bad: bad.filter((one) => one !== null) };

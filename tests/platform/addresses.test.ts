@@ -159,7 +159,7 @@ describe('rate limits count an address by its network:', () => {
   test.each(COUNTED)('%p as %p', (address, as) => expect(networkOf(address)).toBe(as));
 });
 
-describe('a wrong trusted proxy is refused by name:', () => {
+describe('a wrong trusted proxy is refused, with the name of the setting:', () => {
   const WRONG = [
     '10.0.0',
     '10.0.0.0/33',

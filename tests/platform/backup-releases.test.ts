@@ -58,7 +58,7 @@ test('restore: a backup of a newer release is refused, and nothing is written', 
   expect(tables).toHaveLength(0);
 }, 60_000);
 
-test('restore: a backup in a later format, and an archive that is not a backup, are refused', async () => {
+test('restore: a backup in a later format, an archive that is not a backup and a missing file are refused', async () => {
   await using home = await makeHome();
   const FIRST: [content: object, refusal: string][] = [
     [

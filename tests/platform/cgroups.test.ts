@@ -21,7 +21,7 @@ describe('cgroups: the directory of the group of the service', () => {
       ],
     ],
     [
-      'is one in all in version 2',
+      'is a single one in version 2',
       UNIFIED,
       '0::/system.slice/muster.service\n',
       [{ version: 2, directory: '/sys/fs/cgroup/system.slice/muster.service', is_root: false, controllers: [] }],
@@ -83,7 +83,7 @@ describe('cgroups: limits are written in the units of each version', () => {
     expect(limitFilesOf(controller, { version, limits })).toEqual(files);
   });
 
-  test('with the least processor time that the kernel accepts', () => {
+  test('but never below the least processor time that the kernel accepts', () => {
     const files = limitFilesOf('cpu', { version: 2, limits: { ...limits, cpu: 1 } });
     expect(files).toContainEqual(['cpu.max', '1000 100000']);
   });

@@ -9,7 +9,7 @@ test('after: returns a moment that many milliseconds later or earlier, and leave
   expect(moment.toISOString()).toBe('2026-03-01T00:00:00.000Z');
 });
 
-test('systemClock: tells the time of day; so does the test clock until it is advanced', () => {
+test('systemClock: returns the current time; so does the test clock until it is advanced', () => {
   const before = Date.now();
   const moved = createTestClock();
   const times = [systemClock.now(), moved.now()].map((moment) => moment.getTime());

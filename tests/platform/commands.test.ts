@@ -116,7 +116,7 @@ describe('commands', () => {
     expect(help.output.split('\n').filter((line) => line.length > 100)).toEqual([]);
   });
 
-  test('--help begins with the commands of every day, and help COMMAND is that of a command', async () => {
+  test('--help begins with the daily commands, and help COMMAND prints the help of one command', async () => {
     const { output } = await run(['--help']);
     const headings = [...output.matchAll(/^([A-Z][a-z' ]+):$/gm)].map(([, heading]) => heading);
     expect(headings).toEqual(['Daily', 'Looking', 'Access', 'Everything else', 'The machine of a service', 'Options']);

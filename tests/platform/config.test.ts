@@ -367,9 +367,9 @@ const CLUSTER = {
 test('config: the port for pods is not another port of the service', () => {
   const pod_port = { MUSTER_KUBERNETES_PORT: '9000' };
   const https = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: '9000' };
-  const describe = (name: string) => `${name} and MUSTER_KUBERNETES_PORT are both 9000: set another port.`;
-  expect(refusal({ ...CLUSTER, ...pod_port, MUSTER_PORT: '9000' })).toBe(describe('MUSTER_PORT'));
-  expect(refusal({ ...CLUSTER, ...pod_port, ...https })).toBe(describe('MUSTER_HTTPS_PORT'));
+  const conflictWith = (name: string) => `${name} and MUSTER_KUBERNETES_PORT are both 9000: set another port.`;
+  expect(refusal({ ...CLUSTER, ...pod_port, MUSTER_PORT: '9000' })).toBe(conflictWith('MUSTER_PORT'));
+  expect(refusal({ ...CLUSTER, ...pod_port, ...https })).toBe(conflictWith('MUSTER_HTTPS_PORT'));
   expect(readConfig({ ...CLUSTER, ...pod_port }).kubernetes?.port).toBe(9_000);
   // Without a cluster, the port is not opened.
   expect(readConfig({ ...pod_port, MUSTER_PORT: '9000' }).port).toBe(9_000);

@@ -145,9 +145,9 @@ describe('deadlines: every wait for the database ends', () => {
   ];
   for (const { at, text } of FROZEN) {
     test(`work under a lock, if the server freezes ${at}: DATABASE_BUSY, and the work is not done`, async () => {
-      await using middle = await openDatabaseProxy(address);
-      await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 3_000 });
-      middle.proxy.stallAfter(text);
+      await using own_proxied = await openDatabaseProxy(address);
+      await using database = openDatabase({ url: own_proxied.url }, 1, { ...DEADLINES, query_ms: 3_000 });
+      own_proxied.proxy.stallAfter(text);
       let is_done = false;
       const work = database.exclusively(LOCKS.first_start, async () => {
         is_done = true;
@@ -158,9 +158,9 @@ describe('deadlines: every wait for the database ends', () => {
   }
 
   test('to listen, if the server freezes: DATABASE_BUSY', async () => {
-    await using middle = await openDatabaseProxy(address);
-    await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 3_000 });
-    middle.proxy.stallAfter('listen ');
+    await using own_proxied = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: own_proxied.url }, 1, { ...DEADLINES, query_ms: 3_000 });
+    own_proxied.proxy.stallAfter('listen ');
     const listening = database.listen(
       'changes',
       () => {},

@@ -4,7 +4,7 @@ import { takeSeats } from '../../src/features/lobbies/matchmaking/seats-store.ts
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { openTestDatabase } from '../support/database.ts';
 
-test('dedicated connection: PostgreSQL plans a statement once, however few values it gets', async () => {
+test('dedicated connection: PostgreSQL uses one plan for every run of a statement, also for lists of one item', async () => {
   await using opened = await openTestDatabase();
   await using database = openDatabase(opened.address, 1);
   const connection = database.openDedicatedConnection();

@@ -53,7 +53,7 @@ describe('the embedded PostgreSQL of a service that is not root', () => {
     // As after a crash before the rules were written.
     writeFileSync(join(postgres_directory.cluster, 'pg_hba.conf'), 'local all all trust\n');
     expect((await protect()).connection).toEqual(connection);
-    // As after one before the password was written.
+    // As after a crash before the password was written.
     await rm(join(postgres_directory.directory, 'pgpass'));
     writeFileSync(join(postgres_directory.cluster, 'pg_hba.conf'), 'local all all trust\n');
     const changed = await protect();

@@ -33,7 +33,7 @@ describe('the error catalogue', () => {
   });
 
   test("has Rivet's statuses for the codes that are not 400 there", () => {
-    const FIELD = {
+    const RIVET_STATUSES = {
       API_UNAUTHORIZED: 401,
       CLAIMS_MISSING_ENTITLEMENT: 401,
       CLAIMS_ENTITLEMENT_EXPIRED: 401,
@@ -46,7 +46,8 @@ describe('the error catalogue', () => {
       API_NOT_FOUND: 404,
       ERROR: 500,
     } as const;
-    for (const [code, status] of Object.entries(FIELD)) expect(CATALOGUE).toHaveProperty([code, 'status'], status);
+    for (const [code, status] of Object.entries(RIVET_STATUSES))
+      expect(CATALOGUE).toHaveProperty([code, 'status'], status);
   });
 
   test.each(CODES)('%s has a message of one or two sentences', (code) => {

@@ -289,7 +289,7 @@ describe('feed.observe', () => {
       sql`create table if not exists numbers (name text primary key, number int not null)`,
     );
     const numbers = watchNumbers(node);
-    const remembered = createWatchedCache({
+    const cached = createWatchedCache({
       feed,
       topic: (key) => `number:${key}`,
       load: (key) => numbers.read(key),
@@ -297,7 +297,7 @@ describe('feed.observe', () => {
     });
     const watchable: Watchable<string, number> = {
       topics: numbers.topics,
-      read: async (key) => await remembered.get(key),
+      read: async (key) => await cached.get(key),
     };
     const change = (number: number) =>
       writer.transact(async (tx) => {

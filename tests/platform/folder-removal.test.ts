@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { removeFolder } from '../../src/platform/folder-removal.ts';
 import { nestFolders } from '../support/nested-folders.ts';
 import { IS_ROOT } from '../support/runtimes.ts';
+import { IMMEDIATE_MS } from '../support/wait.ts';
 
 /** A user without rights. */
 const OTHER_USER = 65_534;
@@ -29,14 +30,17 @@ describe('removing a folder', () => {
     await removeFolder('/tmp/muster-nothing/at/all');
   });
 
-  test('removes folders that are thousands of levels deep', async () => {
-    const folder = makeFolder();
-    nestFolders(folder, { name: 'd', count: DEPTH }, new Uint8Array());
-    const began = performance.now();
-    await removeFolder(folder);
-    expect(performance.now() - began).toBeLessThan(10_000);
-    expect(existsSync(folder)).toBe(false);
-  }, 90_000);
+  // The functions of the runtime would take a minute.
+  test(
+    'removes folders that are more than a thousand levels deep',
+    async () => {
+      const folder = makeFolder();
+      nestFolders(folder, { name: 'd', count: DEPTH }, new Uint8Array());
+      await removeFolder(folder);
+      expect(existsSync(folder)).toBe(false);
+    },
+    IMMEDIATE_MS,
+  );
 
   test('says why it failed', async () => {
     await expect(removeFolder('/proc/self/task')).rejects.toThrow('the folder could not be removed: rm ended with 1');

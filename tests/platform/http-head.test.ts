@@ -85,7 +85,7 @@ test('HEAD: a streamed body is cancelled, not read', async () => {
   await waitFor(() => is_cancelled, 'the end of the body');
 });
 
-test('Vary: the route keeps its own name, and Origin is added once', async () => {
+test('Vary: the header that a route names is kept, and Origin is added once', async () => {
   const varies = (path: `/${string}`, vary: string) =>
     route(
       'GET',

@@ -124,7 +124,7 @@ describe('a caller is counted', () => {
     expect(await from('::ffff:cb00:7109')).toBe(429);
   });
 
-  test('by namespace and address with a public token, so games do not use up each other’s limits', async () => {
+  test("by namespace and address with a public token, so games do not use up each other's limits", async () => {
     const [one, other] = [await issue(makeCaller('public')), await issue(makeCaller('public'))];
     expect(await statusesOf(4, '/matchmaker/find', { token: one })).toEqual(TOO_MANY);
     expect(await statusesOf(4, '/matchmaker/find', { token: other })).toEqual(TOO_MANY);

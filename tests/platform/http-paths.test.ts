@@ -233,21 +233,21 @@ test('paths: no request line makes the service fail', async () => {
 });
 
 describe('a service does not start with a route', () => {
-  const open = { summary: 'For a test.', allow: ['cloud'] } as const;
+  const for_cloud = { summary: 'For a test.', allow: ['cloud'] } as const;
   const WRONG: [name: string, route: Route, message: string][] = [
     [
       'that allows no caller',
-      route('GET', '/things', { ...open, allow: [] }, async () => ({})),
+      route('GET', '/things', { ...for_cloud, allow: [] }, async () => ({})),
       'broken invariant: GET /things names the kinds of token it takes',
     ],
     [
       'that names a game and has no access to it',
-      route('GET', '/games/:game_id', open, async () => ({})),
+      route('GET', '/games/:game_id', for_cloud, async () => ({})),
       'broken invariant: GET /games/:game_id says what it does with the game it names',
     ],
     [
       'that has access to a game it does not name',
-      route('PUT', '/things', { ...open, access: 'write' }, async () => ({})),
+      route('PUT', '/things', { ...for_cloud, access: 'write' }, async () => ({})),
       'broken invariant: PUT /things names the game it has access to',
     ],
   ];

@@ -45,7 +45,7 @@ describe('a request to the host of a site', () => {
     expect(names.filter((name) => headers.has(name))).toEqual([]);
   });
 
-  test('is logged and remembered by its ray id, as the route "site"', async () => {
+  test('is in the log and found by its ray id, as the route "site"', async () => {
     const ray_id = (await send('page.sites.example')).headers.get('rvt-ray-id');
     expect(eventsOf(ray_id)).toMatchObject([{ event: 'request_served', method: 'GET', route: 'site', status: 200 }]);
     expect(rays.find(ray_id ?? '')).toMatchObject({ method: 'GET', route: 'site' });

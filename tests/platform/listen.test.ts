@@ -18,7 +18,7 @@ const ADDRESSES: [string, string[]][] = [
   ['10.0.0.7', ['10.0.0.7']],
   ['play.example.com', ['play.example.com']],
 ];
-test.each(ADDRESSES)('listening: %s has the other loopback address as its companion', (host, addresses) => {
+test.each(ADDRESSES)('listening: the host %s means the addresses %j', (host, addresses) => {
   expect(listenAddresses(host)).toEqual(addresses);
 });
 

@@ -80,13 +80,13 @@ describe('migrations of an empty database', () => {
     expect((await read()).done).toEqual(EACH_ONCE);
   });
 
-  test('withLock: work under one lock runs one at a time, and a failure releases the lock', async () => {
+  test('exclusively: work under one lock runs one at a time, and a failure releases the lock', async () => {
     let running_count = 0;
-    let most = 0;
+    let running_max = 0;
     const work = (name: string) =>
       database.exclusively(LOCKS.first_start, async (connection) => {
         running_count += 1;
-        most = Math.max(most, running_count);
+        running_max = Math.max(running_max, running_count);
         await connection.execute(sql`select pg_sleep(0.01)`);
         running_count -= 1;
         if (name === 'b') throw new Error('it fails');
@@ -99,10 +99,10 @@ describe('migrations of an empty database', () => {
       'c',
       'd',
     ]);
-    expect(most).toBe(1);
+    expect(running_max).toBe(1);
   });
 
-  test('withLock: work under different locks runs concurrently', async () => {
+  test('exclusively: work under different locks runs concurrently', async () => {
     const meet = Promise.withResolvers<void>();
     const one = database.exclusively(LOCKS.first_start, () => meet.promise);
     await database.exclusively(LOCKS.migration, async () => meet.resolve());

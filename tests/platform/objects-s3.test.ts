@@ -187,11 +187,11 @@ describe('objects in a bucket', () => {
   test('wait for a slow reader', async () => {
     const objects = await openStub(() => new Response('a'.repeat(5_000_000)), SHORT_MS);
     let length = 0;
-    let pauses = 0;
+    let chunks = 0;
     for await (const chunk of await objects.read('a/0')) {
       length += chunk.length;
-      pauses += 1;
-      if (pauses < 3) await Bun.sleep(1.5 * SHORT_MS);
+      chunks += 1;
+      if (chunks < 3) await Bun.sleep(1.5 * SHORT_MS);
     }
     expect(length).toBe(5_000_000);
   });
@@ -268,7 +268,7 @@ describe('a start says what is wrong with the storage, without its secret:', () 
   }
 });
 
-test('objects in a bucket: the bucket is used by host name where its bucket is in the host', async () => {
+test('objects in a bucket: with virtual hosting, the name of the bucket is in the host instead of the path', async () => {
   const requests: string[] = [];
   const server = Bun.serve({
     port: 0,

@@ -38,7 +38,7 @@ describe('deleteOldRows', () => {
     expect(await remove(minuteOf(3))).toBe(0);
   });
 
-  test('deletes the oldest rows of more than its limit', async () => {
+  test('deletes the oldest rows first, and no more than its limit at a time', async () => {
     expect(await remove(minuteOf(9), 2)).toBe(2);
     expect(await left()).toEqual([0, 3, 4, 5]);
     expect(await remove(minuteOf(9), 2)).toBe(2);

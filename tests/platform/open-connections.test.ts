@@ -44,7 +44,7 @@ test("open connections: clients' connections to the port are found with their ad
   for (const socket of sockets) socket.destroy();
 });
 
-test('open connections: descriptors are counted without reading them, where the kernel tells', async () => {
+test('open connections: descriptors are counted without reading them, where the kernel has their number', async () => {
   using table = openDescriptorTable(new Set([port]));
   const before = table.count();
   const sockets = [await open('127.0.0.1', '127.0.0.7'), await open('127.0.0.1', '127.0.0.7')];

@@ -15,7 +15,7 @@ describe('when connections to PostgreSQL are lost', () => {
     await external[Symbol.asyncDispose]();
   });
 
-  test('a transaction does nothing more, neither in itself nor in the one after it', async () => {
+  test('a transaction on one of them writes nothing more, also not in the next transaction on its replacement', async () => {
     // With one connection, the next transaction uses that of the one before.
     await using database = openDatabase({ url: external.url }, 1);
     await database.queries.execute(sql`create table numbers (number int)`);

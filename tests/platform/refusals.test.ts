@@ -4,7 +4,7 @@ import { LISTED_MAX, Refusals } from '../../src/platform/limits/refusals.ts';
 const BEGIN = Date.UTC(2030, 0, 1);
 const MINUTE_MS = 60_000;
 
-test('refusals: are counted for an hour, by limit, the most first', () => {
+test('refusals: are counted for an hour, by limit, the most frequent first', () => {
   let now = BEGIN;
   const refusals = new Refusals({ now: () => new Date(now) });
   expect(refusals.list()).toEqual([]);

@@ -36,9 +36,9 @@ describe('a round', () => {
       if (numbers.includes(3)) throw new Error('no threes');
       return numbers;
     };
-    const give = createRounds({ ...DEFAULTS, round_max: 2, work });
-    const outcomes = await Promise.allSettled([1, 2, 3, 4].map(give));
-    // First one item, then two, then three.
+    const add = createRounds({ ...DEFAULTS, round_max: 2, work });
+    const outcomes = await Promise.allSettled([1, 2, 3, 4].map(add));
+    // The rounds are [1], [2, 3] and [4].
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
   });
 
@@ -52,19 +52,19 @@ describe('a round', () => {
   test('takes half of the items of busy callers: one half is answered while the other is processed', async () => {
     const { sizes, double } = openRounds();
     const CALLERS = 64;
-    const askOften = async (number: number) => {
+    const doubleOften = async (number: number) => {
       for (let time = 0; time < 10; time += 1) expect(await double(number)).toBe(number * 2);
     };
-    await Promise.all(Array.from({ length: CALLERS }, (_, number) => askOften(number)));
+    await Promise.all(Array.from({ length: CALLERS }, (_, number) => doubleOften(number)));
     expect(sizes[0]).toBe(1);
     // The last rounds take the remaining items.
-    const settled = sizes.slice(2, -2);
-    expect(settled.length).toBeGreaterThan(10);
-    for (const size of settled) expect(size).toBe(CALLERS / 2);
+    const steady_sizes = sizes.slice(2, -2);
+    expect(steady_sizes.length).toBeGreaterThan(10);
+    for (const size of steady_sizes) expect(size).toBe(CALLERS / 2);
   });
 });
 
-test('a queue of rounds processes items that are put first before all that wait', async () => {
+test('a queue of rounds: items that are added first are processed before all that wait', async () => {
   const rounds: number[][] = [];
   const done = Promise.withResolvers<void>();
   const queue = new RoundQueue<number>({

@@ -6,10 +6,10 @@ test('coalesceRuns: calls during a run lead to one more run after it', async () 
   const gates = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
   let runs = 0;
   let running_count = 0;
-  let most = 0;
+  let running_max = 0;
   const run = coalesceRuns(async () => {
     running_count += 1;
-    most = Math.max(most, running_count);
+    running_max = Math.max(running_max, running_count);
     runs += 1;
     await gates[runs - 1]?.promise;
     running_count -= 1;
@@ -24,7 +24,7 @@ test('coalesceRuns: calls during a run lead to one more run after it', async () 
   expect(runs).toBe(2);
   gates[2]?.resolve();
   await run();
-  expect({ runs, most }).toEqual({ runs: 3, most: 1 });
+  expect({ runs, running_max }).toEqual({ runs: 3, running_max: 1 });
 });
 
 test('coalesceRuns: a failure reaches the call that ran it, and the next call runs again', async () => {

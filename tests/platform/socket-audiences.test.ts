@@ -115,7 +115,7 @@ describe('the members of an audience', () => {
     expect(only.frames).toEqual([]);
   });
 
-  test('get a change in one message', async () => {
+  test('get a change in one frame', async () => {
     const [ann, bob] = [addMember(5), addMember(5)];
     await answer(5, undefined);
     await answer(5, undefined);

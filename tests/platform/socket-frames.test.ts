@@ -19,13 +19,13 @@ const nameOf = (path: string) => path.split('/').at(-1) ?? '';
 const open = () => openSocket(app.url, { token });
 const refusal = (socket: TestSocket) => socket.next(({ type }) => type === 'error');
 
-const X64 = 'x'.repeat(64);
+const LONGEST_ID = 'x'.repeat(64);
 /** Invalid frames, each with the id in its error. */
 const BAD: [string, string | Uint8Array<ArrayBuffer>, string?][] = [
   ['nothing', ''],
   ['no JSON', 'hello'],
   ['truncated JSON', '{"type":"ping"'],
-  ['two', '{"type":"ping"}{"type":"ping"}'],
+  ['two frames in one', '{"type":"ping"}{"type":"ping"}'],
   ['binary', new TextEncoder().encode('{"type":"ping"}')],
   ['null', 'null'],
   ['a number', '7'],
@@ -45,7 +45,11 @@ const BAD: [string, string | Uint8Array<ArrayBuffer>, string?][] = [
   ['subscribe with an empty id', '{"type":"subscribe","id":"","path":"/matchmaker/numbers/a"}'],
   ['subscribe with a long id', `{"type":"subscribe","id":"${'x'.repeat(65)}","path":"/matchmaker/numbers/a"}`],
   ['subscribe without a path', '{"type":"subscribe","id":"a"}', 'a'],
-  ['subscribe without a path, with an id of the maximum length', `{"type":"subscribe","id":"${X64}"}`, X64],
+  [
+    'subscribe without a path, with an id of the maximum length',
+    `{"type":"subscribe","id":"${LONGEST_ID}"}`,
+    LONGEST_ID,
+  ],
   ['subscribe with an id that is in use', '{"type":"subscribe","id":"mine"}'],
   [
     'subscribe with a path that is a whole address',
@@ -188,7 +192,7 @@ test('socket: after a client subscribes to a view again, it gets no body that wa
   await steady.subscribe('it', path);
   for (let round = 0; round < 20; round += 1) {
     const key = await socket.subscribe('a', path);
-    // The service may learn of the last commit only now; then a second body follows the first.
+    // The service may be notified of the last commit only now; then a second body follows the first.
     const seen = [(await socket.body(key)).number];
     while (seen.at(-1) < 2 * round) seen.push((await socket.body(key)).number);
     expect(seen).toEqual([...new Set(seen)].sort((one, other) => one - other));

@@ -16,9 +16,9 @@ afterAll(() => opened.disposeAsync());
 
 const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
 const isError = ({ type }: { type: string }) => type === 'error';
-const isOpen = (socket: TestSocket) => socket.next(({ type }) => type === 'ready');
+const waitUntilReady = (socket: TestSocket) => socket.next(({ type }) => type === 'ready');
 
-/** Subscribes to as many things, numbers are their ids, and returns the outcome of each. */
+/** Subscribes to a thing for each number, which is its id. Returns the outcome of each. */
 async function subscribeAll(socket: TestSocket, numbers: number[], prefix = 'number'): Promise<string[]> {
   for (const number of numbers)
     socket.send({ type: 'subscribe', id: `${number}`, path: pathOf(`${prefix}-${number}`) });
@@ -85,19 +85,19 @@ describe('the number of sockets is limited', () => {
     const authorization = `Bearer ${token}`;
     using one = openSocket(app.url, { token });
     using two = openSocket(app.url, { token });
-    await Promise.all([isOpen(one), isOpen(two)]);
+    await Promise.all([waitUntilReady(one), waitUntilReady(two)]);
     expect(await refusalOf(app.url, { authorization })).toEqual([429, 'TOO_MANY_SOCKETS', '5']);
     using late = openSocket(app.url);
     late.send({ type: 'authenticate', token });
     expect(await late.next(isError)).toMatchObject({ error: { code: 'TOO_MANY_SOCKETS' }, retry_after_ms: 5_000 });
     expect((await late.closed).code).toBe(4429);
     using other = openSocket(app.url, { token: await app.issue() });
-    await isOpen(other);
+    await waitUntilReady(other);
     one.socket.close();
     await one.closed;
     await waitFor(() => app.sockets.size === 2, 'the slot to be free');
     using three = openSocket(app.url, { token });
-    await isOpen(three);
+    await waitUntilReady(three);
     // Requests of the caller still work.
     expect((await app.api.get(pathOf('a'), token)).status).toBe(200);
   });
@@ -110,7 +110,7 @@ describe('the number of sockets is limited', () => {
     // From here on each socket counts for its own caller.
     for (const socket of sockets) {
       socket.send({ type: 'authenticate', token: await app.issue() });
-      await isOpen(socket);
+      await waitUntilReady(socket);
     }
     using third = openSocket(app.url);
     await waitFor(() => app.sockets.size === 3, 'a third socket');
@@ -121,13 +121,13 @@ describe('the number of sockets is limited', () => {
     await using app = await openSocketApp(address, { sockets_max: 2 });
     using one = openSocket(app.url, { token: await app.issue() });
     using two = openSocket(app.url, { token: await app.issue() });
-    await Promise.all([isOpen(one), isOpen(two)]);
+    await Promise.all([waitUntilReady(one), waitUntilReady(two)]);
     const authorization = `Bearer ${await app.issue()}`;
     expect(await refusalOf(app.url, { authorization })).toEqual([429, 'TOO_MANY_SOCKETS', '5']);
   });
 });
 
-describe('the server keeps nothing', () => {
+describe('the service keeps nothing', () => {
   const WATCHERS_MAX = 8;
 
   test('of 1,000 ended subscriptions, however they ended', async () => {

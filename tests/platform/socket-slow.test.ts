@@ -110,7 +110,7 @@ describe('a client that does not read', () => {
         await app.increment(name);
         await waitFor(
           async () => (await app.api.get(pathOf(name), await app.issue())).body.number === change + 1,
-          'it',
+          'the change',
         );
       }
       let started = performance.now();

@@ -144,7 +144,6 @@ describe('an invalid token', () => {
 });
 
 describe('when a token expires', () => {
-  // The clock does not go back, so the last test must advance it furthest.
   test('sockets with a newer token of the same caller continue; the others close with 4401', async () => {
     const [ann, bob] = [newCaller(), newCaller()];
     using socket_of_ann = open(await app.issue(ann, MINUTE_MS));

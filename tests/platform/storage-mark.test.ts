@@ -78,7 +78,7 @@ describe('storage: a process that starts on a database', () => {
     await start('first', FIRST);
   });
 
-  test('with a full disk starts, and warns that nothing was compared', async () => {
+  test('with a full disk starts, and reports that nothing was compared', async () => {
     const events = { emit() {} };
     const full = createDiskSpace({ directory: parent, reserve_bytes: Number.MAX_SAFE_INTEGER, events });
     const { warning, events: emitted } = await start('full', 'full on c', full);

@@ -32,7 +32,7 @@ describe('tokens: a signed message in another form is refused:', () => {
     ['no id', without(3)],
     ['no entitlement', without(4)],
     ['an unknown entitlement', replaced(4, entitlement(15))],
-    ['an entitlement numbered zero or more', replaced(4, entitlement(70))],
+    ['an unknown entitlement whose number takes two bytes', replaced(4, entitlement(70))],
     ['an empty entitlement', replaced(4, new Uint8Array())],
     ['two entitlements in one field', replaced(4, Buffer.concat([entitlement(7), entitlement(2)]))],
     ['two entitlements', writeMessage([...base, [4, entitlement(2)]])],

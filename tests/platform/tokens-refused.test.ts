@@ -29,15 +29,15 @@ async function findAccepted(candidates: string[]): Promise<unknown[]> {
 }
 
 /**
- * Signed with EdDSA, or with HS256. `same_ends`: other last characters with the same bits. `bits`: by how many the last
- * character exceeds its bytes.
+ * Signed with EdDSA, or with HS256. `same_ends`: how many other last characters decode to the same bytes. `bits_min`:
+ * claims and signature have more bits than this.
  */
 const SIGNED = [
-  { kind: 'cloud', same_ends: 15, bits: 800 },
-  { kind: 'player', same_ends: 3, bits: 700 },
+  { kind: 'cloud', same_ends: 15, bits_min: 800 },
+  { kind: 'player', same_ends: 3, bits_min: 700 },
 ] as const;
 
-describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends, bits }) => {
+describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends, bits_min }) => {
   let caller: Caller;
   let token: string;
   /** The three parts of the token's JWS. */
@@ -73,7 +73,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(same.map((other) => `${kind}.${header}.${claims}.${other}`))).toEqual([]);
   });
 
-  test('with any bit of its content or signature flipped', async () => {
+  test('with any bit of its claims or signature flipped', async () => {
     const flipped = [claims, signature].flatMap((part) => {
       const bytes = Buffer.from(part, 'base64url');
       return Array.from({ length: bytes.length * 8 }, (_, bit) => {
@@ -83,7 +83,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
         return part === claims ? `${kind}.${header}.${text}.${signature}` : `${kind}.${header}.${claims}.${text}`;
       });
     });
-    expect(flipped.length).toBeGreaterThan(bits);
+    expect(flipped.length).toBeGreaterThan(bits_min);
     expect(await findAccepted(flipped)).toEqual([]);
   });
 
@@ -148,7 +148,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(candidates)).toEqual([]);
   });
 
-  test('with the signature of another service, also under this one’s name', async () => {
+  test("with the signature of another service, also on this one's claims", async () => {
     const { tokens: others } = await makeTokenMaker();
     expect(await findAccepted(await Promise.all(CALLER_KINDS.map((kind) => others.issue(makeCaller(kind)))))).toEqual(
       [],

@@ -13,8 +13,8 @@ const DAY_MS = 86_400_000;
 /** Tolerance for clocks of several machines. */
 const LEEWAY_MS = MINUTE_MS;
 
-/** As in the reference API: the label, the number of the entitlement, the lifetime. */
-const FIELD: Record<CallerKind, { label: string; entitlement: number; lifetime_ms: number }> = {
+/** The form of each kind, as in the reference API: its label, the number of its entitlement, its lifetime. */
+const FORMS: Record<CallerKind, { label: string; entitlement: number; lifetime_ms: number }> = {
   identity: { label: 'usr', entitlement: 2, lifetime_ms: 15 * MINUTE_MS },
   public: { label: 'pub', entitlement: 3, lifetime_ms: 15 * 365 * DAY_MS },
   development: { label: 'dev', entitlement: 8, lifetime_ms: 365 * DAY_MS },
@@ -36,7 +36,7 @@ const partsOf = (token: string): [label: string, header: string, claims: string,
 };
 
 describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
-  const { label, entitlement, lifetime_ms } = FIELD[kind];
+  const { label, entitlement, lifetime_ms } = FORMS[kind];
 
   test('is valid until it expires, and no longer', async () => {
     const { tokens, now } = await makeTokenMaker();

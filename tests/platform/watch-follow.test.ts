@@ -24,17 +24,17 @@ afterAll(async () => {
 function makeLog() {
   const entries: string[] = [];
   const topic = `log:${crypto.randomUUID()}`;
-  const cut = (first: number) => {
+  const pageFrom = (first: number) => {
     const content = entries.slice(first, first + ENTRIES_MAX);
     return { content, next: first + content.length };
   };
-  const growing: AppendOnlyLog<string, string[]> = {
+  const entry_log: AppendOnlyLog<string, string[]> = {
     topics: () => [topic],
-    last: async () => cut(Math.max(0, entries.length - ENTRIES_MAX)),
-    from: async (_, number) => (number <= entries.length ? cut(number) : { content: [], next: number }),
+    last: async () => pageFrom(Math.max(0, entries.length - ENTRIES_MAX)),
+    from: async (_, number) => (number <= entries.length ? pageFrom(number) : { content: [], next: number }),
   };
   return {
-    growing,
+    entry_log,
     async write(...more: string[]) {
       entries.push(...more);
       await node.database.transact((tx) => touch(tx, [topic]));
@@ -49,7 +49,7 @@ describe('watch: a log', () => {
   });
 
   const follow = (watch_index?: string, on = node): Promise<Watched<string[]>> =>
-    answerOfLog(on, log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), caller_key: 'ann' });
+    answerOfLog(on, log.entry_log, 'key', { watch_index, signal: AbortSignal.timeout(10_000), caller_key: 'ann' });
 
   test('is answered with its newest entries without an index', async () => {
     await log.write('1', '2', '3', '4', '5', '6', '7');

@@ -47,7 +47,7 @@ describe('waiters for a change', () => {
 
   const ENDS = [
     {
-      how: 'go',
+      how: 'are aborted',
       async end() {
         const leaving = new AbortController();
         const waiting = wait('ann', leaving.signal);

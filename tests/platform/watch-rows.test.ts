@@ -24,7 +24,7 @@ const bodyOf = (changes: ReturnType<typeof compareRows>) => ({
 });
 
 describe('rows: the changes from one list to another', () => {
-  test('make the one the other', () => {
+  test('turn the one into the other', () => {
     fc.assert(
       fc.property(items, items, (before, after) => {
         const changes = compareRows(rowsOf(before), rowsOf(after));

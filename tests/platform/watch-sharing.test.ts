@@ -147,7 +147,7 @@ describe('createWatchedCache', () => {
     expect(await cache.get('a')).toBe('there');
   });
 
-  test('keeps a later value when an invalidated load fails', async () => {
+  test('keeps a later value when a load from before forget fails', async () => {
     const { feed } = makeFeed();
     const first = Promise.withResolvers<string>();
     const loads = [first.promise, Promise.resolve('second'), Promise.resolve('third')];

@@ -13,7 +13,7 @@ import {
   watchNumbers,
 } from '../support/watching.ts';
 
-const FOR_EVER = new AbortController().signal;
+const NEVER_ABORTED = new AbortController().signal;
 const INDEX = /^[0-9a-f]{8}\.\d+$/;
 
 let opened: AsyncDisposableStack;
@@ -36,7 +36,7 @@ function answer(
   name: string,
   {
     watch_index,
-    signal = FOR_EVER,
+    signal = NEVER_ABORTED,
     caller_key = name,
   }: { watch_index?: string; signal?: AbortSignal; caller_key?: string } = {},
 ): Promise<Watched<number>> {
@@ -173,7 +173,7 @@ describe('watch.answer', () => {
       topics: () => [`number:${name}`],
       read: () => Promise.reject(new ServiceError('GAME_NOT_FOUND', {})),
     };
-    const waiting = { watch_index: undefined, signal: FOR_EVER, caller_key: name };
+    const waiting = { watch_index: undefined, signal: NEVER_ABORTED, caller_key: name };
     const { code } = await rejectionOf(ServiceError, answerOfState(node, failing, name, waiting));
     expect(code).toBe('GAME_NOT_FOUND');
     expect((await answer(node, watchNumbers(node), name)).view).toBe(0);
@@ -211,7 +211,7 @@ test('watch.answer: keys do not share states', async () => {
       node,
       watchable,
       { name: 'one', identity_id },
-      { watch_index: undefined, signal: FOR_EVER, caller_key: identity_id },
+      { watch_index: undefined, signal: NEVER_ABORTED, caller_key: identity_id },
     );
   const answers = await Promise.all(['ann', 'bob', 'ann', 'bob'].map(ask));
   expect(answers.map(({ view }) => view)).toEqual(['ann', 'bob', 'ann', 'bob']);

@@ -81,7 +81,7 @@ describe("outbound: the operator's allow list", () => {
     '*.x',
     'x@y',
     '-x',
-    // `host` is the host of the address, which may be a name.
+    // Other spellings of an address.
     '10.1.2',
     '10.1/16',
     '010.0.0.0/8',

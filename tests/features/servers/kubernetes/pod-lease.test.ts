@@ -93,14 +93,14 @@ describe('kubernetes: the process with the lease of the pods', () => {
   test('does not wait to know its cluster once it is to stop', async () => {
     api.namespaces = 'held';
     const stopping = new AbortController();
-    const started = performance.now();
     const reading = rejectionOf(ApiUnreachable, openCluster().readId(stopping.signal));
     stopping.abort();
-    await reading;
-    expect(performance.now() - started).toBeLessThan(10_000);
+    // The deadline of the call would be a TimeoutError.
+    const { cause } = await reading;
+    expect(cause instanceof Error && cause.name).toBe('AbortError');
   });
 
-  test('tells the operator which right it needs to know its cluster', async () => {
+  test('names the right that it needs to know its cluster', async () => {
     api.namespaces = 'refused';
     const { message } = await rejectionOf(ApiRefusal, openCluster().readId(new AbortController().signal));
     expect(message).toEndWith(': allow Muster to get its namespace (docs/kubernetes.md, Rights)');
