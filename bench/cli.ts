@@ -19,6 +19,7 @@ const UPLOAD_BYTES = 50 * 1024 * 1024;
 const RANDOM_CHUNK_BYTES = 65_536;
 const STARTS = 21;
 const CHANGES = 7;
+const TEST_RUNS = 7;
 const LINES = 40;
 const LINE_EVERY_MS = 150;
 const MATCHMAKER = 'matchmaker: {max_players: 2, docker: {ports: {game: {port: 80, protocol: http}}}}';
@@ -41,7 +42,7 @@ await runBench(async (opened) => {
   if (COMMAND.length > 1) console.log('\nNot measured: the executable (bun run build).');
 });
 
-/** Measures how long the program takes to say its version and to help. */
+/** Measures how long the program takes to print its version and its help. */
 async function measureStarts(directory: string): Promise<void> {
   const empty = join(directory, 'empty');
   await writeFile(`${empty}.ts`, 'export {};');
@@ -64,11 +65,11 @@ async function measureTest(directory: string): Promise<void> {
   await chmod(directory, 0o711);
   const env = { PATH, HOME: directory, TMPDIR: directory, XDG_CACHE_HOME: join(directory, 'cache') };
   const times: number[] = [];
-  for (let run = 0; run <= CHANGES; run += 1) {
+  for (let run = 0; run <= TEST_RUNS; run += 1) {
     const started = Date.now();
-    const said = await $`${COMMAND} test -- date +%s%3N`.cwd(directory).env(env).quiet().text();
+    const printed = await $`${COMMAND} test -- date +%s%3N`.cwd(directory).env(env).quiet().text();
     // The first run unpacks.
-    if (run > 0) times.push(Number(said) - started);
+    if (run > 0) times.push(Number(printed) - started);
   }
   goals.push(within('test, to the start of its command, median', 1_000, middleOf(times)));
 }
@@ -99,8 +100,8 @@ async function measureDev(directory: string, home: Home): Promise<void> {
     const live = () => terminal.output().split('changed: live after').length > change;
     while (!live()) await Bun.sleep(1);
     const { ports } = await find();
-    const said = await (await fetch(`http://${ports.game.host}/`)).text();
-    if (said !== answer) throw new Error(`a lobby of another version: ${said}`);
+    const text = await (await fetch(`http://${ports.game.host}/`)).text();
+    if (text !== answer) throw new Error(`a lobby of another version: ${text}`);
     times.push(performance.now() - saved);
   }
   goals.push(within('a saved change to a new lobby, median', 1_000, middleOf(times)));
@@ -156,13 +157,13 @@ async function sendBare(folder: string): Promise<number> {
   return await measure(() => $`tar -c server | curl -sSf -T - ${server.url.href}`.cwd(folder).quiet());
 }
 
-/** Measures when `muster logs -f` shows a line, from the moment in it at which the server wrote it. */
+/** Measures how late `muster logs -f` shows a line. Each line has the moment at which the server wrote it. */
 async function measureLogs(directory: string, home: Home): Promise<void> {
   const program = await home.start({ command: [...COMMAND, 'serve'] });
   const folder = join(directory, 'logged');
   await mkdir(folder);
-  const write = `setInterval(() => console.log('written at', Date.now()), ${LINE_EVERY_MS});`;
-  await writeFile(join(folder, 'server.ts'), `${await Bun.file(ROOM).text()}\n${write}\n`);
+  const writer_source = `setInterval(() => console.log('written at', Date.now()), ${LINE_EVERY_MS});`;
+  await writeFile(join(folder, 'server.ts'), `${await Bun.file(ROOM).text()}\n${writer_source}\n`);
   await writeFile(join(folder, 'muster.yaml'), `game: logged\nbuild: {path: server.ts}\n${MATCHMAKER}\n`);
   const env = { ...home.environment, MUSTER_URL: home.url, MUSTER_TOKEN: program.administrator_token };
   await $`${COMMAND} deploy`.cwd(folder).env(env).quiet();
@@ -180,7 +181,7 @@ async function measureLogs(directory: string, home: Home): Promise<void> {
 
   const file = join(directory, 'lines');
   await writeFile(file, '');
-  const writer = Bun.spawn([process.execPath, '-e', write], { stdout: Bun.file(file), stderr: 'ignore' });
+  const writer = Bun.spawn([process.execPath, '-e', writer_source], { stdout: Bun.file(file), stderr: 'ignore' });
   const tailed = await readDelays(['tail', '-f', '-n', '0', file], { PATH: home.environment.PATH ?? '' });
   addPeer('tail -f shows a line, p95', percentile({ name: '', milliseconds: tailed }, 0.95));
   writer.kill();

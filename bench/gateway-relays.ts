@@ -12,7 +12,7 @@ import { runBench } from './run.ts';
 const SECONDS = 4;
 const CLIENTS = 64;
 const CONCURRENT_HANDSHAKES = 16;
-const PACKETS_A_SECOND = 50_000;
+const PACKETS_A_SECOND_MIN = 50_000;
 const HOST = '127.0.0.1';
 /** Enough that nothing but the machine limits the server. */
 const RESOURCES = { cpu: 4_000, memory: 512 };
@@ -60,13 +60,13 @@ await runBench(async (opened) => {
   goals.push(atLeast('TLS handshakes/s of Bun alone', 0.8, tls.a_second / tls_alone.a_second));
   // A packet of a client, and its answer.
   const packets = 2 * udp.a_second;
-  const limit = `>= ${show.perSecond(PACKETS_A_SECOND)}`;
-  const is_met = packets >= PACKETS_A_SECOND;
+  const limit = `>= ${show.perSecond(PACKETS_A_SECOND_MIN)}`;
+  const is_met = packets >= PACKETS_A_SECOND_MIN;
   goals.push({ what: 'UDP packets/s through the relay', limit, figure: show.perSecond(packets), is_met });
   printGoals(goals);
 });
 
-/** Measures ways by turns. Returns the median turn of each. */
+/** Measures ways by turns. Returns the medians of each. */
 async function measure(kind: Kind, ways: Way[], clients: number): Promise<Result[]> {
   const load = join(import.meta.dir, 'gateway/relay-load.ts');
   return await measureWays({

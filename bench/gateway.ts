@@ -76,7 +76,7 @@ await runBench(async (opened) => {
   printGoals(goals);
 });
 
-/** Measures ways by turns. Returns the median turn of each. */
+/** Measures ways by turns. Returns the medians of each. */
 async function measure(kind: Kind, ways: Way[], connections: number): Promise<Result[]> {
   const load = join(import.meta.dir, 'gateway/load.ts');
   return await measureWays({

@@ -46,7 +46,7 @@ async function measureExport(program: Program, database: Database): Promise<void
     token: game.cloud_token,
     body: window,
   });
-  const muster = await watched(pid, async () => {
+  const muster = await timedWithMemory(pid, async () => {
     const response = await fetch(url);
     let lines = 0;
     for await (const bytes of response.body ?? []) for (const byte of bytes) if (byte === 10) lines += 1;
@@ -67,7 +67,7 @@ async function measureUpload({ api, administrator_token, pid }: Program, sink_pa
     token,
     body: { display_name: 'Large', files: [{ path: 'large.bin', content_length: SITE_BYTES }] },
   });
-  const muster = await watched(pid, async () => {
+  const muster = await timedWithMemory(pid, async () => {
     for (const { url, content_length } of presigned_requests) await send(url, content_length);
     await api.ok('POST', `/cloud/uploads/${upload_id}/complete`, { token });
   });
@@ -95,7 +95,7 @@ async function timed<Result>(work: () => Promise<Result>): Promise<{ result: Res
 }
 
 /** Times work, and returns how much memory a process gained meanwhile. */
-async function watched<Result>(pid: number, work: () => Promise<Result>) {
+async function timedWithMemory<Result>(pid: number, work: () => Promise<Result>) {
   const before = residentBytes(pid);
   let peak = before;
   const looking = setInterval(() => {

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { EXECUTABLE } from '../tests/support/program.ts';
 import { openGroup } from './machines/group.ts';
 import { measurePods } from './machines/pods.ts';
-import { takeRound } from './machines/rounds.ts';
+import { takeSharedTurn } from './machines/turns.ts';
 import { startCallers } from './matchmaker/calls.ts';
 import { cellsOf, medianOf, TURN_HEADS, type Turn } from './matchmaker/targets.ts';
 import { printTable } from './report.ts';
@@ -20,33 +20,33 @@ const plan = { rounds: is_quick ? 1 : 5, warm_s: is_quick ? 3 : 15, seconds: is_
 
 await runBench(async (opened) => {
   if (process.argv.includes('--pods')) {
-    if (EXECUTABLE === undefined) throw new Error('say which executable: MUSTER_TEST_EXECUTABLE=dist/muster');
+    if (EXECUTABLE === undefined) throw new Error('name the executable: set MUSTER_TEST_EXECUTABLE=dist/muster');
     return await measurePods(opened, { rounds: is_quick ? 1 : 3, pods: is_quick ? 8 : 16 });
   }
   const largest = Math.max(...COUNTS);
   const group = await openGroup(opened, largest);
   const callers = await Promise.all(Array.from({ length: largest }, async () => opened.use(await startCallers())));
-  console.log(`${availableParallelism()} cores, which the processes, their PostgreSQL and the load share. Medians of ${plan.rounds} rounds, after ${plan.warm_s} s of
+  console.log(`${availableParallelism()} cores, which the processes, their PostgreSQL and the load share. Medians of ${plan.rounds} turns, after ${plan.warm_s} s of
 warm-up of each process. "thread", "rest": processor time of the main threads of all processes and of their other threads,
 for each find.`);
 
   for (const namespaces of ['one namespace', 'a namespace for each process'] as const) {
-    const placesOf = (count: number) =>
+    const loadedOf = (count: number) =>
       group.processes.slice(0, count).map((program, index) => {
         const played = group.namespaces[namespaces === 'one namespace' ? 0 : index];
         const caller = callers[index];
         if (!played || !caller) throw new Error('each process has a namespace and a caller');
         return { program, played, caller };
       });
-    await takeRound(group, placesOf(largest), { ...plan, clients: 64, seconds: plan.warm_s });
+    await takeSharedTurn(group, loadedOf(largest), { ...plan, clients: 64, seconds: plan.warm_s });
     for (const clients of CLIENTS) {
-      const rounds = new Map<number, Turn[]>(COUNTS.map((count) => [count, []]));
+      const turns = new Map<number, Turn[]>(COUNTS.map((count) => [count, []]));
       for (let round = 0; round < plan.rounds; round += 1) {
         for (const count of COUNTS) {
-          rounds.get(count)?.push(await takeRound(group, placesOf(count), { ...plan, clients }));
+          turns.get(count)?.push(await takeSharedTurn(group, loadedOf(count), { ...plan, clients }));
         }
       }
-      const medians = COUNTS.map((count) => ({ count, turn: medianOf(rounds.get(count) ?? []) }));
+      const medians = COUNTS.map((count) => ({ count, turn: medianOf(turns.get(count) ?? []) }));
       const [one] = medians;
       if (!one) throw new Error('one process is measured');
       printTable(`Finds in ${namespaces}, ${clients} clients in all`, [

@@ -6,7 +6,7 @@ import { atMost, middleOf, printGoals, printTable, show } from './report.ts';
 import { runBench } from './run.ts';
 import { openCheckout, type VisitCost } from './visits/checkout.ts';
 
-const SIZE = 80;
+const ROUND_SIZE = 80;
 const LOG_BYTES_MAX = 700;
 const words = process.argv.slice(2);
 const is_quick = words.includes('--quick');
@@ -24,9 +24,9 @@ await runBench(async (opened) => {
     all.push({ name, checkout: await openCheckout(opened, root, plan), costs: [] as VisitCost[] });
   }
   // The first turn prepares statements and fills the caches.
-  for (const { checkout } of all) await checkout.visit(plan.rounds, SIZE);
+  for (const { checkout } of all) await checkout.visit(plan.rounds, ROUND_SIZE);
   for (let turn = 0; turn < plan.turns; turn += 1) {
-    for (const { checkout, costs } of all) costs.push(await checkout.visit(plan.rounds, SIZE));
+    for (const { checkout, costs } of all) costs.push(await checkout.visit(plan.rounds, ROUND_SIZE));
   }
   const logOf = ({ seat, connect, leave }: VisitCost) => seat.log_bytes + connect.log_bytes + leave.log_bytes;
   const rows = all.map(({ name, costs }) => [
@@ -38,7 +38,7 @@ await runBench(async (opened) => {
     middleOf(costs.map(logOf)).toFixed(0),
   ]);
   const heads = ['seat, µs', 'bytes', 'connect, µs', 'bytes', 'leave, µs', 'bytes', 'visit, bytes'];
-  printTable(`A visit of a player, in rounds of ${SIZE}: processor time and log of PostgreSQL`, [
+  printTable(`A visit of a player, in rounds of ${ROUND_SIZE}: processor time and log of PostgreSQL`, [
     ['', ...heads],
     ...rows,
   ]);

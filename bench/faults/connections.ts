@@ -94,7 +94,7 @@ export function requestOf(method: string, path: string, headers: Record<string, 
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}${length}\r\n${content}`;
 }
 
-/** It may or may not read what it receives. */
+/** A connection of an attacker, which may leave what it receives unread. */
 export interface AttackerConnection {
   /** The status of its answer; undefined without one. */
   status: string | undefined;
@@ -107,7 +107,7 @@ interface HoldOptions {
   count: number;
   address: string;
   request: string;
-  /** Whether it keeps reading after the first bytes of the answer. */
+  /** Whether each keeps reading after the first bytes of its answer. */
   reads: boolean;
 }
 

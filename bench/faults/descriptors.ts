@@ -7,7 +7,7 @@ const ATTACKER = '127.0.0.9';
 const FILES_MAX = 256;
 const CONNECTIONS = 300;
 const SECONDS = 15;
-/** Each request opens a connection, beside an attacker that has most of those that there may be. */
+/** Each request opens a connection, while an attacker has most of those that the service may have. */
 const LIVE_MS_MAX = 500;
 
 export const descriptors: Fault = {

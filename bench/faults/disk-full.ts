@@ -24,7 +24,8 @@ export const diskFull: Fault = {
     const { api, administrator_token, url } = subject.program;
     const game = await makeGame(api, administrator_token);
     await trial.phase(subject, 'calm', calm);
-    const isReady = async () => (await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(15_000) })).status;
+    const readyStatus = async () =>
+      (await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(15_000) })).status;
     const ballast = join(disk, 'ballast');
     await fill(ballast, (await freeBytes(disk)) - FREE_BEFORE_BYTES);
 
@@ -36,8 +37,8 @@ export const diskFull: Fault = {
       return '200';
     };
     const uploads = await trial.phase(subject, 'while uploads fill it', upload);
-    const ready_meanwhile = await isReady();
-    trial.expect(holds('uploads: ready', ready_meanwhile === 200, { figure: String(ready_meanwhile) }));
+    const status_meanwhile = await readyStatus();
+    trial.expect(holds('uploads: ready', status_meanwhile === 200, { figure: String(status_meanwhile) }));
     const is_refused_with_reason = /^50[37] /.test(uploads.result);
     trial.expect(holds('uploads: refused with 503 or 507', is_refused_with_reason, { figure: uploads.result }));
     trial.note('uploads: left free', `${((await freeBytes(disk)) / MIB).toFixed(0)} MiB`);
@@ -45,8 +46,8 @@ export const diskFull: Fault = {
     const rest = join(disk, 'rest');
     await fill(rest, Number.POSITIVE_INFINITY);
     await trial.phase(subject, 'when nothing is left', calm, { has_no_database: true });
-    const ready = await isReady().catch(() => 0);
-    trial.expect(holds('full: not ready', ready === 503, { figure: String(ready) }));
+    const status = await readyStatus().catch(() => 0);
+    trial.expect(holds('full: not ready', status === 503, { figure: String(status) }));
 
     await unlink(rest);
     await unlink(ballast);
@@ -60,7 +61,7 @@ export const diskFull: Fault = {
         await Bun.sleep(100);
       }
       const back_s = secondsSince(started);
-      // Long enough to measure others, also if the first write succeeds.
+      // Long enough to measure other requests, also if the first write succeeds.
       await Bun.sleep(1_000);
       return back_s;
     };

@@ -40,7 +40,7 @@ export const drips: Fault = {
         if (closed === count) break;
         await Bun.sleep(CHECK_EVERY_MS);
       }
-      const statuses = Map.groupBy(all, ({ status }) => status ?? 'nothing');
+      const statuses = Map.groupBy(all, ({ status }) => status ?? 'no answer');
       return {
         refused: refused.closedCount(),
         taken: taken.closedCount(),
@@ -53,7 +53,7 @@ export const drips: Fault = {
     trial.expect(exactly('closed, of those refused at once', count / 2, result.refused));
     trial.expect(exactly('closed, of those whose body is waited for', count / 2, result.taken));
     trial.note('half of them closed after', result.half_s === undefined ? 'never' : `${result.half_s.toFixed(1)} s`);
-    trial.note('looked for', `${result.all_s.toFixed(0)} s`);
+    trial.note('the connections were watched for', `${result.all_s.toFixed(0)} s`);
     trial.note('they were answered', result.answers);
     await Bun.sleep(1_000);
     trial.note(

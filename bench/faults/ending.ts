@@ -29,7 +29,9 @@ export const ending: Fault = {
       await trial.phase(subject, `${size} servers, calm`, calm);
       const name = `${size} servers end`;
       void servers.remove();
-      const { result } = await trial.phase(subject, name, () => servers.end(), { deadline_s: GONE_S_WAITED + 30 });
+      const { result } = await trial.phase(subject, name, () => servers.waitForEnd(), {
+        deadline_s: GONE_S_WAITED + 30,
+      });
       trial.expect(atMost(`${size} servers gone, after`, GONE_S_MAX, result.seconds, 's'));
       if (result.left > 0) trial.note(`servers left after ${GONE_S_WAITED} s`, `${result.left} of ${size}`);
       if (result.left > 0) break;
@@ -47,9 +49,9 @@ export const ending: Fault = {
     // Repeats the deletions that the restart cut off, as their caller would.
     void servers.remove();
     const options = { deadline_s: GONE_S_WAITED + 30 };
-    const { result } = await trial.phase(subject, 'after the restart', () => servers.end(), options);
+    const { result } = await trial.phase(subject, 'after the restart', () => servers.waitForEnd(), options);
     trial.expect(atMost('servers gone after the restart', GONE_S_MAX, result.seconds, 's'));
-    trial.expect(exactly('processes of these servers at the end', 0, servers.processes()));
+    trial.expect(exactly('processes of these servers at the end', 0, servers.countProcesses()));
   },
 };
 
@@ -79,14 +81,14 @@ async function makeServers(trial: Trial, { home, program }: Subject) {
       await waitFor(haveStarted, 'the servers to start', STARTED_S_WAITED * 1_000);
     },
     /** Counts the processes that run in the folder of the build, whatever the database says. */
-    processes: (): number => listProcesses().filter((pid) => folderOf(pid).includes(body.runtime.build)).length,
+    countProcesses: (): number => listProcesses().filter((pid) => folderOf(pid).includes(body.runtime.build)).length,
     /** Requests the end of all servers. The answers do not matter, only whether the servers end. */
     async remove(): Promise<void> {
       const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
       await runConcurrently(removals, CONCURRENCY);
     },
-    /** Waits until none is left. Returns how many are left in the end, and after how long. */
-    async end(): Promise<{ left: number; seconds: number }> {
+    /** Waits until no server is left, or the wait is over. Returns how many are left then, and after how long. */
+    async waitForEnd(): Promise<{ left: number; seconds: number }> {
       const started = performance.now();
       const isOver = async () => (await countLeft()) === 0;
       await waitFor(isOver, 'the servers to end', GONE_S_WAITED * 1_000).catch(() => {});

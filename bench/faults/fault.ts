@@ -19,7 +19,7 @@ export interface Trial {
   opened: AsyncDisposableStack;
   /** Starts the service with a game that the fault must not touch. */
   start(options?: SubjectOptions): Promise<Subject>;
-  /** Measures the service while the work runs, and expects it to answer as ever. */
+  /** Measures the service while the work runs, and expects it to answer all requests in time. */
   phase<Result>(
     subject: Subject,
     name: string,
@@ -90,7 +90,7 @@ export function failuresOf({ failures }: Latencies): number {
   return Object.values(failures).reduce((sum, count) => sum + count, 0);
 }
 
-/** Does pieces of work, at most `concurrency` at a time. */
+/** Runs pieces of work, at most `concurrency` at a time. */
 export async function runConcurrently(work: (() => Promise<void>)[], concurrency: number): Promise<void> {
   const left = [...work];
   const next = async () => {

@@ -31,7 +31,7 @@ export const history: Fault = {
     const started = performance.now();
     const ended_at = new Date(Date.now() - MONTH_MS + written_s_max * 1_000).toISOString();
     const bytes = await fill(database, { lobbies, ended_at });
-    // Later rows would be removed while they are written, so that none of the figures below would be right.
+    // If this took longer, rows would be removed while others are written, and the figures below would be wrong.
     trial.expect(atMost('the rows are written, after', written_s_max, secondsSince(started), 's'));
     for (const [what, size] of bytes) trial.note(`bytes of ${what}, indexes included`, size.toFixed(0));
 
@@ -163,7 +163,7 @@ async function fill(
   return [...bytes];
 }
 
-/** Returns the bytes of a line in a log that is stored in chunks of this many lines. */
+/** Returns the bytes of a line in a log that is stored in pieces of this many lines. */
 async function measureLogLine({ count, execute }: ReturnType<typeof openDatabaseOf>, lines: number): Promise<number> {
   const pieces = 2_000;
   const size = async () => await count(`select pg_total_relation_size('server_log_chunks')`);

@@ -7,7 +7,7 @@ import { atMost, calm, exactly, type Fault, runConcurrently, secondsSince, type 
 import type { Subject } from './subject.ts';
 
 const SERVERS_MAX = 16;
-const ASKED_FOR = 300;
+const REQUESTED = 300;
 const CONCURRENCY = 16;
 const LIFE_S = 4;
 const FIND_S_MAX = 10;
@@ -16,7 +16,7 @@ const END_MS_MAX = 40_000;
 
 export const machine: Fault = {
   name: 'machine',
-  title: `a tenant requests ${ASKED_FOR} servers on a machine with room for ${SERVERS_MAX}, and another game requests one`,
+  title: `a tenant requests ${REQUESTED} servers on a machine with room for ${SERVERS_MAX}, and another game requests one`,
   async run(trial) {
     // The bystander's lobby already runs, so a third game makes the other request.
     const subject = await trial.start({ settings: { MUSTER_SERVERS_MAX: String(SERVERS_MAX) }, idle_lobbies: 0 });
@@ -64,12 +64,12 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
     else refusals[refusal] = (refusals[refusal] ?? 0) + 1;
   };
   await runConcurrently(
-    Array.from({ length: ASKED_FOR }, () => create),
+    Array.from({ length: REQUESTED }, () => create),
     CONCURRENCY,
   );
   if (Object.keys(refusals).length > 0) trial.note('servers refused to the tenant', JSON.stringify(refusals));
-  const of = `from servers where game_id = '${game.game_id}' and ended_at is null`;
-  const running = () => database.count(`select count(*) ${of} and started_at is not null`);
+  const unended = `servers where game_id = '${game.game_id}' and ended_at is null`;
+  const running = () => database.count(`select count(*) from ${unended} and started_at is not null`);
   await waitFor(async () => (await running()) > 0, 'the servers to start', 30_000);
   await Bun.sleep(2_000);
   return {
@@ -77,7 +77,7 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
     async end() {
       const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
       await runConcurrently(removals, CONCURRENCY);
-      const left = () => database.count(`select count(*) ${of}`);
+      const left = () => database.count(`select count(*) from ${unended}`);
       await waitFor(async () => (await left()) === 0, 'the servers to end', END_MS_MAX).catch(() => {});
       trial.expect(exactly('servers left after their deletion', 0, await left()));
     },

@@ -71,7 +71,7 @@ function logIn({ port, host }: Site, address: string, user: string, password: st
   return requestFrom(address, port, requestOf('GET', '/', { host, authorization }));
 }
 
-/** Opens the site with the right password, and waits as Retry-After says, like a browser. */
+/** Opens the site with the right password, and tries again after the time in Retry-After. */
 async function visit(site: Site, visitor: number): Promise<{ is_in: boolean; was_wrong: boolean; seconds: number }> {
   const started = performance.now();
   let was_wrong = false;

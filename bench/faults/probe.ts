@@ -16,14 +16,14 @@ export type ProbeOrder =
 /** Milliseconds since each request was due, so that a frozen service is measured as often as a fast one. */
 export interface Latencies extends Samples {
   /**
-   * How many requests were not answered with 200, by status and code. Their times count only if there was no answer.
+   * How many requests were not answered with 200, by status and code. Only those without an answer have a time.
    */
   failures: Record<string, number>;
 }
 
 export type ProbeReport = { is_there: true } | { is_started: true } | { latencies: Latencies[] };
 
-/** Starts a process that sends requests at a fixed rate, without waiting for answers. */
+/** A process that sends requests at a fixed rate, without waiting for answers. */
 export interface Probe extends AsyncDisposable {
   start(order: Omit<ProbeOrder & { order: 'start' }, 'order'>): Promise<void>;
   stop(): Promise<Latencies[]>;

@@ -48,10 +48,10 @@ export const readers: Fault = {
       trial.opened.use(rest);
       const countAnswered = () => [...most.all, ...rest.all].filter(({ status }) => status === '200').length;
       await waitFor(() => countAnswered() === READERS, 'the answers', SETTLE_MS_MAX).catch(() => {});
-      const all_answered = countAnswered();
+      const answered_count = countAnswered();
       // The buffers of the kernel fill meanwhile.
       await calm();
-      return all_answered;
+      return answered_count;
     };
     const limits = { live_ms_max: BEGIN_LIVE_MS_MAX, find_ms_max: BEGIN_FIND_MS_MAX };
     const { result: answered } = await trial.phase(subject, 'while they begin', begin, limits);

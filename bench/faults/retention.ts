@@ -10,7 +10,7 @@ const GONE_S_WAITED = 150;
 
 export const retention: Fault = {
   name: 'retention',
-  title: `the logs of ${SERVERS} servers become too old, with ${PIECES_PER_MINUTE} chunks from a minute each`,
+  title: `the logs of ${SERVERS} servers become too old, with ${PIECES_PER_MINUTE} pieces from a minute each`,
   async run(trial) {
     const subject = await trial.start();
     const database = trial.opened.use(openDatabaseOf(subject.home));

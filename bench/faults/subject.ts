@@ -4,7 +4,7 @@ import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { requestOf } from './connections.ts';
 import { type Probe, type ProbeLine, startProbe } from './probe.ts';
 
-const LIVES_PER_SECOND = 50;
+const LIVE_REQUESTS_PER_SECOND = 50;
 const FINDS_PER_SECOND = 20;
 const SEATS = 256;
 
@@ -56,7 +56,7 @@ export async function startSubject({
     bystander,
     probe,
     lines: [
-      { name: 'live', request: requestOf('GET', '/health/live', { host }), per_second: LIVES_PER_SECOND },
+      { name: 'live', request: requestOf('GET', '/health/live', { host }), per_second: LIVE_REQUESTS_PER_SECOND },
       { name: 'find', request: findRequest(host, public_token), per_second: FINDS_PER_SECOND },
     ],
     [Symbol.asyncDispose]: () => everything.disposeAsync(),

@@ -133,7 +133,7 @@ async function within<Result>(deadline_s: number, what: string, work: Promise<Re
 
 const stateOf = ({ is_met }: Goal): string => (is_met ? 'met' : 'NOT MET');
 
-/** Says why, by the first cause: the message of a failed query is its text. */
+/** Returns the message of the root cause, because that of a failed query is the text of the query. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : describe(error.cause);

@@ -7,12 +7,13 @@ const [kind, url = '', host = '', connections_text, seconds_text] = process.argv
 const connections = Number(connections_text);
 const seconds = Number(seconds_text);
 const BODY_END = 'game server';
+const FRAME = 'x'.repeat(64);
 const WARM_UP_S = 1;
 
 const times: number[] = [];
-let counts = false;
+let is_measuring = false;
 const note = (milliseconds: number) => {
-  if (counts) times.push(milliseconds);
+  if (is_measuring) times.push(milliseconds);
 };
 
 async function openHttp(): Promise<void> {
@@ -46,7 +47,7 @@ async function openSocket(): Promise<void> {
   let sent_at = 0;
   const send = () => {
     sent_at = performance.now();
-    socket.send('a frame of sixty-four bytes, as a game sends its state, many times');
+    socket.send(FRAME);
   };
   socket.addEventListener('message', () => {
     note(performance.now() - sent_at);
@@ -83,9 +84,9 @@ async function shakeHands(): Promise<void> {
 if (kind === 'handshake') for (let connection = 0; connection < connections; connection += 1) void shakeHands();
 else await Promise.all(Array.from({ length: connections }, kind === 'http' ? openHttp : openSocket));
 await Bun.sleep(WARM_UP_S * 1_000);
-counts = true;
+is_measuring = true;
 await Bun.sleep(seconds * 1_000);
-counts = false;
+is_measuring = false;
 times.sort((one, other) => one - other);
 const quantile = (part: number) => times[Math.floor(times.length * part)] ?? Number.NaN;
 console.log(JSON.stringify({ a_second: times.length / seconds, p50_ms: quantile(0.5), p99_ms: quantile(0.99) }));

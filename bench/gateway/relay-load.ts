@@ -8,13 +8,13 @@ const [port, connections, seconds] = [Number(port_text), Number(connections_text
 const WARM_UP_S = 1;
 const MESSAGE = Buffer.alloc(100, 7);
 const PACKETS_UNDER_WAY = 8;
-/** Packets may be lost; this begins again what has stopped. */
+/** A lost packet ends its exchange, so another one begins this often. */
 const REPLACE_EVERY_MS = 200;
 
 const times: number[] = [];
-let [count, counts] = [0, false];
+let [count, is_measuring] = [0, false];
 const note = (since: number) => {
-  if (!counts) return;
+  if (!is_measuring) return;
   count += 1;
   times.push(performance.now() - since);
 };
@@ -93,7 +93,7 @@ for (let connection = 0; connection < connections; connection += 1) {
   else void shakeHands();
 }
 await Bun.sleep(WARM_UP_S * 1_000);
-counts = true;
+is_measuring = true;
 const started = performance.now();
 await Bun.sleep(seconds * 1_000);
 const a_second = (count * 1_000) / (performance.now() - started);

@@ -2,7 +2,7 @@
 // second to a WebSocket.
 const FLOOD_CHUNK = new Uint8Array(256 * 1024);
 const FLOOD_PER_SECOND = 100_000_000;
-const BEAT_MS = 10;
+const FLOOD_EVERY_MS = 10;
 
 Bun.serve({
   port: Number(process.env.PORT_web ?? process.argv[2]),
@@ -25,7 +25,7 @@ Bun.serve({
           if (socket.send(FLOOD_CHUNK) <= 0) break;
         }
         if (socket.readyState !== 1) clearInterval(timer);
-      }, BEAT_MS);
+      }, FLOOD_EVERY_MS);
     },
   },
 });

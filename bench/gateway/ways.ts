@@ -7,7 +7,7 @@ interface Way {
   name: string;
 }
 
-/** The median turn of a way. */
+/** The figures of one turn of a way, or the medians of several. */
 export interface Result {
   a_second: number;
   p50_ms: number;
@@ -21,7 +21,7 @@ interface WaysOptions<OneWay extends Way> {
   argumentsFor: (way: OneWay) => string[];
 }
 
-/** Measures ways by turns, and prints each beside the first. Returns the median turn of each. */
+/** Measures ways by turns, and prints each beside the first. Returns the medians of each. */
 export async function measureWays<OneWay extends Way>(options: WaysOptions<OneWay>): Promise<Result[]> {
   const { title, ways, argumentsFor } = options;
   const all: Result[][] = ways.map(() => []);

@@ -42,7 +42,7 @@ async function visitOnce({ url, text }: { url: string; text: string }): Promise<
   return took_ms;
 }
 
-/** Serves a page with the styles and scripts of the hub, of which the browser has to read, but not to run, all. */
+/** Serves a page with the styles and scripts of the hub. The browser reads the scripts as comments, and runs none. */
 async function openStaticPage(opened: AsyncDisposableStack): Promise<string> {
   const bundle = await readBundle();
   const page = new TextDecoder().decode(bundle.get('index.html'));

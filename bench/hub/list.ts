@@ -54,8 +54,8 @@ export async function measureList(many: ManyLobbies, path: string, seconds: numb
   if (errors.length > 0) throw new Error(errors.join('; '));
   report('A scroll to a row far away, until its row is there', [{ name: 'scroll', milliseconds: scrolls }]);
   return [
-    limitOf('renderer, changes anywhere', LIMITS.share_of_core, anywhere.share),
-    limitOf('renderer, changes in sight', LIMITS.share_of_core, visible.share),
+    shareGoal('renderer, changes anywhere', LIMITS.share_of_core, anywhere.share),
+    shareGoal('renderer, changes in sight', LIMITS.share_of_core, visible.share),
     {
       what: 'heap',
       limit: `<= ${LIMITS.heap_bytes / 1e6} MB`,
@@ -66,12 +66,12 @@ export async function measureList(many: ManyLobbies, path: string, seconds: numb
   ];
 }
 
-function limitOf(what: string, limit: number, share: number): Goal {
+function shareGoal(what: string, limit: number, share: number): Goal {
   const percent = (part: number) => `${(100 * part).toFixed(1)} %`;
   return { what, limit: `<= ${percent(limit)}`, figure: percent(share), is_met: share <= limit };
 }
 
-/** Scrolls to one row after another, and notes how long it takes until it is shown. */
+/** Scrolls to one row after another, and records how long each takes to be shown. */
 async function scrollAround(
   page: Page,
   { many, seconds, scrolls }: { many: ManyLobbies; seconds: number; scrolls: number[] },

@@ -1,4 +1,4 @@
-// Makes the requests of `bun bench/matchmaker.ts`: as fast as they are answered, or at a rate.
+// Makes the requests of benches that measure the matchmaker: as fast as they are answered, or at a rate.
 import type { Socket } from 'bun';
 import type { Called, CallOrder, CallReport, Calls } from './calls.ts';
 
@@ -35,7 +35,7 @@ process.on('message', async (order: CallOrder) => {
   if (order.order === 'open') await open(order.port, order.clients);
   if (order.order === 'call') report(await call(order));
 });
-// The end of standard input means that the bench has ended.
+// The bench has ended.
 process.on('disconnect', () => process.exit());
 // Ctrl-C reaches every process of the terminal; the bench ends this one itself.
 process.on('SIGINT', () => {});

@@ -8,7 +8,7 @@ import { measureCalls } from './targets.ts';
 const CONCURRENCY = 4;
 const CREATING_S = 60;
 
-/** Measures how long lobbies take to be ready that players create, beside the same processes started by hand. */
+/** Measures how long lobbies that players create take to be ready, beside the same processes started by hand. */
 export async function measureCreates(
   opened: AsyncDisposableStack,
   arena: Arena,

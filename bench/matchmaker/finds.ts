@@ -20,9 +20,9 @@ export interface Targets {
   colyseus: Target | undefined;
 }
 
-/** The turns of each target, by the number of clients. */
+/** The median turn of each target, by the number of clients. */
 export interface Finds {
-  of(target: Target, clients: number): Turn;
+  turnOf(target: Target, clients: number): Turn;
 }
 
 export async function warmUp(targets: Targets, callers: Callers, { warm_s: seconds }: Plan): Promise<void> {
@@ -32,7 +32,7 @@ export async function warmUp(targets: Targets, callers: Callers, { warm_s: secon
 /** Measures finds as fast as they are answered. */
 export async function measureFinds(targets: Targets, callers: Callers, plan: Plan): Promise<Finds> {
   const medians = new Map<string, Turn>();
-  const of = (target: Target, clients: number): Turn => {
+  const turnOf = (target: Target, clients: number): Turn => {
     const turn = medians.get(`${target.name}, ${clients}`);
     if (!turn) throw new Error(`${target.name} was not measured with ${clients} clients`);
     return turn;
@@ -45,17 +45,18 @@ export async function measureFinds(targets: Targets, callers: Callers, plan: Pla
       }
     }
     for (const { target, turns } of all) medians.set(`${target.name}, ${clients}`, medianOf(turns));
-    const empty = of(targets.elysia, clients);
-    const rows = all.map(({ target }) => [target.name, ...cellsOf(of(target, clients), empty)]);
+    const empty = turnOf(targets.elysia, clients);
+    const rows = all.map(({ target }) => [target.name, ...cellsOf(turnOf(target, clients), empty)]);
     printTable(`Finds, ${clients} clients`, [['', ...TURN_HEADS], ...rows]);
   }
-  return { of };
+  return { turnOf };
 }
 
-export function findGoals({ elysia, muster, colyseus }: Targets, { of }: Finds): Goal[] {
-  const ratioTo = (peer: Target, clients: number) => of(muster, clients).per_second / of(peer, clients).per_second;
+export function findGoals({ elysia, muster, colyseus }: Targets, { turnOf }: Finds): Goal[] {
+  const ratioTo = (peer: Target, clients: number) =>
+    turnOf(muster, clients).per_second / turnOf(peer, clients).per_second;
   return [
-    processorGoal(of(muster, 256)),
+    processorGoal(turnOf(muster, 256)),
     atLeast("finds/s of Elysia's empty route, 256 clients", 0.45, ratioTo(elysia, 256)),
     atLeast("finds/s of Elysia's empty route, 64 clients", 0.3, ratioTo(elysia, 64)),
     ...(colyseus
@@ -64,7 +65,7 @@ export function findGoals({ elysia, muster, colyseus }: Targets, { of }: Finds):
           atLeast('finds/s of Colyseus on Bun, 64 clients', 1.7, ratioTo(colyseus, 64)),
         ]
       : []),
-    within('one client alone, p50', 1.1, of(muster, 1).p50_ms),
+    within('one client alone, p50', 1.1, turnOf(muster, 1).p50_ms),
   ];
 }
 
@@ -83,8 +84,8 @@ function processorGoal({ thread, database, rest }: Turn): Goal {
 }
 
 /** Compares the service with its copy: the difference is the noise of the run. */
-export function comparisonOfCopies({ muster, copy }: Targets, { of }: Finds): Goal {
-  const ratios = [256, 64].map((clients) => of(copy, clients).per_second / of(muster, clients).per_second);
+export function comparisonOfCopies({ muster, copy }: Targets, { turnOf }: Finds): Goal {
+  const ratios = [256, 64].map((clients) => turnOf(copy, clients).per_second / turnOf(muster, clients).per_second);
   const is_met = ratios.every((ratio) => Math.abs(ratio - 1) <= COPIES_DIFFER_MAX);
   return {
     what: 'A/A: finds/s of an identical copy of the service, 256 and 64 clients',

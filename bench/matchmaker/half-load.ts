@@ -9,11 +9,11 @@ const CLIENTS = 64;
 /** Measures latency at half of the rate that the service reaches, beside the empty route at the same rate. */
 export async function measureHalfLoad(
   { elysia, muster }: Targets,
-  { of }: Finds,
+  { turnOf }: Finds,
   callers: Callers,
   { rounds, seconds }: Plan,
 ): Promise<Goal> {
-  const per_second = of(muster, CLIENTS).per_second / 2;
+  const per_second = turnOf(muster, CLIENTS).per_second / 2;
   const options = { clients: CLIENTS, seconds, per_second };
   const all = [elysia, muster].map((target) => ({ target, p50s: [] as number[], p99s: [] as number[] }));
   for (let round = 0; round < rounds; round += 1) {

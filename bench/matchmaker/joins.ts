@@ -39,7 +39,7 @@ export async function measureJoins(arena: Arena, elysia: Target, callers: Caller
     const calls = { path: '/matchmaker/lobbies/join', requests, seconds, keeps_answers: true };
     return await measureCalls(processesOf(arena), callers, calls);
   };
-  /** Reports the player of each answer by the game server of the lobby. */
+  /** Reports the player of each answer, as the game server of its lobby does. */
   const reportPlayers = async (what: 'connected' | 'disconnected', answers: string[]) => {
     const requests = answers.map((answer) => {
       const { lobby, player } = JSON.parse(answer);
@@ -64,16 +64,16 @@ export async function measureJoins(arena: Arena, elysia: Target, callers: Caller
     arrivals.push(arrival_turn);
     departures.push(departure_turn);
   }
-  const [limit, joined, arrived] = [medianOf(empty), medianOf(joins), medianOf(arrivals)];
+  const [peer, joined, arrived] = [medianOf(empty), medianOf(joins), medianOf(arrivals)];
   printTable(`Joins, arrivals and departures, ${CLIENTS} clients, each in another lobby`, [
     ['', ...TURN_HEADS],
-    [elysia.name, ...cellsOf(limit, limit)],
-    ['joins', ...cellsOf(joined, limit)],
-    ['players connected', ...cellsOf(arrived, limit)],
-    ['players who left', ...cellsOf(medianOf(departures), limit)],
+    [elysia.name, ...cellsOf(peer, peer)],
+    ['joins', ...cellsOf(joined, peer)],
+    ['players connected', ...cellsOf(arrived, peer)],
+    ['players who left', ...cellsOf(medianOf(departures), peer)],
   ]);
   return [
-    atLeast("joins/s of Elysia's empty route, 64 clients", 0.2, joined.per_second / limit.per_second),
+    atLeast("joins/s of Elysia's empty route, 64 clients", 0.2, joined.per_second / peer.per_second),
     {
       what: 'players connected/s, 64 clients, each in another lobby',
       limit: `>= ${show.perSecond(CONNECTED_PER_SECOND_MIN)}`,

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { makePostgresDirectory } from '../../tests/support/embedded.ts';
 import { processorSeconds } from '../meter.ts';
 
-/** A lobby gets players until it has all of them, and keeps one, so that it never becomes idle. */
+/** Each has room for all players of the run, and one who never leaves, so that it never becomes idle. */
 const LOBBIES = 1_000;
 const LOBBY_PLAYERS_MAX = 100_000;
 /** Rounds before those that are measured, which write the first images of pages into the log. */
@@ -28,18 +28,17 @@ export async function openCheckout(
   root: string,
   { ended_visits }: { ended_visits: number },
 ): Promise<Checkout> {
-  const of = (path: string) => import(join(root, 'src', path));
-  const { openDatabase }: typeof import('../../src/platform/database/database.ts') = await of(
+  const importFrom = (path: string) => import(join(root, 'src', path));
+  const { openDatabase }: typeof import('../../src/platform/database/database.ts') = await importFrom(
     'platform/database/database.ts',
   );
   const { migrateDatabase }: typeof import('../../src/platform/database/migrate.ts') =
-    await of('platform/database/migrate.ts');
-  const { takeSeats }: typeof import('../../src/features/lobbies/matchmaking/seats-store.ts') = await of(
+    await importFrom('platform/database/migrate.ts');
+  const { takeSeats }: typeof import('../../src/features/lobbies/matchmaking/seats-store.ts') = await importFrom(
     'features/lobbies/matchmaking/seats-store.ts',
   );
-  const { setConnected, setDisconnected }: typeof import('../../src/features/lobbies/players-store.ts') = await of(
-    'features/lobbies/players-store.ts',
-  );
+  const { setConnected, setDisconnected }: typeof import('../../src/features/lobbies/players-store.ts') =
+    await importFrom('features/lobbies/players-store.ts');
   const directory = opened.use(await makePostgresDirectory());
   const server = opened.use(await directory.open());
   const database = opened.use(openDatabase(server.connection, 2, DEADLINES));
@@ -92,7 +91,7 @@ export async function openCheckout(
     return { seconds: processorSeconds(pids.get(step) ?? 0), log_bytes: Number(row?.bytes) };
   }
 
-  /** Does a step for all players of a round, and returns its cost. */
+  /** Runs a step for all players of a round, and returns its cost. */
   async function measureStep(step: keyof VisitCost, size: number, work: () => Promise<number>): Promise<Cost> {
     const before = await readCost(step);
     const done = await work();
@@ -104,7 +103,7 @@ export async function openCheckout(
   async function visitOnce(size: number): Promise<VisitCost> {
     const now = new Date();
     const deadline = new Date(now.getTime() + SEAT_MS);
-    // Two rounds fill the same lobby, as the fullest one.
+    // Two rounds in succession have the same lobby, because finds fill the fullest one.
     const lobby_id = lobbies[Math.floor(round_count / 2) % lobbies.length]?.lobby_id ?? '';
     round_count += 1;
     const seats = Array.from({ length: size }, (_, request_number) => {

@@ -28,7 +28,7 @@ process.on('message', async (order: LoadOrder) => {
   if (order.order === 'listen') report({ opened: await openAll(order) });
   if (order.order === 'count') report({ bodies: tally.bodies });
 });
-// The end of standard input means that the bench has ended.
+// The bench has ended.
 process.on('disconnect', () => process.exit());
 // Ctrl-C reaches every process of the terminal; the bench ends this one itself.
 process.on('SIGINT', () => {});

@@ -45,7 +45,7 @@ export async function startMuster(opened: AsyncDisposableStack, name = 'Muster')
   const database = opened.use(openDatabase(connectionOf({ directory }), 2));
   const lobbies = new Map<string, string[]>();
 
-  /** Unchanged lobbies like the first one. */
+  /** Returns the ids of a scenario's lobbies: copies of the first one, which are created once. */
   async function lobbiesOf({ name, topics }: Scenario): Promise<string[]> {
     const known = lobbies.get(name);
     if (known) return known;

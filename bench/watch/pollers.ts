@@ -23,7 +23,7 @@ process.on('message', async (order: LoadOrder) => {
   if (order.order === 'poll') report({ opened: await openAll(order) });
   if (order.order === 'count') report({ bodies: tally.bodies });
 });
-// The end of standard input means that the bench has ended.
+// The bench has ended.
 process.on('disconnect', () => process.exit());
 // Ctrl-C reaches every process of the terminal; the bench ends this one itself.
 process.on('SIGINT', () => {});
@@ -49,7 +49,7 @@ async function openAll({ port, groups }: LoadOrder & { order: 'poll' }): Promise
   return all;
 }
 
-/** The end of a body: two braces, which occur nowhere else in an answer. */
+/** Reads answers. A body ends with two braces, which occur nowhere else in an answer. */
 function read(socket: Socket<Poller>, chunk: Buffer): void {
   const poller = socket.data;
   const bytes = poller.rest ? Buffer.concat([poller.rest, chunk]) : chunk;

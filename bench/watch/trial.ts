@@ -126,8 +126,8 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
 
   async function runUndisturbed(makeChanges: Parameters<typeof run>[0]): Promise<Run> {
     for (let repeats = 0; ; repeats += 1) {
-      const shown = await run(makeChanges);
-      if (shown.others <= OTHERS_MAX || repeats >= repeats_max) return shown;
+      const measured = await run(makeChanges);
+      if (measured.others <= OTHERS_MAX || repeats >= repeats_max) return measured;
       await Bun.sleep(REPEAT_AFTER_MS);
     }
   }
@@ -171,7 +171,7 @@ function startRun({ pid: server_pid, database_pid }: PushServer, load: Load) {
     const [first, last] = [await beginning, await look()];
     const used = readMeter();
     const seconds = (last.at - first.at) / 1_000;
-    const used_ms = used.thread + used.rest + used.database + used.load + last.own - first.own;
+    const used_s = used.thread + used.rest + used.database + used.load + last.own - first.own;
     return {
       seconds,
       bodies: (last.bodies - first.bodies) / seconds,
@@ -179,7 +179,7 @@ function startRun({ pid: server_pid, database_pid }: PushServer, load: Load) {
       rest: used.rest / seconds,
       database: used.database / seconds,
       load: used.load / seconds,
-      others: Math.max(0, last.machine - first.machine - used_ms) / seconds,
+      others: Math.max(0, last.machine - first.machine - used_s) / seconds,
     };
   };
 }

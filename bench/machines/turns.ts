@@ -6,7 +6,7 @@ import { type ProcessorTime, startMeter } from '../meter.ts';
 import { middleOf } from '../report.ts';
 import type { Group } from './group.ts';
 
-/** Time of finds before a round, in which the processes read the lobbies that were emptied. */
+/** Time of finds before a turn, in which the processes read the lobbies that were emptied. */
 const SETTLE_S = 1;
 
 /** A process, the namespace in which players find lobbies through it, and the process that sends their requests. */
@@ -16,7 +16,7 @@ export interface LoadedProcess {
   caller: Callers;
 }
 
-interface RoundOptions {
+interface SharedTurnOptions {
   /** Clients of all processes together. */
   clients: number;
   seconds: number;
@@ -27,21 +27,21 @@ interface RoundOptions {
  * Lets clients find seats through some processes of a group, while the others are paused. Returns the figures of all of them
  * together.
  */
-export async function takeRound(group: Group, loaded: LoadedProcess[], options: RoundOptions): Promise<Turn> {
+export async function takeSharedTurn(group: Group, loaded: LoadedProcess[], options: SharedTurnOptions): Promise<Turn> {
   const running = new Set(loaded.map(({ program }) => program));
   const paused = group.processes.filter((program) => !running.has(program));
   for (const { pid } of paused) process.kill(pid, 'SIGSTOP');
   try {
-    return await withAttempts(() => measureRound(group, loaded, options));
+    return await withAttempts(() => measureTurn(group, loaded, options));
   } finally {
     for (const { pid } of paused) process.kill(pid, 'SIGCONT');
   }
 }
 
-async function measureRound(
+async function measureTurn(
   { database_pid }: Group,
   loaded: LoadedProcess[],
-  { clients, seconds, lobbies }: RoundOptions,
+  { clients, seconds, lobbies }: SharedTurnOptions,
 ): Promise<Turn> {
   for (const played of new Set(loaded.map((one) => one.played))) await played.lobbies.empty({ lobbies });
   const find = (within_s: number) =>
