@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandOf, makeHome } from '../tests/support/program.ts';
 import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
-import { findFreePort } from '../tests/support/test-ports.ts';
+import { startByHand } from './by-hand.ts';
 import { runBench } from './run.ts';
 import { measure, report, type Samples } from './samples.ts';
 
@@ -39,24 +39,3 @@ await runBench(async (opened) => {
 
   report('A lobby for a player', [by_hand, cold, warm], 'cold p95 at most 300 ms');
 });
-
-async function startByHand(script: string): Promise<number> {
-  const ready = Promise.withResolvers<void>();
-  const port = findFreePort();
-  const server = Bun.serve({
-    hostname: '127.0.0.1',
-    port,
-    fetch() {
-      ready.resolve();
-      return new Response();
-    },
-  });
-  const env = { SERVICE_API_ENDPOINT: `http://127.0.0.1:${port}`, SERVICE_TOKEN: '' };
-  const time = await measure(async () => {
-    const room = Bun.spawn([process.execPath, script], { env, stdout: 'ignore', stderr: 'ignore' });
-    await ready.promise;
-    room.kill('SIGKILL');
-  });
-  await server.stop(true);
-  return time;
-}

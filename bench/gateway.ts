@@ -13,7 +13,7 @@ import { measureWays, type Result } from './gateway/ways.ts';
 import { openFilesMax, residentBytes } from './meter.ts';
 import { atLeast, atMost, type Goal, printGoals, show, within } from './report.ts';
 import { runBench } from './run.ts';
-import { percentile, type Samples } from './samples.ts';
+import { measureAtRate, percentile } from './samples.ts';
 
 const SECONDS = 4;
 const CONNECTIONS = 64;
@@ -122,18 +122,8 @@ async function openHttpsPeer(
 
 /** Compares the API's times while a game sends 100 MB a second with its times before. */
 async function measureFlood({ api }: Program, { url, host }: Way): Promise<Goal> {
-  const probe = async (name: string): Promise<Samples> => {
-    const samples: Samples = { name, milliseconds: [] };
-    const started = performance.now();
-    const requests = Array.from({ length: PROBES }, async (_, index) => {
-      const due = started + index * PROBE_EVERY_MS;
-      await Bun.sleep(Math.max(due - performance.now(), 0));
-      await api.ok('GET', '/health/ready', {});
-      samples.milliseconds.push(performance.now() - due);
-    });
-    await Promise.all(requests);
-    return samples;
-  };
+  const probe = (name: string) =>
+    measureAtRate(name, { count: PROBES, every_ms: PROBE_EVERY_MS }, () => api.ok('GET', '/health/ready', {}));
   await probe('warm-up');
   const calm = await probe('no game');
   const socket = await openSocket(url, host);

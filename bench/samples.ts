@@ -11,6 +11,24 @@ export async function measure(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
+/** Sends requests at a fixed rate, without waiting for answers. Times are from when a request was due. */
+export async function measureAtRate(
+  name: string,
+  { count, every_ms }: { count: number; every_ms: number },
+  send: () => Promise<unknown>,
+): Promise<Samples> {
+  const samples: Samples = { name, milliseconds: [] };
+  const started = performance.now();
+  const requests = Array.from({ length: count }, async (_, index) => {
+    const due = started + index * every_ms;
+    await Bun.sleep(Math.max(due - performance.now(), 0));
+    await send();
+    samples.milliseconds.push(performance.now() - due);
+  });
+  await Promise.all(requests);
+  return samples;
+}
+
 /** Returns a quantile of the samples: 0.5 for the median, 0.95 for p95. */
 export function percentile({ milliseconds }: Samples, part: number): number {
   const sorted = milliseconds.toSorted((one, other) => one - other);

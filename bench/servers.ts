@@ -8,10 +8,10 @@ import { deploy, makeGame, type TestGame, uploadBuild } from '../tests/support/g
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
 import { serversOf } from '../tests/support/servers.ts';
-import { findFreePort } from '../tests/support/test-ports.ts';
+import { startByHand } from './by-hand.ts';
 import { type Goal, printGoals } from './report.ts';
 import { runBench } from './run.ts';
-import { measure, percentile, report, type Samples } from './samples.ts';
+import { measure, measureAtRate, percentile, report, type Samples } from './samples.ts';
 
 const STARTS = 40;
 const WARM_UP = 5;
@@ -134,49 +134,22 @@ async function measureLogs(program: Program): Promise<Goal[]> {
 async function measureFlood(program: Program): Promise<Goal> {
   const game = await makeGame(program.api, program.administrator_token);
   const servers = serversOf(program, game);
-  await probe(program, 'warm-up');
-  const calm = await probe(program, 'no output');
+  const probe = (name: string) =>
+    measureAtRate(name, { count: PROBES, every_ms: PROBE_EVERY_MS }, () =>
+      program.api.ok('GET', servers.path, { token: game.cloud_token }),
+    );
+  await probe('warm-up');
+  const calm = await probe('no output');
   const server_id = await servers.run(
     String.raw`while :; do head -c 5000000 /dev/zero | tr "\0" y; echo; sleep 0.04; done`,
   );
   await servers.waitForStart(server_id);
   await Bun.sleep(1_000);
-  const flooded = await probe(program, '100 MB/s of output');
+  const flooded = await probe('100 MB/s of output');
   await servers.destroy(server_id, '?override_kill_timeout=0');
   report('Reading a server', [calm, flooded]);
   const ratio = percentile(flooded, 0.99) / percentile(calm, 0.99);
   return goalOf('p99 of the API during 100 MB/s of output', { at_most: 2, unit: '×' }, ratio);
-
-  /** Requests the list of servers at a fixed rate. Times are from when a request was due. */
-  async function probe({ api }: Program, name: string): Promise<Samples> {
-    const samples: Samples = { name, milliseconds: [] };
-    const started = performance.now();
-    const requests = Array.from({ length: PROBES }, async (_, index) => {
-      const due = started + index * PROBE_EVERY_MS;
-      await Bun.sleep(Math.max(due - performance.now(), 0));
-      await api.ok('GET', servers.path, { token: game.cloud_token });
-      samples.milliseconds.push(performance.now() - due);
-    });
-    await Promise.all(requests);
-    return samples;
-  }
-}
-
-/** Starts a room without Muster, and returns the time until it calls ready. */
-async function startByHand(script: string): Promise<number> {
-  const ready = Promise.withResolvers<void>();
-  const port = findFreePort();
-  const fetch = () => {
-    ready.resolve();
-    return new Response();
-  };
-  await using _server = Bun.serve({ hostname: '127.0.0.1', port, fetch });
-  const env = { SERVICE_API_ENDPOINT: `http://127.0.0.1:${port}`, SERVICE_TOKEN: '' };
-  return await measure(async () => {
-    const room = Bun.spawn([process.execPath, script], { env, stdout: 'ignore', stderr: 'ignore' });
-    await ready.promise;
-    room.kill('SIGKILL');
-  });
 }
 
 /** Sums the memory of processes; what several share counts once. */

@@ -1,8 +1,8 @@
-import { dirname } from 'node:path';
 import type { Page } from 'playwright-core';
 import { commandOf, makeHome, type Program } from '../../tests/support/program.ts';
 import type { ManyLobbies } from '../many-lobbies.ts';
 import { report, type Samples } from '../samples.ts';
+import { settingsOn } from '../second-process.ts';
 import { linkTo, openPage } from './browser.ts';
 
 const FINDS = 40;
@@ -41,15 +41,12 @@ export async function measureSeats(opened: AsyncDisposableStack, many: ManyLobbi
 }
 
 async function startOther(opened: AsyncDisposableStack, { connection }: ManyLobbies): Promise<Program> {
-  const { path, user, database } = connection;
-  // The driver takes the directory of the socket from the environment, as libpq does.
-  const on_socket = { DATABASE_URL: `postgres:///${database}`, PGHOST: dirname(path), PGUSER: user };
   const home = opened.use(
     await makeHome({
       MUSTER_DEMO: 'off',
       MUSTER_DATACENTER: 'elsewhere',
       MUSTER_SEAT_TIMEOUT_MS: '3600000',
-      ...on_socket,
+      ...settingsOn(connection),
     }),
   );
   return await home.start({ command: commandOf('source') });

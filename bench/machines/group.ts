@@ -1,6 +1,6 @@
-import { dirname } from 'node:path';
 import { commandOf, makeHome, type Program } from '../../tests/support/program.ts';
 import { makeNamespace, openArena, type Played, SETTINGS } from '../matchmaker/arena.ts';
+import { settingsOn } from '../second-process.ts';
 
 /** A paused process must not be given up. */
 const NEVER_LOST = { MUSTER_MACHINE_LOST_MS: '3600000' };
@@ -19,11 +19,8 @@ export async function openGroup(opened: AsyncDisposableStack, count: number): Pr
   // Before other processes run, which have no builds and could take their servers.
   while (namespaces.length < count) namespaces.push(await makeNamespace(arena.program, arena.database));
   const processes = [arena.program];
-  const { path, user, database } = arena.connection;
-  // The driver takes the directory of the socket from the environment, as libpq does.
-  const on_socket = { DATABASE_URL: `postgres:///${database}`, PGHOST: dirname(path), PGUSER: user };
   while (processes.length < count) {
-    const home = opened.use(await makeHome({ ...SETTINGS, ...NEVER_LOST, ...on_socket }));
+    const home = opened.use(await makeHome({ ...SETTINGS, ...NEVER_LOST, ...settingsOn(arena.connection) }));
     processes.push(await home.start({ command: commandOf('source') }));
   }
   return { processes, namespaces, database_pid: arena.database_pid };

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { refuseNetworks } from '../../src/platform/http/connection-filter.ts';
 import { openDescriptorTable } from '../../src/platform/http/open-connections.ts';
+import { HAS_IPV6 } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
-const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 const CAP_NET_ADMIN = 12n;
 const [, CAPABILITIES] = /^CapEff:\t(\w+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
 const MAY_FILTER = ((BigInt(`0x${CAPABILITIES}`) >> CAP_NET_ADMIN) & 1n) === 1n;

@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { openDescriptorTable, readActivity, shutConnection } from '../../src/platform/http/open-connections.ts';
+import { HAS_IPV6 } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
-
-const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 
 let server: Server;
 let port: number;

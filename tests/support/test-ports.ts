@@ -1,6 +1,10 @@
+import { networkInterfaces } from 'node:os';
 import { claimPorts, type PortBlock } from '../../src/commands/test/ports.ts';
 import { isFreePort } from '../../src/platform/tcp-ports.ts';
 import { waitFor } from './wait.ts';
+
+/** Whether this machine has the loopback address of IPv6. */
+export const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 
 interface PortRange {
   min: number;
