@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { find, join as joinLobby, makeControlledGame } from '../support/game-server.ts';
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { find, join, makeControlledGame } from '../support/game-server.ts';
 import { SERVERS_DOMAIN } from '../support/gateway.ts';
 import { shareService } from '../support/suite.ts';
 import { findFreePort } from '../support/test-ports.ts';
-import { makeCertificate } from '../support/tls.ts';
+import { writeCertificate } from '../support/tls.ts';
 
 /** A lobby server that answers the label of each of its ports, with its lobby, by http and by WebSocket. */
 const SOURCE = `
@@ -27,12 +24,7 @@ await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST'
 
 // 80 and 443 themselves are tried in a network of their own: tests/journeys/public-ports.test.ts.
 const [https_port, http_port] = [findFreePort(), findFreePort()];
-const folder = await mkdtemp(join(tmpdir(), 'certificate-'));
-afterAll(() => rm(folder, { recursive: true }));
-const { certificate, key } = await makeCertificate([`*.${SERVERS_DOMAIN}`]);
-const files = { MUSTER_TLS_CERTIFICATE: join(folder, 'a.crt'), MUSTER_TLS_KEY: join(folder, 'a.key') };
-await writeFile(files.MUSTER_TLS_CERTIFICATE, certificate);
-await writeFile(files.MUSTER_TLS_KEY, key);
+const { files } = await writeCertificate([`*.${SERVERS_DOMAIN}`]);
 const muster = shareService({
   ...files,
   MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN,
@@ -63,7 +55,7 @@ describe('specification: http and https ports behind the gateway', () => {
     const ports = Object.fromEntries(ROWS.map(({ label, config }) => [label, config]));
     const game = await makeControlledGame(muster, { game_modes, ports, source: SOURCE });
     const found = (await find(muster, game)).body;
-    expect((await joinLobby(muster, game, found.lobby.lobby_id)).body.ports).toEqual(found.ports);
+    expect((await join(muster, game, found.lobby.lobby_id)).body.ports).toEqual(found.ports);
     const created = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
     for (const { lobby, ports: answered } of [found, created.body]) {
       lobbies.push({ lobby_id: lobby.lobby_id, ports: answered });

@@ -1,13 +1,10 @@
 import { afterAll, expect, test } from 'bun:test';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { WEB_SERVER } from '../support/gateway.ts';
 import { openNetwork, WITHOUT_NETWORK } from '../support/network.ts';
 import { openPebble, WITHOUT_PEBBLE } from '../support/pebble.ts';
 import { makeHome } from '../support/program.ts';
-import { makeCertificate, openTls } from '../support/tls.ts';
+import { openTls, writeCertificate } from '../support/tls.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WITHOUT = WITHOUT_NETWORK ?? WITHOUT_PEBBLE;
@@ -49,12 +46,7 @@ test.skipIf(WITHOUT !== undefined).each(WAYS)(
     await using opened = new AsyncDisposableStack();
     const authority = { address: network.outer_address, host_address: address, http_port: 80 };
     const pebble = has_authority ? opened.use(await openPebble(authority)) : undefined;
-    const folder = await mkdtemp(join(tmpdir(), 'muster-public-ports-'));
-    opened.defer(() => rm(folder, { recursive: true }));
-    const wildcard = await makeCertificate(has_authority ? [`*.${GAMES}`] : [`*.${GAMES}`, PLAY]);
-    const files = { MUSTER_TLS_CERTIFICATE: join(folder, 'games.crt'), MUSTER_TLS_KEY: join(folder, 'games.key') };
-    await writeFile(files.MUSTER_TLS_CERTIFICATE, wildcard.certificate);
-    await writeFile(files.MUSTER_TLS_KEY, wildcard.key);
+    const { certificate: ca, files } = await writeCertificate(has_authority ? [`*.${GAMES}`] : [`*.${GAMES}`, PLAY]);
     const domain = { MUSTER_DEMO: 'off', MUSTER_SERVERS_DOMAIN: GAMES };
     await using home = await makeHome(domain, { network, has_prepared_database: true });
     // Uploads go to the public address, whose name does not resolve here.
@@ -73,7 +65,7 @@ test.skipIf(WITHOUT !== undefined).each(WAYS)(
       ? { MUSTER_ACME_HOSTS: PLAY, MUSTER_ACME_DIRECTORY: pebble.directory, MUSTER_ACME_CA: pebble.ca_file }
       : { MUSTER_PUBLIC_URL: `https://${PLAY}` };
     const program = await home.start({ settings: { ...files, ...settings } });
-    const root = pebble ? await pebble.readRoot() : wildcard.certificate;
+    const root = pebble ? await pebble.readRoot() : ca;
     const api = await waitFor(
       () => openTls(443, PLAY, { address, ca: root }).catch(() => undefined),
       'the certificate',
@@ -93,7 +85,6 @@ test.skipIf(WITHOUT !== undefined).each(WAYS)(
     expect(plain).toEqual({ hostname: plain.hostname, host: `${plain.hostname}:80`, port: 80, is_tls: false });
     expect([web.hostname, plain.hostname].every((name: string) => name.endsWith(`.${GAMES}`))).toBe(true);
     expect(web.hostname).not.toBe(plain.hostname);
-    const ca = wildcard.certificate;
     expect(await play(`wss://${address}/socket`, { hostname: web.hostname, ca })).toBe('a move');
     expect(await play(`ws://${address}/socket`, { hostname: plain.hostname, ca })).toBe('a move');
     expect(await program.stop('SIGINT')).toBe(0);

@@ -59,6 +59,13 @@ export function join({ api }: HasApi, { public_token }: TestGame, lobby_id: stri
   return api.post('/matchmaker/lobbies/join', public_token, { lobby_id });
 }
 
+/** Returns the receipt of an answered request, as its developer reads it. */
+export async function receiptOf({ api }: HasApi, game: TestGame, { headers }: Pick<Answer, 'headers'>) {
+  const { game_id, namespace_id, cloud_token: token } = game;
+  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts/${headers.get('rvt-ray-id')}`;
+  return (await api.ok('GET', path, { token })).receipt;
+}
+
 /** A seat of a player. */
 export interface TestSeat {
   lobby_id: string;

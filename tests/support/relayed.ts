@@ -1,9 +1,6 @@
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { findFreePort } from './test-ports.ts';
-import { makeCertificate } from './tls.ts';
+import { writeCertificate } from './tls.ts';
 import { waitFor } from './wait.ts';
 
 /** A lobby server that answers what it gets, at its ports "game" and "plain" by TCP and "voice" by UDP. */
@@ -27,11 +24,7 @@ export const ECHO_PORTS = {
 
 /** Writes a certificate for localhost to new files. Returns it, and the settings of a service that uses it. */
 export async function certifyLocalhost() {
-  const folder = await mkdtemp(join(tmpdir(), 'certificate-'));
-  const { certificate, key } = await makeCertificate(['localhost']);
-  const files = { MUSTER_TLS_CERTIFICATE: join(folder, 'a.crt'), MUSTER_TLS_KEY: join(folder, 'a.key') };
-  await writeFile(files.MUSTER_TLS_CERTIFICATE, certificate);
-  await writeFile(files.MUSTER_TLS_KEY, key);
+  const { certificate, files } = await writeCertificate(['localhost']);
   const ports = { MUSTER_SERVER_HOST: 'localhost', MUSTER_HTTPS_PORT: String(findFreePort()) };
   return { certificate, settings: { ...files, ...ports } };
 }

@@ -11,6 +11,10 @@ type Stream = 'std_out' | 'std_err';
 /** Changes to the body that creates a server. */
 type Changes = { runtime?: object; network?: object; tags?: object; resources?: object; lifecycle?: object };
 
+/** Returns the ids of the servers that a service has started, in the order of their start. */
+export const startedBy = ({ events }: Pick<TestService, 'events'>): string[] =>
+  events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
+
 /** Uploads a shell script as an archive, which starts at once, and returns the build's id. */
 export async function uploadShell(api: Api, game: TestGame, script: string): Promise<string> {
   const content = await packTar([{ name: 'run.sh', content: script }]);

@@ -1,3 +1,6 @@
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
 
@@ -21,6 +24,16 @@ export async function makeCertificate(
   });
   const pkcs8 = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
   return { certificate: certificate.toString('pem'), key: PemConverter.encode(pkcs8, 'PRIVATE KEY') };
+}
+
+/** Writes a new certificate to files. Returns it, and the settings that name the files. */
+export async function writeCertificate(...args: Parameters<typeof makeCertificate>) {
+  const folder = await mkdtemp(join(tmpdir(), 'certificate-'));
+  const { certificate, key } = await makeCertificate(...args);
+  const files = { MUSTER_TLS_CERTIFICATE: join(folder, 'a.crt'), MUSTER_TLS_KEY: join(folder, 'a.key') };
+  await writeFile(files.MUSTER_TLS_CERTIFICATE, certificate);
+  await writeFile(files.MUSTER_TLS_KEY, key);
+  return { certificate, files };
 }
 
 /**

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { makeGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { startedBy } from '../../support/servers.ts';
 import { openTestService } from '../../support/service.ts';
 
 const SETTINGS = { MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN };
@@ -35,8 +36,6 @@ test('gateway: each of two machines leads to the servers of both', async () => {
   // The second server is on the other machine, which has no uploads of the first.
   await cp(join(one.config.data_directory, 'builds'), join(other.config.data_directory, 'builds'), { recursive: true });
   const second = await startWebServer(one, game, { build: first.build });
-  const startedBy = ({ events }: typeof one) =>
-    events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
   expect([startedBy(one), startedBy(other)]).toEqual([[first.server_id], [second.server_id]]);
   for (const { config } of [one, other]) {
     for (const { name } of [first, second]) {

@@ -5,7 +5,7 @@ import { listServers, makeGame } from '../../support/game.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { machineIdOf, machinesOf } from '../../support/machines.ts';
 import { makeGuest } from '../../support/people.ts';
-import { serversOf } from '../../support/servers.ts';
+import { serversOf, startedBy } from '../../support/servers.ts';
 import { makeDataDirectory, openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -35,9 +35,6 @@ afterAll(async () => {
   await one[Symbol.asyncDispose]();
 }, 90_000);
 
-const hasStarted = ({ events }: TestService, server_id: string) =>
-  events.some((event) => event.event === 'server_started' && event.server_id === server_id);
-
 type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 
 /** The servers of a game that run, and the machine of each. */
@@ -46,7 +43,7 @@ async function listRunningServers(game: Game): Promise<{ id: string; lobby_id: s
   return servers.map(({ id, tags }) => ({
     id,
     lobby_id: tags.lobby_id,
-    machine_id: hasStarted(one, id) ? one_id : hasStarted(other, id) ? other_id : 'none',
+    machine_id: startedBy(one).includes(id) ? one_id : startedBy(other).includes(id) ? other_id : 'none',
   }));
 }
 

@@ -3,7 +3,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf, findServerProcesses } from '../../support/processes.ts';
-import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
+import { serversOf, startedBy, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { findFreePort } from '../../support/test-ports.ts';
@@ -31,8 +31,7 @@ test('a machine without room for a server leaves it to another of its datacenter
   const started = await Promise.all(ids.map(servers.waitForStart));
   const { min, max } = other.config.servers.server_ports;
   for (const { network } of started.slice(0, 3)) expect(network.ports.game?.public_port).toBeWithin(min, max + 1);
-  const startedHere = full.events.filter(({ event }) => event === 'server_started');
-  expect(startedHere).toEqual([]);
+  expect(startedBy(full)).toEqual([]);
   await servers.destroy(ids[0] ?? '');
 });
 
@@ -61,8 +60,6 @@ describe('two machines of one datacenter', () => {
   }, 90_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
-  const startedBy = ({ events }: TestService) =>
-    events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
 
   test('share the waiting servers: each server starts once, on a machine with room', async () => {
     ids.push(...(await Promise.all(Array.from({ length: 2 * ROOM }, create))));

@@ -3,7 +3,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
-import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
+import { serversOf, startedBy, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -30,10 +30,7 @@ const createMany = async ({ create }: Tenant, count: number): Promise<string[]> 
   for (let number = 0; number < count; number += 1) ids.push(await create());
   return ids;
 };
-const startedBy = ({ events }: TestService, ids: string[]) =>
-  events.flatMap((event) =>
-    event.event === 'server_started' && ids.includes(event.server_id) ? [event.server_id] : [],
-  );
+const startedOf = (muster: TestService, ids: string[]) => startedBy(muster).filter((id) => ids.includes(id));
 
 describe('quota: of four servers that a machine runs', () => {
   let muster: TestService;
@@ -55,8 +52,8 @@ describe('quota: of four servers that a machine runs', () => {
     async () => {
       const waits = await waitFor(() => muster.events.find(({ event }) => event === 'server_waits'), 'the event');
       expect(waits).toMatchObject({ reason: 'group_quota', namespace_id: greedy.game.namespace_id });
-      await waitFor(() => startedBy(muster, ids).length === 3, 'three to start');
-      const waiting = ids.find((id) => !startedBy(muster, ids).includes(id)) ?? '';
+      await waitFor(() => startedOf(muster, ids).length === 3, 'three to start');
+      const waiting = ids.find((id) => !startedOf(muster, ids).includes(id)) ?? '';
       const [line] = await greedy.waitForLines(waiting, 1, 'std_err');
       expect(line).toStartWith(
         "[muster] this server waits: each machine of this region runs the maximum of servers for your group's games",
@@ -71,7 +68,7 @@ describe('quota: of four servers that a machine runs', () => {
       const modest = await makeTenant(muster);
       const server_id = await modest.create();
       await modest.waitForStart(server_id);
-      expect(startedBy(muster, ids)).toHaveLength(3);
+      expect(startedOf(muster, ids)).toHaveLength(3);
       await modest.destroy(server_id, '?override_kill_timeout=0');
       await waitForEndEvent(muster, server_id);
     },
@@ -117,13 +114,13 @@ describe('shares of room:', () => {
       await using muster = await openTestService({ MUSTER_SERVERS_MAX: '2', MUSTER_SERVERS_PER_GROUP_MAX: '2' });
       const early = await makeTenant(muster);
       const ids = await createMany(early, 5);
-      await waitFor(() => startedBy(muster, ids).length === 2, 'two to start');
+      await waitFor(() => startedOf(muster, ids).length === 2, 'two to start');
       const late = await makeTenant(muster);
       const server_id = await late.create();
-      const [first = ''] = startedBy(muster, ids);
+      const [first = ''] = startedOf(muster, ids);
       await early.destroy(first, '?override_kill_timeout=0');
       await late.waitForStart(server_id);
-      expect(startedBy(muster, ids)).toHaveLength(2);
+      expect(startedOf(muster, ids)).toHaveLength(2);
     },
     TEST_TIMEOUT_MS,
   );
@@ -144,8 +141,8 @@ describe('shares of room:', () => {
       await Promise.all(server_ids.map(modest.waitForStartOrEnd));
       const holdsBack = ({ events }: TestService) => events.some(({ event }) => event === 'server_waits');
       await waitFor(() => holdsBack(one) && holdsBack(other), 'both to be at the quota');
-      await waitFor(() => [one, other].every((machine) => startedBy(machine, ids).length === 2), 'both to start two');
-      const started = [...startedBy(one, ids), ...startedBy(other, ids)];
+      await waitFor(() => [one, other].every((machine) => startedOf(machine, ids).length === 2), 'both to start two');
+      const started = [...startedOf(one, ids), ...startedOf(other, ids)];
       expect(new Set(started).size).toBe(4);
       for (const server_id of server_ids) expect((await modest.get(server_id)).started_at).toBeDefined();
     },

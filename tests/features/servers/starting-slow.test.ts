@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame } from '../../support/game.ts';
-import { serversOf, uploadShell } from '../../support/servers.ts';
+import { serversOf, startedBy, uploadShell } from '../../support/servers.ts';
 import { openTestService } from '../../support/service.ts';
 import { openSmallS3 } from '../../support/small-s3.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -32,10 +32,9 @@ test('starting: builds of one game that take long to unpack delay no server of a
 
   const { server } = (await quick.create(body)).body;
   await quick.waitForStart(server.id);
-  const started = () => muster.events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
   // The log says so after the database.
-  await waitFor(() => started().length > 0, 'the start to be logged');
-  expect(started()).toEqual([server.id]);
+  await waitFor(() => startedBy(muster).length > 0, 'the start to be logged');
+  expect(startedBy(muster)).toEqual([server.id]);
   release();
   for (const id of ids) await slow.waitForStart(id);
 }, 120_000);

@@ -4,7 +4,7 @@ import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService, type RestartableService } from '../../support/restart.ts';
-import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
+import { serversOf, startedBy, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 
 describe('stopping all servers of a machine with room for one', () => {
@@ -20,7 +20,6 @@ describe('stopping all servers of a machine with room for one', () => {
   afterAll(() => muster[Symbol.asyncDispose](), 90_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
-  const started = () => muster.events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
 
   test('ends those that wait for it, none of which starts', async () => {
     const running = await create();
@@ -33,18 +32,18 @@ describe('stopping all servers of a machine with room for one', () => {
       expect((await servers.get(id)).destroyed_at).toBeDefined();
       expect(findProcessesOf(id)).toEqual([]);
     }
-    expect(started()).toEqual([running]);
+    expect(startedBy(muster)).toEqual([running]);
   }, 90_000);
 
   test('lets none start that is created before the service closes, nor at the next start', async () => {
     const late = await create();
     await muster.close();
-    expect(started()).not.toContain(late);
+    expect(startedBy(muster)).not.toContain(late);
     await muster.open();
     await waitFor(async () => (await servers.get(late)).destroyed_at !== undefined, 'the late server to have ended');
     const next = await create();
     await servers.waitForStart(next);
-    expect(started()).toEqual([next]);
+    expect(startedBy(muster)).toEqual([next]);
   }, 90_000);
 
   test('leaves those that wait to the next start, if the service is closed without it', async () => {

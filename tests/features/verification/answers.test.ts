@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { find, join, makeControlledGame } from '../../support/game-server.ts';
+import { find, join, makeControlledGame, receiptOf } from '../../support/game-server.ts';
 import { openProvider } from '../../support/provider.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -23,10 +23,6 @@ const verified = () => ({ enabled: true, verification_config: { url: provider.ur
 const onAll = () => ({ actions: { find: verified(), join: verified(), create: verified() } });
 const create = (game: Game) =>
   muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
-const receiptOf = async ({ game_id, namespace_id, cloud_token: token }: Game, { headers }: { headers: Headers }) => {
-  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts/${headers.get('rvt-ray-id')}`;
-  return (await muster.api.ok('GET', path, { token })).receipt;
-};
 const refuse = (status: number) => {
   provider.answer = () => new Response('no', { status });
 };
@@ -53,7 +49,7 @@ describe('verification: an answer', () => {
       for (const sent of [find(muster, game), join(muster, game, body.lobby.lobby_id), create(game)]) {
         const answer = await sent;
         expect([status, outcomeOf(answer)]).toEqual([status, '400 MATCHMAKER_VERIFICATION_FAILED']);
-        expect(await receiptOf(game, answer)).toMatchObject({
+        expect(await receiptOf(muster, game, answer)).toMatchObject({
           verification: { game_mode_id: 'default', is_accepted: false, status },
           outcome: { code: 'MATCHMAKER_VERIFICATION_FAILED' },
         });
@@ -66,11 +62,13 @@ describe('verification: an answer', () => {
   test('is in the receipt of the request, with the lobby of the seat', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
     const first = await find(muster, game);
-    const receipt = await receiptOf(game, first);
+    const receipt = await receiptOf(muster, game, first);
     expect(receipt.verification).toMatchObject({ game_mode_id: 'default', is_accepted: true, status: 204 });
     const { checked, verified: verified_ms, decided } = receipt.stages_ms;
     expect([checked, verified_ms, decided]).toEqual([checked, verified_ms, decided].toSorted((a, b) => a - b));
-    expect((await receiptOf(game, await find(muster, game))).verification.lobby_id).toBe(first.body.lobby.lobby_id);
+    expect((await receiptOf(muster, game, await find(muster, game))).verification.lobby_id).toBe(
+      first.body.lobby.lobby_id,
+    );
   });
 
   test('that never arrives has an error code of its own, and the receipt says why', async () => {
@@ -78,7 +76,7 @@ describe('verification: an answer', () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { actions: { find: action } } } });
     const answer = await find(muster, game);
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_VERIFICATION_REQUEST_FAILED');
-    expect((await receiptOf(game, answer)).verification).toMatchObject({
+    expect((await receiptOf(muster, game, answer)).verification).toMatchObject({
       game_mode_id: 'default',
       is_accepted: false,
       failure: 'unreachable',
@@ -234,5 +232,5 @@ test('verification: neither its headers, its secret nor the query of its address
   });
   const answer = await find(muster, game);
   expect(provider.requests[0]?.path).toContain(canary);
-  expect(JSON.stringify([answer.body, muster.events, await receiptOf(game, answer)])).not.toContain(canary);
+  expect(JSON.stringify([answer.body, muster.events, await receiptOf(muster, game, answer)])).not.toContain(canary);
 });

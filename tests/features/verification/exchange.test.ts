@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { cutText, outline, withoutQuery } from '../../../src/features/outbound-exchange.ts';
 import { parseJsonToSendOn } from '../../../src/platform/http/json.ts';
-import { find, makeControlledGame } from '../../support/game-server.ts';
+import { find, makeControlledGame, receiptOf } from '../../support/game-server.ts';
 import { openProvider } from '../../support/provider.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
@@ -65,9 +65,7 @@ describe('exchange: the receipt of a verified request', () => {
     const verification_data = { ticket: SECRETS.ticket, level: 7 };
     const answer = await find(muster, game, { verification_data, tags: { map: 'ice' } });
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_VERIFICATION_FAILED');
-    const token = game.cloud_token;
-    const ray_id = answer.headers.get('rvt-ray-id');
-    const { receipt } = await muster.api.ok('GET', `${pathOf(game)}/receipts/${ray_id}`, { token });
+    const receipt = await receiptOf(muster, game, answer);
     const { exchange } = receipt.verification;
     expect(exchange).toMatchObject({
       url: provider.url,
@@ -87,7 +85,7 @@ describe('exchange: the receipt of a verified request', () => {
       expect(shown).not.toContain(secret);
     }
     expect(JSON.stringify(exchange.body)).not.toContain('127.0.0.1');
-    const { receipts } = await muster.api.ok('GET', `${pathOf(game)}/receipts`, { token });
+    const { receipts } = await muster.api.ok('GET', `${pathOf(game)}/receipts`, { token: game.cloud_token });
     expect(JSON.stringify(receipts)).not.toContain('exchange');
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { deploy, setLimits } from '../../support/game.ts';
-import { find, makeControlledGame } from '../../support/game-server.ts';
+import { find, makeControlledGame, receiptOf } from '../../support/game-server.ts';
 import { openProvider } from '../../support/provider.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -17,10 +17,6 @@ const verified = () => ({ enabled: true, verification_config: { url: provider.ur
 const onAll = () => ({ actions: { find: verified(), create: verified() } });
 const create = (game: Game) =>
   muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
-const receiptOf = async ({ game_id, namespace_id, cloud_token: token }: Game, { headers }: { headers: Headers }) => {
-  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts/${headers.get('rvt-ray-id')}`;
-  return (await muster.api.ok('GET', path, { token })).receipt;
-};
 
 describe('verification: an answer that comes after a change', () => {
   /** Sends a request whose verification is answered only after the changes. */
@@ -63,7 +59,10 @@ describe('verification: an answer that comes after a change', () => {
         const { lobbies } = await muster.api.ok('GET', path, { token });
         const { lobby_id } = answer.body.lobby;
         expect(lobbies).toMatchObject([{ lobby_id, is_outdated: false }]);
-        expect(await receiptOf(game, answer)).toMatchObject({ version_id, verification: { is_accepted: true } });
+        expect(await receiptOf(muster, game, answer)).toMatchObject({
+          version_id,
+          verification: { is_accepted: true },
+        });
       },
     );
 
@@ -78,7 +77,7 @@ describe('verification: an answer that comes after a change', () => {
         },
       );
       expect(outcomeOf(answer)).toBe('200');
-      const receipt = await receiptOf(game, answer);
+      const receipt = await receiptOf(muster, game, answer);
       expect([receipt.version_id, receipt.verification]).toEqual([game.version_id, undefined]);
     });
 
@@ -92,7 +91,7 @@ describe('verification: an answer that comes after a change', () => {
         },
       );
       expect(outcomeOf(answer)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
-      const { version_id, request } = await receiptOf(game, answer);
+      const { version_id, request } = await receiptOf(muster, game, answer);
       expect([version_id, request.regions]).toEqual([game.version_id, undefined]);
     });
 
