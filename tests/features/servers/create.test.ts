@@ -205,7 +205,7 @@ describe('a server', () => {
     const server_id = await servers.run('env | sort; exit 0', { runtime: { environment: { MODE: 'fast' } } });
     await waitForEndEvent(muster, server_id);
     const names = (await servers.linesOf(server_id)).map((line) => line.split('=')[0]);
-    const place = [
+    const expected_names = [
       'HOME',
       'MODE',
       'MUSTER_MEMORY_MB',
@@ -216,7 +216,7 @@ describe('a server', () => {
       'SERVICE_API_ENDPOINT',
       'TMPDIR',
     ];
-    expect(names.filter((name) => name !== 'OLDPWD')).toEqual(place);
+    expect(names.filter((name) => name !== 'OLDPWD')).toEqual(expected_names);
     expect(await servers.linesOf(server_id)).toContain(`SERVICE_API_ENDPOINT=${muster.config.local_url}`);
     expect(await servers.linesOf(server_id)).toContain('MUSTER_MEMORY_MB=64');
   });

@@ -150,7 +150,10 @@ describe('a server above its disk limit', () => {
     servers = serversOf(muster, game);
   });
 
-  /** The number of fallocate(2), by which a file that stays empty gets space. Its user cannot open its output again. */
+  /**
+   * The number of fallocate(2), which gives space to a file that stays empty: the output of the server, by its descriptor,
+   * because its user cannot open the file.
+   */
   const FALLOCATE = process.arch === 'arm64' ? 47 : 285;
   const KEEP_SIZE = 1;
   const FILL = 'cd "$HOME"; head -c 20000000 /dev/zero';

@@ -57,7 +57,7 @@ describe("a server's end, as its developer reads it", () => {
   const ended = (server_id: string) =>
     waitFor(async () => (await read(server_id)).body.end, 'the server to have ended');
 
-  test('is refused for an unknown server and for others', async () => {
+  test('is refused for an unknown server, and for the server of another tenant', async () => {
     expect(outcomeOf(await read(crypto.randomUUID()))).toBe('404 SERVERS_SERVER_NOT_FOUND');
     const other = await makeGame(muster.api, muster.administrator_token);
     const server_id = await servers.run('exit 1');

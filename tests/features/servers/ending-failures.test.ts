@@ -9,7 +9,7 @@ import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
 
-/** More than are collected in one round. */
+/** Servers with more logs than are collected at one time. */
 const UNREADABLE = 6;
 const ENDED: Observation = { is: 'ended', exit_code: 0, exit_signal: null };
 const STILL_RUNNING: Observation = {
@@ -64,46 +64,46 @@ async function makeEnding(stuck_at: Step | undefined, stuck_as?: Observation) {
   const [stuck_id = '', ...others] = ids;
   const runtime = runtimeWith(stuck_id, stuck_at, stuck_as);
   const ending = createEnding({ database, clock, events, runtime, logs });
-  const of = (name: string) =>
+  const idsIn = (name: string) =>
     emitted.flatMap((event) => (event.event === name && 'server_id' in event ? event.server_id : []));
-  return { rows, ids, stuck_id, others, ending, of };
+  return { rows, ids, stuck_id, others, ending, idsIn };
 }
 
 test('ending: a server whose files cannot be removed delays no other', async () => {
-  const { rows, ids, stuck_id, others, ending, of } = await makeEnding('remove');
+  const { rows, ids, stuck_id, others, ending, idsIn } = await makeEnding('remove');
   // It has ended, so its files are leftovers.
   expect(await ending.end(rows)).toEqual([]);
-  expect(of('server_ended').toSorted()).toEqual(ids.toSorted());
-  expect(of('server_step_failed')).toEqual([stuck_id]);
+  expect(idsIn('server_ended').toSorted()).toEqual(ids.toSorted());
+  expect(idsIn('server_step_failed')).toEqual([stuck_id]);
   await ending.removeLeftovers(rows.map(({ server_id }) => ({ server_id, identity: undefined })));
-  expect(of('server_leftover_removed').toSorted()).toEqual(others.toSorted());
+  expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
 }, 90_000);
 
 test.each(['kill', 'observe'] as const)(
   'ending: a server that its machine fails to %s delays no other',
   async (step) => {
-    const { rows, stuck_id, others, ending, of } = await makeEnding(step);
+    const { rows, stuck_id, others, ending, idsIn } = await makeEnding(step);
     expect((await ending.end(rows)).map(({ server_id }) => server_id)).toEqual([stuck_id]);
-    expect(of('server_step_failed')).toEqual([stuck_id]);
-    expect(of('server_ended').toSorted()).toEqual(others.toSorted());
+    expect(idsIn('server_step_failed')).toEqual([stuck_id]);
+    expect(idsIn('server_ended').toSorted()).toEqual(others.toSorted());
   },
   90_000,
 );
 
 test('ending: a leftover that its machine fails to kill delays no other', async () => {
-  const { rows, stuck_id, others, ending, of } = await makeEnding('kill');
+  const { rows, stuck_id, others, ending, idsIn } = await makeEnding('kill');
   const leftovers = rows.map(({ server_id }) => ({ server_id, identity: undefined }));
-  // So that a machine that was given up takes no work before its servers have ended.
+  // It rejects, so that a machine that was given up takes no work before its servers have ended.
   await expect(ending.removeLeftovers(leftovers)).rejects.toThrow();
-  expect(of('server_step_failed')).toEqual([stuck_id]);
-  expect(of('server_leftover_removed').toSorted()).toEqual(others.toSorted());
+  expect(idsIn('server_step_failed')).toEqual([stuck_id]);
+  expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
 }, 90_000);
 
 test('ending: a killed server that does not count as ended is reported and tried again later', async () => {
-  const { rows, stuck_id, others, ending, of } = await makeEnding(undefined, STILL_RUNNING);
+  const { rows, stuck_id, others, ending, idsIn } = await makeEnding(undefined, STILL_RUNNING);
   expect((await ending.end(rows)).map(({ server_id }) => server_id)).toEqual([stuck_id]);
-  expect(of('server_step_failed')).toEqual([stuck_id]);
-  expect(of('server_ended').toSorted()).toEqual(others.toSorted());
+  expect(idsIn('server_step_failed')).toEqual([stuck_id]);
+  expect(idsIn('server_ended').toSorted()).toEqual(others.toSorted());
 }, 90_000);
 
 test('log collector: unreadable logs delay no other', async () => {

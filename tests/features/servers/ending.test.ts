@@ -75,7 +75,7 @@ test('metering: processes that left the session of their server are counted', as
   expect(metered).toBeLessThan(20 * used_ms);
 }, 90_000);
 
-test('ending: everything that a server wrote before its end is kept, in any number of chunks', async () => {
+test('ending: everything that a server wrote before its end is kept, in any number of pieces', async () => {
   const server_id = await servers.run('seq 1 400000');
   await waitForEndEvent(muster, server_id);
   expect((await servers.linesOf(server_id)).at(-1)).toBe('400000');

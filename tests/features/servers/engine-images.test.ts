@@ -38,7 +38,7 @@ describe('an image that several servers of a build wait for', () => {
     return { images, imports, release: released.resolve, [Symbol.asyncDispose]: () => server.stop(true) };
   }
 
-  test.each(['first', 'last'] as const)('is there for the others if the %s one is destroyed', async (which) => {
+  test.each(['first', 'last'] as const)('is there for the others if the %s server is destroyed', async (which) => {
     await using engine = serveEngine();
     const aborts = [new AbortController(), new AbortController(), new AbortController()];
     const ids = aborts.map(({ signal }) => engine.images.ensure(build(), signal));
@@ -57,7 +57,7 @@ describe('an image that several servers of a build wait for', () => {
     expect(engine.imports).toHaveLength(1);
   });
 
-  test('is imported no longer if all of them are destroyed, and again for the next one', async () => {
+  test('is imported no longer if all the servers are destroyed, and again for the next server', async () => {
     await using engine = serveEngine();
     const aborts = [new AbortController(), new AbortController()];
     const settled = Promise.allSettled(aborts.map(({ signal }) => engine.images.ensure(build(), signal)));

@@ -21,12 +21,12 @@ function frameOf(text: string, age_ms: number): Buffer {
 }
 
 describe('the output of a container that was copied from its engine', () => {
-  /** Copies the frames of an engine's log, and returns the way to read the copy. */
-  async function copy(frames: Buffer[]) {
+  /** Returns a function that copies the frames of an engine's log, and returns a reader of the copy. */
+  function followerOf(frames: Buffer[]) {
     const folder = mkdtempSync(join(directory, 'server-'));
     const files = { std_out: join(folder, 'std_out'), std_err: join(folder, 'std_err') };
     for (const file of Object.values(files)) writeFileSync(file, '');
-    const follow = async (output_files = createOutputFiles()) => {
+    return async (output_files = createOutputFiles()) => {
       await followOutput({
         files,
         positions: join(folder, 'positions'),
@@ -35,14 +35,13 @@ describe('the output of a container that was copied from its engine', () => {
       });
       return (from: string | undefined) => output_files.read(files.std_out, { from, ...LIMITS });
     };
-    return { follow };
   }
 
   const agesOf = (written: readonly { until: number; age_ms: number }[] = []) =>
     written.map(({ until, age_ms }) => [until, Math.floor(age_ms / SLACK_MS) * SLACK_MS]);
 
   test('has the times of the engine, also of lines that were written while the service was stopped', async () => {
-    const { follow } = await copy([frameOf('a\n', 60_000), frameOf('b\n', 30_000), frameOf('c\n', 10_000)]);
+    const follow = followerOf([frameOf('a\n', 60_000), frameOf('b\n', 30_000), frameOf('c\n', 10_000)]);
     const read = await follow();
     const { bytes, written } = await read(undefined);
     expect(Buffer.from(bytes).toString()).toBe('a\nb\nc\n');
@@ -54,7 +53,7 @@ describe('the output of a container that was copied from its engine', () => {
   });
 
   test('has them behind a resume point, and after another copy of the same frames', async () => {
-    const { follow } = await copy([frameOf('a\n', 60_000), frameOf('b\n', 30_000), frameOf('c\n', 10_000)]);
+    const follow = followerOf([frameOf('a\n', 60_000), frameOf('b\n', 30_000), frameOf('c\n', 10_000)]);
     const output_files = createOutputFiles();
     await follow(output_files);
     const read = await follow(output_files);
@@ -67,9 +66,9 @@ describe('the output of a container that was copied from its engine', () => {
     ]);
   });
 
-  test('has those of a long log within a second', async () => {
+  test('has the times of the lines of a long log, to a second', async () => {
     const lines = Array.from({ length: 100_000 }, (_, index) => 200_000 - index);
-    const { follow } = await copy(lines.map((age_ms) => frameOf('l\n', age_ms)));
+    const follow = followerOf(lines.map((age_ms) => frameOf('l\n', age_ms)));
     const { written = [] } = await (await follow())(undefined);
     expect(written.at(-1)?.until).toBe(200_000);
     const late = written.filter(({ until, age_ms }) => {

@@ -169,7 +169,7 @@ for (const name of ENGINES) {
         expect(await opened.runOnce(script, { resources: { cpu: 1_000, memory: 256 } })).toContain("can't fork");
       });
 
-      test('has its processes counted alone, also if another one has the user of its image', async () => {
+      test('has only its own processes counted, also if another server has the user of its image', async () => {
         const script = 'n=0; while [ $n -lt 400 ]; do sleep 600 & n=$((n+1)); done; echo all; sleep 600';
         const build = await makeImage(opened.directory, script);
         const order = { build, resources: { cpu: 1_000, memory: 256 } };
@@ -181,7 +181,7 @@ for (const name of ENGINES) {
         await opened.removeAll();
       });
 
-      // Podman does not tell what of the memory is cached files.
+      // Podman does not say how much of the memory is cached files.
       test.skipIf(name === 'podman')('has its memory counted without cached files', async () => {
         const script = 'dd if=/dev/zero of=/file bs=1M count=64; echo written; sleep 600';
         const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });

@@ -6,7 +6,7 @@ import { type Home, makeHome } from '../../support/program.ts';
 import { IS_ROOT } from '../../support/runtimes.ts';
 import { serversOf } from '../../support/servers.ts';
 
-/** A service without root, and without control groups of its own. */
+/** The user of a service without root and without control groups of its own. */
 const USER_ID = 64_323;
 const MISSING = ['limits of memory', 'limits of processor time', 'limits of processes'];
 

@@ -36,7 +36,7 @@ describe('a service that is killed repeatedly while servers write', () => {
     for (let kill = 0; kill < KILLS; kill += 1) {
       const [id = ''] = ids;
       const { watch } = (await servers.log(id)).body;
-      // In the middle of writing: chunks are being stored.
+      // In the middle of writing: pieces are being stored.
       await servers.log(id, 'std_out', watch.index);
       await program.stop('SIGKILL');
       program = await home.start();

@@ -151,7 +151,7 @@ describe('destroying a server', () => {
   });
 });
 
-describe('a server that ends by itself', () => {
+describe('a server that ends without a request', () => {
   const ENDS = [
     ['exit 0', { exit_code: 0, exit_signal: null }],
     ['exit 42', { exit_code: 42, exit_signal: null, crash: 'it ended with exit code 42' }],

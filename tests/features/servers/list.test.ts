@@ -6,7 +6,7 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 const muster = shareService();
 let game: TestGame;
 let servers: ReturnType<typeof serversOf>;
-/** Their ids, oldest first. */
+/** The ids of the servers, oldest first. */
 const ids: string[] = [];
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
@@ -84,7 +84,7 @@ describe('the list of servers', () => {
     expect(await list({ include_destroyed: 'true' })).toEqual([3, 2, 1, 0]);
     await waitForEndEvent(muster, ended_id);
     expect(await list({ include_destroyed: 'true', tags_json: '{"mode":"a"}' })).toEqual([2, 1]);
-    // An ended server is still valid as the end of a page.
+    // The id of an ended server is still a valid cursor.
     expect(await list({ cursor: ended_id })).toEqual([0]);
   });
 

@@ -32,7 +32,7 @@ describe('log collector:', () => {
     for (let round = 1; round < rounds_until_each_had_a_turn; round += 1) await collectRound(sources);
     for (const source of quiet) expect((await logs.lastLines(source.name)).lines).toHaveLength(1);
     const kept_of_servers = await Promise.all(flooding.map((source) => keptBytes([source])));
-    // Of two logs each.
+    // Each is the sum of a server's two logs.
     expect(Math.min(...kept_of_servers)).toBeGreaterThanOrEqual(2 * PIECE_BYTES_MAX);
 
     for (let round = 0; round < 20; round += 1) await collectRound(sources);

@@ -44,7 +44,7 @@ const numbered = (from: number, to: number) => Array.from({ length: to - from },
 const write = (file: string, lines: string[]) => appendFileSync(file, lines.map((line) => `${line}\n`).join(''));
 
 describe('server logs: what a server writes is kept', () => {
-  test('in order, once, for all concurrent readers', async () => {
+  test('in order and once, also if each piece is collected by another process', async () => {
     const { name, file, read } = await makeLog();
     for (let round = 0; round < 20; round += 1) {
       write(file, numbered(round * 10, round * 10 + 10));
@@ -169,7 +169,7 @@ describe('server logs: what a server writes is kept', () => {
     expect(Buffer.from(last.lines.at(-1)?.bytes ?? []).toString()).toBe(line(count - 1));
   });
 
-  test('in whole lines, also if it is read in chunks after the end', async () => {
+  test('in whole lines, also if it is read in pieces after the end', async () => {
     const { name, file, read } = await makeLog();
     const logs = openLogs();
     const line = 'x'.repeat(99);
@@ -198,7 +198,7 @@ describe('server logs: what a server writes is kept', () => {
     expect((await logs.lastLines(name)).next_line).toBe(3);
   });
 
-  test('until three days without output have passed, and is not read again after a restart', async () => {
+  test('for three days, also if no output follows, and is not read again after a restart', async () => {
     const { servers, server_id, name, file, read } = await runWithoutOutput();
     const logs = openLogs();
     write(file, ['old', 'older']);
@@ -222,7 +222,7 @@ describe('server logs: what a server writes is kept', () => {
     expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 3 });
   });
 
-  test('from the first line that is left, for a reader that stands before removed lines', async () => {
+  test('from the first line that is left, for a reader whose next line was removed', async () => {
     const { servers, server_id, name, file, read } = await runWithoutOutput();
     const logs = openLogs();
     write(file, numbered(0, 1_000));

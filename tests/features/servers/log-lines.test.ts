@@ -56,7 +56,7 @@ describe('whole lines of some output', () => {
     expect([content.buffer === output.buffer, content.length, line_count]).toEqual([true, 100_000, 100_000]);
   });
 
-  test('are byte for byte the same, however the output is cut into chunks', () => {
+  test('are byte for byte the same, however the output is cut into pieces', () => {
     const byte = fc.oneof(fc.constant(0x0a), fc.integer({ min: 0, max: 255 }));
     const pieces = fc.array(fc.uint8Array({ maxLength: 30 }).chain((bytes) => fc.tuple(fc.constant(bytes), byte)));
     fc.assert(
@@ -84,7 +84,7 @@ describe('whole lines of some output', () => {
   });
 });
 
-describe('lines of a chunk', () => {
+describe('lines of a piece', () => {
   const CASES = [
     ['all of them', { skipped: 0, count: 9 }, ['a', '', 'b', 'c']],
     ['the first', { skipped: 0, count: 2 }, ['a', '']],

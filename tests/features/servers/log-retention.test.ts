@@ -22,7 +22,7 @@ beforeAll(async () => {
   await waitForEndEvent(muster, server_id);
 });
 
-/** Writes chunks of one line into the logs of this many servers, and returns their ids. */
+/** Writes pieces of one line into the logs of as many new servers, and returns their ids. */
 async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise<string[]> {
   const rows = await muster.database.queries.execute<{ server_id: string }>(sql`
     with copied as (
@@ -41,7 +41,7 @@ async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise
   return rows.map((row) => row.server_id);
 }
 
-/** Counts the chunks with lines. */
+/** Counts the pieces that have lines. */
 async function countPieces(server_ids: string[]): Promise<number> {
   const [row] = await muster.database.queries.execute<{ pieces: number }>(sql`
     select count(*)::int as pieces from server_log_chunks
@@ -49,48 +49,49 @@ async function countPieces(server_ids: string[]): Promise<number> {
   return row?.pieces ?? 0;
 }
 
-const threeDaysAgo = () => new Date(muster.clock.now().getTime() - 3 * DAY_MS - 3_600_000);
+/** Longer ago than logs are kept. */
+const tooLongAgo = () => new Date(muster.clock.now().getTime() - 3 * DAY_MS - 3_600_000);
 
 describe('log retention:', () => {
   test('everything that is too old is removed at once, whatever its size, and the rest stays', async () => {
-    const old = await fillLogs({ servers: 50, ts: threeDaysAgo() });
+    const old = await fillLogs({ servers: 50, ts: tooLongAgo() });
     const young = await fillLogs({ servers: 1, ts: muster.clock.now() });
     // A process checks at its start, then once a minute.
     await using _ = await openTestService({}, { database_of: muster });
-    await waitFor(async () => (await countPieces(old)) === 0, 'all old chunks to be removed', IMMEDIATE_MS);
+    await waitFor(async () => (await countPieces(old)) === 0, 'all old pieces to be removed', IMMEDIATE_MS);
     expect(await countPieces(young)).toBe(PIECES_PER_LOG);
   }, 90_000);
 
   test('several processes share the work', async () => {
-    const old = await fillLogs({ servers: 10, ts: threeDaysAgo() });
-    const forget = async () => {
+    const old = await fillLogs({ servers: 10, ts: tooLongAgo() });
+    const deleteAll = async () => {
       const logs = createLogs({ database: muster.database, clock: muster.clock });
       let sum = 0;
       for (let count = -1; count !== 0; sum += count) count = await logs.deleteOld();
       return sum;
     };
-    const counts = await Promise.all([forget(), forget(), forget()]);
+    const counts = await Promise.all([deleteAll(), deleteAll(), deleteAll()]);
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(old.length * PIECES_PER_LOG);
     expect(await countPieces(old)).toBe(0);
   }, 90_000);
 
-  test('each stream of a log keeps its last chunk as its resume point', async () => {
-    const [id = ''] = await fillLogs({ servers: 1, ts: threeDaysAgo() });
+  test('each stream of a log keeps its last piece as its resume point', async () => {
+    const [id = ''] = await fillLogs({ servers: 1, ts: tooLongAgo() });
     await muster.database.queries.execute(sql`
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
-      values (${id}, 'std_err', 5, 1, ${threeDaysAgo().toISOString()}, 5, 5, 'line')`);
+      values (${id}, 'std_err', 5, 1, ${tooLongAgo().toISOString()}, 5, 5, 'line')`);
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     while ((await logs.deleteOld()) > 0);
-    const marks = await muster.database.queries.execute<{ stream: string; first_line: number }>(sql`
+    const resume_points = await muster.database.queries.execute<{ stream: string; first_line: number }>(sql`
       select stream, first_line::int from server_log_chunks where server_id = ${id} order by stream`);
-    expect([...marks]).toEqual([
+    expect([...resume_points]).toEqual([
       { stream: 'std_err', first_line: 5 },
       { stream: 'std_out', first_line: PIECES_PER_LOG - 1 },
     ]);
   });
 
-  test('a chunk that another transaction has locked stays, and no other', async () => {
-    const [held = '', ...others] = await fillLogs({ servers: 3, ts: threeDaysAgo() });
+  test('a piece that another transaction has locked stays, and no other', async () => {
+    const [held = '', ...others] = await fillLogs({ servers: 3, ts: tooLongAgo() });
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     await muster.database.transact(async (tx) => {
       await tx.execute(sql`select from server_log_chunks where server_id = ${held} and first_line = 0 for update`);
@@ -102,13 +103,13 @@ describe('log retention:', () => {
     expect(await countPieces([held])).toBe(0);
   }, 90_000);
 
-  test('a large chunk replaces all the small ones for which it leaves no room', async () => {
+  test('a large piece replaces all the small ones for which it leaves no room', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: muster.clock.now() });
     const name = { server_id: id, stream: 'std_out' as const };
     const directory = await makeDataDirectory();
     const file = join(directory, 'output');
     const read = readerOf(file);
-    // Reading continues where the chunks end, 5 bytes before the end of the last.
+    // Reading continues at the end offset of the last piece: five bytes for each piece before it.
     writeFileSync(file, '\n'.repeat(5 * PIECES_PER_LOG - 5 + 8 * MIB));
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     while ((await logs.collect(name, read, false)).has_more);

@@ -107,7 +107,7 @@ describe('search in a log:', () => {
     expect((await log.readAll(searchFor('needle'), next)).next).toBe(302);
   });
 
-  test('a long log of very many pieces is looked through without an end', async () => {
+  test('a search reads a log of very many pieces to its end', async () => {
     const log = await openLog();
     await log.write(['needle']);
     await muster.database.queries.execute(sql`
@@ -166,7 +166,7 @@ describe('the API of logs:', () => {
     expect(outcomeOf(answer)).toStartWith('400 API_BAD_QUERY_PARAMETER');
   });
 
-  test('a GET, a poll and a socket search and begin alike', async () => {
+  test('a search text and a start time apply alike to a GET, a poll and a socket', async () => {
     const server_id = await servers.run(
       'echo "Error: one"; echo fine; echo "error: two"; sleep 1; echo "ERROR: three"; exec sleep 600',
     );

@@ -33,7 +33,7 @@ test('a log to which two processes add, each at the end that it knows, has each 
   await later.collect(name, read, false);
   count = 3;
   await later.collect(name, read, false);
-  // It was paused, and goes on where it was.
+  // The earlier process was paused, and goes on at the end that it knew.
   await earlier.collect(name, read, false);
   await earlier.addLine(name, '[muster] a word');
   await later.addLine(name, '[muster] another word');

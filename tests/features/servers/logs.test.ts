@@ -106,16 +106,15 @@ describe('following the log of a server', () => {
       expect(body.watch.index).not.toBe(index);
       index = body.watch.index;
     }
-    // A line that arrived in pieces is in the answer with the next one.
+    // Lines that were written together may come in several answers.
     while (got.length < 4) {
       const { body } = await servers.log(server_id, 'std_out', index);
       got.push(...textOf(body.lines));
       index = body.watch.index;
     }
     expect(got).toEqual(['first', 'second', 'third', 'fourth']);
-    // From an old index: all lines since.
-    const begin = (await servers.log(server_id)).body;
-    expect(textOf(begin.lines)).toEqual(['up', ...got]);
+    const { lines } = (await servers.log(server_id)).body;
+    expect(textOf(lines)).toEqual(['up', ...got]);
   });
 
   test('returns no lines and the same index when nothing comes', async () => {

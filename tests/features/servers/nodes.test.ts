@@ -11,7 +11,7 @@ import { findFreePort } from '../../support/test-ports.ts';
 const ROOM = 3;
 
 test('a machine without room for a server leaves it to another of its datacenter', async () => {
-  // It has one port, and no memory.
+  // It has one port, and a tenth of its resources.
   const port = findFreePort();
   const settings = { MUSTER_SERVER_PORTS: `${port}-${port}`, MUSTER_RESOURCES_PERCENT: '10' };
   await using full = await openTestService(settings);
@@ -19,8 +19,8 @@ test('a machine without room for a server leaves it to another of its datacenter
   const game = await makeGame(full.api, full.administrator_token);
   const servers = serversOf(full, game);
   const build = await uploadShell(full.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
-  const placeOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
-  await cp(placeOf(full), placeOf(other), { recursive: true });
+  const folderOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
+  await cp(folderOf(full), folderOf(other), { recursive: true });
   const ports = { network: { ports: { game: { protocol: 'udp' }, query: { protocol: 'udp' } } } };
   const create = async (more: object): Promise<string> =>
     (await servers.create(await servers.bodyOf(build, more))).body.server.id;
@@ -50,8 +50,8 @@ describe('two machines of one datacenter', () => {
     servers = serversOf(one, game);
     const build = await uploadShell(one.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
     // Each machine keeps its own uploads.
-    const placeOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
-    await cp(placeOf(one), placeOf(other), { recursive: true });
+    const folderOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
+    await cp(folderOf(one), folderOf(other), { recursive: true });
     body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp' } } } });
   }, 90_000);
   afterAll(async () => {
@@ -69,8 +69,11 @@ describe('two machines of one datacenter', () => {
     expect([...startedBy(one), ...startedBy(other)].sort()).toEqual(ids.toSorted());
     const ports: number[] = started.map(({ network }) => network.ports.game.public_port);
     expect(new Set(ports).size).toBe(2 * ROOM);
-    const started_by_one = started.filter(({ id }) => startedBy(one).includes(id));
-    expect(started_by_one.every(({ network }) => network.ports.game.public_port < 24_500)).toBe(true);
+    for (const machine of [one, other]) {
+      const { min, max } = machine.config.servers.server_ports;
+      for (const { network } of started.filter(({ id }) => startedBy(machine).includes(id)))
+        expect(network.ports.game.public_port).toBeWithin(min, max + 1);
+    }
   });
 
   test('let a server wait until one of them has room', async () => {
@@ -84,9 +87,9 @@ describe('two machines of one datacenter', () => {
   });
 
   test('end their own servers only, when all servers of one are ended', async () => {
-    // The first machine might take it, so it does not end.
+    // It waits, and does not end, because the first machine might take it.
     const next = await create();
-    // While they end, the next server may start already, so it is not one of these.
+    // The next server may start while these end, so it is not among them.
     const ended = startedBy(other);
     await other.service.stopServers();
     for (const server_id of ended) expect(findServerProcesses(server_id)).toEqual([]);
@@ -99,7 +102,7 @@ describe('two machines of one datacenter', () => {
     expect(startedBy(other)).toContain(next);
   });
 
-  test('end servers that were destroyed through the other', async () => {
+  test('end servers that were destroyed through the other machine', async () => {
     const [server_id = ''] = startedBy(one);
     expect(outcomeOf(await serversOf(other, game).destroy(server_id))).toBe('200');
     expect(await waitForEndEvent(one, server_id)).toMatchObject({ exit_code: 0 });

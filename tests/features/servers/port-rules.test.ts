@@ -61,7 +61,7 @@ describe('a server is refused before it is created', () => {
   });
 
   test.each(['http', 'https', 'tcp_tls'] as const)(
-    'with %s by host, which knows neither paths nor certificates',
+    'with %s and host routing, which supports only tcp and udp',
     (protocol) => {
       const server = serverWith({ game: { protocol, routing: { host: {} } } });
       expect(refusalOf(ServiceError, () => checkServer(server))).toMatchObject({
@@ -72,7 +72,7 @@ describe('a server is refused before it is created', () => {
     },
   );
 
-  test('servers: the largest allowed one has no problem', () => {
+  test('but not with the resources of the largest tier', () => {
     expect(checkServer(serverWith({}, { cpu: 4_000, memory: 7_352, mode: 'host' }))).toEqual({});
   });
 });
@@ -156,7 +156,7 @@ describe('the ports of a server', () => {
   });
 });
 
-test("ports: are also in the variables of the reference API's names", () => {
+test('service variables: each has the name of Muster and that of the reference API', () => {
   expect(serviceVariables({ TOKEN: 'a', LOBBY_ID: 'b' })).toEqual({
     SERVICE_TOKEN: 'a',
     RIVET_TOKEN: 'a',

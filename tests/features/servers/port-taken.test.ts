@@ -93,7 +93,7 @@ describe("a game server that takes the service's own port", () => {
     90_000,
   );
 
-  test('port: a game server that has it is ended, and the service starts on its own', async () => {
+  test('port: a game server that has it is ended, and the service starts on it', async () => {
     await giveUpPort();
     program = await home.start();
     for (const host of ['127.0.0.1', '[::1]']) expect(await answerAt(host)).toBe('{"status":"ok"}');
@@ -151,7 +151,7 @@ describe('a game server that takes the ports for https and http', () => {
   afterAll(() => opened.disposeAsync(), 90_000);
 
   const output = () => Bun.file(join(home.data_directory, 'servers', server_id, 'std_out')).text();
-  /** Starts it with a public address whose certificate needs no trust. */
+  /** Starts the service with a public address by http, so that no client has to trust its certificate. */
   const start = () => home.start({ settings: { MUSTER_PUBLIC_URL: home.url } });
   const answersOf = (host: string) =>
     Promise.all(
@@ -162,7 +162,7 @@ describe('a game server that takes the ports for https and http', () => {
         ),
       ),
     );
-  const isRunning = async () => {
+  const expectRunning = async () => {
     // The port for http redirects to that for https.
     for (const host of ['localhost', '127.0.0.1', '[::1]']) {
       expect(await answersOf(host)).toEqual(['{"status":"ok"}', '{"status":"ok"}']);
@@ -179,7 +179,7 @@ describe('a game server that takes the ports for https and http', () => {
         await waitFor(async () => (await output()).slice(before).includes('tried'), 'the game server to try');
         for (const host of ['127.0.0.1', '[::1]']) expect(await answersOf(host)).toEqual(['no answer', 'no answer']);
         program = await start();
-        await isRunning();
+        await expectRunning();
       }
       expect(await output()).not.toContain('took');
       expect(findProcessesOf(server_id)).not.toEqual([]);
@@ -187,7 +187,7 @@ describe('a game server that takes the ports for https and http', () => {
     90_000,
   );
 
-  test('public ports: a game server that has them is ended, and the service starts on its own', async () => {
+  test('public ports: a game server that has them is ended, and the service starts on them', async () => {
     await program.stop('SIGTERM');
     for (const name of ['https-port-hold', 'http-port-hold']) {
       if (await holdOf(name).exists()) process.kill((await holdOf(name).json()).process.pid, 'SIGKILL');
@@ -199,7 +199,7 @@ describe('a game server that takes the ports for https and http', () => {
       );
     }
     program = await start();
-    await isRunning();
+    await expectRunning();
     expect(program.output()).toContain('"event":"server_took_port"');
     await serversOf(program, game).waitForEnd(server_id);
   }, 90_000);

@@ -104,7 +104,7 @@ describe('a service with few ports', () => {
   const waitForPlacement = async () => servers.waitForStart(await servers.run('exec sleep 600'));
   let created: string[];
 
-  test('gives each port to one server and none of other programs, and lets the others wait and says why', async () => {
+  test('gives each free port to one server, lets the other servers wait, and says why', async () => {
     created = await Promise.all(Array.from({ length: PORTS + 2 }, create));
     const assigned = await waitFor(async () => {
       const some = await readAssigned();

@@ -9,10 +9,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const TEST_TIMEOUT_MS = 90_000;
 
-/**
- * Makes a game with a build that runs until it is ended, and returns the ids of its servers in the order of their
- * start.
- */
+/** Makes a game with a build that runs until it is ended. Returns the calls for its servers. */
 async function makeTenant(muster: TestService) {
   const game = await makeGame(muster.api, muster.administrator_token);
   const servers = serversOf(muster, game);
@@ -30,6 +27,7 @@ const createMany = async ({ create }: Tenant, count: number): Promise<string[]> 
   for (let number = 0; number < count; number += 1) ids.push(await create());
   return ids;
 };
+/** Returns which of these servers a machine has started, in the order of their start. */
 const startedOf = (muster: TestService, ids: string[]) => startedBy(muster).filter((id) => ids.includes(id));
 
 describe('quota: of four servers that a machine runs', () => {
@@ -76,7 +74,7 @@ describe('quota: of four servers that a machine runs', () => {
   );
 
   test(
-    'a find whose machine gets no room in time gets an error of its own',
+    'a find whose server gets no room in time gets an error of its own',
     async () => {
       const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {}, third: {}, fourth: {} } });
       const occupant = await makeTenant(muster);
@@ -139,8 +137,8 @@ describe('shares of room:', () => {
       const ids = await createMany(greedy, 12);
       const server_ids = await createMany(modest, 2);
       await Promise.all(server_ids.map(modest.waitForStartOrEnd));
-      const holdsBack = ({ events }: TestService) => events.some(({ event }) => event === 'server_waits');
-      await waitFor(() => holdsBack(one) && holdsBack(other), 'both to be at the quota');
+      const hasWaiting = ({ events }: TestService) => events.some(({ event }) => event === 'server_waits');
+      await waitFor(() => hasWaiting(one) && hasWaiting(other), 'both to be at the quota');
       await waitFor(() => [one, other].every((machine) => startedOf(machine, ids).length === 2), 'both to start two');
       const started = [...startedOf(one, ids), ...startedOf(other, ids)];
       expect(new Set(started).size).toBe(4);

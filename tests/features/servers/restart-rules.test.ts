@@ -48,10 +48,18 @@ describe('servers: a restart', () => {
     ['follows a process that was lost', { ...RAN, failure: 'the process was lost' }, [1, 1_000]],
     ['follows a lost machine', { ...RAN, failure: 'its machine was lost', has_lost_machine: true }, [1, 1_000]],
     ['follows a server that crashed before its start was recorded', { ...CRASHED, started_at: null }, [1, 1_000]],
-    ['has the last number', { ...CRASHED, restart_count: 9 }, [10, 60_000]],
+    ['reaches the maximum', { ...CRASHED, restart_count: 9 }, [10, 60_000]],
     ['does not exceed the maximum', { ...CRASHED, restart_count: 10 }, undefined],
-    ['counts on just before 10 minutes', { ...CRASHED, restart_count: 3, started_at: before(599_999) }, [4, 8_000]],
-    ['counts anew after 10 minutes', { ...CRASHED, restart_count: 10, started_at: before(10 * MINUTE_MS) }, [1, 1_000]],
+    [
+      'counts up if the server ran for less than 10 minutes',
+      { ...CRASHED, restart_count: 3, started_at: before(599_999) },
+      [4, 8_000],
+    ],
+    [
+      'counts anew if the server ran for 10 minutes',
+      { ...CRASHED, restart_count: 10, started_at: before(10 * MINUTE_MS) },
+      [1, 1_000],
+    ],
   ];
   test.each(CASES)('%s', (_, end, expected) => {
     expect(restartAfter(end)).toEqual(expected);

@@ -31,9 +31,9 @@ afterAll(async () => {
 }, 90_000);
 
 /** Closes the service, does something, and opens it again. */
-async function reopen(happens: () => Promise<unknown> | unknown = () => {}): Promise<void> {
+async function reopen(meanwhile: () => Promise<unknown> | unknown = () => {}): Promise<void> {
   await muster.close();
-  await happens();
+  await meanwhile();
   await muster.open();
 }
 
@@ -76,7 +76,7 @@ describe('a service that was stopped and started again', () => {
     ['kill -SEGV $$', { exit_code: null, exit_signal: 'SIGSEGV', failure: null }],
   ] as const;
   test.each(ENDS)(
-    'learns that a server ended meanwhile by "%s"',
+    'records that a server ended meanwhile by "%s"',
     async (last, end) => {
       const servers = serversOf(muster, game);
       const server_id = await servers.run(`echo up; until [ -e $HOME/end ]; do sleep 0.01; done; echo bye; ${last}`);
@@ -144,7 +144,7 @@ describe('a service that was stopped and started again', () => {
     expect(identifyProcess(stranger.pid)).toBeDefined();
   }, 90_000);
 
-  test('takes a server that was ending before a reboot as killed, and for no crash', async () => {
+  test('records a server that was ending before a reboot as killed, and not as crashed', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(`trap '' TERM; echo up; while :; do sleep 0.01; done`);
     await servers.waitForLines(server_id, 1);

@@ -15,8 +15,8 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 import { waitingServer } from '../../support/waiting-server.ts';
 
-/** Orders in which an end is recorded twice while it is requested. */
-const MOMENTS = 60;
+/** Times that an end is recorded by two processes while it is requested, in different orders. */
+const ROUNDS = 60;
 
 const muster = shareService();
 let game: TestGame;
@@ -173,7 +173,7 @@ describe('servers: ending a chain of restarts', () => {
 });
 
 describe('servers: an end', () => {
-  /** A server of no machine of the service, which has crashed or is about to. */
+  /** Inserts a server of a machine that the service does not run. */
   async function insertRunning(node_id: string): Promise<ServerRow> {
     const build_id = crypto.randomUUID();
     const datacenter_id = crypto.randomUUID();
@@ -196,12 +196,12 @@ describe('servers: an end', () => {
     return chain;
   };
 
-  test(`recorded by two processes while it is requested, ${MOMENTS} times, has one restart or none`, async () => {
+  test(`recorded by two processes while it is requested, ${ROUNDS} times, has one restart or none`, async () => {
     await using one = openDatabase(muster.database_address, 2);
     await using other = openDatabase(muster.database_address, 2);
     const now = new Date();
     const lengths = { 1: 0, 2: 0 };
-    for (let moment = 0; moment < MOMENTS; moment += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const row = await insertRunning(crypto.randomUUID());
       const end = { ...row, exit_code: 3 };
       const record = ({ queries }: typeof one) => setEnded(queries, [{ ...end, restart: planRestart(end, now) }], now);
@@ -211,7 +211,7 @@ describe('servers: an end', () => {
           destroyServer(tx, scope, row.server_id, { now, override_kill_timeout_ms: undefined }),
         );
       const begun = [() => record(one), () => record(other), request].map(async (call, index) => {
-        await Bun.sleep((index + moment) % 3 === 0 ? 0 : Math.random());
+        await Bun.sleep((index + round) % 3 === 0 ? 0 : Math.random());
         return await call();
       });
       await Promise.all(begun);
@@ -223,7 +223,7 @@ describe('servers: an end', () => {
       const open = chain.filter(({ ended_at }) => ended_at === null);
       expect(open.length).toBe(chain.length - 1);
     }
-    expect(lengths[1] + lengths[2]).toBe(MOMENTS);
+    expect(lengths[1] + lengths[2]).toBe(ROUNDS);
     // Each order has been tried.
     expect(lengths[1]).toBeGreaterThan(0);
     expect(lengths[2]).toBeGreaterThan(0);
@@ -245,7 +245,7 @@ describe('servers: an end', () => {
   });
 });
 
-test('servers: an end that is found after Muster was stopped has its restart then', async () => {
+test('servers: an end while Muster is stopped has one restart once Muster runs again', async () => {
   await using service = await openRestartableService();
   const own_game = await makeGame(service.api, service.administrator_token);
   const own = serversOf(service, own_game);

@@ -33,14 +33,14 @@ test('rows of servers: a client has what the GET answers, from the start of a se
   const windows = ['', '?order=oldest&count=1', '?status=ended', '?count=0'].map((query) => {
     const kept = { path: `${path}${query}`, text: '' };
     client.watchRows<{ watch: { index: string }; row_id: string; rows?: Row[] }>(kept.path, (body) => {
-      kept.text = describe(body);
+      kept.text = textOf(body);
     });
     return kept;
   });
   const untilEqual = async (what: string) => {
     for (const kept of windows) {
       await waitFor(
-        async () => describe(await muster.api.ok('GET', kept.path, { token: game.cloud_token })) === kept.text,
+        async () => textOf(await muster.api.ok('GET', kept.path, { token: game.cloud_token })) === kept.text,
         `the rows of ${kept.path} after ${what}`,
       );
     }
@@ -65,7 +65,7 @@ test('rows of servers: a client has what the GET answers, from the start of a se
 });
 
 /** Returns the rows and the summary of a body as a text. */
-function describe(body: object): string {
+function textOf(body: object): string {
   const { rows, summary } = body as { rows: Row[]; summary: object };
   return JSON.stringify({ rows, summary });
 }

@@ -27,15 +27,15 @@ interface World {
 }
 
 /** How the server and its machine behave. */
-const character = fc.record({
+const characters = fc.record({
   ends_when_asked: fc.boolean(),
   can_be_started: fc.boolean(),
   /** A start takes the runtime a while. */
   is_slow: fc.boolean(),
-  /** The service is killed after a step was done and before it was recorded. */
-  notes: fc.boolean(),
+  /** False if the service is killed after a start and before it is recorded. */
+  records_start: fc.boolean(),
 });
-type Character = typeof character extends fc.Arbitrary<infer Value> ? Value : never;
+type Character = typeof characters extends fc.Arbitrary<infer Value> ? Value : never;
 
 const observation: fc.Arbitrary<Observation> = fc.oneof(
   fc.constant<Observation>({ is: 'absent' }),
@@ -77,7 +77,11 @@ function worldOf(wish: fc.Arbitrary<Omit<World['server'], 'identity' | 'started_
 const decide = ({ server, observed, ...memory }: World): Step => nextStep(server, observed, memory);
 
 /** Applies a step to the server and its machine, as reconcile and any runtime do. */
-function perform(world: World, step: Step, { ends_when_asked, can_be_started, is_slow, notes }: Character): World {
+function perform(
+  world: World,
+  step: Step,
+  { ends_when_asked, can_be_started, is_slow, records_start }: Character,
+): World {
   const { server, observed, now } = world;
   const running = { identity: IDENTITY, started_at: now };
   switch (step.do) {
@@ -98,7 +102,7 @@ function perform(world: World, step: Step, { ends_when_asked, can_be_started, is
         ...world,
         starts,
         observed: is_slow ? PENDING : RUNNING,
-        server: notes ? { ...server, ...recorded } : server,
+        server: records_start ? { ...server, ...recorded } : server,
       };
     }
     case 'adopt':
@@ -118,10 +122,10 @@ function perform(world: World, step: Step, { ends_when_asked, can_be_started, is
 describe('servers: from any state, the steps', () => {
   test('end a server that was destroyed or has failed, without starting it on the way', () => {
     fc.assert(
-      fc.property(worldOf(fc.oneof(ending, failed)), character, (begin, nature) => {
+      fc.property(worldOf(fc.oneof(ending, failed)), characters, (begin, character) => {
         let world = begin;
         for (let steps = 0; steps < STEPS_MAX && !world.is_over; steps += 1)
-          world = perform(world, decide(world), nature);
+          world = perform(world, decide(world), character);
         expect(world.is_over).toBe(true);
         expect(world.starts).toBe(0);
       }),
@@ -131,10 +135,10 @@ describe('servers: from any state, the steps', () => {
 
   test('start a wanted server at most once, and leave it alone while it runs', () => {
     fc.assert(
-      fc.property(worldOf(wanted), character, (begin, nature) => {
+      fc.property(worldOf(wanted), characters, (begin, character) => {
         let world = begin;
         for (let steps = 0; steps < STEPS_MAX && !world.is_over; steps += 1)
-          world = perform(world, decide(world), nature);
+          world = perform(world, decide(world), character);
         expect(world.starts).toBeLessThanOrEqual(1);
         if (!world.is_over) expect(decide(world)).toEqual({ do: 'wait' });
       }),
@@ -144,11 +148,11 @@ describe('servers: from any state, the steps', () => {
 
   test('may be taken twice, or again after a restart, without another effect', () => {
     fc.assert(
-      fc.property(worldOf(fc.oneof(ending, failed, wanted)), character, (world, nature) => {
+      fc.property(worldOf(fc.oneof(ending, failed, wanted)), characters, (world, character) => {
         const step = decide(world);
         if (step.do === 'wait') return;
-        const once = perform(world, step, nature);
-        const twice = perform(once, step, nature);
+        const once = perform(world, step, character);
+        const twice = perform(once, step, character);
         expect({ ...twice, starts: once.starts }).toEqual(once);
         if (once.is_over) return;
         // A restarted service has sent no SIGTERM yet, so it may send one more.

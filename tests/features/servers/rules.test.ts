@@ -11,7 +11,7 @@ const WANTED = { identity: null, started_at: null, destroyed_at: null, kill_at: 
 const NOTED = { ...WANTED, identity: IDENTITY, started_at: EARLIER };
 /** Recorded, and not yet observed. */
 const ACCEPTED = { ...WANTED, identity: IDENTITY };
-/** Their time to end by themselves is not over. */
+/** To end, with time left to do so by itself. */
 const ASKED = { destroyed_at: EARLIER, kill_at: LATER };
 const OVERDUE = { destroyed_at: EARLIER, kill_at: NOW };
 const REASON = { failure: 'the archive is broken' };
@@ -60,10 +60,10 @@ describe('servers: the next step', () => {
     ['adopts one that was pending and runs', ACCEPTED, RUNNING, { do: 'adopt', started: RUNNING }],
 
     ['waits for an unreachable one', NOTED, unreachable(59_999), { do: 'wait' }],
-    ['waits for an unreachable one up to a minute', NOTED, unreachable(60_000), { do: 'kill' }],
+    ['kills one that has been unreachable for a minute', NOTED, unreachable(60_000), { do: 'kill' }],
     ['waits for an unreachable one while it is to end', { ...NOTED, ...ASKED }, unreachable(0), { do: 'wait' }],
-    ['waits for an unreachable one until its time is over', { ...NOTED, ...OVERDUE }, unreachable(0), { do: 'kill' }],
-    ['does not wait for an unreachable one that failed', { ...NOTED, ...FAILED }, unreachable(0), { do: 'kill' }],
+    ['kills an unreachable one whose time is over', { ...NOTED, ...OVERDUE }, unreachable(0), { do: 'kill' }],
+    ['kills an unreachable one that failed, without waiting', { ...NOTED, ...FAILED }, unreachable(0), { do: 'kill' }],
 
     ['adopts a running one whose start was not recorded', WANTED, RUNNING, { do: 'adopt', started: RUNNING }],
     ['adopts one that is to end, too', { ...WANTED, ...OVERDUE }, RUNNING, { do: 'adopt', started: RUNNING }],
@@ -89,7 +89,7 @@ describe('servers: the next step', () => {
     ['ends one that was ended before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, UNSEEN_END, finish()],
     ['ends one without a known end that was ending as killed', { ...NOTED, ...ASKED }, UNSEEN_END, KILLED],
     ['ends one without a known end whose time is over as killed', { ...NOTED, ...OVERDUE }, UNSEEN_END, KILLED],
-    ['prefers a known end to that', { ...NOTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
+    ['prefers a known end of one whose time is over', { ...NOTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
     [
       'ends one that the machine ended, with the reason',
       NOTED,
@@ -103,7 +103,7 @@ describe('servers: the next step', () => {
       finish({ failure: 'memory' }),
     ],
     [
-      'does not give that reason for one that it killed itself',
+      'gives no reason of the machine for one that it killed itself',
       { ...NOTED, ...OVERDUE },
       { ...UNSEEN_END, reason: 'memory' },
       finish({ exit_signal: 'SIGKILL' }),
@@ -157,14 +157,14 @@ describe('servers: the next step', () => {
     expect(nextStep(server, observed, { now: NOW, was_asked: false, reported: undefined })).toEqual(step);
   });
 
-  test('servers: the next step: SIGTERM is sent once', () => {
+  test('sends SIGTERM once', () => {
     const ending = { ...NOTED, ...ASKED };
     const memory = { was_asked: true, reported: undefined };
     expect(nextStep(ending, RUNNING, { now: NOW, ...memory })).toEqual({ do: 'wait' });
     expect(nextStep(ending, RUNNING, { now: LATER, ...memory })).toEqual({ do: 'kill' });
   });
 
-  test('servers: the next step: a reason is reported once, and the next one too', () => {
+  test('reports a reason once, and then the next reason', () => {
     const memory = { now: NOW, was_asked: false, reported: PENDING.reason };
     expect(nextStep(ACCEPTED, PENDING, memory)).toEqual({ do: 'wait' });
     const next = { ...PENDING, reason: 'its image is unpacked' };

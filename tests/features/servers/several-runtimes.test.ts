@@ -40,7 +40,7 @@ describe('a machine with several runtimes', () => {
     expect(combine({ isolation: processes }, { isolation: containers }).isolation).toEqual(of_both);
   });
 
-  test('learns the isolation of an engine that answers later', () => {
+  test('has the isolation of an engine that answers later', () => {
     let isolation: Isolation | undefined;
     const engine = {
       ...opened.runtime,

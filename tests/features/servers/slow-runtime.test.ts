@@ -92,7 +92,7 @@ describe('a machine whose runtime answers late', () => {
     if (!row) throw new Error('the server is in the database');
     return row;
   };
-  const until = (server_id: string, column: 'started_at' | 'ended_at') =>
+  const waitForTime = (server_id: string, column: 'started_at' | 'ended_at') =>
     waitFor(
       async () => {
         const row = await read(server_id);
@@ -103,7 +103,7 @@ describe('a machine whose runtime answers late', () => {
     );
   const linesOf = async (server_id: string, stream: 'std_out' | 'std_err' = 'std_err') =>
     (await logs.lastLines({ server_id, stream })).lines.map(({ bytes }) => Buffer.from(bytes).toString());
-  const toldOf = (server_id: string) =>
+  const eventsOf = (server_id: string) =>
     emitted.flatMap((event) => ('server_id' in event && event.server_id === server_id ? event.event : []));
   const destroy = (server_id: string) =>
     database.transact((tx) =>
@@ -112,7 +112,7 @@ describe('a machine whose runtime answers late', () => {
 
   test('records a server when it runs, with its address, and writes to its log why it waits', async () => {
     const server_id = await create();
-    const row = await until(server_id, 'started_at');
+    const row = await waitForTime(server_id, 'started_at');
     expect(row.identity).toEqual({ engine: 'slow', name: `server-${server_id}` });
     const { public_port } = row.ports.game ?? {};
     expect(row.ports.game).toMatchObject({ public_hostname: HOST, internal_port: public_port ?? 0 });
@@ -120,12 +120,12 @@ describe('a machine whose runtime answers late', () => {
       '[muster] it waits: the image is being fetched',
       '[muster] it waits: the image is being unpacked',
     ]);
-    await waitFor(() => toldOf(server_id).length > 0, 'the event of its start');
-    expect(toldOf(server_id)).toEqual(['server_started']);
+    await waitFor(() => eventsOf(server_id).length > 0, 'the event of its start');
+    expect(eventsOf(server_id)).toEqual(['server_started']);
 
     await waitFor(async () => (await linesOf(server_id, 'std_out')).includes('ready'), 'it to expect signals');
     await destroy(server_id);
-    expect(await until(server_id, 'ended_at')).toMatchObject({ exit_code: 4, exit_signal: null, failure: null });
+    expect(await waitForTime(server_id, 'ended_at')).toMatchObject({ exit_code: 4, exit_signal: null, failure: null });
     await waitFor(() => findProcessesOf(server_id).length === 0, 'its processes to be gone');
   }, 90_000);
 
@@ -138,7 +138,7 @@ describe('a machine whose runtime answers late', () => {
     expect(await read(server_id)).toMatchObject(placed);
     Object.assign(runtime, { host: undefined });
     await destroy(server_id);
-    await until(server_id, 'ended_at');
+    await waitForTime(server_id, 'ended_at');
     runtime.is_stuck = false;
   }, 90_000);
 
@@ -148,15 +148,15 @@ describe('a machine whose runtime answers late', () => {
     await waitFor(async () => (await read(server_id)).identity !== null, 'it to be accepted');
     await destroy(server_id);
     const ended = { started_at: null, exit_code: null, exit_signal: null, failure: null };
-    expect(await until(server_id, 'ended_at')).toMatchObject(ended);
+    expect(await waitForTime(server_id, 'ended_at')).toMatchObject(ended);
     runtime.is_stuck = false;
-    await waitFor(() => toldOf(server_id).length > 0, 'the event of its end');
-    expect(toldOf(server_id)).toEqual(['server_ended']);
+    await waitFor(() => eventsOf(server_id).length > 0, 'the event of its end');
+    expect(eventsOf(server_id)).toEqual(['server_ended']);
   }, 90_000);
 
   test('waits a minute for an unreachable server, then gives it up', async () => {
     const [lost, found] = [await create(), await create()];
-    await Promise.all([until(lost, 'started_at'), until(found, 'started_at')]);
+    await Promise.all([waitForTime(lost, 'started_at'), waitForTime(found, 'started_at')]);
     const since = muster.clock.now();
     for (const server_id of [lost, found]) runtime.cutOff(server_id, since);
     muster.clock.advance(MINUTE_MS / 2);
@@ -166,10 +166,10 @@ describe('a machine whose runtime answers late', () => {
     runtime.reconnect(found);
     muster.clock.advance(MINUTE_MS / 2);
     const failure = 'the process was lost: the machine restarted, or another program ended it';
-    expect(await until(lost, 'ended_at')).toMatchObject({ exit_code: null, failure });
+    expect(await waitForTime(lost, 'ended_at')).toMatchObject({ exit_code: null, failure });
     expect(findServerProcesses(lost)).toEqual([]);
     expect((await read(found)).ended_at).toBeNull();
     await destroy(found);
-    expect(await until(found, 'ended_at')).toMatchObject({ exit_code: 4, failure: null });
+    expect(await waitForTime(found, 'ended_at')).toMatchObject({ exit_code: 4, failure: null });
   }, 90_000);
 });

@@ -23,7 +23,7 @@ test('starting: builds of one game that take long to unpack delay no server of a
   const game = await makeGame(muster.api, muster.administrator_token);
   const quick = serversOf(muster, game);
   const body = await quick.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
-  // They were unpacked when they were completed; here it is as on a new machine.
+  // Each was unpacked when it was uploaded; a new machine has no unpacked builds.
   for (const build of builds) await rm(join(muster.config.data_directory, 'builds', build), { recursive: true });
   const release = bucket.holdReads();
   const ids: string[] = [];
@@ -32,7 +32,7 @@ test('starting: builds of one game that take long to unpack delay no server of a
 
   const { server } = (await quick.create(body)).body;
   await quick.waitForStart(server.id);
-  // The log says so after the database.
+  // The event comes after the change in the database.
   await waitFor(() => startedBy(muster).length > 0, 'the start to be logged');
   expect(startedBy(muster)).toEqual([server.id]);
   release();

@@ -33,7 +33,7 @@ const OBSERVED: Record<string, Observation> = {
   'ended without a status': { is: 'ended', exit_code: null, exit_signal: null },
 };
 
-/** Returns the cells of the table under a heading, without its first two lines. */
+/** Returns the cells of the table under a heading, without the line below its head. */
 function tableUnder(heading: string): string[][] {
   const section = PAGE.slice(PAGE.indexOf(`## ${heading}`)).split('\n## ')[0] ?? '';
   const lines = section.split('\n').filter((line) => line.startsWith('|'));
@@ -73,6 +73,7 @@ describe('servers: the invariants in docs/servers.md', () => {
   const [, ...rows] = tableUnder('Invariants');
 
   test('are numbered', () => {
+    expect(rows).not.toBeEmpty();
     expect(rows.map(([number]) => number)).toEqual(rows.map((_, index) => `I-G${index + 1}`));
   });
 

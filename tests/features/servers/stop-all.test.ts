@@ -35,7 +35,7 @@ describe('stopping all servers of a machine with room for one', () => {
     expect(startedBy(muster)).toEqual([running]);
   }, 90_000);
 
-  test('lets none start that is created before the service closes, nor at the next start', async () => {
+  test('lets no server start that is created after it, neither before the service closes nor at its next start', async () => {
     const late = await create();
     await muster.close();
     expect(startedBy(muster)).not.toContain(late);
@@ -46,7 +46,7 @@ describe('stopping all servers of a machine with room for one', () => {
     expect(startedBy(muster)).toEqual([next]);
   }, 90_000);
 
-  test('leaves those that wait to the next start, if the service is closed without it', async () => {
+  test('is not part of closing the service: servers that wait are left to its next start', async () => {
     const waiting = await create();
     await muster.close();
     await muster.open();

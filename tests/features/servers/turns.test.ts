@@ -16,9 +16,10 @@ const NO_LIMITS: Room = {
 };
 const machine = { servers_max: 10, servers_per_group_max: 100, taken_at_once_max: 32, room: NO_LIMITS };
 const NEEDS: Room = { ports: 1, cpu: 1_000, memory: 512 };
-/** A namespace with this many waiting servers, the only one of its group. */
+/** Running servers of a namespace that is the only one of its group. */
 const run = (namespace_id: string, count: number) =>
   Array.from({ length: count }, () => ({ namespace_id, group_id: `group of ${namespace_id}` }));
+/** A namespace with waiting servers, the only one of its group. */
 const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespace => ({
   namespace_id,
   group_id: `group of ${namespace_id}`,
@@ -47,7 +48,7 @@ describe('turns: the room of a machine goes', () => {
       { a: 'machine_full' },
     ],
     [
-      'to no namespace if there is none',
+      'to no namespace if no room is left',
       [wait('a', 1), wait('b', 1)],
       run('a', 10),
       {},
@@ -151,24 +152,24 @@ describe('a machine beside others takes a server', () => {
 });
 
 describe('shareStarts: of eight places for starts', () => {
-  const of = (namespace_id: string, count: number) => Array.from({ length: count }, () => ({ namespace_id }));
+  const startsOf = (namespace_id: string, count: number) => Array.from({ length: count }, () => ({ namespace_id }));
   const namesOf = (chosen: { namespace_id: string }[]) => chosen.map(({ namespace_id }) => namespace_id).join('');
-  const share = (waiting: { namespace_id: string }[], under_way = of('', 0)) =>
+  const share = (waiting: { namespace_id: string }[], under_way = startsOf('', 0)) =>
     namesOf(shareStarts(waiting, { under_way, starts_max: 8 }));
 
   test('a namespace alone gets half', () => {
-    expect(share(of('a', 9))).toBe('aaaa');
-    expect(share(of('a', 9), of('a', 4))).toBe('');
+    expect(share(startsOf('a', 9))).toBe('aaaa');
+    expect(share(startsOf('a', 9), startsOf('a', 4))).toBe('');
   });
 
-  test('several get them in turns, and leave some', () => {
-    expect(share([...of('a', 9), ...of('b', 9)])).toBe('ababab');
-    expect(share([...of('a', 9), ...of('b', 1), ...of('c', 1)])).toBe('abcaa');
+  test('several namespaces get them in turns, and leave some', () => {
+    expect(share([...startsOf('a', 9), ...startsOf('b', 9)])).toBe('ababab');
+    expect(share([...startsOf('a', 9), ...startsOf('b', 1), ...startsOf('c', 1)])).toBe('abcaa');
   });
 
   test('a namespace without a start gets one beside the slow starts of others', () => {
-    expect(share([...of('a', 9), ...of('b', 2)], of('a', 4))).toBe('bb');
-    expect(share(of('c', 1), [...of('a', 4), ...of('b', 2)])).toBe('c');
-    expect(share(of('d', 1), [...of('a', 4), ...of('b', 2), ...of('c', 1)])).toBe('d');
+    expect(share([...startsOf('a', 9), ...startsOf('b', 2)], startsOf('a', 4))).toBe('bb');
+    expect(share(startsOf('c', 1), [...startsOf('a', 4), ...startsOf('b', 2)])).toBe('c');
+    expect(share(startsOf('d', 1), [...startsOf('a', 4), ...startsOf('b', 2), ...startsOf('c', 1)])).toBe('d');
   });
 });

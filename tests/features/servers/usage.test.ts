@@ -26,19 +26,26 @@ beforeAll(async () => {
 describe('samples of what a server used:', () => {
   const timeOf = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
   const FIRST = minuteOf(timeOf(0));
-  const read = (reading: UsageReading) => new Map([['a', reading]]);
+  const readingsOf = (reading: UsageReading) => new Map([['a', reading]]);
   const none = { adopted: new Set<string>() };
 
   test('a sample has the growth of a minute and the most memory', () => {
     const samples = createUsageSamples();
     const network = (bytes: number) => ({ received_bytes: bytes, sent_bytes: 2 * bytes });
-    expect(samples.add(read({ cpu_ms: 10, memory_bytes: 5, ...network(1) }), { now: timeOf(2), ...none })).toEqual([]);
-    expect(samples.add(read({ cpu_ms: 20, memory_bytes: 9, ...network(2) }), { now: timeOf(4), ...none })).toEqual([]);
-    const first = samples.add(read({ cpu_ms: 40, memory_bytes: 7, ...network(5) }), { now: timeOf(60), ...none });
+    expect(
+      samples.add(readingsOf({ cpu_ms: 10, memory_bytes: 5, ...network(1) }), { now: timeOf(2), ...none }),
+    ).toEqual([]);
+    expect(
+      samples.add(readingsOf({ cpu_ms: 20, memory_bytes: 9, ...network(2) }), { now: timeOf(4), ...none }),
+    ).toEqual([]);
+    const first = samples.add(readingsOf({ cpu_ms: 40, memory_bytes: 7, ...network(5) }), { now: timeOf(60), ...none });
     expect(first).toEqual([
       { server_id: 'a', minute: FIRST, cpu_ms: 40, memory_bytes: 9, received_bytes: 5, sent_bytes: 10 },
     ]);
-    const second = samples.add(read({ cpu_ms: 70, memory_bytes: 7, ...network(6) }), { now: timeOf(121), ...none });
+    const second = samples.add(readingsOf({ cpu_ms: 70, memory_bytes: 7, ...network(6) }), {
+      now: timeOf(121),
+      ...none,
+    });
     expect(second).toEqual([
       { server_id: 'a', minute: FIRST + 1, cpu_ms: 30, memory_bytes: 7, received_bytes: 1, sent_bytes: 2 },
     ]);
@@ -46,7 +53,7 @@ describe('samples of what a server used:', () => {
 
   test('the last minute of a server that ended is a sample too', () => {
     const samples = createUsageSamples();
-    samples.add(read({ cpu_ms: 10 }), { now: timeOf(2), ...none });
+    samples.add(readingsOf({ cpu_ms: 10 }), { now: timeOf(2), ...none });
     expect(samples.add(new Map(), { now: timeOf(4), ...none })).toEqual([
       { server_id: 'a', minute: FIRST, cpu_ms: 10, memory_bytes: null, received_bytes: null, sent_bytes: null },
     ]);
@@ -55,8 +62,8 @@ describe('samples of what a server used:', () => {
 
   test('what a server used before the service was started again does not count', () => {
     const samples = createUsageSamples();
-    samples.add(read({ cpu_ms: 1_000 }), { now: timeOf(2), adopted: new Set(['a']) });
-    expect(samples.add(read({ cpu_ms: 1_005 }), { now: timeOf(60), ...none })).toMatchObject([{ cpu_ms: 5 }]);
+    samples.add(readingsOf({ cpu_ms: 1_000 }), { now: timeOf(2), adopted: new Set(['a']) });
+    expect(samples.add(readingsOf({ cpu_ms: 1_005 }), { now: timeOf(60), ...none })).toMatchObject([{ cpu_ms: 5 }]);
   });
 
   test('the traffic of all interfaces but loopback is summed', () => {

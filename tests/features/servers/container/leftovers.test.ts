@@ -12,7 +12,7 @@ import { waitFor } from '../../../support/wait.ts';
 
 const STARTS = IS_FULL_LENGTH ? 100 : 24;
 const CONCURRENCY = 4;
-/** Times at which a service that starts a container is killed, from the beginning of its start. */
+/** Times from the beginning of a start to the kill of the service that starts the container. */
 const KILLED_AFTER_MS = [0, 10, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200];
 
 /** The programs of a container, by the names that the kernel shows. */
@@ -58,7 +58,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
     expect(countZombies()).toBe(0);
   }, 180_000);
 
-  test.each(Object.keys(PROGRAMS))('leave nothing after this program of one was killed: %s', async (name) => {
+  test.each(Object.keys(PROGRAMS))('leave nothing after one of their programs was killed: %s', async (name) => {
     const server = await opened.run('sleep 600 & exec sleep 600');
     const pid = await findProgram(server, name);
     signalProcess(pid, 'SIGKILL');
@@ -114,7 +114,7 @@ function tracesOf(server_id: string): string[] {
   return [...findProcessesOf(server_id).map((pid) => `process ${pid}`), ...cgroups.map((name) => `group ${name}`)];
 }
 
-/** Returns a program of a container. */
+/** Waits for a program of a container. Returns its pid. */
 const findProgram = ({ server_id }: ServerHandle, name: string): Promise<number> =>
   waitFor(() => listProcesses().find((pid) => isProgramOf(pid, { name, server_id })), `the container's ${name}`);
 
@@ -124,7 +124,7 @@ function isProgramOf(pid: number, { name, server_id }: { name: string; server_id
   return is_named && readOf(pid, name === 'init' ? 'cgroup' : 'environ').includes(server_id);
 }
 
-/** A file of a process, which may end meanwhile. */
+/** Reads a file of a process; empty if the process has ended. */
 function readOf(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');

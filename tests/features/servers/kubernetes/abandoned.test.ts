@@ -10,7 +10,7 @@ import { waitingServer } from '../../../support/waiting-server.ts';
 
 const muster = shareService();
 
-describe('what machines left in a cluster that were given up', () => {
+describe('what machines that were given up left in a cluster', () => {
   let game: TestGame;
   let build_id: string;
   beforeAll(async () => {
@@ -28,13 +28,13 @@ describe('what machines left in a cluster that were given up', () => {
     return row.server_id;
   }
 
-  /** Removes what the machines left, over a cluster with these servers. Returns what was asked and removed. */
+  /** Removes what machines left in a cluster. Returns the machines whose servers were listed, and what was removed. */
   async function remove(machine_ids: string[], in_cluster: string[]) {
-    const calls: string[] = [];
+    const listed: string[] = [];
     const removed: string[] = [];
     const others = {
       async list(ids: readonly string[]) {
-        calls.push(...ids);
+        listed.push(...ids);
         return in_cluster;
       },
       async remove(server_id: string) {
@@ -47,7 +47,7 @@ describe('what machines left in a cluster that were given up', () => {
       runtime: { others },
       machines: { abandoned: () => machine_ids },
     });
-    return { calls, removed };
+    return { listed, removed };
   }
 
   test('is removed, also without a row, but not what a machine that came back has started', async () => {
@@ -56,13 +56,13 @@ describe('what machines left in a cluster that were given up', () => {
     await muster.database.transact((tx) => endWithMachine(tx, node_id, { failure: 'lost', now: new Date() }));
     const after = await makeServer(node_id);
     const forgotten = crypto.randomUUID();
-    const { calls, removed } = await remove([node_id], [before, after, forgotten]);
-    expect(calls).toEqual([node_id]);
+    const { listed, removed } = await remove([node_id], [before, after, forgotten]);
+    expect(listed).toEqual([node_id]);
     expect(removed.toSorted()).toEqual([before, forgotten].toSorted());
   });
 
   test('is not looked for without such a machine', async () => {
-    expect(await remove([], [crypto.randomUUID()])).toEqual({ calls: [], removed: [] });
+    expect(await remove([], [crypto.randomUUID()])).toEqual({ listed: [], removed: [] });
   });
 
   test.each([
@@ -71,7 +71,7 @@ describe('what machines left in a cluster that were given up', () => {
     ['resting', 6_000, false],
     ['stopped', 6_000, false],
     ['up', 6_000, false],
-  ])('is that of a machine which is %s for %d s: %p', async (state, seconds, is_abandoned) => {
+  ])('counts as abandoned if the machine has been %s for %d s: %p', async (state, seconds, is_abandoned) => {
     const { queries } = muster.database;
     const node_id = crypto.randomUUID();
     await queries.execute(sql`

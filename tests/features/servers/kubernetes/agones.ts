@@ -99,7 +99,7 @@ export function describeAgones(lab: () => Lab): void {
       const order = await opened.orderOf('');
       await expect(opened.runtime.start(order)).rejects.toThrow('cannot create resource');
       expect(await opened.observe(handleOf(order.server_id))).toMatchObject({ is: 'ended' });
-      // Of others, Muster asks the cluster, which refuses that too.
+      // About a server without a refused start, Muster asks the cluster, which refuses that too.
       const other = handleOf(crypto.randomUUID());
       expect(await opened.observe(other)).toEqual({ is: 'absent' });
       await opened.kill(other);
@@ -116,7 +116,7 @@ export function describeAgones(lab: () => Lab): void {
         await waitFor(async () => (await isServed()).status === 200, 'GameServers to be served');
       });
 
-      test('runs as the pod that Agones makes, and leaves neither', async () => {
+      test('runs as the pod that Agones makes, and leaves neither the pod nor its GameServer', async () => {
         const order = await opened.orderOf('echo once; exec sleep 600');
         const { server_id } = order;
         const { identity } = await opened.runtime.start(order);
@@ -143,7 +143,7 @@ export function describeAgones(lab: () => Lab): void {
           is: 'ended',
           reason: expect.stringContaining(`the events of ${nameOf(server_id)}`),
         });
-        // Its kill removes the GameServer, which said why.
+        // The kill removes the GameServer, which had the reason.
         await opened.kill(handleOf(server_id));
         expect(await inspect(server_id)).toBeUndefined();
         expect(await opened.observe(handleOf(server_id))).toEqual(end);

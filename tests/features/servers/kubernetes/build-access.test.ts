@@ -64,14 +64,14 @@ describe('kubernetes: a service whose cluster does not answer', () => {
     return [answer.status, await answer.text()];
   }
 
-  test('gives a build to the pod of a server that starts, and not once that has started or ended', async () => {
+  test('gives a build to the pod of a server that starts, and not once the server has started or ended', async () => {
     expect(await askForBuild({})).toEqual([200, expect.stringContaining('a script')]);
     const refused = [503, 'this server does not start\n'];
     expect(await askForBuild({ started_at: new Date() })).toEqual(refused);
     expect(await askForBuild({ ended_at: new Date() })).toEqual(refused);
   });
 
-  test('reports the requests of nodes for images without their tokens, and how much they read', async () => {
+  test('reports the requests of nodes for images without their tokens, and how many builds are being read', async () => {
     const token = 'f'.repeat(64);
     const path = `/v2/${build_id}/${token}/manifests/sha256:${'0'.repeat(64)}`;
     const answer = await fetch(new URL(path, muster.config.local_url), { headers: { host: REGISTRY } });

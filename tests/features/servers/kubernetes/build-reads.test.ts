@@ -4,6 +4,7 @@ import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes
 import { waitFor } from '../../../support/wait.ts';
 
 const CHUNK = new Uint8Array(1_024 ** 2);
+/** Chunks that may be packed in one turn of the event loop. */
 const EACH_TURN_MAX = 4;
 
 describe('kubernetes: reads of packed builds', () => {
@@ -39,7 +40,7 @@ describe('kubernetes: reads of packed builds', () => {
     return most;
   }
 
-  test('let other work run in between, also before their offset and for a digest', async () => {
+  test('let other work run between chunks, also before their offset and for a digest', async () => {
     const reads = new BuildReads();
     const { pack, packing } = makeBuild(64);
     let skipped = 0;
@@ -48,7 +49,7 @@ describe('kubernetes: reads of packed builds', () => {
     };
     const stream = reads.open(pack, { from: 63 * CHUNK.length + 1, onSkipped });
     const text = new Response(stream).bytes();
-    // Other work runs before the next chunk is packed.
+    // The chunk that exceeds the share of a turn is packed before its read waits.
     expect(await mostInTurn(packing, text)).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
     expect([(await text).length, skipped]).toEqual([CHUNK.length - 1, 63]);
     expect(await mostInTurn(packing, reads.hash(pack))).toBeLessThanOrEqual(EACH_TURN_MAX + 1);

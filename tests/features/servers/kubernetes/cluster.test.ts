@@ -109,7 +109,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       await waitFor(async () => (await inspectPod(lab, server.server_id)) === undefined, 'its pod to be removed');
     });
 
-    test('has one pod, also if two starts come at once', async () => {
+    test('has one pod, also after two concurrent starts', async () => {
       const order = await opened.orderOf('echo once; exec sleep 600');
       const other = await opened.reopen();
       const both = await Promise.all([opened.runtime.start(order), other.start(order)]);
@@ -244,7 +244,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       } finally {
         await lab.run('resume');
       }
-      // As the next round of a service does.
+      // The next round of a service does the same.
       const late = await waitFor(() => opened.start(order).catch(() => undefined), 'the server to start', SLOW_MS);
       await waitFor(async () => (await opened.output(late)) === 'late\n', 'its output');
       expect(await opened.observe(counting)).toMatchObject({ is: 'running' });

@@ -27,7 +27,7 @@ describe('kubernetes: credentials', () => {
   }
 
   const REFUSED: [string, object, object, string][] = [
-    ['of a program', { exec: { command: 'aws' } }, {}, 'its user logs in by a program'],
+    ['that a program provides', { exec: { command: 'aws' } }, {}, 'its user logs in by a program'],
     [
       'without TLS',
       { token: 'a' },

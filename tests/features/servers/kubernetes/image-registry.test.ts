@@ -60,7 +60,7 @@ describe('kubernetes: the registry for nodes', () => {
   const manifestPath = () => `${nameOf()}/manifests/${image.manifest.digest}`;
   const layer = () => image.blobs.at(-1) ?? image.manifest;
 
-  test('refuses what is not an image for a node, by its token and digest, with one answer', async () => {
+  test('refuses whatever does not name an image by its token and digest, always with the same answer', async () => {
     const [, token = ''] = nameOf().split('/');
     const other = new ImageRegistry({ key: 'another key', openImage }).nameOf(build_id);
     const other_name = registry.nameOf(crypto.randomUUID());
@@ -185,8 +185,8 @@ describe('kubernetes: the registry for nodes', () => {
     expect(causes.map(String)).toEqual(['Error: its files are gone']);
   });
 
-  /** Asks a registry without a port, `times` at once. */
-  const requestOf = async (from: ImageRegistry, path: string, times = 1) => {
+  /** Sends a registry the same request `times` at once, without a port. */
+  const answersOf = async (from: ImageRegistry, path: string, times = 1) => {
     const request = () => from.answer(new Request(`${url}/v2/${path}`), { timeout() {} });
     return (await Promise.all(Array.from({ length: times }, request))).filter((answer) => answer !== undefined);
   };
@@ -194,19 +194,19 @@ describe('kubernetes: the registry for nodes', () => {
   test('serves at most its maximum of layers at a time, also to concurrent requests', async () => {
     const small = new ImageRegistry({ key: 'a key', openImage, reads: new BuildReads(2) });
     const path = `${nameOf()}/blobs/${layer().digest}`;
-    const answers = await requestOf(small, path, 4);
+    const answers = await answersOf(small, path, 4);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 429]);
     for (const answer of answers) await answer.body?.cancel();
-    expect((await requestOf(small, path)).map(({ status }) => status)).toEqual([200]);
+    expect((await answersOf(small, path)).map(({ status }) => status)).toEqual([200]);
   });
 
   test('asks a node to try again until its image is ready, and then serves it', async () => {
     const { promise, resolve } = Promise.withResolvers<PackedImage>();
     const slow = new ImageRegistry({ key: 'a key', openImage: () => promise, open_within_ms: 20 });
-    const [early] = await requestOf(slow, manifestPath());
+    const [early] = await answersOf(slow, manifestPath());
     expect([early?.status, early?.headers.get('retry-after')]).toEqual([503, '1']);
     resolve(image);
-    expect((await requestOf(slow, manifestPath())).map(({ status }) => status)).toEqual([200]);
+    expect((await answersOf(slow, manifestPath())).map(({ status }) => status)).toEqual([200]);
   });
 
   test('packs the files of a build for the user of the pods, with their links, and without what Muster adds', async () => {

@@ -185,7 +185,7 @@ export function describeImages(lab: () => Lab): void {
   );
 
   test(
-    'nodes pull an uploaded image by https once they trust the authority of the certificate at that name',
+    'nodes pull an uploaded image by https once they trust the authority of its certificate',
     async () => {
       const directory = await makeDataDirectory();
       const fileOf = async (name: string, content: string) => {

@@ -81,10 +81,10 @@ export function describeKills(lab: () => Lab): void {
     /** Begins some work, and kills the service once the work reaches a step. */
     async function killDuring(step: Step, begin: () => Promise<unknown>): Promise<void> {
       await using held = 'row' in step ? await holdRows(database, step.row) : undefined;
-      const is_held = 'call' in step ? proxy.hold(step.call) : held?.held;
-      // Its answer may be what is held.
+      const reached = 'call' in step ? proxy.hold(step.call) : held?.held;
+      // The work may wait for what is held.
       const begun = begin().catch(() => {});
-      await is_held;
+      await reached;
       await program.stop('SIGKILL');
       await begun;
     }
@@ -169,7 +169,7 @@ export function describeKills(lab: () => Lab): void {
         await serversOf(program, game).destroy(server_id);
         await waitFor(
           async () => (await serversOf(program, game).linesOf(server_id)).at(-1) === 'asked',
-          'its last line',
+          'it to be asked',
         );
         await program.stop('SIGKILL');
         await Bun.sleep(AWAY_MS);

@@ -107,7 +107,7 @@ describe('kubernetes: the process with the lease of the pods', () => {
   });
 
   test('gives up a change of the cluster when another process may have the pods', async () => {
-    const is_creating = api.holdCreation();
+    const creating = api.holdCreation();
     const request = {
       method: 'POST',
       path: '/api/v1/namespaces/games/pods',
@@ -115,7 +115,7 @@ describe('kubernetes: the process with the lease of the pods', () => {
     } as const;
     const started = performance.now();
     const calling = rejectionOf(ApiUnreachable, clientOf(500).call(request));
-    const creation = await is_creating;
+    const creation = await creating;
     await calling;
     expect(performance.now() - started).toBeLessThan(10_000);
     creation.answer();

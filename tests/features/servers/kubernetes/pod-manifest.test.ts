@@ -10,7 +10,7 @@ import { makeDataDirectory } from '../../../support/service.ts';
 const MIB = 1_024 ** 2;
 const BLOCK = 4_096;
 
-/** Returns a pod whose build takes this much. */
+/** Returns a pod of the given facts. */
 function podOf({ disk_max, build_bytes = 0, ports = {} }: PodFacts): PodManifest {
   return makePod(
     {
@@ -62,7 +62,7 @@ test('kubernetes: the size of a build is what its files take in blocks of the di
   expect(bytes).toBe((1 + 4 + 2) * BLOCK);
 });
 
-test('kubernetes: Agones makes the pod itself, but opens its ports, and gives it an account for its own container', () => {
+test('kubernetes: a GameServer has the pod, without its ports, which Agones opens, and without its refusal of an account, which a container of Agones needs', () => {
   const game = { protocol: 'udp', routing: 'host', internal_port: 26_001, public_port: 26_001 } as const;
   const chat = { protocol: 'http', routing: 'host', internal_port: 26_002, public_port: 26_002 } as const;
   const pod = podOf({ ports: { game, chat } });

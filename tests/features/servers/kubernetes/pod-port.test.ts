@@ -209,7 +209,7 @@ describe('kubernetes: the port for pods', () => {
     });
   });
 
-  test('calls a pod, and its call fails once the pod has disconnected or sends invalid messages', async () => {
+  test('calls a pod, and a call fails if its answer has another shape or the pod sends an invalid message', async () => {
     const { socket } = await connect('one');
     const connection = await waitFor(() => port.connectionOf('one'), 'its connection');
     socket.onmessage = ({ data }) => {

@@ -11,7 +11,7 @@ import { waitFor } from '../../../support/wait.ts';
 
 type Entry = readonly [name: string, version: number];
 
-/** How the API server answers the next list or watch. A watch that has no more events stays open. */
+/** How the API server answers the next list or watch. */
 interface Script {
   lists: (Entry[] | { status: number })[];
   watches: (object[] | { status: number })[];
@@ -34,7 +34,7 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     stack = new DisposableStack();
   });
 
-  /** Opens the copy over an API server that follows a script, and says which requests came. */
+  /** Opens the copy over an API server that follows a script and records the requests. */
   function open({ lists, watches }: Script) {
     const requests: string[] = [];
     let lost = 0;
@@ -103,8 +103,8 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     };
   }
 
-  /** Waits until the API server got these requests, and nothing else. */
-  const requested = async ({ requests }: { requests: string[] }, expected: string[]) => {
+  /** Waits until the API server got these requests, and no others. */
+  const waitForRequests = async ({ requests }: { requests: string[] }, expected: string[]) => {
     await waitFor(() => requests.length >= expected.length, `the request ${expected.at(-1)}`);
     expect(requests).toEqual(expected);
   };
@@ -120,14 +120,14 @@ describe("kubernetes: the copy of a cluster's pods", () => {
       ],
       watches: [],
     });
-    await requested(copy, ['list', 'list after a', 'list after b', 'watch 4']);
+    await waitForRequests(copy, ['list', 'list after a', 'list after b', 'watch 4']);
     expect(copy.names()).toEqual(['a', 'b', 'c']);
   });
 
   test('follows what is added, changed and deleted, and goes on from the last bookmark', async () => {
     const events = [event('ADDED', ['b', 4]), event('MODIFIED', ['a', 5]), event('DELETED', ['b', 6]), bookmark(9)];
     const copy = open({ lists: [[['a', 3]]], watches: [events, []] });
-    await requested(copy, ['list', 'watch 3', 'watch 9']);
+    await waitForRequests(copy, ['list', 'watch 3', 'watch 9']);
     expect([copy.names(), copy.find('a'), copy.countLost()]).toEqual([['a'], '5', 0]);
   });
 
@@ -136,19 +136,19 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     ['refuses the watch', [{ status: 410 }, []]],
   ])('is listed anew, silently, if the API server has forgotten the version and %s', async (_, watches) => {
     const copy = open({ lists: [[['a', 3]], [['b', 9]]], watches });
-    await requested(copy, ['list', 'watch 3', 'list', 'watch 9']);
+    await waitForRequests(copy, ['list', 'watch 3', 'list', 'watch 9']);
     expect([copy.names(), copy.countLost()]).toEqual([['b'], 0]);
   });
 
   test.each([403, 500, 504])('is listed anew after the status %d, which is reported once', async (status) => {
     const copy = open({ lists: [[['a', 3]], { status }, [['b', 9]]], watches: [{ status }, []] });
-    await requested(copy, ['list', 'watch 3', 'list', 'list', 'watch 9']);
+    await waitForRequests(copy, ['list', 'watch 3', 'list', 'list', 'watch 9']);
     expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
   });
 
-  test('is listed anew, after a pause, if a watch ends at once without an event', async () => {
+  test('is listed anew if a watch ends at once without an event, which is reported once', async () => {
     const copy = open({ lists: [[['a', 3]], [['b', 9]]], watches: [[], []] });
-    await requested(copy, ['list', 'watch 3', 'list', 'watch 9']);
+    await waitForRequests(copy, ['list', 'watch 3', 'list', 'watch 9']);
     expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
   });
 
@@ -163,7 +163,7 @@ describe("kubernetes: the copy of a cluster's pods", () => {
       ],
       watches: [[event('MODIFIED', ['a', 50])], { status: 504 }, []],
     });
-    await requested(copy, ['list', 'list after a', 'watch 40', 'watch 50', 'list', 'watch 7']);
+    await waitForRequests(copy, ['list', 'list after a', 'watch 40', 'watch 50', 'list', 'watch 7']);
     expect([copy.names(), copy.find('a')]).toEqual([['a'], '7']);
   });
 });

@@ -72,11 +72,11 @@ describe('kubernetes: a Muster', () => {
       const muster = stack.use(await openTestService(settings()));
       const database = openDatabaseOf(muster);
       const readWarnings = async () => (await muster.api.ok('GET', '/health/ready')).warnings ?? [];
-      const isWarning = async () => (await readWarnings()).some(({ code }: { code: string }) => code === 'LOOP_FAILS');
-      await waitFor(isWarning, 'the warning');
+      const hasWarning = async () => (await readWarnings()).some(({ code }: { code: string }) => code === 'LOOP_FAILS');
+      await waitFor(hasWarning, 'the warning');
       const reported = muster.events.filter(({ event }) => event === 'cluster_unavailable');
       expect(reported).toHaveLength(1);
-      // It tries again often, because starts wait for it, and no other Muster may be there.
+      // It tries again often, because starts wait for it and there may be no other Muster.
       const readPause = async () => {
         const { loops } = await muster.api.ok('GET', '/cloud/service', { token: muster.administrator_token });
         const { failures, next_step_ts, last_failure } = loops.find(({ name }: { name: string }) => name === 'cluster');
@@ -102,9 +102,9 @@ describe('kubernetes: a Muster', () => {
       const second = stack.use(await openTestService(second_settings, { database_of: first }));
       const second_id = await machineIdOf(second.config.data_directory);
       await waitFor(() => isUsingCluster(database, second_id), 'the second to know the cluster');
-      const is_creating = api.holdCreation();
+      const creating = api.holdCreation();
       await createServer(first);
-      const creation = await is_creating;
+      const creation = await creating;
       const closed = first.close();
       await waitFor(async () => (await readHolder(database)) === second_id, 'the second to hold the cluster');
       expect(creation.isGivenUp()).toBe(false);

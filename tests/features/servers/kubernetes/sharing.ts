@@ -34,7 +34,7 @@ interface Process {
   proxy: ApiProxy;
 }
 
-/** Describes what holds if several processes share a cluster, one after the other is its holder, and holders fail. */
+/** Describes processes that share a cluster: one at a time holds it, and another takes over when that one fails. */
 export function describeSharing(lab: () => Lab): void {
   describe('processes that share a cluster', () => {
     const opened = new AsyncDisposableStack();

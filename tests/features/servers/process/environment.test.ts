@@ -59,15 +59,15 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
     expect(given).toEqual({ ...environment, MUSTER_SERVER_ID: order.server_id });
   });
 
-  test('has the same environment as a script, and what the executable needs to run it', async () => {
+  test('has the same environment if it is a script, and what the executable needs to run it', async () => {
     const order = await orderOf(opened.directory, '', { environment: { SERVICE_TOKEN: 'ab' } });
     const { directory } = order.build;
     await Bun.write(
       join(directory, 'main.js'),
       'for (const [k, v] of Object.entries(process.env)) console.log(k + "=" + v)',
     );
-    const build = { ...order.build, kind: 'javascript', command: ['main.js'] } as const;
-    const { PWD, ...given } = parse(await opened.runOnce('', { ...order, build: { ...build, command: ['main.js'] } }));
+    const build = { ...order.build, kind: 'javascript' as const, command: ['main.js'] };
+    const { PWD, ...given } = parse(await opened.runOnce('', { ...order, build }));
     // What "bun run" sets for every script.
     const own = Object.keys(given).filter((name) => !/^(npm_\w+|NODE)$/.test(name));
     expect(own.sort()).toEqual(['BUN_BE_BUN', 'HOME', 'MUSTER_SERVER_ID', 'PATH', 'SERVICE_TOKEN', 'TMPDIR']);
@@ -104,7 +104,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  test('makes no memory, semaphores and queues of the kernel, which would outlive it', async () => {
+  test('cannot make shared memory, semaphores and queues of the kernel, which would outlive it', async () => {
     const script = `
       my %made = (memory => shmget(0, 4096, 0600), semaphores => semget(0, 1, 0600), messages => msgget(0, 0600));
       for my $kind (sort keys %made) { print "$kind\\n" if defined $made{$kind}; }
@@ -132,10 +132,7 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       expect(isServerUser(user_id)).toBe(true);
       const ids = Array(4).fill(user_id).join('\t');
       expect(status.replaceAll(/ +$/gm, '')).toBe(
-        `Uid:\t${ids}\nGid:\t${ids}\nGroups:\t\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n`.replace(
-          '\t\n',
-          '\t\n',
-        ),
+        `Uid:\t${ids}\nGid:\t${ids}\nGroups:\t\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n`,
       );
     });
 

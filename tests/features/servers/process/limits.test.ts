@@ -57,7 +57,7 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
       const script = `exec taskset 1 sh -c 'echo pinned; while :; do :; done'`;
       const server = await opened.run(script, { resources: { cpu: 1_000, memory: 64 } });
       await waitFor(async () => (await opened.output(server)) === 'pinned\n', 'the server to be on one core');
-      // It is in the group of the service, and by its session apart from other programs of this machine.
+      // A program in the group of the service, with a session of its own, so that other programs do not share its time.
       const busy = ['taskset', '1', 'sh', '-c', 'while :; do :; done'];
       const own = Bun.spawn(busy, { detached: true });
       const ownUsed = () => readStat(own.pid)?.own_ms ?? 0;

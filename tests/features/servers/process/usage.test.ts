@@ -58,7 +58,7 @@ test.each(CASES)('usage: %s', (_, readings) => {
   for (const [tree, used_ms] of readings) expect(usage.add(new Map([['server', tree]])).get('server')).toBe(used_ms);
 });
 
-test('usage: a server without processes is not read, and its readings are dropped', () => {
+test('usage: a server without processes has none, and its readings are dropped', () => {
   const usage = createUsage();
   usage.add(new Map([['server', [one(10, 1, 100)]]]));
   expect(usage.add(new Map([['server', []]]))).toEqual(new Map());

@@ -11,15 +11,15 @@ describe('users of servers', () => {
     ['a machine', '         0          0 4294967295\n', WIDE],
     ['a container with its own 65,536 users', '         0     100000      65536\n', NARROW],
     [
-      'one with a user of its own besides',
+      'a container with those in a second line',
       '         0       1000          1\n         1     100000      65536\n',
       NARROW,
     ],
-    ['one that has them in a second line', '0 1000 1\n1 1 4294967294\n', WIDE],
-    ['one whose line ends too early', `0 0 ${WIDE.first + WIDE.count - 1}\n`, NARROW],
-    ['one whose line ends just there', `0 0 ${WIDE.first + WIDE.count}\n`, WIDE],
+    ['a container with all users in a second line', '0 1000 1\n1 1 4294967294\n', WIDE],
+    ['a container whose line ends one user too early', `0 0 ${WIDE.first + WIDE.count - 1}\n`, NARROW],
+    ['a container whose line ends with the last user of the range', `0 0 ${WIDE.first + WIDE.count}\n`, WIDE],
   ] as const;
-  test.each(MAPS)('%s', (_, uid_map, range) => {
+  test.each(MAPS)('are in a range that fits %s', (_, uid_map, range) => {
     expect(userRangeOf(uid_map)).toEqual(range);
   });
 
