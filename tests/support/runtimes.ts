@@ -21,6 +21,9 @@ export const IS_ROOT = process.getuid?.() === 0;
 /** The address at which players reach the servers of a test's runtime. */
 export const HOST = 'play.example.com';
 
+/** The limit of a disk measurement that counts everything. */
+export const NO_DISK_LIMIT = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
+
 const OUTPUT_BYTES_MAX = 1024 ** 2;
 
 /** A kind of runtime, as it is opened over a directory. */

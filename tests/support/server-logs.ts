@@ -16,6 +16,10 @@ export function readerOf(file: string): ReadOutput {
   return (query) => files.read(file, query);
 }
 
+/** Returns the texts of lines of a log. */
+export const textsOf = (lines: readonly { bytes: Uint8Array }[]): string[] =>
+  lines.map(({ bytes }) => Buffer.from(bytes).toString());
+
 /** Opens servers of a game without output, and a directory for the output that tests write. */
 export function shareServerLogs(muster: SharedService) {
   let directory: string;
@@ -26,18 +30,26 @@ export function shareServerLogs(muster: SharedService) {
   });
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
+  /** Runs a server that ends without output. Returns its logs, and files with this content and their readers to collect. */
+  async function makeLogs(content: string) {
+    const server_id = await serversOf(muster, game).run('exit 0');
+    await waitForEndEvent(muster, server_id);
+    return LOG_STREAMS.map((stream) => {
+      const file = join(directory, `${server_id}.${stream}`);
+      writeFileSync(file, content);
+      return { name: { server_id, stream }, file, read: readerOf(file) };
+    });
+  }
+
   return {
     fileOf: (name: string): string => join(directory, name),
     servers: () => serversOf(muster, game),
-    /** Runs a server that ends without output. Returns its logs, and files with this content and their readers to collect. */
-    async makeLogs(content: string) {
-      const server_id = await serversOf(muster, game).run('exit 0');
-      await waitForEndEvent(muster, server_id);
-      return LOG_STREAMS.map((stream) => {
-        const file = join(directory, `${server_id}.${stream}`);
-        writeFileSync(file, content);
-        return { name: { server_id, stream }, file, read: readerOf(file) };
-      });
+    makeLogs,
+    /** Runs a server that ends without output. Returns its first log, with a file and a reader. */
+    async makeLog(content = '') {
+      const [log] = await makeLogs(content);
+      if (!log) throw new Error('a server has logs');
+      return log;
     },
   };
 }

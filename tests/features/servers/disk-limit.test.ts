@@ -9,7 +9,7 @@ import { removeFolder } from '../../../src/platform/folder-removal.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { nestFolders } from '../../support/nested-folders.ts';
-import { IS_ROOT } from '../../support/runtimes.ts';
+import { IS_ROOT, NO_DISK_LIMIT } from '../../support/runtimes.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -21,10 +21,9 @@ type Case = [what: string, script: string, failure: string];
 const MODULE = '../../../src/features/servers/runtimes/disk-use.ts';
 /** A user without rights. */
 const STRANGER = 65_534;
-const NO_LIMIT = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
 
 describe('what a server has on the disk', () => {
-  const measure = (folder: string, limit = NO_LIMIT) =>
+  const measure = (folder: string, limit = NO_DISK_LIMIT) =>
     measureDisk({ folder, pids: [process.pid], isInside: (path) => path.startsWith(`${folder}/`) }, limit);
 
   async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
@@ -98,7 +97,7 @@ describe('what a server has on the disk', () => {
       nestFolders(folder, { name: 'n', count: 300 }, new Uint8Array(MIB));
       const used = await measure(folder);
       expect(used.is_uncountable).toBe(true);
-      expect(isAbove(used, NO_LIMIT)).toBe(true);
+      expect(isAbove(used, NO_DISK_LIMIT)).toBe(true);
     });
   });
 
@@ -122,7 +121,7 @@ describe('what a server has on the disk', () => {
   test('is counted only until it is above the limit', async () => {
     await inFolder(async (folder) => {
       for (let file = 0; file < 50; file += 1) await writeFile(join(folder, String(file)), '');
-      expect((await measure(folder, { ...NO_LIMIT, files: 10 })).files).toBe(11);
+      expect((await measure(folder, { ...NO_DISK_LIMIT, files: 10 })).files).toBe(11);
     });
   });
 
@@ -136,7 +135,7 @@ async function measureAsOtherUser(folder: string): Promise<DiskUse> {
   const script = `
     const { measureDisk } = await import(${JSON.stringify(Bun.resolveSync(MODULE, import.meta.dir))});
     process.seteuid(${STRANGER});
-    const limit = ${JSON.stringify(NO_LIMIT)};
+    const limit = ${JSON.stringify(NO_DISK_LIMIT)};
     console.log(JSON.stringify(await measureDisk({ folder: ${JSON.stringify(folder)}, pids: [] }, limit)));`;
   return JSON.parse(await Bun.$`${process.execPath} -e ${script}`.text());
 }

@@ -3,11 +3,11 @@ import { appendFileSync, closeSync, openSync, statSync, writeSync } from 'node:f
 import { sql } from 'drizzle-orm';
 import { createLogCollector, type LogSource, ROUND_BYTES_MAX } from '../../../src/features/servers/log-collector.ts';
 import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
-import { shareServerLogs } from '../../support/server-logs.ts';
+import { shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
-const { makeLogs } = shareServerLogs(muster);
+const { makeLog, makeLogs } = shareServerLogs(muster);
 
 async function keptBytes(sources: LogSource[]): Promise<number> {
   const ids = sources.map(({ name }) => name.server_id);
@@ -40,16 +40,13 @@ describe('log collector:', () => {
   }, 90_000);
 
   test('a single log may use the whole round', async () => {
-    const [source] = await makeLogs('\n'.repeat(2 * ROUND_BYTES_MAX));
-    if (!source) throw new Error('a server has logs');
+    const source = await makeLog('\n'.repeat(2 * ROUND_BYTES_MAX));
     await createLogCollector(createLogs({ database: muster.database, clock: muster.clock }))([source]);
     expect(await keptBytes([source])).toBe(ROUND_BYTES_MAX);
   });
 
   test('the dropped output of a running server frees its disk space, and its next line is kept', async () => {
-    const [source] = await makeLogs('');
-    if (!source) throw new Error('a server has logs');
-    const { name, file, read } = source;
+    const { name, file, read } = await makeLog();
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     // Open all the time and in append mode, as a server has it.
     const writer = openSync(file, 'a');
@@ -64,20 +61,18 @@ describe('log collector:', () => {
     closeSync(writer);
     await logs.collect(name, read, false);
     const { lines } = await logs.lastLines(name);
-    expect(lines.slice(-2).map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['y', 'the next line']);
+    expect(textsOf(lines.slice(-2))).toEqual(['y', 'the next line']);
     const restarted = createLogs({ database: muster.database, clock: muster.clock });
     expect(await restarted.collect(name, read, false)).toEqual({ bytes: 0, has_more: false });
   });
 
   test('on a nearly full disk output stays in its file, or is dropped, and later output is kept', async () => {
-    const [source] = await makeLogs('the first line\n');
-    if (!source) throw new Error('a server has logs');
-    const { name, file, read } = source;
+    const { name, file, read } = await makeLog('the first line\n');
     let is_low = true;
     const logs = createLogs({ database: muster.database, clock: muster.clock, isSpaceLow: async () => is_low });
-    const textsOf = async () => (await logs.lastLines(name)).lines.map(({ bytes }) => Buffer.from(bytes).toString());
+    const readTexts = async () => textsOf((await logs.lastLines(name)).lines);
     await logs.collect(name, read, false);
-    expect(await textsOf()).toEqual([]);
+    expect(await readTexts()).toEqual([]);
 
     appendFileSync(file, 'y\n'.repeat(PIECE_BYTES_MAX));
     const { size } = statSync(file);
@@ -89,6 +84,6 @@ describe('log collector:', () => {
     is_low = false;
     await logs.collect(name, read, false);
     const dropped = `[muster] at least ${size} bytes dropped: the service's disk is nearly full`;
-    expect(await textsOf()).toEqual([dropped, 'the next line']);
+    expect(await readTexts()).toEqual([dropped, 'the next line']);
   });
 });

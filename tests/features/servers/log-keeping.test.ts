@@ -3,20 +3,14 @@ import { appendFileSync, statSync, truncateSync } from 'node:fs';
 import type { LogName } from '../../../src/features/servers/log-store.ts';
 import { createLogs, type Logs, PIECE_BYTES_MAX, type ReadOutput } from '../../../src/features/servers/logs.ts';
 import type { Database } from '../../../src/platform/database/database.ts';
-import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
+import { readerOf, shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
 const MIB = 1024 ** 2;
 const muster = shareService();
 const shared = shareServerLogs(muster);
-
-/** Returns the output file of a server that ended without output, for the test to write. */
-async function makeLog() {
-  const [output] = await shared.makeLogs('');
-  if (!output) throw new Error('a server has an output');
-  return output;
-}
+const { makeLog } = shared;
 
 /** Runs a server without output. */
 async function runWithoutOutput() {
@@ -35,7 +29,7 @@ async function linesOf(logs: Logs, name: LogName): Promise<string[]> {
   for (let from = 0; ; ) {
     const piece = await logs.linesFrom(name, from);
     if (piece.next_line === from) return lines;
-    lines.push(...piece.lines.map(({ bytes }) => Buffer.from(bytes).toString()));
+    lines.push(...textsOf(piece.lines));
     from = piece.next_line;
   }
 }
@@ -190,7 +184,7 @@ describe('server logs: what a server writes is kept', () => {
     expect(await linesOf(logs, name)).toEqual(['old', 'young']);
     muster.clock.advance(120_000);
     await logs.deleteOld();
-    expect((await logs.lastLines(name)).lines.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['young']);
+    expect(textsOf((await logs.lastLines(name)).lines)).toEqual(['young']);
     // A reader from the beginning gets what is left, with the original numbers.
     expect((await logs.linesFrom(name, 0)).next_line).toBe(2);
     write(file, ['next']);
@@ -212,7 +206,7 @@ describe('server logs: what a server writes is kept', () => {
     write(file, ['new']);
     await restarted.collect(name, read, false);
     const { lines, next_line } = await restarted.lastLines(name);
-    expect([lines.map(({ bytes }) => Buffer.from(bytes).toString()), next_line]).toEqual([['new'], 3]);
+    expect([textsOf(lines), next_line]).toEqual([['new'], 3]);
 
     await servers.destroy(server_id);
     await waitForEndEvent(muster, server_id);
@@ -239,7 +233,7 @@ describe('server logs: what a server writes is kept', () => {
     }
     for (const line of [0, 400, 999, 1_000]) {
       const { lines, next_line } = await logs.linesFrom(name, line);
-      expect([lines.map(({ bytes }) => Buffer.from(bytes).toString()), next_line]).toEqual([kept.slice(0, 256), 1_256]);
+      expect([textsOf(lines), next_line]).toEqual([kept.slice(0, 256), 1_256]);
     }
     expect(await linesOf(logs, name)).toEqual(kept);
     await logs.deleteOld();

@@ -6,14 +6,14 @@ import { createLogReading } from '../../../src/features/servers/log-reading.ts';
 import { createLogs } from '../../../src/features/servers/logs.ts';
 import { removeEnded } from '../../../src/features/servers/retention.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { shareServerLogs } from '../../support/server-logs.ts';
+import { shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openSocket } from '../../support/socket.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
-const shared = shareServerLogs(muster);
+const { makeLog } = shareServerLogs(muster);
 let game: TestGame;
 let servers: ReturnType<typeof serversOf>;
 beforeAll(async () => {
@@ -23,9 +23,7 @@ beforeAll(async () => {
 
 /** Opens a log, and what a test needs to write it and to read it. */
 async function openLog() {
-  const [output] = await shared.makeLogs('');
-  if (!output) throw new Error('a server has an output');
-  const { name, file, read } = output;
+  const { name, file, read } = await makeLog();
   const logs = createLogs({ database: muster.database, clock: muster.clock });
   const reading = createLogReading({ database: muster.database, logs });
   return {
@@ -42,7 +40,7 @@ async function openLog() {
       for (let next = number; ; ) {
         const page =
           next === undefined ? await (reading.first ?? reading.last).call(reading, key) : await reading.from(key, next);
-        texts.push(...page.content.map(({ bytes }) => Buffer.from(bytes).toString()));
+        texts.push(...textsOf(page.content));
         pages.push(page.content.length);
         if (page.next === next) return { texts, pages, next };
         next = page.next;

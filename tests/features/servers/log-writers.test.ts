@@ -3,6 +3,7 @@ import { createLogs } from '../../../src/features/servers/logs.ts';
 import type { OutputQuery } from '../../../src/features/servers/runtimes/runtime.ts';
 import { assignServer, insertServer } from '../../../src/features/servers/store.ts';
 import { makeGame, uploadScript } from '../../support/game.ts';
+import { textsOf } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitingServer } from '../../support/waiting-server.ts';
 
@@ -42,10 +43,6 @@ test('a log to which two processes add, each at the end that it knows, has each 
   const { lines } = await later.linesFrom(name, 0);
   const [first, second, third, ...rest] = LINES;
   const notes = ['[muster] a word', '[muster] another word'];
-  expect(lines.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual([
-    ...[first, second, third].map(String),
-    ...notes,
-    ...rest,
-  ]);
+  expect(textsOf(lines)).toEqual([...[first, second, third].map(String), ...notes, ...rest]);
   expect(lines.map(({ number }) => number)).toEqual(lines.map((_, index) => index));
 });

@@ -4,12 +4,12 @@ import { openExternalDatabase } from '../../support/database.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { type Home, makeHome, type Program } from '../../support/program.ts';
+import { IS_ROOT } from '../../support/runtimes.ts';
 import { serversOf } from '../../support/servers.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const IS_ROOT = process.getuid?.() === 0;
 const TAKEN = 'this is the game server';
 /** Takes ports at each address as soon as it can, answers there, and prints it. */
 const takerOf = (ports: number[]) => `

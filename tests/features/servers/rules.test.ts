@@ -8,8 +8,9 @@ const IDENTITY = { name: 'game-7' };
 const LOST = 'the process was lost: the machine restarted, or another program ended it';
 
 const WANTED = { identity: null, started_at: null, destroyed_at: null, kill_at: null, failure: null };
-const NOTED = { ...WANTED, identity: IDENTITY, started_at: EARLIER };
-/** Recorded, and not yet observed. */
+/** Recorded as running. */
+const STARTED = { ...WANTED, identity: IDENTITY, started_at: EARLIER };
+/** Recorded as accepted by the runtime, and not yet as running. */
 const ACCEPTED = { ...WANTED, identity: IDENTITY };
 /** To end, with time left to do so by itself. */
 const ASKED = { destroyed_at: EARLIER, kill_at: LATER };
@@ -44,9 +45,9 @@ describe('servers: the next step', () => {
     ['starts a wanted server that does not run', WANTED, ABSENT, { do: 'start' }],
     ['ends one that was destroyed before its start', { ...WANTED, ...ASKED }, ABSENT, finish()],
     ['ends one that could not be started, with the reason', { ...WANTED, ...FAILED }, ABSENT, finish(REASON)],
-    ['ends one without a trace as lost', NOTED, ABSENT, finish({ failure: LOST })],
-    ['ends one without a trace that was ending as killed', { ...NOTED, ...ASKED }, ABSENT, KILLED],
-    ['ends one without a trace that has failed, with the reason', { ...NOTED, ...FAILED }, ABSENT, finish(REASON)],
+    ['ends one without a trace as lost', STARTED, ABSENT, finish({ failure: LOST })],
+    ['ends one without a trace that was ending as killed', { ...STARTED, ...ASKED }, ABSENT, KILLED],
+    ['ends one without a trace that has failed, with the reason', { ...STARTED, ...FAILED }, ABSENT, finish(REASON)],
 
     ['ends one that was accepted and disappeared as lost', ACCEPTED, ABSENT, finish({ failure: LOST })],
     ['ends one that was destroyed before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, ABSENT, finish()],
@@ -59,23 +60,33 @@ describe('servers: the next step', () => {
     ['kills a pending one whose program runs and whose time is over', { ...ACCEPTED, ...OVERDUE }, STOPPABLE, KILL],
     ['adopts one that was pending and runs', ACCEPTED, RUNNING, { do: 'adopt', started: RUNNING }],
 
-    ['waits for an unreachable one', NOTED, unreachable(59_999), { do: 'wait' }],
-    ['kills one that has been unreachable for a minute', NOTED, unreachable(60_000), { do: 'kill' }],
-    ['waits for an unreachable one while it is to end', { ...NOTED, ...ASKED }, unreachable(0), { do: 'wait' }],
-    ['kills an unreachable one whose time is over', { ...NOTED, ...OVERDUE }, unreachable(0), { do: 'kill' }],
-    ['kills an unreachable one that failed, without waiting', { ...NOTED, ...FAILED }, unreachable(0), { do: 'kill' }],
+    ['waits for an unreachable one', STARTED, unreachable(59_999), { do: 'wait' }],
+    ['kills one that has been unreachable for a minute', STARTED, unreachable(60_000), { do: 'kill' }],
+    ['waits for an unreachable one while it is to end', { ...STARTED, ...ASKED }, unreachable(0), { do: 'wait' }],
+    ['kills an unreachable one whose time is over', { ...STARTED, ...OVERDUE }, unreachable(0), { do: 'kill' }],
+    [
+      'kills an unreachable one that failed, without waiting',
+      { ...STARTED, ...FAILED },
+      unreachable(0),
+      { do: 'kill' },
+    ],
 
     ['adopts a running one whose start was not recorded', WANTED, RUNNING, { do: 'adopt', started: RUNNING }],
     ['adopts one that is to end, too', { ...WANTED, ...OVERDUE }, RUNNING, { do: 'adopt', started: RUNNING }],
-    ['is nothing for one that runs as wanted', NOTED, RUNNING, { do: 'wait' }],
-    ['sends SIGTERM to one that is to end', { ...NOTED, ...ASKED }, RUNNING, { do: 'stop' }],
-    ['kills one whose time is over', { ...NOTED, ...OVERDUE }, RUNNING, { do: 'kill' }],
-    ['kills one that has failed without waiting', { ...NOTED, ...FAILED }, RUNNING, { do: 'kill' }],
-    ['kills one that failed while it was ending', { ...NOTED, ...ASKED, ...REASON }, RUNNING, { do: 'kill' }],
+    ['is nothing for one that runs as wanted', STARTED, RUNNING, { do: 'wait' }],
+    ['sends SIGTERM to one that is to end', { ...STARTED, ...ASKED }, RUNNING, { do: 'stop' }],
+    ['kills one whose time is over', { ...STARTED, ...OVERDUE }, RUNNING, { do: 'kill' }],
+    ['kills one that has failed without waiting', { ...STARTED, ...FAILED }, RUNNING, { do: 'kill' }],
+    ['kills one that failed while it was ending', { ...STARTED, ...ASKED, ...REASON }, RUNNING, { do: 'kill' }],
 
-    ['ends one that has exited, with its exit code', NOTED, exited(0), finish({ exit_code: 0 })],
-    ['ends one that has crashed, with its exit code', NOTED, exited(1), finish({ exit_code: 1 })],
-    ['ends one that a signal ended, with the signal', NOTED, signalled('SIGSEGV'), finish({ exit_signal: 'SIGSEGV' })],
+    ['ends one that has exited, with its exit code', STARTED, exited(0), finish({ exit_code: 0 })],
+    ['ends one that has crashed, with its exit code', STARTED, exited(1), finish({ exit_code: 1 })],
+    [
+      'ends one that a signal ended, with the signal',
+      STARTED,
+      signalled('SIGSEGV'),
+      finish({ exit_signal: 'SIGSEGV' }),
+    ],
     ['does not start one that ended before its start was recorded', WANTED, exited(3), finish({ exit_code: 3 })],
     [
       'does not start one that a signal ended before its start was recorded',
@@ -85,69 +96,69 @@ describe('servers: the next step', () => {
     ],
     ['starts one that may never have run', WANTED, UNSEEN_END, { do: 'start' }],
     ['ends one that may never have run and is to end', { ...WANTED, ...ASKED }, UNSEEN_END, finish()],
-    ['ends one without a known end as lost', NOTED, UNSEEN_END, finish({ failure: LOST })],
+    ['ends one without a known end as lost', STARTED, UNSEEN_END, finish({ failure: LOST })],
     ['ends one that was ended before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, UNSEEN_END, finish()],
-    ['ends one without a known end that was ending as killed', { ...NOTED, ...ASKED }, UNSEEN_END, KILLED],
-    ['ends one without a known end whose time is over as killed', { ...NOTED, ...OVERDUE }, UNSEEN_END, KILLED],
-    ['prefers a known end of one whose time is over', { ...NOTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
+    ['ends one without a known end that was ending as killed', { ...STARTED, ...ASKED }, UNSEEN_END, KILLED],
+    ['ends one without a known end whose time is over as killed', { ...STARTED, ...OVERDUE }, UNSEEN_END, KILLED],
+    ['prefers a known end of one whose time is over', { ...STARTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
     [
       'ends one that the machine ended, with the reason',
-      NOTED,
+      STARTED,
       { ...signalled('SIGKILL'), reason: 'memory' },
       finish({ exit_signal: 'SIGKILL', failure: 'memory' }),
     ],
     [
       'ends one that the machine ended without an exit status, with the reason',
-      NOTED,
+      STARTED,
       { ...UNSEEN_END, reason: 'memory' },
       finish({ failure: 'memory' }),
     ],
     [
       'gives no reason of the machine for one that it killed itself',
-      { ...NOTED, ...OVERDUE },
+      { ...STARTED, ...OVERDUE },
       { ...UNSEEN_END, reason: 'memory' },
       finish({ exit_signal: 'SIGKILL' }),
     ],
     [
       'ends one that was lost with its machine, with the reason',
-      NOTED,
+      STARTED,
       { ...UNSEEN_END, ...DRAINED },
       finish(WITH_MACHINE),
     ],
     [
       'ends one that its machine asked to end, with the reason beside the exit code',
-      NOTED,
+      STARTED,
       { ...exited(0), ...DRAINED },
       finish({ ...WITH_MACHINE, exit_code: 0 }),
     ],
     [
       'records no loss of the machine for an end that it requested',
-      { ...NOTED, ...ASKED },
+      { ...STARTED, ...ASKED },
       { ...signalled('SIGTERM'), ...DRAINED },
       finish({ exit_signal: 'SIGTERM' }),
     ],
     [
       'records no loss of the machine for a kill that it requested',
-      { ...NOTED, ...OVERDUE },
+      { ...STARTED, ...OVERDUE },
       { ...UNSEEN_END, ...DRAINED },
       finish({ exit_signal: 'SIGKILL' }),
     ],
     [
       'ends one that was lost with its machine while it was ending, with the reason',
-      { ...NOTED, ...ASKED },
+      { ...STARTED, ...ASKED },
       { ...UNSEEN_END, ...DRAINED },
       finish(WITH_MACHINE),
     ],
     [
       'keeps the first reason before a loss',
-      { ...NOTED, ...FAILED },
+      { ...STARTED, ...FAILED },
       { ...exited(0), ...DRAINED },
       finish({ ...REASON, exit_code: 0 }),
     ],
-    ['keeps the first reason', { ...NOTED, ...FAILED }, UNSEEN_END, finish(REASON)],
+    ['keeps the first reason', { ...STARTED, ...FAILED }, UNSEEN_END, finish(REASON)],
     [
       'keeps the first reason beside an exit code',
-      { ...NOTED, ...FAILED },
+      { ...STARTED, ...FAILED },
       exited(1),
       finish({ ...REASON, exit_code: 1 }),
     ],
@@ -158,7 +169,7 @@ describe('servers: the next step', () => {
   });
 
   test('sends SIGTERM once', () => {
-    const ending = { ...NOTED, ...ASKED };
+    const ending = { ...STARTED, ...ASKED };
     const memory = { was_asked: true, reported: undefined };
     expect(nextStep(ending, RUNNING, { now: NOW, ...memory })).toEqual({ do: 'wait' });
     expect(nextStep(ending, RUNNING, { now: LATER, ...memory })).toEqual({ do: 'kill' });

@@ -2,10 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { combineRuntimes } from '../../../src/features/servers/runtimes/combined-runtime.ts';
 import type { Isolation, Runtime } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
-import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { NO_DISK_LIMIT, openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const NO_LIMIT = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
 const FULL: Isolation = { level: 'full', missing: [] };
 const OFF: Isolation = { level: 'off', missing: [] };
 const PARTIAL: Isolation = { level: 'partial', missing: ['ports', 'signals'] };
@@ -67,7 +66,7 @@ describe('a machine with several runtimes', () => {
       'its processor time',
     );
     const measured = await waitFor(async () => {
-      const one = (await runtime.measureDisk?.([server], NO_LIMIT))?.get(server.server_id);
+      const one = (await runtime.measureDisk?.([server], NO_DISK_LIMIT))?.get(server.server_id);
       return one !== undefined && one.files > 0 && one;
     }, 'its file');
     expect(measured.files).toBe(1);

@@ -10,6 +10,7 @@ import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { LONE_MACHINE } from '../../support/lone-machine.ts';
 import { findProcessesOf, findServerProcesses } from '../../support/processes.ts';
 import { HOST, openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { textsOf } from '../../support/server-logs.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
 import { createSlowRuntime, type SlowRuntime } from '../../support/slow-runtime.ts';
 import { shareService } from '../../support/suite.ts';
@@ -102,7 +103,7 @@ describe('a machine whose runtime answers late', () => {
       30_000,
     );
   const linesOf = async (server_id: string, stream: 'std_out' | 'std_err' = 'std_err') =>
-    (await logs.lastLines({ server_id, stream })).lines.map(({ bytes }) => Buffer.from(bytes).toString());
+    textsOf((await logs.lastLines({ server_id, stream })).lines);
   const eventsOf = (server_id: string) =>
     emitted.flatMap((event) => ('server_id' in event && event.server_id === server_id ? event.event : []));
   const destroy = (server_id: string) =>

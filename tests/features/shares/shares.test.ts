@@ -26,7 +26,7 @@ async function share(body: object = {}, of = game): Promise<{ share_id: string; 
   return await muster.api.ok('POST', `${namespaceOf(of)}/shares`, { token: of.cloud_token, body });
 }
 
-/** Returns the outcomes of all that a share may see, for a token. */
+/** Returns the outcome of each request that a share may allow, with a token. */
 async function outcomesOf(token: string, { of = game, id = lobby_id } = {}): Promise<Record<string, string>> {
   const namespace = namespaceOf(of);
   const paths = {
@@ -56,7 +56,7 @@ describe('share links: are refused', () => {
     expect(outcomeOf(await muster.api.post(staging, game.cloud_token, body))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
   });
 
-  test('for longer than 30 days, and to whom only has one', async () => {
+  test('for longer than 30 days, and to the token of a share', async () => {
     const path = `${namespaceOf(game)}/shares`;
     const long = await muster.api.post(path, game.cloud_token, { lifetime_ms: 30 * DAY_MS + 1 });
     expect(outcomeOf(long)).toBe('400 API_BAD_BODY');
@@ -133,7 +133,7 @@ describe('share links: end', () => {
     expect(outcomeOf(await muster.api.call('DELETE', path, { token: game.cloud_token }))).toBe('404 SHARE_NOT_FOUND');
   });
 
-  test('without an entry for one that never existed, so that such requests leave nothing in the database', async () => {
+  test('only if they exist: a delete of another id leaves nothing in the database', async () => {
     const share_id = crypto.randomUUID();
     const path = `${namespaceOf(game)}/shares/${share_id}`;
     expect(outcomeOf(await muster.api.call('DELETE', path, { token: game.cloud_token }))).toBe('404 SHARE_NOT_FOUND');
@@ -155,7 +155,7 @@ describe('share links: end', () => {
     );
   });
 
-  test('when they expire, and their rows go', async () => {
+  test('when they expire, and are no longer listed', async () => {
     const { token } = await share({ lifetime_ms: 60_000 });
     expect(await outcomesOf(token)).toEqual(ALL);
     // A minute of tolerance for clocks that differ.

@@ -172,7 +172,7 @@ test('sites: no request on its paths can upload or remove a file', async () => {
   }
 });
 
-test('sites: after all this nothing outside was written or read, and no name became a path', async () => {
+test('sites: after all these requests no file outside of the site has changed, and no name became a path', async () => {
   expect(await Bun.file(sentinel).text()).toBe('nobody writes here');
   expect(await Bun.file(join(opened.config.data_directory, 'x')).text()).toBe('nobody reads this');
   const stored = await readdir(join(opened.config.data_directory, 'objects'), { recursive: true });

@@ -20,7 +20,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const LEASE_MS = 30_000;
-/** How many uploads one step removes. */
+/** The most uploads that one step removes. */
 const CONCURRENCY = 100;
 const KIND = 'identity_avatar';
 
@@ -245,7 +245,7 @@ describe('an upload under completion', () => {
     await uploads.complete(upload);
   });
 
-  test('accepts no parts, neither now nor later: it has what it had, and nothing else remains', async () => {
+  test('accepts no parts, neither then nor later: its content is unchanged, and no other object remains', async () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
     const again = async () => (await rejectionOf(ServiceError, uploads.receive(part, new Blob(['y']).stream()))).code;
@@ -257,7 +257,7 @@ describe('an upload under completion', () => {
     expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
   });
 
-  test('keeps what it had if a part was being sent when the completion began', async () => {
+  test('keeps its content if a part was being sent when the completion began', async () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
     for (const when of ['while it is completed', 'when it is complete']) {

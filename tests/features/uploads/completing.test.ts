@@ -63,7 +63,7 @@ describe('an upload is not completed', () => {
     const upload = await send();
     const guest = await makeGuest(muster.api, game);
     const CALLERS: [who: string, token: string, is: string][] = [
-      ['nobody', '', '401 API_UNAUTHORIZED'],
+      ['a caller without a token', '', '401 API_UNAUTHORIZED'],
       ["another game's cloud token", stranger.cloud_token, '404 UPLOAD_NOT_FOUND'],
       ['an identity that is no member of the group', guest.token, '404 UPLOAD_NOT_FOUND'],
       ["the game's service token", game.service_token, '401 CLAIMS_MISSING_ENTITLEMENT'],

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => muster[Symbol.asyncDispose]());
 
-/** Prepares a build; the members of the file are JSON text. Returns status, code and message. */
+/** Prepares a build of a file, which is JSON text. Returns status, code and message. */
 async function prepare(kind: string, file: string) {
   const command = kind === 'archive' ? ',"command":["./server"]' : '';
   const { status, body } = await muster.api.call('POST', `/cloud/games/${game.game_id}/builds`, {
@@ -52,11 +52,11 @@ describe('prepare: a content type that no header can have is refused', () => {
   }
 });
 
-describe('prepare: a length is refused:', () => {
+describe('prepare: a length', () => {
   const WRONG = ['-1', '-0.5', '1.5', '"1"', 'null', 'true', '[1]', '1e400', '-1e400', '9007199254740992'];
   const HUGE = ['9223372036854775807', '18446744073709551615', '18446744073709551616', '1e300'];
   for (const content_length of [...WRONG, ...HUGE]) {
-    test(`${content_length}, which is no length`, async () => {
+    test(`of ${content_length} is refused, because it is no length`, async () => {
       const before = await builds();
       const { is, message } = await prepare('javascript', `{"path":"a.js","content_length":${content_length}}`);
       expect(is).toBe('400 API_BAD_BODY');
@@ -65,7 +65,7 @@ describe('prepare: a length is refused:', () => {
     });
   }
 
-  test('no length', async () => {
+  test('is required', async () => {
     expect(await prepare('javascript', '{"path":"a.js"}')).toMatchObject({ is: '400 API_BAD_BODY' });
   });
 
@@ -75,7 +75,7 @@ describe('prepare: a length is refused:', () => {
   ];
   for (const [kind, most] of TOO_LARGE) {
     for (const content_length of [most + 1, 2 ** 32, 2 ** 40, Number.MAX_SAFE_INTEGER].filter((one) => one > most)) {
-      test(`${content_length} of ${kind}, above the limit of its kind`, async () => {
+      test(`of ${content_length} is refused for ${kind}, because it is above the limit of the kind`, async () => {
         const before = await builds();
         expect(await prepare(kind, `{"path":"a.js","content_length":${content_length}}`)).toEqual({
           is: '400 UPLOAD_TOO_LARGE',
@@ -85,7 +85,7 @@ describe('prepare: a length is refused:', () => {
       });
     }
 
-    test(`${most} of ${kind} is accepted`, async () => {
+    test(`of ${most} is accepted for ${kind}`, async () => {
       expect(await prepare(kind, `{"path":"a.js","content_length":${most}}`)).toMatchObject({ is: '200 prepared' });
     });
   }

@@ -37,7 +37,7 @@ test('uploads: parts have the requested length, within the limits', async () => 
   }
 });
 
-test('uploads: of an interrupted one, the missing parts are listed with addresses that work, and nothing once it is complete', async () => {
+test('uploads: the missing parts of an interrupted one are listed with addresses that work, and none once it is complete', async () => {
   const wanted = { content_length: SCRIPT.length, multipart_upload: true, part_length: 5 * MIB };
   const { requests, ...upload } = await prepareScript(muster, game, wanted);
   const [first, second] = requests;
@@ -53,7 +53,7 @@ test('uploads: of an interrupted one, the missing parts are listed with addresse
   expect((await readMissing(upload.upload_id, game)).body).toEqual({ presigned_requests: [] });
 });
 
-test('uploads: what is missing of one is for its game alone', async () => {
+test('uploads: the missing parts of one are listed for its game only', async () => {
   const { upload_id } = await prepareScript(muster, game, { multipart_upload: true });
   expect((await readMissing(upload_id, other)).body).toMatchObject({ code: 'UPLOAD_NOT_FOUND' });
   expect((await readMissing(crypto.randomUUID(), game)).body).toMatchObject({ code: 'UPLOAD_NOT_FOUND' });

@@ -10,15 +10,15 @@ beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
 });
 
-const seen = async (upload_id: string) =>
+const readState = async (upload_id: string) =>
   (await muster.api.ok('GET', `/cloud/games/${game.game_id}/uploads/${upload_id}`, { token: game.cloud_token })).upload;
 
-test('uploads: watching one reads none of its files, however many parts arrive', async () => {
+test('uploads: the state of one is read without the rows of its files', async () => {
   const { requests, upload_id } = await prepareScript(muster, game, { content_length: 3 });
   for (const request of requests) expect(await sendPart(request, '1+1')).toBe('200 accepted');
   await muster.database.transact(async (tx) => {
     await tx.execute(sql`lock table upload_files in access exclusive mode`);
-    expect(await seen(upload_id)).toMatchObject({ received_length: 3, complete: false });
+    expect(await readState(upload_id)).toMatchObject({ received_length: 3, complete: false });
   });
 });
 
@@ -27,5 +27,5 @@ test('uploads: a part that is sent again counts once, also concurrently', async 
   const [request] = requests;
   if (!request) throw new Error('a file has a request');
   await Promise.all(Array.from({ length: 6 }, () => sendPart(request, '1+1')));
-  expect(await seen(upload_id)).toMatchObject({ received_length: 3, complete: false });
+  expect(await readState(upload_id)).toMatchObject({ received_length: 3, complete: false });
 });

@@ -23,6 +23,16 @@ const verified = () => ({ enabled: true, verification_config: { url: provider.ur
 const onAll = () => ({ actions: { find: verified(), join: verified(), create: verified() } });
 const create = (game: Game) =>
   muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
+/** Holds the next answers of the verification server until `accept` is called. `arrived` resolves at the first request. */
+function holdAnswers() {
+  const arrived = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<Response>();
+  provider.answer = () => {
+    arrived.resolve();
+    return answer.promise;
+  };
+  return { arrived: arrived.promise, accept: () => answer.resolve(new Response()) };
+}
 const refuse = (status: number) => {
   provider.answer = () => new Response('no', { status });
 };
@@ -85,13 +95,10 @@ describe('verification: an answer', () => {
 });
 
 describe('verification: a find in several game modes', () => {
-  /** One mode with verification and one without, each with a free seat. */
-  async function makeMixedGame() {
+  /** Makes a game with a mode without verification and one with it, each for two players. */
+  function makeMixedGame() {
     const open = { max_players: 2 };
-    const game = await makeControlledGame(muster, {
-      game_modes: { open, guarded: { ...open, actions: { find: verified() } } },
-    });
-    return game;
+    return makeControlledGame(muster, { game_modes: { open, guarded: { ...open, actions: { find: verified() } } } });
   }
   const modeOf = async (game: Game, lobby_id: string) => {
     const { lobbies } = await muster.api.ok('GET', '/matchmaker/lobbies/list', { token: game.public_token });
@@ -137,29 +144,23 @@ describe('verification: a find in several game modes', () => {
   test('gets its seat in the mode for which it was verified, whatever is free by then', async () => {
     const game = await makeMixedGame();
     const guarded = await find(muster, game, { game_modes: ['guarded'] });
-    const has_arrived = Promise.withResolvers<void>();
-    const answer = Promise.withResolvers<Response>();
-    provider.answer = () => {
-      has_arrived.resolve();
-      return answer.promise;
-    };
+    const { arrived, accept } = holdAnswers();
     const seeking = find(muster, game, { game_modes: ['open', 'guarded'] });
-    await has_arrived.promise;
+    await arrived;
     // Another player takes the seat in between, and there is one in the other mode.
     expect((await join(muster, game, guarded.body.lobby.lobby_id)).status).toBe(200);
     const open = await find(muster, game, { game_modes: ['open'] });
-    answer.resolve(new Response());
+    accept();
     const { body } = await seeking;
     expect([guarded.body.lobby.lobby_id, open.body.lobby.lobby_id]).not.toContain(body.lobby.lobby_id);
     expect(await modeOf(game, body.lobby.lobby_id)).toBe('guarded');
   });
 
   test('gets no lobby of a mode that does not allow find', async () => {
-    const modes = (enabled: boolean) => ({
-      open: {},
-      shut: { actions: { find: { ...verified(), enabled }, create: { enabled: true, enable_public: true } } },
-    });
-    const game = await makeControlledGame(muster, { game_modes: modes(false) });
+    const shut = {
+      actions: { find: { ...verified(), enabled: false }, create: { enabled: true, enable_public: true } },
+    };
+    const game = await makeControlledGame(muster, { game_modes: { open: {}, shut } });
     const made = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'shut' });
     expect(made.status).toBe(200);
     const found = await find(muster, game, { game_modes: ['open', 'shut'] });
@@ -184,19 +185,14 @@ test('verification: a client without a user agent and a location is described wi
 
 test('verification: a player who disconnects during it gets no seat, even if it is accepted', async () => {
   const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
-  const has_arrived = Promise.withResolvers<void>();
-  const answer = Promise.withResolvers<Response>();
-  provider.answer = () => {
-    has_arrived.resolve();
-    return answer.promise;
-  };
+  const { arrived, accept } = holdAnswers();
   const leaving = new AbortController();
   const left = find(muster, game, {}, leaving.signal).catch(() => undefined);
-  await has_arrived.promise;
+  await arrived;
   const before = await muster.inspector.measure();
   leaving.abort();
   await left;
-  answer.resolve(new Response());
+  accept();
   provider.answer = () => new Response();
   const other = await find(muster, game);
   expect(other.status).toBe(200);
@@ -210,20 +206,15 @@ test('verification: a stop of the service during it is no failure of the verific
   const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
   const settings = { MUSTER_DATACENTER: 'far', MUSTER_OUTBOUND_ALLOW: provider.allow };
   const far = await openTestService(settings, { database_of: muster });
-  const has_arrived = Promise.withResolvers<void>();
-  const answer = Promise.withResolvers<Response>();
-  provider.answer = () => {
-    has_arrived.resolve();
-    return answer.promise;
-  };
+  const { arrived, accept } = holdAnswers();
   const waiting = find(far, game, { regions: ['local'] });
-  await has_arrived.promise;
+  await arrived;
   await far[Symbol.asyncDispose]();
   expect(outcomeOf(await waiting)).toBe('503 SERVICE_STOPPING');
-  answer.resolve(new Response());
+  accept();
 });
 
-test('verification: neither its headers, its secret nor the query of its address are logged', async () => {
+test('verification: neither its headers nor the query of its address are in the answer, in the receipt or in the log', async () => {
   const canary = `canary-${crypto.randomUUID()}`;
   const verification = { url: `${provider.url}?key=${canary}`, headers: { 'x-key': canary } };
   refuse(500);

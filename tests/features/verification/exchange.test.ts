@@ -52,7 +52,7 @@ describe('exchange: an outline', () => {
     expect(JSON.stringify(outline(many)).length).toBeLessThan(4_096);
   });
 
-  test('of an address has no query; a cut text is whole', () => {
+  test('of an address has no query, and a cut text is well-formed', () => {
     expect(withoutQuery('https://a.example/verify?key=1#x')).toBe('https://a.example/verify');
     expect(cutText('a😀', 2)).toBe('a\ufffd');
   });
@@ -112,20 +112,20 @@ describe('exchange: a trial', () => {
     expect(JSON.stringify(entries)).not.toContain('ticket');
   });
 
-  test('of a mode, kind or lobby without verification is refused, also by another tenant', async () => {
+  test('is refused for a mode, kind or lobby without verification, and to another tenant', async () => {
     const [game, other] = [await makeVerifiedGame(), await makeVerifiedGame()];
     const seat = await find(muster, other);
-    const of = { kind: 'find', game_mode: 'default' };
+    const trial = { kind: 'find', game_mode: 'default' };
     const cases: [object, string][] = [
-      [{ ...of, game_mode: 'nothing' }, '404 MATCHMAKER_GAME_MODE_NOT_FOUND'],
-      [{ ...of, game_mode: 'open' }, '400 MATCHMAKER_VERIFICATION_NOT_USED'],
-      [{ ...of, kind: 'join' }, '400 MATCHMAKER_VERIFICATION_NOT_USED'],
-      [{ ...of, kind: 'leave' }, '400 API_BAD_BODY'],
-      [{ ...of, lobby_id: seat.body.lobby.lobby_id }, '404 MATCHMAKER_LOBBY_NOT_FOUND'],
+      [{ ...trial, game_mode: 'nothing' }, '404 MATCHMAKER_GAME_MODE_NOT_FOUND'],
+      [{ ...trial, game_mode: 'open' }, '400 MATCHMAKER_VERIFICATION_NOT_USED'],
+      [{ ...trial, kind: 'join' }, '400 MATCHMAKER_VERIFICATION_NOT_USED'],
+      [{ ...trial, kind: 'leave' }, '400 API_BAD_BODY'],
+      [{ ...trial, lobby_id: seat.body.lobby.lobby_id }, '404 MATCHMAKER_LOBBY_NOT_FOUND'],
     ];
     provider.requests.length = 0;
     for (const [body, outcome] of cases) expect(outcomeOf(await tryIt(game, body))).toBe(outcome);
-    expect(outcomeOf(await tryIt(game, of, other.cloud_token))).toStartWith('40');
+    expect(outcomeOf(await tryIt(game, trial, other.cloud_token))).toStartWith('40');
     expect(provider.requests.length).toBe(0);
   });
 });

@@ -25,9 +25,9 @@ beforeEach(() => {
 
 const SECRET = `whsec_${Buffer.from('a secret of 24 bytes, or').toString('base64')}`;
 const HEADERS = { 'X-Game-Key': 'key', 'x-other': '' };
-const action = (name = 'verification_config') => ({
+const action = () => ({
   enabled: true,
-  [name]: { url: `${provider.url}?game=1`, headers: HEADERS },
+  verification_config: { url: `${provider.url}?game=1`, headers: HEADERS },
 });
 const mode = {
   actions: { find: action(), join: action(), create: { ...action(), enable_public: true } },
@@ -85,7 +85,7 @@ describe("verification: the request to a game's own server", () => {
     await find(muster, game);
     const lobby_id = await waitForFirstLobby(muster, game);
     const game_server = await connectGameServer(muster, game, lobby_id);
-    // The ids are the same wherever the region and the game mode are named by one.
+    // The ids of the region and of the game mode are the same everywhere.
     const { SERVICE_REGION_ID: region_id, SERVICE_GAME_MODE_ID: game_mode_id } = game_server.environment;
     const live = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/analytics/matchmaker/live`;
     const { lobbies } = await muster.api.ok('GET', live, { token: game.cloud_token });
@@ -185,7 +185,7 @@ describe("verification: the request to a game's own server", () => {
     expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('is configured by both names of the setting, and may have a Content-Type of its own', async () => {
+  test('is configured by the name "verification" too, and may have a Content-Type of its own', async () => {
     const verification = { url: provider.url, headers: { 'Content-Type': 'application/x-game' } };
     const game = await makeControlledGame(muster, {
       game_modes: { default: { actions: { find: { enabled: true, verification } } } },

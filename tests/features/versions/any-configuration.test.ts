@@ -186,7 +186,7 @@ describe('a version with random changes', () => {
     expect(accepted).toBeGreaterThan(10);
   });
 
-  describe('a version with random changes, sent to the service,', () => {
+  describe('sent to the service', () => {
     const muster = shareService();
     let game: TestGame;
     let build_id: string;

@@ -33,27 +33,19 @@ const withMode = (mode: object, general: object = {}) => ({
   matchmaker: { docker: { image_id: build_id }, game_modes: { default: mode }, ...general },
 });
 
-describe('versions: a feature of a later release is refused, not ignored:', () => {
-  const CASES: [string, () => unknown, string][] = [
-    [
-      'lobby groups',
-      () => ({ matchmaker: { lobby_groups: [] } }),
-      'config.matchmaker.lobby_groups. Use game_modes instead.',
-    ],
-  ];
-  for (const [what, config, feature] of CASES) {
-    test(what, async () => {
-      const name = anyName();
-      expect(await create(name, config())).toMatchObject({
-        status: 400,
-        body: { code: 'FEATURE_DISABLED', message: `This release does not support ${feature}` },
-      });
-      expect(await listNames()).not.toContain(name);
+describe('versions: a setting', () => {
+  test('that this release does not support is refused, not ignored: lobby groups', async () => {
+    const name = anyName();
+    const message = 'This release does not support config.matchmaker.lobby_groups. Use game_modes instead.';
+    expect(await create(name, { matchmaker: { lobby_groups: [] } })).toMatchObject({
+      status: 400,
+      body: { code: 'FEATURE_DISABLED', message },
     });
-  }
+    expect(await listNames()).not.toContain(name);
+  });
 
   for (const name of ['verification', 'verification_config']) {
-    test(`external verification (${name}) is accepted, and read as it was written, but for its secret`, async () => {
+    test(`of external verification (${name}) is accepted, and read as it was written, but for its secret`, async () => {
       const verification = { url: 'https://example.com/verify', headers: { 'x-key': 'y' } };
       const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
       const onAll = (verification: object) =>
@@ -75,7 +67,7 @@ describe('versions: a feature of a later release is refused, not ignored:', () =
     });
   }
 
-  test('the same settings at their defaults are accepted', async () => {
+  test('of idle lobbies, find and create is accepted', async () => {
     const mode = { idle_lobbies: { min: 0, max: 3 }, actions: { find: { enabled: true }, create: { enabled: true } } };
     expect((await create(anyName(), withMode(mode, { idle_lobbies: { min: 0, max: 0 } }))).status).toBe(200);
   });
@@ -216,7 +208,7 @@ describe('a version', () => {
   });
 });
 
-test('a version without a name: gets a free one: the day, and the number after those of the day', async () => {
+test('versions: a reserved name is free: the day, and the number after those of the day', async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   const today = () => muster.clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
   expect(await reserve(muster, game)).toBe(`${today()}-1`);
@@ -228,7 +220,7 @@ test('a version without a name: gets a free one: the day, and the number after t
   expect(await reserve(muster, game)).toBe(`${today()}-1`);
 });
 
-test('a version with a name: gets each name once, from any process, and can then have it', async () => {
+test('versions: each name is reserved once, by any process, and a version can then have it', async () => {
   const own = await makeGame(muster.api, muster.administrator_token);
   const other = await makeGame(muster.api, muster.administrator_token);
   await using other_machine = await openTestService({}, { database_of: muster });
@@ -244,7 +236,7 @@ test('a version with a name: gets each name once, from any process, and can then
   expect(await reserve(muster, other)).toEndWith('-1');
 });
 
-async function reserve({ api }: Pick<typeof muster, 'api'>, { cloud_token: token, ...of }: TestGame): Promise<string> {
-  const path = `${versionsOf({ ...of, cloud_token: token })}/reserve-name`;
-  return (await api.ok('POST', path, { token })).version_display_name;
+async function reserve({ api }: Pick<typeof muster, 'api'>, owner: TestGame): Promise<string> {
+  const path = `${versionsOf(owner)}/reserve-name`;
+  return (await api.ok('POST', path, { token: owner.cloud_token })).version_display_name;
 }

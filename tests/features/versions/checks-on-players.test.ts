@@ -26,7 +26,7 @@ function problemsOf(
 }
 
 describe('versions: captcha', () => {
-  const TURNSTILE = { site_key: 'site', secret_key: 'secret' };
+  const KEY_PAIR = { site_key: 'site', secret_key: 'secret' };
   const LIMITS = { requests_before_reverify: 600, verification_ttl: 12 * 3_600_000 };
   const captchaProblems = (captcha: Partial<CaptchaConfig>) => problemsOf({ captcha: { ...LIMITS, ...captcha } });
 
@@ -35,10 +35,10 @@ describe('versions: captcha', () => {
   });
 
   test('may have values at its limits, and not beyond', () => {
-    expect(captchaProblems({ turnstile: TURNSTILE })).toEqual([]);
+    expect(captchaProblems({ turnstile: KEY_PAIR })).toEqual([]);
     expect(
       captchaProblems({
-        turnstile: TURNSTILE,
+        turnstile: KEY_PAIR,
         requests_before_reverify: LIMITS.requests_before_reverify + 1,
         verification_ttl: LIMITS.verification_ttl + 1,
       }),
@@ -53,7 +53,7 @@ describe('versions: captcha', () => {
   ] as const;
   for (const [provider, key, bytes_max] of KEYS) {
     test(`${key} of ${provider} has 1 to ${bytes_max} bytes`, () => {
-      const withKey = (text: string) => captchaProblems({ [provider]: { ...TURNSTILE, [key]: text } });
+      const withKey = (text: string) => captchaProblems({ [provider]: { ...KEY_PAIR, [key]: text } });
       const path = `captcha/${provider}/${key.replace('_', '-')}`;
       expect(withKey('x'.repeat(bytes_max))).toEqual([]);
       expect(withKey('')).toEqual([`${path}/too-short`]);
@@ -96,7 +96,7 @@ describe('versions: captcha', () => {
   });
 
   test('may name the hosts on which it may be solved', () => {
-    const withNames = (...hostnames: string[]) => captchaProblems({ hcaptcha: { ...TURNSTILE, hostnames } });
+    const withNames = (...hostnames: string[]) => captchaProblems({ hcaptcha: { ...KEY_PAIR, hostnames } });
     expect(withNames('play.example.com', 'localhost', '127.0.0.1')).toEqual([]);
     expect(withNames('ok.example', '*.example.com', 'A.example')).toEqual([
       'captcha/hcaptcha/hostnames/1/invalid',

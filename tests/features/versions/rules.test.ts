@@ -17,7 +17,7 @@ const MODE = 'config/matchmaker/game-modes/*default*/';
 const problemsOf = (matchmaker: MatchmakerConfig, display_name = '1.0') =>
   versionProblems({ display_name, config: { matchmaker } }, CONTEXT).map(({ path }) => path.join('/'));
 
-/** Returns what is wrong with its one game mode, as paths below the game mode. */
+/** Returns what is wrong with a version's only game mode, as paths below the game mode. */
 function modeProblems(mode: GameModeConfig, general: MatchmakerConfig = {}): string[] {
   const docker = { image_id: BUILD };
   const problems = problemsOf({ docker, ...general, game_modes: { default: mode } });
@@ -115,7 +115,7 @@ describe('arguments and variables are refused', () => {
     ['a value with the character zero', { env: { A: 'x\0' } }, ['env-vars/*A*/value/invalid']],
     ...['SERVICE_TOKEN', 'SERVICE_X', 'RIVET_TOKEN', 'PORT_game', 'MUSTER_SERVER_ID', 'BUN_BE_BUN'].map(
       (key): [string, DockerConfig, string[]] => [
-        `the name ${key}, which is ours`,
+        `the name ${key}, which Muster sets`,
         { env: { [key]: 'x' } },
         [`env-vars/*${key}*/key/conflicts-with-default`],
       ],

@@ -21,12 +21,12 @@ test('settings: a version without a matchmaker has no game modes', () => {
 });
 
 test('settings: missing values have defaults', () => {
-  const nothing_special = { tier: 'basic-1d1', idle_lobbies: { min: 0, max: 0 } };
+  const defaults = { tier: 'basic-1d1', idle_lobbies: { min: 0, max: 0 } };
   expect(settingsOf({})).toEqual({
     name: 'default',
     regions: new Map([
-      ['far', nothing_special],
-      ['local', nothing_special],
+      ['far', defaults],
+      ['local', defaults],
     ]),
     max_players_normal: 32,
     max_players_direct: 32,

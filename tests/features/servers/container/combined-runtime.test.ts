@@ -61,7 +61,7 @@ describe('a machine without containers', () => {
     );
   });
 
-  test('says that they are turned off', () => {
+  test('says that its operator turned containers off', () => {
     const missing = 'its operator turned containers off';
     expect(openContainers({ ...OPTIONS, is_on: false })).toEqual({ missing });
   });

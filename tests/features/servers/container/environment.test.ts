@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IMAGE_USER, makeImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
-import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { CONTAINER_RUNTIME, NO_DISK_LIMIT, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
@@ -128,8 +128,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
     const server = await opened.run('', { build });
     await waitFor(async () => (await opened.output(server)).includes('written'), 'the files');
-    const no_limit = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
-    const measured = await opened.runtime.measureDisk?.([server], no_limit);
+    const measured = await opened.runtime.measureDisk?.([server], NO_DISK_LIMIT);
     expect(Math.floor((measured?.get(server.server_id)?.bytes ?? 0) / 1024 ** 2)).toBe(3);
   });
 

@@ -6,6 +6,7 @@ import { forEachAtOnce } from '../../../../src/platform/pacing.ts';
 import { listProcesses, readStat, signalProcess } from '../../../../src/platform/processes.ts';
 import { makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
 import { IS_FULL_LENGTH } from '../../../support/full-length.ts';
+import { mountsIn } from '../../../support/leftovers.ts';
 import { findProcessesOf } from '../../../support/processes.ts';
 import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
@@ -54,7 +55,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
     expect(await opened.runtime.list()).toEqual([]);
     expect(ids.flatMap(tracesOf)).toEqual([]);
     // Without processes and mounts it has no network either.
-    expect(mountsBelow(opened.directory)).toEqual([]);
+    expect(mountsIn(opened.directory, process.pid)).toEqual([]);
     expect(countZombies()).toBe(0);
   }, 180_000);
 
@@ -140,11 +141,6 @@ function list(directory: string): string[] {
     return [];
   }
 }
-
-const mountsBelow = (directory: string) =>
-  readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .filter((line) => line.includes(directory));
 
 const countZombies = () =>
   listProcesses().filter((pid) => {

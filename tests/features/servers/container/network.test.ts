@@ -64,7 +64,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', 
   });
 
   test('that cannot get a port of the machine does not start', async () => {
-    await using taken = await listen();
+    await using taken = await takePort();
     const order = await opened.orderOf('exec sleep 600', { ports: { page: port('tcp', 80, taken.port) } });
     await expect(opened.start(order)).rejects.toThrow('the container could not be set up');
     const server = { server_id: order.server_id, identity: undefined };
@@ -95,7 +95,8 @@ Bun.listen({ hostname: '0.0.0.0', port: 80, socket: { data: (socket, data) => { 
 await Bun.udpSocket({ port: 7777, socket: { data: (socket, data, port, address) => { socket.send(data, port, address) } } });
 `;
 
-async function listen(): Promise<{ port: number } & AsyncDisposable> {
+/** Takes a free port of the machine. */
+async function takePort(): Promise<{ port: number } & AsyncDisposable> {
   const server = Bun.serve({ hostname: '::', port: 0, fetch: () => new Response('taken') });
   return { port: Number(server.port), [Symbol.asyncDispose]: () => server.stop(true) };
 }
