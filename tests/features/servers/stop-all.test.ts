@@ -60,7 +60,7 @@ describe('stopping all servers of a machine with room for one', () => {
     const waiting = await create();
     await using database = openDatabase(muster.database_address, 1);
     // Several statements, because each has a limit of time.
-    for (let added = 0; added < 20_000; added += 2_500) {
+    for (let added = 0; added < 12_500; added += 2_500) {
       await database.queries.execute(sql`
         insert into servers
         select (jsonb_populate_record(
