@@ -50,7 +50,7 @@ export async function openBase(config: Config, options: BaseOptions) {
 
   const connecting = { address: database_address, signal };
   const database = opened.use(await openConfiguredDatabase({ database_url, database_pool }, data, events, connecting));
-  await migrateDatabase(database, undefined, signal);
+  await migrateDatabase(database, { signal });
   const { queries } = database;
   const feed = opened.use(await openFeed(database, events, feed_recheck_ms));
   const watch = await openWatch(queries, feed, config.watch);

@@ -9,7 +9,7 @@ import { assertProxySecret, readTrustedProxies } from './platform/http/addresses
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import type { Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
-import { overwriteVariables } from './platform/own-memory.ts';
+import { hideFromOthers, overwriteVariables } from './platform/own-memory.ts';
 import type { PortProtocol } from './platform/tokens/caller.ts';
 import { assertServersDomain } from './servers-domain.ts';
 import {
@@ -350,11 +350,17 @@ export function cacheDirectories(): string[] {
   return process.getuid?.() === 0 ? [of_user, '/var/cache/muster'] : [of_user];
 }
 
-/** Removes the secrets from the environment once they are read, so that no other process can find them there. */
-export function forgetSecrets(): void {
+/**
+ * Reads the configuration of this process, then hides it: the secrets are removed from the environment, and other processes
+ * can no longer read the memory of this one.
+ */
+export function takeConfig(): Config {
+  const config = readConfig();
   const names = [...SECRETS, ...OTHER_SECRETS];
   for (const name of names) delete process.env[name];
   overwriteVariables(names);
+  hideFromOthers();
+  return config;
 }
 
 /** Removes user and password from an address. */

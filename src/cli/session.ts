@@ -33,7 +33,7 @@ export interface Scope {
 
 const NAMESPACE_DEFAULT = 'prod';
 
-/** Returns the game whose id or name id is wanted; if there is none, all games with that display name, which is not unique. */
+/** Returns the game with this id or name id; if there is none, the games with this display name, which may be several. */
 function findMatching<Listed extends Pick<Game, 'game_id' | 'name_id' | 'display_name'>>(
   games: Listed[],
   wanted: string,

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { showBytes } from '../cli/bytes.ts';
 import { openProgress, type Progress } from '../cli/progress-line.ts';
-import { type Config, forgetSecrets, readConfig } from '../config.ts';
+import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { HELD_UPLOADS, type HeldUpload, selectHeldObjects } from '../features/uploads/held-objects.ts';
 import { type Archive, writeArchive } from '../platform/backup/archive-writer.ts';
@@ -15,7 +15,6 @@ import { createDiskObjects } from '../platform/objects/disk.ts';
 import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
-import { hideFromOthers } from '../platform/own-memory.ts';
 import { hasErrorCode } from '../platform/system-errors.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
@@ -45,9 +44,7 @@ interface Target {
  * not. The file has the database of one moment, and all files that it names.
  */
 export async function backup([file = '']: string[], output: CommandOutput): Promise<number> {
-  const config = readConfig();
-  forgetSecrets();
-  hideFromOthers();
+  const config = takeConfig();
   const path = resolve(file);
   return await runStoppable({ not_done: 'The backup was not made', output }, async (signal) => {
     using progress = openProgress();

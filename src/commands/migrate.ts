@@ -1,9 +1,8 @@
-import { forgetSecrets, readConfig } from '../config.ts';
+import { takeConfig } from '../config.ts';
 import { openDataDirectory } from '../platform/data-directory.ts';
 import { asStartError, openConfiguredDatabase } from '../platform/database/connect.ts';
 import { migrateDatabase } from '../platform/database/migrate.ts';
 import { createLog } from '../platform/events.ts';
-import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 
@@ -12,9 +11,7 @@ import type { CommandOutput } from './command-output.ts';
  * available.
  */
 export async function migrate(_: string[], output: CommandOutput): Promise<number> {
-  const config = readConfig();
-  forgetSecrets();
-  hideFromOthers();
+  const config = takeConfig();
   using data = openDataDirectory(config.data_directory);
   try {
     await using database = await openConfiguredDatabase(config, data, createLog(config.log));

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { openProgress, percent } from '../cli/progress-line.ts';
-import { type Config, forgetSecrets, readConfig } from '../config.ts';
+import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { setAllResting } from '../features/machines/store.ts';
 import { type ArchiveEntry, readArchive } from '../platform/backup/archive-reader.ts';
@@ -19,7 +19,6 @@ import { createLog } from '../platform/events.ts';
 import { createDiskObjects } from '../platform/objects/disk.ts';
 import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
-import { hideFromOthers } from '../platform/own-memory.ts';
 import { hasErrorCode } from '../platform/system-errors.ts';
 import type { CommandOutput } from './command-output.ts';
 import { runStoppable } from './stoppable.ts';
@@ -36,9 +35,7 @@ interface Backup {
  * last, in one transaction: before that, a restore that was stopped or killed can be repeated.
  */
 export async function restore([file = '']: string[], output: CommandOutput): Promise<number> {
-  const config = readConfig();
-  forgetSecrets();
-  hideFromOthers();
+  const config = takeConfig();
   return await runStoppable({ not_done: 'The backup was not restored', output }, async (signal) => {
     const backup = await openBackup(resolve(file), signal);
     const { header } = backup;

@@ -1,9 +1,8 @@
 import { EXIT } from '../cli/failure.ts';
 import { listenForStop } from '../cli/stop-signals.ts';
-import { type Config, forgetSecrets, readConfig } from '../config.ts';
+import { type Config, takeConfig } from '../config.ts';
 import { createLog } from '../platform/events.ts';
 import { type KeptEvents, keepEvents } from '../platform/kept-events.ts';
-import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
 import { allowMoreFetches } from './more-fetches.ts';
@@ -16,9 +15,7 @@ const STOP_WITHIN_MS = 30_000;
 export async function serve(): Promise<number> {
   allowMoreFetches();
   const started = performance.now();
-  const config = readConfig();
-  forgetSecrets();
-  hideFromOthers();
+  const config = takeConfig();
   const log = createLog(config.log);
   const events = keepEvents(log);
   // PostgreSQL has its own session, so a signal during the start must not end this process without it.

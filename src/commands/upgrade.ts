@@ -1,8 +1,7 @@
 import { EXIT } from '../cli/failure.ts';
 import { counted } from '../cli/terminal.ts';
-import { forgetSecrets, readConfig } from '../config.ts';
+import { takeConfig } from '../config.ts';
 import { readUpgrade } from '../platform/database/migrate.ts';
-import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
@@ -17,9 +16,7 @@ export async function upgrade(args: string[], output: CommandOutput): Promise<nu
     console.error(USAGE);
     return args[0] === '--help' || args[0] === '-h' ? 0 : EXIT.wrong_use;
   }
-  const config = readConfig();
-  forgetSecrets();
-  hideFromOthers();
+  const config = takeConfig();
   return await runStoppable({ not_done: 'The database was not checked', output }, async () => {
     await using opened = new AsyncDisposableStack();
     const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened));

@@ -216,7 +216,7 @@ export function createLog(level: LogLevel): Log {
 const TEXT_MAX = 10_000;
 const CAUSES_MAX = 8;
 
-/** Maximum length of each text of a list, such as the lines that a game server wrote. */
+/** Maximum length of a line that a game server wrote. */
 const LINE_MAX = 300;
 
 /** Returns the members of an event as plain data, without the secrets that their texts may quote. */
@@ -226,9 +226,15 @@ export function describeMembers({ event: _, ...members }: ServiceEvent): Record<
 
 function describeMember(name: string, value: unknown): unknown {
   if (name === 'cause') return describeCause(value, CAUSES_MAX);
+  if (name === 'last_lines') return (value as string[]).map((line) => redact(line.slice(0, LINE_MAX)));
+  return redactTexts(value);
+}
+
+function redactTexts(value: unknown): unknown {
   if (typeof value === 'string') return redact(value);
-  if (!Array.isArray(value)) return value;
-  return value.map((one) => (typeof one === 'string' ? redact(one.slice(0, LINE_MAX)) : one));
+  if (Array.isArray(value)) return value.map(redactTexts);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, redactTexts(member)]));
 }
 
 /** Returns an error and its causes as plain data, without the secrets that they may quote. */

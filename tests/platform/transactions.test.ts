@@ -39,7 +39,7 @@ async function values(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 }
 
-/** Returns a function whose first `size` callers wait for each other; later ones do not wait. */
+/** Returns a function that holds its first `size` callers until all of them have called it. Later callers go on at once. */
 function makeMeeting(size: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let arrived = 0;

@@ -114,13 +114,17 @@ export function describeRuntime(kind: RuntimeKind): void {
       await opened.stop(server);
     });
 
-    test('gets SIGTERM only once it can handle it, also during its start', async () => {
-      for (let time = 0; time < (kind.signals ?? SIGNALS); time += 1) {
-        const server = await opened.run('exec sleep 600');
-        await opened.stop(server);
-        expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: 'SIGTERM' });
-      }
-    }, SIGNALS_TIMEOUT_MS);
+    test(
+      'gets SIGTERM only once it can handle it, also during its start',
+      async () => {
+        for (let time = 0; time < (kind.signals ?? SIGNALS); time += 1) {
+          const server = await opened.run('exec sleep 600');
+          await opened.stop(server);
+          expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: 'SIGTERM' });
+        }
+      },
+      SIGNALS_TIMEOUT_MS,
+    );
 
     test('that ignores SIGTERM is killed, and gets no exit code', async () => {
       const server = await opened.run(`trap 'echo ignored' TERM; echo ready; while :; do sleep 0.01; done`);

@@ -43,7 +43,7 @@ async function checkClock({ url }: ApiCaller): Promise<Finding[]> {
   const before = Date.now();
   const asked = fetch(`${url}/health/live`, { signal: AbortSignal.timeout(CONNECT_WITHIN_MS) });
   const { headers } = await asked.catch(({ message }) => {
-    throw new Failure(`${url} does not answer any more: ${message}`);
+    throw new Failure(`${url} does not answer any more (${message}).`);
   });
   const skew_ms = new Date(headers.get('date') ?? before).getTime() - (before + Date.now()) / 2;
   if (Math.abs(skew_ms) <= CLOCK_SKEW_MAX_MS) return [];

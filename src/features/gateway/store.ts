@@ -87,7 +87,7 @@ export async function deleteConnection(queries: Queries, connection: PlayerConne
 interface ConnectionsQuery {
   /** This machine. */
   node_id: string;
-  /** The machines whose connections are read. Another machine than this one is left out if it runs again. */
+  /** The machines whose connections are read: this one, and others. Of the others, those that run again are left out. */
   node_ids: string[];
   after_player_id: string | undefined;
 }

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { bigint, boolean, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
 import { servers } from '../servers/tables.ts';
 
-/** For each player whose presence the gateway reports: the player's latest connection. */
+/** The latest connection of each player whom the gateway reports. */
 export const gatewayConnections = pgTable(
   'gateway_connections',
   {

@@ -156,8 +156,8 @@ export async function setDisconnected(
 }
 
 /**
- * Keeps the seat of a player who has disconnected until a moment, so that the player may connect again. Does not wait for
- * a lobby that is locked.
+ * Keeps the seat of a disconnected player for a while, in which the player may connect again. Does not wait for a lobby that
+ * is locked.
  */
 export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<LobbyChange> {
   const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];

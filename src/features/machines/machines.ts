@@ -92,8 +92,8 @@ export function createMachines(dependencies: MachinesDependencies) {
         .machines.filter(({ state }) => state !== 'up')
         .map(({ node_id }) => node_id),
     /**
-     * Returns the machines whose pods another process removes: machines that did not come back, and processes that use a
-     * cluster. The pods of such a process belong to the cluster's machine.
+     * Returns the machines that no longer remove their own pods: those that did not come back, and the processes of a
+     * cluster, whose pods belong to the cluster's machine.
      */
     abandoned: (): string[] =>
       view()

@@ -20,6 +20,11 @@ interface Migrations {
   folder: string;
 }
 
+interface MigrateOptions extends Partial<Migrations> {
+  /** Ends the wait for another process that migrates. */
+  signal?: AbortSignal | undefined;
+}
+
 /**
  * Migrates the database to this release. Several processes may call it at the same time: the first one migrates under a
  * lock (Drizzle's migrator takes none), and the others wait. Throws StartError if the user lacks the privileges, or a newer
@@ -27,8 +32,7 @@ interface Migrations {
  */
 export async function migrateDatabase(
   database: Database,
-  { version, folder }: Migrations = { version: VERSION, folder: findAsset('drizzle') },
-  signal?: AbortSignal,
+  { version = VERSION, folder = findAsset('drizzle'), signal }: MigrateOptions = {},
 ): Promise<void> {
   const work = async (connection: PostgresJsDatabase) => {
     await assertNotNewer(connection, { version, folder });

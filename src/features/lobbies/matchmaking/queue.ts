@@ -138,7 +138,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     }
   }
 
-  /** Removes the finds whose lease had ended at a moment. */
+  /** Removes the finds whose lease ended before `now`. */
   async function sweep(now: Date): Promise<number> {
     let swept = 0;
     for (const namespace_id of await store.selectAbandonedQueues(queries, now)) {

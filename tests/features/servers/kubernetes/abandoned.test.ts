@@ -28,7 +28,7 @@ describe('what machines that were given up left in a cluster', () => {
     return row.server_id;
   }
 
-  /** Removes what machines left in a cluster. Returns the machines whose servers were listed, and what was removed. */
+  /** Removes what abandoned machines left in a cluster. Returns the machines that it looked at, and what it removed. */
   async function remove(machine_ids: string[], in_cluster: string[]) {
     const listed: string[] = [];
     const removed: string[] = [];

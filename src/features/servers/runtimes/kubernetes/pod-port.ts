@@ -64,7 +64,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
   const { host, port, hostname, key, registry, openBuild, onFailed, open_within_ms } = options;
   const { reads = new BuildReads() } = options;
   const connections = new Map<string, PodConnection>();
-  /** The servers whose pods are downloading their builds, by id. */
+  /** The ids of the servers whose pods are downloading a build. */
   const downloads = new Set<string>();
   let owner: PodOwner | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
