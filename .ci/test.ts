@@ -1,6 +1,7 @@
-// Runs the suites: builds the executable, then runs `bun test` in three parts more than there are processors, since
-// much of it waits; each part has a PostgreSQL of its own. The files that take longest run only if MUSTER_TEST_LONG
-// is set, and other long tests are shorter without it: see docs/decisions/0052-what-the-test-command-runs.md.
+// Runs the suites: builds the executable, then runs `bun test` in three parts more than there are processors (at full
+// length in one more), since much of it waits; each part has a PostgreSQL of its own. The files that take longest run
+// only if MUSTER_TEST_LONG is set, and other long tests are shorter without it:
+// see docs/decisions/0052-what-the-test-command-runs.md.
 // MUSTER_TEST_PASSED names a file: a short run writes the test files to it that passed at full length, and a run at
 // full length does not run those again. Prints the output of each part that failed; then the files that took longest,
 // the failures by file and name, and the sum as `bun test` gives it. Failed files run once more, alone, as long as
@@ -9,8 +10,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** On a PostgreSQL of the machine, whose 100 connections all parts share, one less. */
-const PARTS_BEYOND_PROCESSORS = process.env.MUSTER_TEST_DATABASE_URL === undefined ? 3 : 2;
+const IS_FULL_LENGTH = process.env.MUSTER_TEST_LONG !== undefined;
+/** At full length less, since browsers, containers and a Kubernetes run beside the tests. */
+const PARTS_BEYOND_PROCESSORS = IS_FULL_LENGTH ? 1 : 3;
 const PARTS_MAX = 6;
 const COUNTS = ['pass', 'skip', 'fail'] as const;
 /**
@@ -149,7 +151,6 @@ const SECONDS: Record<string, number> = {
 };
 const SECONDS_USUALLY = 3;
 
-const IS_FULL_LENGTH = process.env.MUSTER_TEST_LONG !== undefined;
 /** A file that takes longer runs only at full length. */
 const SECONDS_MAX = IS_FULL_LENGTH ? Number.POSITIVE_INFINITY : 9;
 
@@ -261,7 +262,7 @@ interface PartOptions {
 }
 
 async function runPart({ files, executable, report }: PartOptions): Promise<Part> {
-  const options = ['--timeout=90000', '--only-failures', '--reporter=junit', `--reporter-outfile=${report}`];
+  const options = ['--timeout=300000', '--only-failures', '--reporter=junit', `--reporter-outfile=${report}`];
   const command = [process.execPath, 'test', ...options, ...files.map((file) => `./${file}`)];
   const env = {
     ...process.env,

@@ -34,7 +34,7 @@ test('api: a read whose answer is cut off is repeated', async () => {
   using service = openService([CUT, CUT, WHOLE]);
   expect(await service.api.get<object>('/cloud/games')).toEqual({});
   expect(service.requests).toHaveLength(3);
-}, 90_000);
+}, 300_000);
 
 test('api: an answer that is cut off each time, and a cut-off answer to a change, end in a message', async () => {
   using reading = openService([CUT, CUT, CUT, CUT, CUT]);
@@ -43,7 +43,7 @@ test('api: an answer that is cut off each time, and a cut-off answer to a change
   using changing = openService([CUT]);
   const changed = await rejectionOf(Failure, changing.api.call('POST', '/cloud/games'));
   expect([changed.exit_code, changing.requests.length]).toEqual([1, 1]);
-}, 90_000);
+}, 300_000);
 
 test('watch: goes on after a restart of the service', async () => {
   const answerOf = (index: string) => {
@@ -63,11 +63,11 @@ test('watch: goes on after a restart of the service', async () => {
   expect(lines.map((line) => JSON.parse(line).watch.index)).toEqual(['one', 'two']);
   expect(await child.exited).toBe(2);
   await rm(home, { recursive: true });
-}, 90_000);
+}, 300_000);
 
 test('api: an answer that is no JSON is refused, but can be read as it is', async () => {
   using service = openService([`${head(5, 'text/plain')}hello`, `${head(5, 'text/plain')}hello`]);
   const refused = await rejectionOf(Failure, service.api.get('/metrics'));
   expect(refused.message).toContain('did not answer as Muster does');
   expect(await service.api.callForText('GET', '/metrics')).toBe('hello');
-}, 90_000);
+}, 300_000);

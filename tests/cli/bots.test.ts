@@ -16,7 +16,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-bots-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 /** Deploys a server as a game. */
@@ -56,7 +56,7 @@ test('bots: find seats, connect and leave, and the command writes their figures'
   expect(seats).toBeGreaterThanOrEqual(5);
   expect(connected).toBeGreaterThanOrEqual(5);
   expect(find_p95_ms).toBeGreaterThan(0);
-}, 90_000);
+}, 300_000);
 
 test('bots: ctrl-C and SIGTERM end them before their time, and the command writes their figures until then', async () => {
   const { openIn, start, run } = await deploy('stopped', ROOM_SOURCE);
@@ -78,7 +78,7 @@ test('bots: ctrl-C and SIGTERM end them before their time, and the command write
   expect(JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '')).toEqual({
     error: { exit_code: 130, message: 'Stopped.' },
   });
-}, 90_000);
+}, 300_000);
 
 test('bots: a port for UDP gets no WebSocket, and is no fault of the server', async () => {
   const server = `
@@ -91,7 +91,7 @@ test('bots: a port for UDP gets no WebSocket, and is no fault of the server', as
   const { exit_code, stdout } = await bots('2', '--for', '2s', '--json');
   const { seats, ...others } = JSON.parse(stdout);
   expect([exit_code, others]).toEqual([0, expect.objectContaining({ connected: 0, without_port: seats, faults: [] })]);
-}, 90_000);
+}, 300_000);
 
 test('bots: solve the proof of work of a version, as its deploy does', async () => {
   const captcha = 'captcha: {requests_before_reverify: 1, verification_ttl: 60000, pow: {difficulty: 2}}';
@@ -102,7 +102,7 @@ test('bots: solve the proof of work of a version, as its deploy does', async () 
   expect([exit_code, others]).toEqual([0, expect.objectContaining({ refusals: [], faults: [] })]);
   // More requests than one captcha admits.
   expect(seats).toBeGreaterThanOrEqual(3);
-}, 90_000);
+}, 300_000);
 
 test('bots: the command fails if the server refuses players', async () => {
   const refusing = ROOM_SOURCE.replace('if (tokens.has(player_token))', 'if (true)');
@@ -110,7 +110,7 @@ test('bots: the command fails if the server refuses players', async () => {
   const { exit_code, stdout, stderr } = await bots('2', '--for', '2s');
   expect([exit_code, stdout]).toEqual([1, expect.stringMatching(/fault +\d+ × a seat without a connection/)]);
   expect(stderr).toContain('Faults: a seat without a connection (the game server refused the WebSocket).');
-}, 90_000);
+}, 300_000);
 
 test('bots: a refused find is not a fault, and is shown with its code and ray id; wrong options are refused', async () => {
   const bots = await deploy('full', ROOM_SOURCE);
@@ -118,7 +118,7 @@ test('bots: a refused find is not a fault, and is shown with its code and ray id
   expect([exit_code, stdout]).toEqual([0, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
   for (const wrong of ['0', 'many', '1001']) expect(await bots(wrong)).toMatchObject({ exit_code: 2 });
   expect(await bots('1', '--for', 'ever')).toMatchObject({ exit_code: 2 });
-}, 90_000);
+}, 300_000);
 
 test('bots: a find that the service fails to answer is a fault', async () => {
   const bots = await deploy('failing', ROOM_SOURCE);
@@ -126,7 +126,7 @@ test('bots: a find that the service fails to answer is a fault', async () => {
   const { exit_code, stdout } = await bots('1', '--for', '2s', '--url', failing.url, '--json');
   const fault = expect.objectContaining({ what: expect.stringContaining('a find without an answer') });
   expect([exit_code, JSON.parse(stdout)]).toEqual([1, expect.objectContaining({ faults: [fault] })]);
-}, 90_000);
+}, 300_000);
 
 test('bots: a lobby that players of a link fill up to its direct maximum is not over-filled', async () => {
   const project = PROJECT.replace('max_players: 2', 'max_players: 1, max_players_direct: 4');
@@ -141,7 +141,7 @@ test('bots: a lobby that players of a link fill up to its direct maximum is not 
     await muster.api.ok('POST', '/matchmaker/lobbies/join', { token, body: { lobby_id } });
   const { exit_code, stdout } = await playing;
   expect([exit_code, JSON.parse(stdout).faults]).toEqual([0, []]);
-}, 90_000);
+}, 300_000);
 
 test('bots: lobbies that are closed, and another version that goes live, are no fault while no find seats there', async () => {
   const bots = await deploy('changing', ROOM_SOURCE);
@@ -157,7 +157,7 @@ test('bots: lobbies that are closed, and another version that goes live, are no 
   expect(await bots.run('deploy', '--no-check', '--message', 'another')).toMatchObject({ exit_code: 0 });
   const { exit_code, stdout } = await playing;
   expect([exit_code, JSON.parse(stdout).faults]).toEqual([0, []]);
-}, 90_000);
+}, 300_000);
 
 test('bots: if the limits of one address refuse them, the command says what to do, and fails', async () => {
   await using limited = await openTestService({ MUSTER_LIMITS_SCALE: '1' });
@@ -170,4 +170,4 @@ test('bots: if the limits of one address refuse them, the command says what to d
   expect(stderr).toContain('All bots come from one address');
   expect(stderr).toContain('MUSTER_LIMITS_SCALE');
   expect(stderr).toContain('max_players_per_client');
-}, 90_000);
+}, 300_000);

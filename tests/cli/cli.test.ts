@@ -18,7 +18,7 @@ let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-cli-'));
   game = await makeControlledGame(muster);
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 interface Run {
@@ -68,7 +68,7 @@ describe('commands: fail with an exit code and a message:', () => {
       expect([args, result.exit_code, result.stdout]).toEqual([args, 2, '']);
       expect(result.stderr).toContain(message);
     }
-  }, 90_000);
+  }, 300_000);
 
   test('2 for an empty argument or value, which stands for no server, machine or namespace', async () => {
     const { lobby } = (await find(muster, game)).body;
@@ -102,7 +102,7 @@ describe('commands: fail with an exit code and a message:', () => {
     expect([nothing_typed.exit_code, nothing_typed.stderr]).toEqual([2, expect.stringContaining('--token -')]);
     const running = JSON.parse((await run(['lobbies', '--json'], { env: developer() })).stdout).lobbies;
     expect(running).toContainEqual(expect.objectContaining({ lobby_id: lobby.lobby_id, is_closed: false }));
-  }, 90_000);
+  }, 300_000);
 
   test('3 without a token, with how to log in; 4 for a missing game; 1 for a service that cannot be reached', async () => {
     const url = muster.config.public_url;
@@ -117,7 +117,7 @@ describe('commands: fail with an exit code and a message:', () => {
     ]);
     const nowhere = await run(['status', '--url', `http://127.0.0.1:${findFreePort()}`, '--token', 'x']);
     expect([nowhere.exit_code, nowhere.stderr]).toEqual([1, expect.stringContaining('cannot be reached')]);
-  }, 90_000);
+  }, 300_000);
 });
 
 test('open: prints a link to the namespace, which logs a browser in once', async () => {
@@ -133,7 +133,7 @@ test('open: prints a link to the namespace, which logs a browser in once', async
       body: JSON.stringify({ code: link.hash.slice('#login='.length) }),
     });
   expect([(await logIn()).status, (await logIn()).status]).toEqual([200, 401]);
-}, 90_000);
+}, 300_000);
 
 test('login: reads the token from standard input, and only this user can read its file, under any umask; logout deletes it', async () => {
   const url = muster.config.public_url;
@@ -152,7 +152,7 @@ test('login: reads the token from standard input, and only this user can read it
   expect((await run(['status'])).exit_code).toBe(0);
   expect((await run(['logout'])).exit_code).toBe(0);
   expect((await run(['status'])).exit_code).toBe(3);
-}, 90_000);
+}, 300_000);
 
 test('doctor: finds nothing wrong with a healthy service, and finds a refused token', async () => {
   const well = await run(['doctor', '--json'], { env: developer() });
@@ -163,7 +163,7 @@ test('doctor: finds nothing wrong with a healthy service, and finds a refused to
   expect(well.exit_code).toBe(findings.length === 0 ? 0 : 1);
   const refused = await run(['doctor'], { env: { ...developer(), MUSTER_TOKEN: 'no-token' } });
   expect([refused.exit_code, refused.stdout]).toEqual([1, expect.stringContaining('→ Log in: muster login')]);
-}, 90_000);
+}, 300_000);
 
 describe('commands: show', () => {
   test('lobbies, servers, versions and status, as tables and as JSON', async () => {
@@ -182,7 +182,7 @@ describe('commands: show', () => {
       (await run(['lobbies', 'show', lobby_id.slice(-6), '--json'], { env: developer() })).stdout,
     );
     expect(shown.lobby.lobby_id).toBe(lobby_id);
-  }, 90_000);
+  }, 300_000);
 
   test('why a player got a seat, and why not in another lobby', async () => {
     const other = (await find(muster, game)).body.lobby.lobby_id;
@@ -204,7 +204,7 @@ describe('commands: show', () => {
       ),
     );
     expect((await run(['why', crypto.randomUUID()], { env: developer() })).exit_code).toBe(4);
-  }, 90_000);
+  }, 300_000);
 
   test('any answer of the API', async () => {
     const { stdout } = await run(['api', 'get', 'cloud/games'], { env: developer() });
@@ -215,7 +215,7 @@ describe('commands: show', () => {
     expect(page.stdout).toContain('export');
     const quoted = JSON.parse((await run(['api', 'GET', '/client.js', '--json'], { env: developer() })).stdout);
     expect(quoted.text).toContain('export');
-  }, 90_000);
+  }, 300_000);
 });
 
 test('logs: -f shows each line of both streams, also the last, and fails with a message after a crash', async () => {
@@ -244,7 +244,7 @@ test('logs: -f shows each line of both streams, also the last, and fails with a 
   expect([times.length, times]).toEqual([4, times.toSorted()]);
   const found = await run(['logs', id, '--grep', 'FIRST', '--json'], { env: developer() });
   expect(JSON.parse(found.stdout)).toMatchObject({ stream: 'std_out', line: 'first' });
-}, 90_000);
+}, 300_000);
 
 test('logs: of a lobby, of a server and of all servers; -f begins with the first line', async () => {
   const { body } = await find(muster, game);
@@ -287,7 +287,7 @@ test('logs: of a lobby, of a server and of all servers; -f begins with the first
   child.kill('SIGINT');
   await child.exited;
   await reading;
-}, 90_000);
+}, 300_000);
 
 test('servers: commands find a server among any number of newer ones that have ended', async () => {
   const own = await makeControlledGame(muster);
@@ -312,7 +312,7 @@ test('servers: commands find a server among any number of newer ones that have e
   expect(await run(['exports', 'log', running], { env })).toMatchObject({ exit_code: 0 });
   const all = JSON.parse((await run(['servers', 'list', '--all', '--json'], { env })).stdout);
   expect(all.servers).toHaveLength(NEWER + 3);
-}, 120_000);
+}, 300_000);
 
 test('servers: a restart is listed during its pause, and can be stopped', async () => {
   const own = await makeGame(muster.api, muster.administrator_token);
@@ -330,7 +330,7 @@ test('servers: a restart is listed during its pause, and can be stopped', async 
   expect((await run(['servers', 'list'], { env })).stdout).toContain('restarting');
   expect(await run(['servers', 'stop', restart_id], { env })).toMatchObject({ exit_code: 0 });
   expect((await servers.get(restart_id)).destroyed_at).toBeDefined();
-}, 60_000);
+}, 300_000);
 
 test('lobbies watch: each change is a line of JSON', async () => {
   const child = start(['lobbies', 'watch', '--json'], { env: developer() });
@@ -357,7 +357,7 @@ test('lobbies watch: each change is a line of JSON', async () => {
   child.kill('SIGINT');
   await child.exited;
   await reading;
-}, 90_000);
+}, 300_000);
 
 test('a command that goes on ends once the reader of its output has ended', async () => {
   const command = ['sh', '-c', '"$0" "$@" | head -1', ...COMMAND, 'lobbies', 'watch', '--json'];
@@ -369,4 +369,4 @@ test('a command that goes on ends once the reader of its output has ended', asyn
     return child.exitCode !== null;
   }, 'the command to end');
   expect((await new Response(child.stdout).text()).trimEnd().split('\n')).toHaveLength(1);
-}, 90_000);
+}, 300_000);

@@ -40,7 +40,7 @@ beforeAll(async () => {
     MUSTER_TOKEN: muster.administrator_token,
     MUSTER_GAME: game.game_id,
   };
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 const missing = Object.keys(SHELLS).filter((shell) => Bun.which(shell) === null);
@@ -69,7 +69,7 @@ for (const [shell, { start, load }] of Object.entries(SHELLS)) {
       terminal.write(`${CTRL_U}exit\r`);
       await terminal.exited;
     },
-    90_000,
+    300_000,
   );
 }
 

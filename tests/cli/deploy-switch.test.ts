@@ -14,7 +14,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-switch-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 async function makeRoom(name: string) {
@@ -52,7 +52,7 @@ test('deploy: says how many lobbies run on other versions, and waits for their e
   expect(answer.old_lobbies).toEqual({ lobbies: 1, players: 1 });
 
   expect(await room.run('rollback')).toMatchObject({ exit_code: 0, stderr: 'No lobby runs on another version.\n' });
-}, 90_000);
+}, 300_000);
 
 test('deploy --detach: returns after the upload, and the check and the switch go on without the command', async () => {
   const room = await makeRoom('detached');
@@ -73,7 +73,7 @@ test('deploy --detach: returns after the upload, and the check and the switch go
   await waitFor(async () => (await Bun.file(broken.detached.log).text()).includes('it begins'), 'the failure');
   expect(await room.liveVersion()).toBe('later');
   for (const { log: file } of [detached, broken.detached]) await rm(resolve(file, '..'), { recursive: true });
-}, 90_000);
+}, 300_000);
 
 test('deploy --version: puts a namespace on the version that another has tried, from any folder', async () => {
   const room = await makeRoom('promoted');
@@ -91,4 +91,4 @@ test('deploy --version: puts a namespace on the version that another has tried, 
   }
   expect(await room.run('deploy', '--wait', '--detach', ...in_game)).toMatchObject({ exit_code: 2 });
   expect(await room.run('deploy', '--version', 'tried', '--wait', 'long', ...in_game)).toMatchObject({ exit_code: 2 });
-}, 90_000);
+}, 300_000);

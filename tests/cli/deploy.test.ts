@@ -16,7 +16,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-deploy-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 const makeFolder = (name: string, files: Record<string, string> = {}) =>
@@ -81,7 +81,7 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
   await rm(join(folder, 'muster.yaml'));
   await mkdir(join(folder, 'muster.yaml'));
   expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: expect.stringContaining('muster.yaml: EISDIR') });
-}, 90_000);
+}, 300_000);
 
 test('deploy --region: is refused beside muster.yaml, whose regions have the names of the service', async () => {
   const { run } = await makeFolder('renaming', {
@@ -93,7 +93,7 @@ test('deploy --region: is refused beside muster.yaml, whose regions have the nam
     expect([exit_code, stderr]).toEqual([2, expect.stringContaining('but this folder has muster.yaml')]);
   }
   expect((await run('status', '--game', 'renaming')).exit_code).toBe(4);
-}, 90_000);
+}, 300_000);
 
 test('config: a valid file is accepted and shown, and fits the schema that editors read', async () => {
   const yaml =
@@ -109,7 +109,7 @@ test('config: a valid file is accepted and shown, and fits the schema that edito
   expect(JSON.parse((await run('config', 'show', '--json')).stdout)).toEqual(shown);
   const validate = new Ajv({ formats: { uuid: true } }).compile(JSON.parse((await run('config', 'schema')).stdout));
   expect([validate(shown), validate({ ...shown, matchmakr: {} })]).toEqual([true, false]);
-}, 90_000);
+}, 300_000);
 
 test('deploy --dry-run: says what would be done, and changes nothing', async () => {
   const { folder, run, start, liveVersion } = await makeFolder('dry', {
@@ -147,7 +147,7 @@ test('deploy --dry-run: says what would be done, and changes nothing', async () 
   await Bun.write(join(folder, 'muster.yaml'), 'game: dry\nbuild: {path: server.ts}\nmatchmaker: {tier: huge}');
   const refused = await run('deploy', '--dry-run');
   expect([refused.exit_code, refused.stderr]).toEqual([1, expect.stringContaining('tier-name-id-invalid')]);
-}, 90_000);
+}, 300_000);
 
 test('deploy: files that usually hold secrets are left out, unless .musterignore says otherwise', async () => {
   const { run } = await makeFolder('secretive', {
@@ -162,7 +162,7 @@ test('deploy: files that usually hold secrets are left out, unless .musterignore
   const { stderr } = await run('deploy');
   expect(stderr).toContain('secrets  left out: .env, certs/tls.key (');
   expect(stderr).toContain('  ./certs/tls.pem\n  ./run.sh\n');
-}, 90_000);
+}, 300_000);
 
 test('deploy: isolation is asked for, and refused where the service has no image for it', async () => {
   const { folder, run } = await makeFolder('isolated', {
@@ -175,7 +175,7 @@ test('deploy: isolation is asked for, and refused where the service has no image
   expect(refused.stderr).toContain('archive, isolation container');
   await Bun.write(join(folder, 'muster.yaml'), 'game: isolated\nbuild: {path: server.ts, isolation: process}');
   expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: expect.stringContaining('name a directory') });
-}, 90_000);
+}, 300_000);
 
 test('init and deploy: a folder with a server and a site goes live, and an unchanged server is not sent again', async () => {
   const { folder, run, liveVersion } = await makeFolder('tanks', {
@@ -205,7 +205,7 @@ test('init and deploy: a folder with a server and a site goes live, and an uncha
 
   expect((await run('rollback', '--game', 'tanks')).stdout).toContain('the second → the first');
   expect(await liveVersion()).toBe('the first');
-}, 90_000);
+}, 300_000);
 
 test('deploy: a version whose lobby does not get ready does not go live, and the log of its server is shown', async () => {
   const { folder, run, liveVersion } = await makeFolder('breaking', {
@@ -222,7 +222,7 @@ test('deploy: a version whose lobby does not get ready does not go live, and the
   expect(broken.exit_code).toBe(1);
   expect(broken.stderr).toContain('  it begins\n  [muster] the server ended with exit code 7\n');
   expect(await liveVersion()).toBe('good');
-}, 90_000);
+}, 300_000);
 
 test('deploy: a directory is packed with its program, without ignored files', async () => {
   const files = {
@@ -236,7 +236,7 @@ test('deploy: a directory is packed with its program, without ignored files', as
   expect(exit_code).toBe(1);
   expect(stderr).toContain('  run.sh\n');
   expect(stderr).not.toContain('secret.env');
-}, 90_000);
+}, 300_000);
 
 test('deploy: two deploys at the same time both succeed, and the namespace is on the version of one', async () => {
   const yaml =
@@ -248,7 +248,7 @@ test('deploy: two deploys at the same time both succeed, and the namespace is on
   for (const { exit_code, stderr } of both)
     expect([exit_code, stderr]).toEqual([0, expect.stringContaining('was ready')]);
   expect(['one', 'other']).toContain(await liveVersion());
-}, 90_000);
+}, 300_000);
 
 test('deploy: the first two deploys of a game at the same time create one game', async () => {
   const { folder, run } = await makeFolder('made-once', {
@@ -259,7 +259,7 @@ test('deploy: the first two deploys of a game at the same time create one game',
   for (const { exit_code, stderr } of both) expect([exit_code, stderr]).toEqual([0, expect.stringContaining('site ')]);
   const { games } = JSON.parse((await run('api', 'GET', '/cloud/games')).stdout);
   expect(games.filter((game: { display_name: string }) => game.display_name === basename(folder))).toHaveLength(1);
-}, 90_000);
+}, 300_000);
 
 test('deploy: the first two checks of a game at the same time use one namespace', async () => {
   const { folder, run, liveVersion } = await makeFolder('untried', {
@@ -275,4 +275,4 @@ test('deploy: the first two checks of a game at the same time use one namespace'
   const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
   for (const one of both) expect(one).toMatchObject({ exit_code: 0, stderr: expect.stringContaining('was ready') });
   expect(['one', 'other']).toContain(await liveVersion());
-}, 90_000);
+}, 300_000);

@@ -24,7 +24,7 @@ beforeAll(async () => {
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   await Bun.write(join(folder, 'public/index.html'), 'the game');
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await home[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
@@ -111,7 +111,7 @@ test('dev: a folder is playable, a saved file replaces its lobbies, an error kee
   expect(await terminal.exited).toBe(0);
   expect(terminal.output()).not.toContain('AbortError');
   await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');
-}, 90_000);
+}, 300_000);
 
 test('dev: ctrl-C ends it, also while the service starts; a second one uses the service of the first', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
@@ -143,7 +143,7 @@ test('dev: ctrl-C ends it, also while the service starts; a second one uses the 
   one.pressCtrlC();
   expect(await one.exited).toBe(0);
   await waitFor(() => home.processes().length === 0, 'the service to end');
-}, 90_000);
+}, 300_000);
 
 /** Returns the servers of a namespace of the game, as its developer sees them. */
 async function readServers(
@@ -197,7 +197,7 @@ test('dev: q ends servers that wait for room and a version that is being tried; 
   expect(servers.find(({ id }) => id === tried.id)).toMatchObject({ destroyed_at: expect.any(Number) });
   next.write('q');
   expect(await next.exited).toBe(0);
-}, 90_000);
+}, 300_000);
 
 test('dev: q ends the version that is being tried on the service of another dev', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
@@ -218,7 +218,7 @@ test('dev: q ends the version that is being tried on the service of another dev'
   first.write('q');
   expect(await first.exited).toBe(0);
   await rm(other_folder, { recursive: true });
-}, 90_000);
+}, 300_000);
 
 test('dev: an answer about logs that it does not understand ends it, and its service', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
@@ -231,7 +231,7 @@ test('dev: an answer about logs that it does not understand ends it, and its ser
   expect(await terminal.exited).not.toBe(0);
   expect(terminal.output()).toContain('TypeError');
   await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');
-}, 90_000);
+}, 300_000);
 
 test('dev: a file that cannot be read is named, and the version before stays live until it can', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
@@ -249,7 +249,7 @@ test('dev: a file that cannot be read is named, and the version before stays liv
   await waitForOutput(terminal, 'changed: live after');
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
-}, 90_000);
+}, 300_000);
 
 test('dev: in a preview with https it prints the addresses of players, and what to make public', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
@@ -269,7 +269,7 @@ test('dev: in a preview with https it prints the addresses of players, and what 
   expect(answer.status).toBe(200);
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
-}, 90_000);
+}, 300_000);
 
 test('dev: a verification server on this machine is called', async () => {
   const requests: string[] = [];
@@ -295,7 +295,7 @@ test('dev: a verification server on this machine is called', async () => {
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
   await verifier.stop(true);
-}, 90_000);
+}, 300_000);
 
 test.each([
   ['http://play.example.com', 80],

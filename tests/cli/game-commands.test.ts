@@ -15,7 +15,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-commands-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('versions and builds of the game that the folder names: are listed, shown and compared', async () => {
@@ -38,7 +38,7 @@ test('versions and builds of the game that the folder names: are listed, shown a
   const { builds } = JSON.parse((await run('builds', '--json')).stdout);
   expect(builds).toEqual([expect.objectContaining({ complete: true })]);
   expect((await run('builds')).stdout).toContain('complete');
-}, 90_000);
+}, 300_000);
 
 test('players and exports: who has a seat, and links that can be downloaded', async () => {
   const game = await makeControlledGame(muster);
@@ -63,7 +63,7 @@ test('players and exports: who has a seat, and links that can be downloaded', as
   }
   expect(await run('exports', 'lobbies', '--since', 'ever', ...in_game)).toMatchObject({ exit_code: 2 });
   expect(await run('exports', 'log', crypto.randomUUID(), ...in_game)).toMatchObject({ exit_code: 4 });
-}, 90_000);
+}, 300_000);
 
 test('servers: a range of ports is listed with its first and last port', async () => {
   const ports = { voice: { port_range: { min: 28_071, max: 28_080 }, protocol: 'udp', proxy: 'none' } };
@@ -71,7 +71,7 @@ test('servers: a range of ports is listed with its first and last port', async (
   expect((await find(muster, game)).status).toBe(200);
   const { run } = await makeProjectFolder(muster, home, { name: 'ranges', files: { 'a.txt': '' } });
   expect((await run('servers', '--game', game.game_id)).stdout).toContain(' voice:28071-28080/udp ');
-}, 90_000);
+}, 300_000);
 
 test('tokens: are created for clients, tools and back ends, inspected, and revoked only with --yes', async () => {
   const { run } = await makeProjectFolder(muster, home, { name: 'keys', files: { 'a.txt': '' } });
@@ -97,7 +97,7 @@ test('tokens: are created for clients, tools and back ends, inspected, and revok
   await waitFor(async () => (await statusOf(servers, back_end)) === 403, 'the token to be revoked');
   expect(await statusOf('/matchmaker/lobbies/list', client)).toBe(200);
   expect(await run('tokens', 'create', 'golden', ...in_game)).toMatchObject({ exit_code: 2 });
-}, 90_000);
+}, 300_000);
 
 test('complete: suggests commands and the ids of lobbies, and writes scripts for shells', async () => {
   const game = await makeControlledGame(muster);
@@ -131,4 +131,4 @@ test('complete: suggests commands and the ids of lobbies, and writes scripts for
   expect([shell.exitCode, shell.stdout.toString()]).toEqual([0, expect.stringContaining('muster')]);
   for (const name of ['zsh', 'fish']) expect((await run('complete', name)).stdout).toContain('muster complete');
   expect(await run('complete', 'tcsh')).toMatchObject({ exit_code: 2 });
-}, 90_000);
+}, 300_000);

@@ -21,7 +21,7 @@ beforeAll(async () => {
   home = await makeDataDirectory();
   releases = await serveRelease(join(home, 'releases'));
   token = await createCloudToken();
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await releases[Symbol.asyncDispose]();
   await rm(home, { recursive: true, force: true });
@@ -114,7 +114,7 @@ test.skipIf(!IS_FULL_LENGTH)(
     expect(outcomes.map(({ output }) => output).join('')).not.toContain(token);
     expect(await readLive()).toMatchObject({ prod: `${version} prod 7.1`, staging: `${version} staging 7.1` });
   },
-  180_000,
+  300_000,
 );
 
 test.skipIf(!IS_FULL_LENGTH)(
@@ -132,5 +132,5 @@ test.skipIf(!IS_FULL_LENGTH)(
     expect((await run(MAIN)).outcomes).toMatchObject([{ name: 'Get Muster', exit_code: 1 }]);
     expect(await readLive()).toEqual(before);
   },
-  180_000,
+  300_000,
 );

@@ -82,7 +82,7 @@ describe('deploy: a Dockerfile', () => {
     ]);
     const dry = await run(['deploy', '--dry-run'], env);
     expect([dry.exit_code, dry.stderr]).toEqual([0, expect.stringContaining('Dockerfile would be built')]);
-  }, 60_000);
+  }, 300_000);
 
   test('that is stopped while its image is written leaves neither the program that writes it nor the file', async () => {
     const [tools, temporary] = [join(home, 'slow-tools'), join(home, 'temporary')];
@@ -102,7 +102,7 @@ describe('deploy: a Dockerfile', () => {
     expect(await child.exited).toBe(130);
     expect(readdirSync(temporary)).toEqual([]);
     expect(identifyProcess(readPid())).toBeUndefined();
-  }, 60_000);
+  }, 300_000);
 });
 
 describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and goes live,', () => {
@@ -136,6 +136,6 @@ describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and
       const changed = await run(['deploy', '--game', game, '--no-check', '--message', 'changed'], env);
       expect([changed.exit_code, changed.stderr]).toEqual([0, expect.stringMatching(/image\.tar\.zst, [\d.]+ MB/)]);
     },
-    120_000,
+    300_000,
   );
 });

@@ -12,7 +12,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-json-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('--json: commands that change something write one object about it', async () => {
@@ -35,7 +35,7 @@ test('--json: commands that change something write one object about it', async (
     const { exit_code, stdout } = await run(...args, '--game', game_id, '--json');
     expect([args, exit_code, stdout]).toEqual([args, 0, `${JSON.stringify(answer)}\n`]);
   }
-}, 90_000);
+}, 300_000);
 
 test('--json: a command that fails writes one line of JSON to stderr, with the code and the ray id of a refusal', async () => {
   const { game_id } = await makeControlledGame(muster);
@@ -62,7 +62,7 @@ test('--json: a command that fails writes one line of JSON to stderr, with the c
     expect([args, stdout, JSON.parse(stderr), exit_code]).toEqual([args, '', { error }, exit_code]);
     expect(JSON.parse(stderr).error.exit_code).toBe(exit_code);
   }
-}, 90_000);
+}, 300_000);
 
 test('json: a local command that a signal stops writes that as an object', async () => {
   const commands = resolve(import.meta.dir, '../../src/commands');

@@ -19,7 +19,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-login-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 const environment = () => ({
@@ -53,7 +53,7 @@ test('login: a link is completed by a person who sees the same code, and the tok
   for (const name of await readdir(directory)) expect((await stat(join(directory, name))).mode & 0o777).toBe(0o600);
   const who = Bun.spawn([...COMMAND, 'whoami', '--json'], { cwd: home, env: environment() });
   expect(JSON.parse(await new Response(who.stdout).text()).agent).toEqual({ game_cloud: { game_id: game.game_id } });
-}, 90_000);
+}, 300_000);
 
 test('login: no program that a command starts gets the token, neither in its environment nor in its arguments', async () => {
   await Bun.write(join(home, 'bin/docker'), SPY);
@@ -67,7 +67,7 @@ test('login: no program that a command starts gets the token, neither in its env
   expect(spied).toStartWith('version\n');
   expect(spied).toContain(`MUSTER_URL=${muster.config.public_url}`);
   expect(spied).not.toContain(muster.administrator_token);
-}, 90_000);
+}, 300_000);
 
 /** Runs a command as a user with profiles of their own, with text on its standard input. */
 async function run(user: string, args: string[], { stdin = '', env = {} }: { stdin?: string; env?: object } = {}) {
@@ -117,7 +117,7 @@ test('login: --url and MUSTER_URL name the service before the profile does, and 
   expect(other.tokens).toEqual([]);
   const two = await run('one', ['login', url, '--url', other.url, '--token', '-'], token);
   expect([two.exit_code, two.stderr]).toEqual([2, expect.stringContaining('Name one service')]);
-}, 90_000);
+}, 300_000);
 
 test('login: without a terminal it needs a token, which MUSTER_TOKEN may be', async () => {
   const url = muster.config.public_url;
@@ -126,7 +126,7 @@ test('login: without a terminal it needs a token, which MUSTER_TOKEN may be', as
   const env = { MUSTER_TOKEN: muster.administrator_token };
   expect(await run('three', ['login', url], { env })).toMatchObject({ exit_code: 0, stderr: `Logged in to ${url}.\n` });
   expect(await run('three', ['status', '--game', 'none'])).toMatchObject({ exit_code: 4 });
-}, 90_000);
+}, 300_000);
 
 test('login: a refused token is named, without the advice to log in', async () => {
   const url = muster.config.public_url;
@@ -134,19 +134,19 @@ test('login: a refused token is named, without the advice to log in', async () =
   expect([refused.exit_code, refused.stderr]).toEqual([3, expect.stringContaining(`${url} refused the token`)]);
   expect(refused.stderr).not.toContain('muster login');
   expect(await Bun.file(join(home, 'six/muster/credentials.json')).exists()).toBe(false);
-}, 90_000);
+}, 300_000);
 
 test('use: says which service, game and namespace the next commands have', async () => {
   const place = ['--url', 'https://play.example.com', '--game', 'tanks', '--namespace', 'staging'];
   const { stderr } = await run('seven', ['use', 'play', ...place]);
   expect(stderr).toBe('Using play: https://play.example.com, game tanks, namespace staging.\n');
-}, 90_000);
+}, 300_000);
 
 test('use: a wrong address is refused and not stored', async () => {
   const done = await run('two', ['use', 'bad', '--url', 'nowhere']);
   expect([done.exit_code, done.stderr]).toEqual([2, expect.stringContaining('"nowhere" is not an address such as')]);
   expect(await Bun.file(join(home, 'two/muster/profiles.json')).exists()).toBe(false);
-}, 90_000);
+}, 300_000);
 
 test('whoami: shows the service of the caller, and a profile only if it is of that service', async () => {
   const url = muster.config.public_url;
@@ -158,4 +158,4 @@ test('whoami: shows the service of the caller, and a profile only if it is of th
   await run('four', ['use', 'here', '--url', url, '--game', 'tanks']);
   const own = JSON.parse((await run('four', ['whoami', '--json'], { env })).stdout);
   expect(own).toEqual({ url, agent: expect.any(Object), profile: 'here', game: 'tanks' });
-}, 90_000);
+}, 300_000);

@@ -16,7 +16,7 @@ beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-machines-'));
   machine_id = await machineIdOf(muster.config.data_directory);
   ({ run } = await makeProjectFolder(muster, home, { name: 'empty', files: { 'a.txt': '' } }));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('muster machines: refuses an unknown machine, none, a bad time, and callers that are no administrators', async () => {
@@ -32,7 +32,7 @@ test('muster machines: refuses an unknown machine, none, a bad time, and callers
     expect([args, result.exit_code]).toEqual([args, exit_code]);
     expect(result.stderr).toContain(message);
   }
-}, 90_000);
+}, 300_000);
 
 test('muster machines: drains a machine, says what is left, waits for it, and lets it take servers again', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
@@ -57,4 +57,4 @@ test('muster machines: drains a machine, says what is left, waits for it, and le
   const { stdout } = await run('machines', '--json');
   expect(JSON.parse(stdout).machines).toMatchObject([{ machine_id, state: 'up' }]);
   expect(JSON.parse(stdout).machines[0].drain).toBeUndefined();
-}, 90_000);
+}, 300_000);

@@ -51,7 +51,7 @@ beforeAll(async () => {
   proxy = { url: `http://127.0.0.1:${port}`, targets: lines, stop };
   const files = { 'server.ts': ROOM_SOURCE, 'public/index.html': 'the game', 'muster.yaml': PROJECT };
   folder = await makeProjectFolder(muster, certificates, { name: 'proxied', files });
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await proxy.stop();
   await rm(certificates, { recursive: true, force: true });
@@ -77,11 +77,11 @@ test('proxies: deploy, logs -f, bots and doctor work behind a proxy that support
   expect(findings.filter(({ what }: { what: string }) => what.includes('ertificate'))).toEqual([]);
   const names = new Set(proxy.targets.map((target) => target.replace(/:\d+$/, '')));
   expect([...names]).toEqual([NAME]);
-}, 90_000);
+}, 300_000);
 
 test('proxies: NO_PROXY names hosts that are reached without the proxy', async () => {
   const count = proxy.targets.length;
   const direct = await run(['status', '--game', 'proxied'], { NO_PROXY: `.elsewhere.example,${NAME}` });
   expect([direct.exit_code, direct.stderr]).toEqual([1, expect.stringContaining('cannot be reached')]);
   expect(proxy.targets).toHaveLength(count);
-}, 90_000);
+}, 300_000);

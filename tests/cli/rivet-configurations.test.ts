@@ -17,7 +17,7 @@ let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-shapes-'));
   game = await makeGame(muster.api, muster.administrator_token);
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 /** The summary of each configuration, and its notes. */
@@ -223,7 +223,7 @@ test('init: writes muster.yaml from a configuration of Rivet, with the regions t
   });
   expect((await run('config', 'check')).exit_code).toBe(0);
   expect(await run('init', '--region', 'lnd-fra')).toMatchObject({ exit_code: 2 });
-}, 60_000);
+}, 300_000);
 
 test('init: a configuration without ports gets those of its Dockerfile, and a deploy without init is refused', async () => {
   const { folder, run } = await makeFolder('ported', 'json-builds', {
@@ -234,7 +234,7 @@ test('init: a configuration without ports gets those of its Dockerfile, and a de
   const { stderr } = await run('init');
   expect(stderr).toContain('rivet.json has no ports (builds.game): check matchmaker.docker.ports');
   expect((await readYaml(folder)).matchmaker.docker.ports).toEqual({ game: { port: 9_000, protocol: 'udp' } });
-}, 60_000);
+}, 300_000);
 
 test('init --from: paths of a configuration in another folder are from that folder', async () => {
   const other = {
@@ -255,7 +255,7 @@ test('init --from: paths of a configuration in another folder are from that fold
     matchmaker: { docker: { ports: { game: { port: 9_000, protocol: 'udp' } } } },
   });
   expect(await run('config', 'check')).toMatchObject({ exit_code: 0 });
-}, 60_000);
+}, 300_000);
 
 test("init: another program's rivet.yaml is noted, and the files of the folder are used", async () => {
   const { folder, run } = await makeFolder('foreign', undefined, { 'rivet.yaml': 'artifacts: [x]\n', 'server.ts': '' });
@@ -267,7 +267,7 @@ test("init: another program's rivet.yaml is noted, and the files of the folder a
   const { stderr } = await run('init');
   expect(stderr).toContain('note     rivet.yaml belongs to another program: it has artifacts.');
   expect((await readYaml(folder)).build).toEqual({ path: 'server.ts' });
-}, 60_000);
+}, 300_000);
 
 test('deploy: puts a configuration of Rivet online as it is, with the server of the folder', async () => {
   const { folder, run } = await makeFolder('unchanged', 'version-env-per-mode');
@@ -280,4 +280,4 @@ test('deploy: puts a configuration of Rivet online as it is, with the server of 
   expect(deployed.exit_code).toBe(0);
   const status = JSON.parse((await run('status', '--game', 'unchanged', '--json')).stdout);
   expect(status.version.display_name).not.toBe('0.0.1');
-}, 60_000);
+}, 300_000);

@@ -14,7 +14,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-scripts-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('deploy: a script is sent with the files and packages that it imports, and with no others', async () => {
@@ -41,7 +41,7 @@ console.log('it has', name satisfies string, lib.size, rules.round);\n${ROOM_SOU
   expect((await run('deploy')).stderr).toContain('not sent again');
   await Bun.write(join(folder, 'game/parts/name.ts'), `export const name: string = 'better parts';`);
   expect((await run('deploy', '--dry-run')).stderr).toContain('would be sent');
-}, 90_000);
+}, 300_000);
 
 test('deploy: a script whose imports are missing, or are no code, is refused with their names', async () => {
   const REFUSED: [script: string, message: string][] = [
@@ -56,7 +56,7 @@ test('deploy: a script whose imports are missing, or are no code, is refused wit
     const { exit_code, stderr } = await run('deploy', '--no-check');
     expect([script, exit_code, stderr]).toEqual([script, 2, expect.stringContaining(message)]);
   }
-}, 90_000);
+}, 300_000);
 
 test('deploy: an equal script of another name is sent, because the name says how it runs', async () => {
   const files = { 'muster.yaml': yamlOf('renamed'), 'game/server.ts': ROOM_SOURCE, 'game/room.ts': ROOM_SOURCE };
@@ -65,4 +65,4 @@ test('deploy: an equal script of another name is sent, because the name says how
   await Bun.write(join(folder, 'muster.yaml'), yamlOf('renamed').replace('server.ts', 'room.ts'));
   expect((await run('deploy', '--dry-run')).stderr).toContain('room.ts, ');
   expect(await run('deploy')).toMatchObject({ exit_code: 0, stderr: expect.stringContaining('build    room.ts,') });
-}, 90_000);
+}, 300_000);

@@ -22,7 +22,7 @@ beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-slow-'));
   game = await makeGame(muster.api, muster.administrator_token);
   slow = openSlowProxy(muster.config.public_url);
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await slow[Symbol.asyncDispose]();
   await rm(home, { recursive: true, force: true });
@@ -67,7 +67,7 @@ test('logs: no line is lost on a slow connection, of a server that has ended and
   expect(linesOf(found.stdout)).toEqual(all.filter((line) => line.includes('1')));
   const followed = await run('logs', ended, '-f', ...where);
   expect(linesOf(followed.stdout)).toEqual(all);
-}, 180_000);
+}, 300_000);
 
 test('logs: -f goes on after the service was unreachable for some seconds', async () => {
   const servers = serversOf(muster, game);
@@ -86,4 +86,4 @@ test('logs: -f goes on after the service was unreachable for some seconds', asyn
   expect(await child.exited).toBe(0);
   await reading;
   expect(stdout.match(/ {2}(before|after)\n/g)).toEqual(['  before\n', '  after\n']);
-}, 90_000);
+}, 300_000);

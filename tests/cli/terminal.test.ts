@@ -23,7 +23,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-terminal-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('terminal: names from the service cannot control it, in tables, messages and JSON', async () => {
@@ -43,7 +43,7 @@ test('terminal: names from the service cannot control it, in tables, messages an
   expect(shown.stdout.split('\n').length).toBeGreaterThan(5);
   for (const { stdout, stderr } of [table, logs, json, shown]) expect(stdout + stderr).not.toMatch(EXECUTED);
   await servers.destroy(server_id);
-}, 90_000);
+}, 300_000);
 
 test('terminal: the error of a hostile service cannot control it, and an answer of another program is named', async () => {
   const { run } = await makeProjectFolder(muster, home, { name: 'refused', files: { 'a.txt': '' } });
@@ -60,7 +60,7 @@ test('terminal: the error of a hostile service cannot control it, and an answer 
   expect(refused.stderr).not.toMatch(EXECUTED);
   const other = await run('doctor', '--url', address);
   expect([other.exit_code, other.stderr]).toEqual([1, expect.stringContaining('did not answer as Muster does')]);
-}, 90_000);
+}, 300_000);
 
 test('terminal: work that takes longer than a second is named with its seconds, and the line is removed', async () => {
   const slow = `await Bun.sleep(2_500);\n${ROOM_SOURCE}`;
@@ -80,7 +80,7 @@ test('terminal: work that takes longer than a second is named with its seconds, 
   // Without a terminal, nothing is shown that is not said.
   const quiet = await run('bots', '1', '--for', '2s');
   expect([quiet.exit_code, quiet.stderr]).toEqual([0, '1 bots play "default" in slow prod for 2s.\n']);
-}, 90_000);
+}, 300_000);
 
 test('terminal: the line of progress is no longer than a narrow terminal, which could not empty it otherwise', async () => {
   const file = resolve(import.meta.dir, '../../src/cli/progress-line.ts');
@@ -90,7 +90,7 @@ progress.show('Copying the table of the lobbies … 3.4 MB');`;
   const { exited, output } = openTerminal([process.execPath, '-e', script], {}, { cols: 20 });
   expect(await exited).toBe(0);
   expect(output()).toBe(`\r${CLEAR_LINE}Copying the table o\r${CLEAR_LINE}`);
-}, 90_000);
+}, 300_000);
 
 test('terminal: lobbies watch writes each lobby on one line of a narrow terminal', async () => {
   const { folder, run } = await makeProjectFolder(muster, home, { name: 'narrow', files: { 'a.txt': '' } });
@@ -104,4 +104,4 @@ test('terminal: lobbies watch writes each lobby on one line of a narrow terminal
   table.pressCtrlC();
   await table.exited;
   expect((await run('lobbies', '--game', game.game_id)).stdout).not.toContain('\u001b');
-}, 90_000);
+}, 300_000);

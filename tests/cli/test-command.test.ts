@@ -119,7 +119,7 @@ describe('muster test: refuses', () => {
       stdout: expect.stringContaining('MUSTER_URL'),
     });
     expect(remains()).toEqual(NOTHING);
-  }, 90_000);
+  }, 300_000);
 
   test('a command that is missing or not a program, with the exit codes of a shell', async () => {
     expect(await run(['--', 'no-such-program'])).toMatchObject({
@@ -128,7 +128,7 @@ describe('muster test: refuses', () => {
     });
     expect(await run(['--', '/etc/passwd'])).toMatchObject({ exit_code: 126 });
     expect(remains()).toEqual(NOTHING);
-  }, 90_000);
+  }, 300_000);
 
   test('settings that a service cannot use, and a game that cannot be deployed', async () => {
     const wrong = await run(['--', 'true'], { env: { MUSTER_SEAT_TIMEOUT_MS: 'soon' } });
@@ -136,7 +136,7 @@ describe('muster test: refuses', () => {
     const missing = await run(['--deploy', '--', ...script('console.log("it ran")')]);
     expect(missing).toMatchObject({ exit_code: 2, stdout: '', stderr: expect.stringContaining('muster init') });
     expect(remains()).toEqual(NOTHING);
-  }, 90_000);
+  }, 300_000);
 });
 
 test('muster test: the command gets an empty game, the run ends with its exit code, and nothing is left', async () => {
@@ -153,7 +153,7 @@ test('muster test: the command gets an empty game, the run ends with its exit co
   expect(await isAnswered(seen.MUSTER_URL)).toBe(false);
   expect(await isAnswered(seen.MUSTER_TEST_CLOCK)).toBe(false);
   expect(remains()).toEqual({ files: ['game'], processes: [] });
-}, 90_000);
+}, 300_000);
 
 test('muster test: what the command has started and left ends with the run', async () => {
   const { exit_code } = await run(['--', 'sh', '-c', 'sleep 1000 >/dev/null 2>&1 & exit 3']);
@@ -162,7 +162,7 @@ test('muster test: what the command has started and left ends with the run', asy
   await waitForOutput({ output }, 'waiting');
   child.kill('SIGTERM');
   expect([(await ended()).exit_code, remains()]).toEqual([143, NOTHING]);
-}, 90_000);
+}, 300_000);
 
 test('muster test: a port that another program has at one of the loopback addresses is left out', () => {
   const { service_port, ...first } = claimPorts();
@@ -177,7 +177,7 @@ test('muster test: a command without "--" gets its own options and standard inpu
   const code = 'cat; echo "$0 $1"; kill -KILL $$';
   const { exit_code, stdout } = await run(['sh', '-c', code, '--deploy', '--help'], { stdin: 'typed ' });
   expect([exit_code, stdout]).toEqual([137, 'typed --deploy --help\n']);
-}, 90_000);
+}, 300_000);
 
 test('muster test: the clock moves only forwards, and only at its own address', async () => {
   const code = `
@@ -195,7 +195,7 @@ test('muster test: the clock moves only forwards, and only at its own address', 
     '',
     { refused: [400, 400, 400, 400], elsewhere: 404, status: 200, is_ahead: true },
   ]);
-}, 90_000);
+}, 300_000);
 
 describe('muster test: passes signals on:', () => {
   const SIGNALS: [signal: NodeJS.Signals, exit_code: number][] = [
@@ -217,7 +217,7 @@ describe('muster test: passes signals on:', () => {
     child.kill('SIGTERM');
     expect(await ended()).toEqual({ exit_code: 143, stdout: '', stderr: '' });
     expect(remains()).toEqual(NOTHING);
-  }, 90_000);
+  }, 300_000);
 
   test('ctrl-C in a terminal reaches the command once', async () => {
     const { output, pressCtrlC, exited } = openTerminal(
@@ -229,7 +229,7 @@ describe('muster test: passes signals on:', () => {
     expect(await exited).toBe(130);
     expect(output()).toContain('got 1 SIGINT');
     expect(remains()).toEqual(NOTHING);
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('muster test: leaves nothing, with a game server running,', () => {
@@ -241,7 +241,7 @@ describe('muster test: leaves nothing, with a game server running,', () => {
     child.kill('SIGKILL');
     await waitFor(() => remains().processes.length === 0, 'all processes to end');
     await waitFor(() => remains().files.length === 0, 'all files to be removed');
-  }, 90_000);
+  }, 300_000);
 
   test('if its service is killed', async () => {
     const { child, output, ended } = await start(args, { cwd: DUEL });
@@ -254,7 +254,7 @@ describe('muster test: leaves nothing, with a game server running,', () => {
       stderr: expect.stringContaining('The service ended before the tests.'),
     });
     expect(remains()).toEqual(NOTHING);
-  }, 90_000);
+  }, 300_000);
 
   test('if its database is in memory, as it is without TMPDIR', async () => {
     const { TMPDIR: _, ...env } = await environment();
@@ -270,7 +270,7 @@ describe('muster test: leaves nothing, with a game server running,', () => {
     expect(await child.exited).toBe(143);
     expect([data, database].filter((path) => existsSync(path))).toEqual([]);
     expect([data, database].flatMap(findProcessesOf)).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 
   test(`after ${CONCURRENT_RUNS} runs at the same time, each with lobbies of its own`, async () => {
     const command = ['--deploy', '--', ...script(FIND)];
@@ -293,14 +293,14 @@ test('muster test: two first runs at the same time prepare the database once, an
   const kept = readdirSync(join(cache, 'muster')).toSorted();
   expect(kept).toEqual([expect.stringMatching(/^\d+\.\d/), expect.stringMatching(/^cluster-[0-9a-f]{16}$/), 'lock']);
   expect(remains()).toEqual({ files: ['cache'], processes: [] });
-}, 90_000);
+}, 300_000);
 
 test('muster test: the suite of examples/duel passes: find, a full lobby, a crash, a captcha, the clock', async () => {
   const { exit_code, stderr } = await run(['--deploy', '--', 'bun', 'test'], { cwd: DUEL });
   expect(stderr).toContain(' 5 pass\n 0 fail\n');
   expect(exit_code).toBe(0);
   expect(remains()).toEqual(NOTHING);
-}, 180_000);
+}, 300_000);
 
 function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);

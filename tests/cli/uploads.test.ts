@@ -18,7 +18,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-uploads-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 /** Returns the room as a large script, which tells a player without a seat its name. */
@@ -68,7 +68,7 @@ test('deploy: killed in the middle of an upload, it goes on with the parts that 
     { complete: true },
   ]);
   expect(await readName(project, 'resumed', 'prod')).toBe('resumed');
-}, 90_000);
+}, 300_000);
 
 test('deploy: an upload that was interrupted for one namespace continues for another', async () => {
   await using proxy = await openForwardProxy();
@@ -83,7 +83,7 @@ test('deploy: an upload that was interrupted for one namespace continues for ano
   expect([exit_code, stderr]).toEqual([0, expect.stringContaining('of it sent now, the rest was there)')]);
   expect(JSON.parse((await project.run('builds', '--game', 'moved', '--json')).stdout).builds).toHaveLength(1);
   expect(await readName(project, 'moved', 'staging')).toBe('moved');
-}, 90_000);
+}, 300_000);
 
 test('deploy: a changed server does not continue the upload of the one before', async () => {
   await using proxy = await openForwardProxy();
@@ -98,7 +98,7 @@ test('deploy: a changed server does not continue the upload of the one before', 
   await Bun.write(join(project.folder, 'server.ts'), await makeServer('behind'));
   expect((await project.run('deploy')).exit_code).toBe(0);
   expect(await readName(project, 'changed', 'prod')).toBe('behind');
-}, 90_000);
+}, 300_000);
 
 test('deploy: two deploys at once with the same files make one complete build; with other files, each has its own', async () => {
   const files = { 'server.ts': await makeServer('same', 3), 'muster.yaml': projectOf('mixed') };
@@ -115,7 +115,7 @@ test('deploy: two deploys at once with the same files make one complete build; w
   for (const { exit_code, stderr } of mixed) expect([exit_code, stderr]).toEqual([0, expect.any(String)]);
   await Promise.all(['prod', 'staging'].map((namespace) => endLobbies(one, namespace)));
   expect([await readName(one, 'mixed', 'prod'), await readName(one, 'mixed', 'staging')]).toEqual(['left_', 'right']);
-}, 90_000);
+}, 300_000);
 
 async function endLobbies({ run }: Project, namespace: string): Promise<void> {
   const in_namespace = ['--game', 'mixed', '--namespace', namespace];
@@ -137,7 +137,7 @@ test('deploy: a deploy whose upload another deploy has completed meanwhile uses 
   proxy.refuseHeld();
   expect([await slow.exited, slow.output()]).toEqual([0, expect.any(String)]);
   expect(JSON.parse((await project.run('builds', '--game', 'overtaken', '--json')).stdout).builds).toHaveLength(1);
-}, 90_000);
+}, 300_000);
 
 test('deploy: a file of a site that is removed or changed while it is sent ends the upload at once, and is named', async () => {
   const CHANGES: [name: string, change: (file: string) => Promise<unknown>, message: string][] = [
@@ -159,7 +159,7 @@ test('deploy: a file of a site that is removed or changed while it is sent ends 
     const { exit_code, stderr } = await readToEnd(deploying);
     expect([exit_code, stderr]).toEqual([1, expect.stringMatching(new RegExp(`\\d\\.js ${message}`))]);
   }
-}, 90_000);
+}, 300_000);
 
 test('deploy: only changed files of a site are sent', async () => {
   await using proxy = await openForwardProxy();
@@ -181,4 +181,4 @@ test('deploy: only changed files of a site are sent', async () => {
   const address = `http://${name}.sites.localhost:${new URL(muster.config.public_url).port}`;
   const read = async (path: string) => await (await fetch(`${address}/${path}`)).text();
   expect([await read(''), await read('a.js'), await read('b.js')]).toEqual(['the game', '3', '2']);
-}, 90_000);
+}, 300_000);

@@ -15,7 +15,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-check-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 /** A folder whose game has a configuration of the matchmaker. */
@@ -39,7 +39,7 @@ test('deploy: a version whose game modes need more than a find goes live, and sa
     expect(stderr).toContain(`(${code})`);
     expect(await liveVersion()).toBe('mine');
   }
-}, 90_000);
+}, 300_000);
 
 test('deploy: a version is tried in the first game mode that takes finds', async () => {
   const { run } = await makeFolder('second-mode', `game_modes: {a: {${NO_FIND}}, b: {}}`);
@@ -47,7 +47,7 @@ test('deploy: a version is tried in the first game mode that takes finds', async
     exit_code: 0,
     stderr: expect.stringContaining('a lobby of it was ready after'),
   });
-}, 90_000);
+}, 300_000);
 
 test('deploy: a try that the limits of the namespace refuse is shown as that refusal', async () => {
   const { folder, run, liveVersion } = await makeFolder('limited', 'max_players: 2');
@@ -69,7 +69,7 @@ test('deploy: a try that the limits of the namespace refuse is shown as that ref
   expect(stderr).toContain('--no-check');
   expect(stderr).not.toContain('Its log');
   expect(await liveVersion()).toBe('good');
-}, 90_000);
+}, 300_000);
 
 test('deploy: no server of a tried version keeps running, also none of its idle lobbies', async () => {
   const { run } = await makeFolder('idle', 'max_players: 2, idle_lobbies: {min: 1, max: 2}');
@@ -84,7 +84,7 @@ test('deploy: no server of a tried version keeps running, also none of its idle 
   );
   const checked = game.namespaces.find(({ name_id }: { name_id: string }) => name_id === 'deploy-check');
   expect(checked.version_id).toBe(first.version_id);
-}, 90_000);
+}, 300_000);
 
 test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the version does not go live', async () => {
   const { folder, run, openIn, start, liveVersion } = await makeFolder('stopped', 'idle_lobbies: {min: 1, max: 2}');
@@ -119,7 +119,7 @@ test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the v
     message: 'Stopped. Nothing was switched.',
   });
   await expectNothingLeft();
-}, 90_000);
+}, 300_000);
 
 async function findGame(name: string) {
   const token = muster.administrator_token;

@@ -60,7 +60,7 @@ describe('specification: http and https ports behind the gateway', () => {
     for (const { lobby, ports: answered } of [found, created.body]) {
       lobbies.push({ lobby_id: lobby.lobby_id, ports: answered });
     }
-  }, 90_000);
+  }, 300_000);
 
   test.each(ROWS)(
     '$label: one port for all of the protocol, not the configured one; the host name leads to the port of the lobby',

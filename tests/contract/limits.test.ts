@@ -27,11 +27,11 @@ beforeAll(async () => {
   operations = await listOperations(opened.api);
   await using inspector = openInspector(opened);
   await inspector.waitForPlayerCounts();
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await snapshots?.[Symbol.asyncDispose]();
   await opened?.[Symbol.asyncDispose]();
-}, 90_000);
+}, 300_000);
 
 /** Lists an operation's good and bad cases; every third, from a random one on, unless MUSTER_TEST_LONG asks for all. */
 function casesOf(operation: Operation): Case[] {
@@ -122,7 +122,7 @@ describe('limits', () => {
       `seed ${seed} (MUSTER_TEST_SEED): ${case_count} cases over ${field_count} fields of ${operations.length} operations`,
     );
     expect(wrong.slice(0, 20)).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 
   test('a value beyond a limit of a rule is refused by name, and nothing is written', async () => {
     const before = await snapshots.take();
@@ -144,7 +144,7 @@ describe('limits', () => {
     }
     expect(wrong).toEqual([]);
     expect(changes(before, await snapshots.take())).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 
   test('a value at the limit of a rule is accepted', async () => {
     const wrong: string[] = [];
@@ -163,7 +163,7 @@ describe('limits', () => {
       }
     }
     expect(wrong).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 
   test('the good requests that all cases start from succeed', async () => {
     const before = await snapshots.take();
@@ -177,7 +177,7 @@ describe('limits', () => {
     expect(wrong).toEqual([]);
     // This shows that the snapshots above would have seen a change.
     expect(changes(before, await snapshots.take()).length).toBeGreaterThan(10);
-  }, 90_000);
+  }, 300_000);
 
   test('a value just within a limit is not refused for it', async () => {
     const wrong: string[] = [];
@@ -191,7 +191,7 @@ describe('limits', () => {
       );
     }
     expect(wrong.slice(0, 20)).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 });
 
 const VERSIONS = 'POST /cloud/games/{game_id}/versions';

@@ -56,7 +56,7 @@ describe('specification: ports behind the gateway', () => {
     expect((await join(muster, game, found.lobby.lobby_id)).body.ports).toEqual(ports);
     const created = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
     expect(Object.keys(created.body.ports)).toEqual(Object.keys(ports));
-  }, 90_000);
+  }, 300_000);
 
   test.each(SINGLE)(
     '$label: one between 26000 and 31999 that is not the configured one, and leads to it',
@@ -92,7 +92,7 @@ describe('specification: port ranges are in network mode host, without the gatew
   beforeAll(async () => {
     const options = { ports: toPorts(RANGES), network_mode: 'host', source: SOURCE };
     ports = (await find(muster, await makeControlledGame(muster, options))).body.ports;
-  }, 90_000);
+  }, 300_000);
 
   test.each(RANGES)(
     '$label: host and port are null, the range is inclusive and the one of the version',

@@ -9,7 +9,7 @@ let tenant: Tenant;
 beforeAll(async () => {
   opened = await openTestService();
   tenant = await makeTenant(opened);
-}, 90_000);
+}, 300_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
 /** Returns every view, and those that differ by token once for each. */
@@ -68,4 +68,4 @@ test('watch: one index has one body, whatever changes', async () => {
   }
   expect(faults).toEqual([]);
   expect(known.size).toBeGreaterThan(2 * rows.length);
-}, 90_000);
+}, 300_000);

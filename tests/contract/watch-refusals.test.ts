@@ -35,7 +35,7 @@ let theirs: Tenant;
 beforeAll(async () => {
   opened = await openTestService({ MUSTER_SOCKETS_PER_CALLER_MAX: '1000', MUSTER_WATCHERS_PER_CALLER_MAX: '1000' });
   [ours, theirs] = await Promise.all([makeTenant(opened), makeTenant(opened)]);
-}, 90_000);
+}, 300_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
 const idsOf = ({ ids, tokens }: Tenant) => ({ ...ids, device_link_token: tokens.device_link ?? '' });
@@ -132,7 +132,7 @@ describe('a subscription is refused like its GET, with the same code,', () => {
       expect(found.flatMap(({ different }) => different)).toEqual([]);
       const outcomes = new Set(found.flatMap((one) => one.outcomes));
       expect(codes.filter((code) => !outcomes.has(code))).toEqual([]);
-    }, 90_000);
+    }, 300_000);
   }
 
   test('for invalid queries', async () => {
@@ -150,7 +150,7 @@ describe('a subscription is refused like its GET, with the same code,', () => {
     expect(found.flatMap(({ different }) => different)).toEqual([]);
     const bad = found.flatMap(({ outcomes }) => outcomes).filter((code) => code === 'API_BAD_QUERY_PARAMETER');
     expect(bad.length).toBeGreaterThan(40);
-  }, 90_000);
+  }, 300_000);
 
   test('for an invalid token', async () => {
     const [path = ''] = pathsWith(idsOf(ours));

@@ -11,7 +11,7 @@ import { callServers } from './wire-contract-servers.ts';
 let opened: TestService;
 beforeAll(async () => {
   opened = await openTestService();
-}, 90_000);
+}, 300_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
 describe("a client of the reference API's contract", () => {
@@ -26,7 +26,7 @@ describe("a client of the reference API's contract", () => {
     const missing = OPERATIONS.filter(({ operation }) => !client.called.has(operation));
     console.log(`${client.called.size} of ${OPERATIONS.length} operations`);
     expect(missing.map(({ operation }) => operation)).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 
   const open = /^(cloud_bootstrap|cloud_tiers_|cloud_devices_links_(prepare|get)|auth_tokens_)/;
   for (const { operation, method, path } of OPERATIONS.filter((one) => !open.test(one.operation))) {

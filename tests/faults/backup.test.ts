@@ -84,4 +84,4 @@ test('backup and restore: a second one succeeds after the first was killed at an
   await waitForEnd(last, game, seat.lobby.lobby_id);
   await enterRoom(await findSeat(last, game));
   await last.stop('SIGINT');
-}, 180_000);
+}, 300_000);

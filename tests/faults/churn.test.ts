@@ -52,8 +52,8 @@ let external: ExternalHome;
 beforeAll(async () => {
   // Ports rest for a minute after their servers, so the servers of a run at full length need more than a test claims.
   external = await openExternalHome(IS_FULL_LENGTH ? { MUSTER_SERVER_PORTS: '27000-30999' } : {});
-}, 90_000);
-afterAll(() => external[Symbol.asyncDispose](), 90_000);
+}, 300_000);
+afterAll(() => external[Symbol.asyncDispose](), 300_000);
 
 /** Returns a condition: each of the ports has been free once. Other programs may take them at any time. */
 function portsAreFree(ports: number[]): () => Promise<boolean> {

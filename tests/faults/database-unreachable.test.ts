@@ -24,8 +24,8 @@ beforeAll(async () => {
   const DATABASE_URL = `postgres://muster:hunter2@127.0.0.1:${proxy.port}/postgres`;
   home = opened.use(await makeHome({ DATABASE_URL, MUSTER_DEMO: 'off' }));
   await proxy.cut();
-}, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+}, 300_000);
+afterAll(() => opened.disposeAsync(), 300_000);
 
 const readPort = () => new URL(home.url).port;
 
@@ -74,7 +74,7 @@ describe('the database is unreachable when the service starts', () => {
   beforeAll(async () => {
     program = home.launch();
     await waitForReason(program, 'the database refuses connections (ECONNREFUSED)');
-  }, 90_000);
+  }, 300_000);
 
   test('database unreachable: the process is alive and not ready', async () => {
     for (const host of ['127.0.0.1', '[::1]']) {
@@ -168,7 +168,7 @@ describe('the database is unreachable when the service starts', () => {
     expect(body.code).toBe('API_UNAUTHORIZED');
     expect(await program.stop('SIGTERM')).toBe(0);
     await waitFor(() => home.processes().length === 0, 'all its processes to end');
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('the database is not usable yet', () => {
@@ -186,7 +186,7 @@ describe('the database is not usable yet', () => {
     expect(loggedReasons(program)[0]).toBe('the database is starting up or shutting down (57P03)');
     expect(program.output()).not.toContain('hunter2');
     expect(await program.stop('SIGTERM')).toBe(0);
-  }, 90_000);
+  }, 300_000);
 
   test('database busy or read-only: a start waits for it too', async () => {
     await query(postgres, `alter database postgres set lock_timeout = '100ms'`);
@@ -209,7 +209,7 @@ describe('the database is not usable yet', () => {
     await query(postgres, 'begin read write', 'alter database postgres reset default_transaction_read_only', 'commit');
     await waitUntilReady(home.url);
     expect(await next.stop('SIGTERM')).toBe(0);
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('a waiting start is stopped', () => {
@@ -222,7 +222,7 @@ describe('a waiting start is stopped', () => {
       expect(program.output()).toContain(`"reason":"${signal}","event":"service_stopping"`);
       await waitFor(() => home.processes().length === 0, 'all its processes to end');
       await proxy.heal();
-    }, 90_000);
+    }, 300_000);
   }
 
   test('database silent: SIGTERM ends the first attempt, before the wait is logged', async () => {
@@ -234,7 +234,7 @@ describe('a waiting start is stopped', () => {
     release();
     expect(program.output()).toBe('');
     await waitFor(() => home.processes().length === 0, 'all its processes to end');
-  }, 90_000);
+  }, 300_000);
 });
 
 test('database unreachable: ctrl-C ends the service, which logs that its game servers were not stopped', async () => {
@@ -246,4 +246,4 @@ test('database unreachable: ctrl-C ends the service, which logs that its game se
   // The next stop ends the process that holds the port for servers that may be left.
   expect(await (await home.start()).stop('SIGINT')).toBe(0);
   await waitFor(() => home.processes().length === 0, 'all its processes to end');
-}, 90_000);
+}, 300_000);

@@ -60,7 +60,7 @@ describe('the database is lost', () => {
       await enterTogether(program, other_game);
       await Promise.all([first.close(), second.close(), third.close()]);
       await waitFor(async () => (await listServers(program, game)).length === 0, 'the room to end');
-    }, 90_000);
+    }, 300_000);
   }
 });
 

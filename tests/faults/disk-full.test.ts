@@ -53,7 +53,7 @@ test.skipIf(!disk)(
     await waitFor(async () => outcomeOf(await find(program, game)) === '200', 'a find to get a seat');
     await uploadScript(api, game, READY_SOURCE);
   },
-  180_000,
+  300_000,
 );
 
 const find = ({ api }: Program, game: TestGame): Promise<Answer> =>

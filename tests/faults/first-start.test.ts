@@ -45,7 +45,7 @@ test('first start: killed at any moment, it is completed by the next start', asy
   const [one, other] = [await enterRoom(await findSeatInDemo(url)), await enterRoom(await findSeatInDemo(url))];
   expect(other.lobby_id).toBe(one.lobby_id);
   await seeEachOther(one, other);
-}, 90_000);
+}, 300_000);
 
 /** Starts the program and kills it at this moment. */
 async function killWhen(home: Home, has: (files: Files) => boolean): Promise<void> {

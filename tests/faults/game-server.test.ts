@@ -15,10 +15,10 @@ describe('game servers are killed:', () => {
   beforeAll(async () => {
     home = await openHome(opened);
     program = await home.start();
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await opened.disposeAsync();
-  }, 90_000);
+  }, 300_000);
 
   const KILLED = '[muster] the server ended by the signal SIGKILL (it was killed)';
   const LOST = '[muster] the process was lost: the machine restarted, or another program ended it';
@@ -51,7 +51,7 @@ describe('game servers are killed:', () => {
       const third = await enterRoom(await findSeat(program, game));
       expect(third.lobby_id).not.toBe(one.lobby_id);
       await third.close();
-    }, 90_000);
+    }, 300_000);
   }
 
   test('while the service is stopped: the next start notices, and the next find gets another lobby', async () => {
@@ -68,7 +68,7 @@ describe('game servers are killed:', () => {
     const third = await enterRoom(await findSeat(program, game));
     expect(third.lobby_id).not.toBe(one.lobby_id);
     await third.close();
-  }, 90_000);
+  }, 300_000);
 
   test('game servers: those of another Muster on the machine are not touched', async () => {
     const neighbor = await openHome(opened);
@@ -83,7 +83,7 @@ describe('game servers are killed:', () => {
     await program.stop('SIGINT');
     await seeEachOther(...neighbors);
     expect(await listServers(other_program, other_game)).toHaveLength(1);
-  }, 90_000);
+  }, 300_000);
 });
 
 async function openHome(opened: AsyncDisposableStack): Promise<Home> {

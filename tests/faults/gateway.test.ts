@@ -61,4 +61,4 @@ test('the service is killed: players at a port with presence connect again with 
   expect(await joinSame()).toBe(true);
   one_back.socket.close();
   await next.stop('SIGINT');
-}, 120_000);
+}, 300_000);

@@ -17,7 +17,7 @@ describe('a hostile game server can do what docs/isolation.md says, and no more:
       level.name,
       // The limits of the disk are those of processes, which have a test of their own.
       async () => await expectDocumented(level.name, await probe(level, { with_disk: level.containers !== undefined })),
-      300_000,
+      600_000,
     );
   }
 });

@@ -10,10 +10,10 @@ describe('the service is killed', () => {
   let home: Home;
   beforeAll(async () => {
     home = await makeHome({}, { has_prepared_database: true });
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await home[Symbol.asyncDispose]();
-  }, 90_000);
+  }, 300_000);
 
   test('players stay, the next start adopts their server, and the next find joins them', async () => {
     const program = await home.start();
@@ -45,7 +45,7 @@ describe('the service is killed', () => {
     );
     await waitFor(() => findProcessesOf(server_id).length === 0, 'its processes to end');
     await next.stop('SIGINT');
-  }, 90_000);
+  }, 300_000);
 
   test('SIGTERM leaves game servers and players running; ctrl-C ends them', async () => {
     const program = await home.start();
@@ -68,7 +68,7 @@ describe('the service is killed', () => {
     expect(await next.stop('SIGINT')).toBe(0);
     await Promise.all([first.closed, second.closed, third.closed]);
     expect(home.processes()).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 
   test('during a find that creates a lobby: the lobby becomes ready, and the unanswered seat is released', async () => {
     const program = await home.start();
@@ -86,7 +86,7 @@ describe('the service is killed', () => {
     expect(await listServers(next, game)).toMatchObject([{ id: server_id, tags: { lobby_id: found.lobby.lobby_id } }]);
     await waitFor(async () => (await listServers(next, game)).length === 0, 'the lobby to end without players');
     await next.stop('SIGINT');
-  }, 90_000);
+  }, 300_000);
 
   test('during many finds: every seat without a player is released, whether its find was answered or not', async () => {
     const settings = { MUSTER_SEAT_TIMEOUT_MS: '1000' };
@@ -108,5 +108,5 @@ describe('the service is killed', () => {
     const next = await home.start({ settings });
     await waitFor(async () => (await listServers(next, game)).length === 0, 'every lobby to end without players');
     await next.stop('SIGINT');
-  }, 90_000);
+  }, 300_000);
 });

@@ -20,7 +20,7 @@ test('late notifications: a process uses its own changes at once', async () => {
   await deploy(program.api, game, { game_modes: { arena: {} }, max_players: 4, docker });
   expect((await find()).body.code).toBe('MATCHMAKER_NO_AVAILABLE_LOBBIES');
   process.kill(listener, 'SIGCONT');
-}, 90_000);
+}, 300_000);
 
 /** Returns the PostgreSQL process that sends the service its notifications. */
 async function findListener({ data_directory }: Home): Promise<number> {

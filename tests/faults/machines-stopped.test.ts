@@ -6,7 +6,7 @@ import { waitFor } from '../support/wait.ts';
 /** Longer than a machine that runs takes to be lost, so that the two cannot be confused. */
 const REST_MS = 10_000;
 const LOST_MS = 2_000;
-const TEST_TIMEOUT_MS = 240_000;
+const TEST_TIMEOUT_MS = 600_000;
 
 afterAll(() => {
   if (!IS_FULL_LENGTH)

@@ -16,7 +16,7 @@ const LONGER_THAN_LOST_MS = 40_000;
 const DATABASE_OUTAGE_MS = 90_000;
 const FIND_EVERY_MS = 500;
 const HOUR_S = 3_600;
-const TEST_TIMEOUT_MS = 300_000;
+const TEST_TIMEOUT_MS = 600_000;
 const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
 const has_faketime = IS_FULL_LENGTH && (await Bun.file(FAKETIME).exists());
 
@@ -96,7 +96,7 @@ describeLong('two machines on one database', () => {
     group ??= opened.use(await openMachineGroup(2));
     return group.machines as [GroupMachine, GroupMachine];
   };
-  afterAll(() => opened.disposeAsync(), 90_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   test(
     'the first is paused (SIGSTOP)',

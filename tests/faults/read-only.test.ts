@@ -26,7 +26,7 @@ test('database read-only for a moment: the service is not ready meanwhile, and t
   await operator.allowWrites('database');
   await waitUntilReady(service.api.base_url);
   await waitFor(async () => (await find(service, game)).status === 200, 'finds to get seats', 20_000);
-}, 90_000);
+}, 300_000);
 
 test('database set read-only: the service is not ready, even while old connections can write', async () => {
   await using service = await openTestService();
@@ -47,4 +47,4 @@ test('database set read-only: the service is not ready, even while old connectio
   ]);
   await operator.allowWrites('role in database');
   await waitUntilReady(service.api.base_url);
-}, 90_000);
+}, 300_000);

@@ -17,8 +17,8 @@ const ENDED_WITHIN_MS = 60_000;
 let external: ExternalHome;
 beforeAll(async () => {
   external = await openExternalHome();
-}, 90_000);
-afterAll(() => external[Symbol.asyncDispose](), 90_000);
+}, 300_000);
+afterAll(() => external[Symbol.asyncDispose](), 300_000);
 
 test(`restarts: ${CHAINS} servers that crash, with ${KILLS} kills of Muster meanwhile: each crash has one restart, up to the maximum`, async () => {
   let program: Program = await external.home.start();
@@ -61,4 +61,4 @@ test(`restarts: ${CHAINS} servers that crash, with ${KILLS} kills of Muster mean
   }
   expect(all).toHaveLength(CHAINS * (1 + RESTARTS));
   await program.stop('SIGINT');
-}, 240_000);
+}, 300_000);

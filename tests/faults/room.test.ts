@@ -11,17 +11,17 @@ let home: Home;
 let program: Program;
 beforeAll(async () => {
   home = await makeHome({}, { has_prepared_database: true });
-}, 90_000);
+}, 300_000);
 beforeEach(async () => {
   const is_running = await fetch(`${home.url}/health/live`).then(
     () => true,
     () => false,
   );
   if (!is_running) program = await home.start();
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await home[Symbol.asyncDispose]();
-}, 90_000);
+}, 300_000);
 
 test('room: while the service is stopped, players stay and move; seats of those who left become free later', async () => {
   const game = await makeRoomGame(program);
@@ -43,7 +43,7 @@ test('room: while the service is stopped, players stay and move; seats of those 
     return lobby?.lobby_id === staying.lobby_id && lobby.total_player_count === 2;
   }, 'the seat of the player who left to be free');
   expect(is_cut).toBe(false);
-}, 120_000);
+}, 300_000);
 
 test('room: a player who connects while the service is stopped is admitted once it is back', async () => {
   const game = await makeRoomGame(program);
@@ -53,7 +53,7 @@ test('room: a player who connects while the service is stopped is admitted once 
   const entering = enterRoom(seat);
   program = await home.start();
   await seeEachOther(first, await entering);
-}, 120_000);
+}, 300_000);
 
 test('room: a player whose answer to players/connected was lost keeps the seat', async () => {
   await using forwarder = forwardAllButFirstAnswer(CONNECTED);

@@ -159,5 +159,5 @@ test.skipIf(!IS_FULL_LENGTH)(
     for (const { socket } of players) (socket as unknown as Bun.WebSocket).resume();
     for (const player of players) expect(await player.next(100)).toHaveLength(100);
   },
-  120_000,
+  300_000,
 );

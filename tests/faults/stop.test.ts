@@ -14,7 +14,7 @@ test('stop: SIGTERM ends the service within half a minute even if its database i
   process.kill(postgres, 'SIGCONT');
   expect(exit_code).toBe(1);
   expect(program.output()).toContain('"event":"service_stopped_late"');
-}, 90_000);
+}, 300_000);
 
 test('stop: SIGHUP, from a closed terminal, is a graceful stop', async () => {
   await using home = await makeHome({ MUSTER_LOG: 'info' }, { has_prepared_database: true });
@@ -22,7 +22,7 @@ test('stop: SIGHUP, from a closed terminal, is a graceful stop', async () => {
   expect(await program.stop('SIGHUP')).toBe(0);
   expect(program.output()).toContain('service_stopping');
   expect(home.processes()).toEqual([]);
-}, 90_000);
+}, 300_000);
 
 test('stop: SIGTERM ends a start that waits because another process migrates the database', async () => {
   await using external = await openExternalDatabase();
@@ -34,4 +34,4 @@ test('stop: SIGTERM ends a start that waits because another process migrates the
     expect(await program.stop('SIGTERM')).toBe(0);
     expect(program.output()).toContain('"reason":"SIGTERM","event":"service_stopping"');
   });
-}, 90_000);
+}, 300_000);

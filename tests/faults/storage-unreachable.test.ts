@@ -32,4 +32,4 @@ test('storage unreachable: a start waits for the bucket, logs the reason, and be
   await proxy.heal();
   await waitUntilReady(home.url);
   await program.stop('SIGINT');
-}, 90_000);
+}, 300_000);

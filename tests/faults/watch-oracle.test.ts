@@ -25,7 +25,7 @@ const WRITERS = 10;
 const FAULTS = IS_FULL_LENGTH ? 9 : 5;
 const TRIES_AGAIN_AFTER_MS = 25;
 /** Each wait has a limit of its own, whose message names it. */
-const TEST_TIMEOUT_MS = 300_000;
+const TEST_TIMEOUT_MS = 900_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
 const SETTINGS = {

@@ -5,7 +5,7 @@ import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium } from '../support/hub-page.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 
-const START_TIMEOUT_MS = 90_000;
+const START_TIMEOUT_MS = 300_000;
 const SAYS_SO_WITHIN_MS = 2_000;
 const GOES_ON_WITHIN_MS = 5_000;
 const ROW = 'ul[aria-label="Lobbies"] > li';

@@ -7,7 +7,7 @@ import { outcomeOf, shareService } from '../support/suite.ts';
 
 const muster = shareService();
 const chromium = shareChromium(muster);
-const OPEN_TIMEOUT_MS = 90_000;
+const OPEN_TIMEOUT_MS = 300_000;
 const FINDS = 10;
 const SEAT_WITHIN_MS = 150;
 

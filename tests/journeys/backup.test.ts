@@ -120,7 +120,7 @@ test('backup: a service with players, from its own PostgreSQL and disk to anothe
   const third = await third_home.start();
   await playAgain(third, game, second_lobby);
   await third.stop('SIGINT');
-}, 180_000);
+}, 300_000);
 
 test('backup: where there is no database, it says so and makes none', async () => {
   await using folder = await makeBackupFolder();
@@ -138,4 +138,4 @@ test('backup: where there is no database, it says so and makes none', async () =
     exit_code: 1,
     output: 'The database has no data of Muster yet: start "muster serve" first.\n',
   });
-}, 60_000);
+}, 300_000);

@@ -69,5 +69,5 @@ test.skipIf(WITHOUT_BROWSER !== undefined)(
     await page.close();
     await waitFor(async () => (await list())[0].total_player_count === 0, 'the seat to be free');
   },
-  120_000,
+  300_000,
 );

@@ -58,4 +58,4 @@ test('the page of the command line: what it shows of each command is what the co
     }
     expect(`${command}\n${maskChanging(await run(args))}`).toBe(`${command}\n${maskChanging(output)}`);
   }
-}, 90_000);
+}, 300_000);

@@ -102,4 +102,4 @@ test('the page of the command line: the JSON of each command has the keys that t
     await child.exited;
     return text.split('\n')[0] ?? '';
   }
-}, 180_000);
+}, 300_000);

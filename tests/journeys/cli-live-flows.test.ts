@@ -107,4 +107,4 @@ test('the page of the command line: commands that go on show in a terminal what 
     },
   });
   await waitFor(() => own.processes().length === 0, 'the service and its servers to end');
-}, 180_000);
+}, 300_000);

@@ -15,7 +15,7 @@ const muster = shareService();
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-typed-'));
-}, 90_000);
+}, 300_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 test('in a terminal: init, deploy, lobbies watch, logs -f and rollback, typed one after the other', async () => {
@@ -63,4 +63,4 @@ test('in a terminal: init, deploy, lobbies watch, logs -f and rollback, typed on
     expect(INTERRUPTED).toContain(await followed.exited);
   }
   expect(all.output()).not.toContain('not followed');
-}, 90_000);
+}, 300_000);

@@ -53,7 +53,7 @@ describe('client: the served file, in a program of', () => {
   beforeAll(async () => {
     home = await makeHome({}, { has_prepared_database: true });
     service = await home.start();
-  }, 90_000);
+  }, 300_000);
   afterAll(() => home[Symbol.asyncDispose]());
 
   for (const [name, command, has_socket] of PROGRAMS) {

@@ -39,7 +39,7 @@ test('ctrl-C: repeated signals of one press count as one request', async () => {
   }
   expect(await exited).toBe(0);
   expect(home.processes()).toEqual([]);
-}, 90_000);
+}, 300_000);
 
 test('ctrl-C: a press during the start leaves no PostgreSQL behind', async () => {
   await using home = await makeHome();
@@ -47,7 +47,7 @@ test('ctrl-C: a press during the start leaves no PostgreSQL behind', async () =>
   await waitFor(() => hasPostgres(home), 'PostgreSQL to start');
   expect(await launched.stop('SIGINT')).toBe(0);
   expect(home.processes()).toEqual([]);
-}, 90_000);
+}, 300_000);
 
 test('ctrl-C: a second press ends the program at once, and the next start takes over what still runs', async () => {
   await using home = await makeHome({}, { has_prepared_database: true });
@@ -66,7 +66,7 @@ test('ctrl-C: a second press ends the program at once, and the next start takes 
   const next = await home.start();
   expect(await next.stop('SIGINT')).toBe(0);
   expect(home.processes()).toEqual([]);
-}, 90_000);
+}, 300_000);
 
 /** Returns whether a postmaster runs, which would outlive the program. */
 function hasPostgres({ data_directory }: Home): boolean {

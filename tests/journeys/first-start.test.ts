@@ -53,7 +53,7 @@ describe('the first start', () => {
     }
     const { games: games_after } = await second.api.ok('GET', '/cloud/games', { token: second.administrator_token });
     expect(games_after.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
-  }, 90_000);
+  }, 300_000);
 
   test('has no demo if the settings say so; a second program on the same directory or port ends with one sentence', async () => {
     await using database = await openExternalDatabase();
@@ -77,5 +77,5 @@ describe('the first start', () => {
       output: `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.\n`,
     });
     expect(other.processes()).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 });

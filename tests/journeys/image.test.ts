@@ -55,7 +55,7 @@ test.skipIf(missing !== undefined)(
     await servers.destroy(id);
     await servers.waitForEnd(id);
   },
-  90_000,
+  300_000,
 );
 
 /** Packs the program and the libraries that it needs as `docker save` does. */

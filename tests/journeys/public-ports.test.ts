@@ -89,5 +89,5 @@ test.skipIf(WITHOUT !== undefined).each(WAYS)(
     expect(await play(`ws://${address}/socket`, { hostname: plain.hostname, ca })).toBe('a move');
     expect(await program.stop('SIGINT')).toBe(0);
   },
-  120_000,
+  300_000,
 );

@@ -13,7 +13,7 @@ beforeAll(async () => {
   home = await makeHome();
   program = await home.start();
   newcomer = await openNewcomer(home, program);
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await newcomer[Symbol.asyncDispose]();
   await home[Symbol.asyncDispose]();
@@ -31,7 +31,7 @@ test('readme: the commands of "Your first game" run as printed', async () => {
   expect(output).toMatch(/^tanks +prod +\S+ +\d+ +\d+ +\d+$/m);
   expect(output).toMatch(/lobby [0-9a-f-]{36} is ready at port \d+/);
   expect(output).toMatch(/^tanks prod: with a greeting → \S+$/m);
-}, 90_000);
+}, 300_000);
 
 test('readme: its muster.yaml is what init writes', async () => {
   const readme = await Bun.file(resolve(ROOT, 'README.md')).text();
@@ -40,7 +40,7 @@ test('readme: its muster.yaml is what init writes', async () => {
     'mkdir ~/shown && cp examples/room.ts ~/shown/server.ts && cd ~/shown && muster init && cat muster.yaml';
   const { output } = await newcomer.run(`PATH=${newcomer.programs}:$PATH; ${script}`);
   expect(output).toBe(shown.replace('game: tanks', 'game: shown').replace('http://127.0.0.1:8080', program.url));
-}, 90_000);
+}, 300_000);
 
 /** Ends every server of the game, as happens to a slow reader before the command that reads its log. */
 const END_ALL_SERVERS = `
@@ -61,7 +61,7 @@ test('with curl: the commands run as printed, also when read slowly', async () =
   expect(output).toContain(`${program.url}/demo#pub_`);
   expect(output.match(/"player":\{"token":"player\./g)).toHaveLength(6);
   expect(output).toMatch(/"text":"lobby [0-9a-f-]{36} is ready at port \d+/);
-}, 90_000);
+}, 300_000);
 
 test('with curl: the `field` command prints the answer and fails if the field is missing', async () => {
   const [definitions = ''] = await newcomer.readSteps(CURL_PAGE);
@@ -70,4 +70,4 @@ test('with curl: the `field` command prints the answer and fails if the field is
   );
   expect(exit_code).toBe(1);
   expect(errors).toContain('no group_id: {"code":"API_BAD_BODY"');
-}, 90_000);
+}, 300_000);

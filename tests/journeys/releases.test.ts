@@ -32,7 +32,7 @@ describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
     await $`${process.execPath} .ci/release.ts ${join(directory, 'release')}`.cwd(ROOT).quiet();
     programs = new Map(await Promise.all(TARGETS.map(async ({ name }) => [name, await unpack(name)] as const)));
   }, 600_000);
-  afterAll(() => rm(directory, { recursive: true, force: true }), 60_000);
+  afterAll(() => rm(directory, { recursive: true, force: true }), 300_000);
 
   /** Unpacks the archive of a target, and returns the path of its program. */
   async function unpack(target: string): Promise<string> {
@@ -55,7 +55,7 @@ describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
       const beginning = Buffer.from(await Bun.file(programOf(name)).slice(0, 20).arrayBuffer());
       expect([name, BEGINNINGS[name]?.(beginning)]).toEqual([name, true]);
     }
-  }, 60_000);
+  }, 300_000);
 
   test('arm64 programs can be run, if CI requires it', () => {
     if (IS_REQUIRED) expect(HAS_ARM64).toBe(true);
@@ -78,7 +78,7 @@ describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
       expect([exit_code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ faults: [], without_port: 0 })]);
       expect(JSON.parse(stdout).connected).toBeGreaterThanOrEqual(2);
     },
-    120_000,
+    300_000,
   );
 
   test.skipIf(!RUNS_ARM64)(
@@ -95,7 +95,7 @@ describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
       await stop('SIGINT');
       await waitFor(() => home.processes().length === 0, 'the service and what it started to end');
     },
-    240_000,
+    300_000,
   );
 });
 
@@ -114,4 +114,4 @@ test('on a system without Linux, commands that run a service say what they need,
   }
   expect(await run('version')).toMatchObject({ exit_code: 0 });
   expect((await run('config', 'schema')).stdout).toContain('$schema');
-}, 60_000);
+}, 300_000);

@@ -93,7 +93,7 @@ describe('room: from an empty database to players in a room, and to its end', ()
         await third.close();
         await fourth.close();
       },
-      60_000,
+      300_000,
     );
   }
 });

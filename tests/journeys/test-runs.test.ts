@@ -26,7 +26,7 @@ test('test runs: a test that times out leaves PostgreSQL running for the next', 
   expect(output()).toContain('(fail) times out');
   expect(output()).toContain('(pass) after');
   expect(output()).toContain(' 2 pass');
-}, 180_000);
+}, 300_000);
 
 test('test runs: a killed run leaves no process and no file', async () => {
   const { child, reading, output } = run('cut-short');
@@ -38,4 +38,4 @@ test('test runs: a killed run leaves no process and no file', async () => {
   await waitFor(() => directories.flatMap(findProcessesOf).length === 0, 'its processes to end');
   await waitFor(() => !directories.some((path) => existsSync(path)), 'its files to be removed');
   await reading;
-}, 180_000);
+}, 300_000);

@@ -25,7 +25,7 @@ test('upgrade --check: refuses without a database, and says while the service ru
   await stop('SIGTERM');
   expect(await home.run(CHECK)).toEqual(checked);
   expect((await home.run({ command: [...COMMAND, 'upgrade'] })).exit_code).toBe(2);
-}, 90_000);
+}, 300_000);
 
 test('upgrade --check: counts the migrations that an older database lacks, and refuses a newer one', async () => {
   const { queries } = muster.database;

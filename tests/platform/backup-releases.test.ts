@@ -56,7 +56,7 @@ test('restore: a backup of a newer release is refused, and nothing is written', 
   await using database = openDatabase({ url: target.url }, 1);
   const tables = await database.queries.execute(sql`select from pg_class where relnamespace = 'public'::regnamespace`);
   expect(tables).toHaveLength(0);
-}, 60_000);
+}, 300_000);
 
 test('restore: a backup in a later format, an archive that is not a backup and a missing file are refused', async () => {
   await using home = await makeHome();
@@ -82,7 +82,7 @@ test('restore: a backup in a later format, an archive that is not a backup and a
     exit_code: 1,
     output: `There is no file ${missing}: name one that "muster backup" wrote.\n`,
   });
-}, 60_000);
+}, 300_000);
 
 test('restore: a backup of an earlier release gets the tables of that release, which the next start migrates', async () => {
   const WITHOUT = 3;
@@ -116,4 +116,4 @@ test('restore: a backup of an earlier release gets the tables of that release, w
     exit_code: 1,
     output: 'The database has the tables of a later release than the backup: use an empty database.\n',
   });
-}, 60_000);
+}, 300_000);

@@ -53,7 +53,7 @@ test('commands of this machine: with --json they write one object, and one line 
     const { exit_code, output } = await run(args);
     expect([args, { exit_code, ...JSON.parse(output) }]).toEqual([args, answer]);
   }
-}, 90_000);
+}, 300_000);
 
 describe('a command exits with 1 and one sentence', () => {
   test('if a setting is unknown or invalid', async () => {
@@ -88,7 +88,7 @@ describe('a command exits with 1 and one sentence', () => {
       output:
         'Muster cannot start, because the database refuses connections (ECONNREFUSED): start PostgreSQL, or correct DATABASE_URL.\n',
     });
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('commands', () => {
@@ -143,14 +143,14 @@ describe('commands', () => {
       exit_code: 2,
       output: "error: unknown command 'depoly'\n(Did you mean deploy?)\n",
     });
-  }, 90_000);
+  }, 300_000);
 
   test('commands that only other commands start are neither suggested nor completed', async () => {
     expect(await run(['test-servic'])).toEqual({ exit_code: 2, output: "error: unknown command 'test-servic'\n" });
     const { output } = await run(['complete', '--', '']);
     expect(output).toContain('serve');
     for (const name of ['test-service', 'pod-build', 'pod-server']) expect(output).not.toContain(name);
-  }, 90_000);
+  }, 300_000);
 
   test('--version prints the version, openapi the API', async () => {
     const [version, openapi] = await Promise.all([run(['--version']), run(['openapi'])]);

@@ -90,8 +90,8 @@ describe('a PostgreSQL over TCP', () => {
       async () => (await stateOf(postgres_directory.cluster)) === 'ready',
       'PostgreSQL to accept connections',
     );
-  }, 90_000);
-  afterAll(() => postgres_directory[Symbol.asyncDispose](), 90_000);
+  }, 300_000);
+  afterAll(() => postgres_directory[Symbol.asyncDispose](), 300_000);
 
   const writeAsPostgres = (name: string, text: string) => {
     const path = join(postgres_directory.cluster, name);
@@ -144,5 +144,5 @@ describe('a PostgreSQL over TCP', () => {
     }
     await using database = await connectDatabase({ url: urlOf('postgres?sslmode=prefer') }, 2);
     expect([...(await database.queries.execute(sql`select 1 as one`))]).toEqual([{ one: 1 }]);
-  }, 90_000);
+  }, 300_000);
 });

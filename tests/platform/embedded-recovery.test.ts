@@ -9,7 +9,7 @@ beforeAll(async () => {
   postgres_directory = await makePostgresDirectory();
   await using server = await postgres_directory.open();
   await query(server, 'create table kept (word text)', `insert into kept values ('muster')`);
-}, 90_000);
+}, 300_000);
 afterAll(() => postgres_directory[Symbol.asyncDispose]());
 
 const statusOf = () => readFileSync(join(postgres_directory.cluster, 'postmaster.pid'), 'utf8').split('\n');
@@ -35,4 +35,4 @@ test('embedded PostgreSQL: a start waits for as long as recovery takes, and repo
   await using server = await opening;
   expect(statusOf()[0]).toBe(pid);
   expect(await query(server, 'select word from kept')).toEqual([{ word: 'muster' }]);
-}, 90_000);
+}, 300_000);

@@ -15,10 +15,10 @@ describe('failover: a database with a standby', () => {
   let servers: ReplicatedPostgres;
   beforeAll(async () => {
     servers = await openReplicated('create table notes (note text)');
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await servers[Symbol.asyncDispose]();
-  }, 90_000);
+  }, 300_000);
 
   /** Opens all connections that Muster has to a database, through a proxy that leads to the primary. */
   async function openEverything() {
@@ -62,7 +62,7 @@ describe('failover: a database with a standby', () => {
       'a notification from the primary',
       REPLACED_WITHIN_MS,
     );
-  }, 90_000);
+  }, 300_000);
 
   test('the standby takes over: writes and notifications go to it', async () => {
     await using muster = await openEverything();
@@ -81,5 +81,5 @@ describe('failover: a database with a standby', () => {
       'a notification from the promoted server',
       REPLACED_WITHIN_MS,
     );
-  }, 90_000);
+  }, 300_000);
 });

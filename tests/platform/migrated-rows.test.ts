@@ -92,7 +92,7 @@ test('0023_received-length: an unfinished upload has the bytes of the parts that
   expect(cases.map(([what], index) => [what, received.get(upload_ids[index] ?? '')])).toEqual(
     cases.map(([what, , received_length]) => [what, received_length]),
   );
-}, 90_000);
+}, 300_000);
 
 test('0029_server-identities: servers of the release before are found, also those that it adds after the migration', async () => {
   await using external = await openExternalDatabase();
@@ -124,7 +124,7 @@ test('0029_server-identities: servers of the release before are found, also thos
   ]);
   const old = await database.queries.execute(sql`select user_id, process from servers where server_id = ${before}`);
   expect([...old]).toEqual([{ user_id: 1_900_000_000, process: identity }]);
-}, 90_000);
+}, 300_000);
 
 test('0033_client-numbers: seated players get numbers, and those whom the release before seats later get others', async () => {
   await using external = await openExternalDatabase();
@@ -158,4 +158,4 @@ test('0033_client-numbers: seated players get numbers, and those whom the releas
   // The previous release decreases the count when a player leaves whom this release has seated.
   await queries.execute(sql`
     update client_counts set player_count = player_count - 6 where namespace_id = ${namespace_id} and client = 'a'`);
-}, 90_000);
+}, 300_000);

@@ -45,5 +45,5 @@ test.skipIf(!canBecomeNameless)(
     const left = [...new Bun.Glob('*').scanSync({ cwd: `${home.data_directory}/postgres`, onlyFiles: false })].sort();
     expect(left.filter((name) => !/^\d/.test(name))).toEqual(['cluster', 'pgpass', 'postgres.log', 'socket']);
   },
-  90_000,
+  300_000,
 );

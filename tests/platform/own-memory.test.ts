@@ -18,8 +18,8 @@ describe('the memory of the service', () => {
     const settings = { MUSTER_DEMO: 'off', DATABASE_URL: url, MUSTER_PROXY_SECRET: SECRET, MUSTER_HOST: '127.0.0.1' };
     home = opened.use(await makeHome(settings, { user_id: IS_ROOT ? USER_ID : undefined }));
     program = await home.start();
-  }, 90_000);
-  afterAll(() => opened.disposeAsync(), 90_000);
+  }, 300_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   test.skipIf(!IS_ROOT)('shows no secrets in its environment, but its other settings', () => {
     const environment = readFileSync(`/proc/${program.pid}/environ`, 'utf8');
@@ -61,6 +61,6 @@ describe('the memory of a command that uses the database', () => {
       });
       expect(await ending.exit_code).toBe(0);
     },
-    90_000,
+    300_000,
   );
 });

@@ -10,7 +10,7 @@ describe('when connections to PostgreSQL are lost', () => {
   let external: Awaited<ReturnType<typeof openExternalDatabase>>;
   beforeAll(async () => {
     external = await openExternalDatabase();
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await external[Symbol.asyncDispose]();
   });
@@ -48,7 +48,7 @@ describe('when connections to PostgreSQL are lost', () => {
     expect(await outcome).toBe('failed');
     const rows = await database.queries.execute(sql`select number from numbers`);
     expect(rows.map(({ number }) => number)).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 
   test('each is replaced as soon as the server is back', async () => {
     await using database = openDatabase({ url: external.url }, POOL);
@@ -76,7 +76,7 @@ describe('when connections to PostgreSQL are lost', () => {
     expect(await Promise.all(Array.from({ length: 2 * POOL }, () => readOne(database)))).toEqual(
       Array.from({ length: 2 * POOL }, () => undefined),
     );
-  }, 90_000);
+  }, 300_000);
 });
 
 /** Returns the code of a failed query; undefined if it succeeds. */

@@ -40,7 +40,7 @@ test('migrations: an older program refuses the database of a newer one, names bo
   expect([
     ...(await database.queries.execute(sql`select id, created_at, release from migrations order by id`)),
   ]).toEqual([...before]);
-}, 90_000);
+}, 300_000);
 
 test('build: its version is that of the tag, or the release with the commit, or the release', async () => {
   await using directory = await makeDirectory();

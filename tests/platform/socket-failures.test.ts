@@ -41,7 +41,7 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const { address } = opened.use(await openTestDatabase());
   app = opened.use(await openSocketApp(address, { routesOf: () => ROUTES }));
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 const failuresOf = (name: 'request_failed' | 'watch_failed') => app.events.filter(({ event }) => event === name);

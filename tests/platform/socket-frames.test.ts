@@ -11,7 +11,7 @@ beforeAll(async () => {
   const { address } = opened.use(await openTestDatabase());
   app = opened.use(await openSocketApp(address));
   token = await app.issue();
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 const newPath = () => `/matchmaker/numbers/${crypto.randomUUID()}`;

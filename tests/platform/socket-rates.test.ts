@@ -12,7 +12,7 @@ beforeAll(async () => {
   ({ address } = opened.use(await openTestDatabase()));
   // The middle of a window, so that no window ends while a test runs.
   setSystemTime(Date.UTC(2030, 0, 1, 12, 0, 30));
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   setSystemTime();
   await opened.disposeAsync();

@@ -14,7 +14,7 @@ beforeAll(async () => {
   ({ address } = opened.use(await openTestDatabase()));
   app = opened.use(await openSocketApp(address));
   token = await app.issue();
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 const newName = () => crypto.randomUUID();

@@ -19,7 +19,7 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const { address } = opened.use(await openTestDatabase());
   app = opened.use(await openSocketApp(address, { filling: BODY_BYTES }));
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
@@ -62,7 +62,7 @@ describe('a client that does not read', () => {
       await waitFor(() => numbersOf(slow).at(-1) === change, 'the next body');
     }
     expect(numbersOf(slow)).toHaveLength(numbers.length + 3);
-  }, 90_000);
+  }, 300_000);
 
   test('and watches several things costs at most one body of each', async () => {
     const names = Array.from({ length: 8 }, () => crypto.randomUUID());
@@ -80,7 +80,7 @@ describe('a client that does not read', () => {
     slow.resume();
     const isThere = () => numbersOf(slow).filter((number) => number === 5).length === names.length;
     await waitFor(isThere, 'the newest body of each');
-  }, 90_000);
+  }, 300_000);
 
   test('gets every line of a log', async () => {
     const name = crypto.randomUUID();
@@ -96,7 +96,7 @@ describe('a client that does not read', () => {
     slow.resume();
     await waitFor(() => linesOf().length >= CHANGES, 'all lines');
     expect(linesOf()).toEqual(Array.from({ length: CHANGES }, (_, line) => line));
-  }, 90_000);
+  }, 300_000);
 
   // This takes 30 s, so it runs only at full length.
   test.skipIf(!IS_FULL_LENGTH)(
@@ -126,6 +126,6 @@ describe('a client that does not read', () => {
       slow.resume();
       expect(await slow.closed).toBe(4410);
     },
-    120_000,
+    300_000,
   );
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const { address } = opened.use(await openTestDatabase());
   app = opened.use(await openSocketApp(address));
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 const newName = () => crypto.randomUUID();
@@ -85,7 +85,7 @@ describe('a socket without a token', () => {
     expect(await socket.next(isError)).toMatchObject({ error: { code: 'API_UNAUTHORIZED' } });
     expect(await socket.closed).toEqual({ code: 4401, reason: 'API_UNAUTHORIZED' });
     expect(performance.now() - opened_at).toBeGreaterThan(4_500);
-  }, 90_000);
+  }, 300_000);
 
   test('may stay if it watches a public view, and authenticate later', async () => {
     using silent = open();
@@ -99,7 +99,7 @@ describe('a socket without a token', () => {
     socket.send({ type: 'authenticate', token: await app.issue() });
     await socket.next(isReady);
     expect(await socket.subscribe('b', pathOf(name))).toBeString();
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('an invalid token', () => {

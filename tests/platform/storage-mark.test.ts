@@ -103,4 +103,4 @@ test('storage: a second service with files of its own is ready, and its health r
   const { status, body } = await second.api.get('/health/ready');
   expect([status, body.status, codesOf(body)]).toEqual([200, 'ok', expect.arrayContaining(['STORAGE_DIFFERS'])]);
   expect(second.events.filter(({ event }) => event === 'storage_differs')).toHaveLength(1);
-}, 90_000);
+}, 300_000);

@@ -76,4 +76,4 @@ test('https: a port that could not be opened with new certificates is tried agai
   await waitFor(async () => (await fingerprint()) !== before, 'the new certificate');
   expect(events.at(-1)?.event).toBe('https_opened');
   await opened.stop();
-}, 30_000);
+}, 300_000);

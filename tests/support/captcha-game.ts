@@ -40,8 +40,8 @@ export function shareCaptchaService() {
       await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { database_of: muster }),
     );
     Object.assign(shared, { provider, muster, second, inspector: opened.use(openInspector(muster)) });
-  }, 90_000);
-  afterAll(() => opened.disposeAsync(), 90_000);
+  }, 300_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   function get<Name extends keyof typeof shared>(name: Name): NonNullable<(typeof shared)[Name]> {
     const value = shared[name];

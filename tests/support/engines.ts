@@ -11,9 +11,6 @@ import { makeImage, WITHOUT_CONTAINERS } from './containers.ts';
 import { HOST, type RuntimeKind } from './runtimes.ts';
 import { waitFor } from './wait.ts';
 
-/** Time for an engine to answer, on a busy machine. */
-const START_TIMEOUT_MS = 60_000;
-
 export type EngineName = 'docker' | 'podman';
 export const ENGINES: EngineName[] = ['docker', 'podman'];
 
@@ -69,7 +66,7 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
       if (engine?.exitCode !== null) throw new Error(`${name} ended: ${await Bun.file(log).text()}`);
       return await client.call({ method: 'GET', path: '/_ping' }).catch(() => false);
     };
-    await waitFor(answers, `${name} to answer`, START_TIMEOUT_MS);
+    await waitFor(answers, `${name} to answer`);
   }
 
   async function stop(): Promise<void> {

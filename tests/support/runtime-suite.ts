@@ -8,7 +8,7 @@ import { waitFor } from './wait.ts';
 /** Servers that get a signal during their start. */
 const SIGNALS = 20;
 /** A container of an engine takes some seconds to start on a busy machine, and a late test ends the engine too. */
-const SIGNALS_TIMEOUT_MS = 240_000;
+const SIGNALS_TIMEOUT_MS = 300_000;
 const PIECE = { bytes_max: 1_024, backlog_bytes_max: 1024 ** 2 };
 
 /** Describes what holds for every runtime. */

@@ -5,7 +5,7 @@ import { type Inspector, openInspector } from './inspector.ts';
 import { openTestService, type TestService } from './service.ts';
 
 /** On a busy machine the first file's PostgreSQL takes a while. */
-const HOOK_TIMEOUT_MS = 90_000;
+const HOOK_TIMEOUT_MS = 300_000;
 const CONNECTIONS_MAX = 4;
 
 /** Ways to look into the database of the service. */

@@ -21,7 +21,7 @@ beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   other = await makeGame(muster.api, muster.administrator_token);
   member = await makeMember(muster, game);
-}, 90_000);
+}, 300_000);
 
 interface Entry {
   entry_id: string;

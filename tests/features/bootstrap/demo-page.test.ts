@@ -6,7 +6,7 @@ describe('the demo page', () => {
   let muster: TestService;
   beforeAll(async () => {
     muster = await openTestService({ MUSTER_DEMO: 'on' });
-  }, 90_000);
+  }, 300_000);
   afterAll(() => muster[Symbol.asyncDispose]());
 
   test('has a token of the namespace prod, with which its script finds a lobby', async () => {

@@ -46,7 +46,7 @@ describe('the first start', () => {
   let muster: TestService;
   beforeAll(async () => {
     muster = await openTestService(WITH_DEMO);
-  }, 90_000);
+  }, 300_000);
   afterAll(() => muster[Symbol.asyncDispose]());
 
   test('creates an administrator who owns a group', async () => {
@@ -125,7 +125,7 @@ describe('a later start', () => {
     const results = services.map(({ service }) => service.bootstrap_result);
     expect(results.filter(({ is_first_start }) => is_first_start)).toHaveLength(1);
     expect(new Set(results.map(({ demo }) => demo?.game_id)).size).toBe(1);
-  }, 90_000);
+  }, 300_000);
 
   test('creates no demo without the setting, and creates it later with the setting', async () => {
     await using database = await openTestDatabase();
@@ -178,7 +178,7 @@ test('first start: a failure at any step is completed by the next start', async 
   expect(demo.namespaces.map((one: { version_id: string }) => one.version_id)).toEqual(
     Array(2).fill(demo.versions[1].version_id),
   );
-}, 90_000);
+}, 300_000);
 
 /** Makes this step fail until it is disposed of. */
 async function breakDatabase(address: DatabaseAddress, step: string): Promise<AsyncDisposable> {

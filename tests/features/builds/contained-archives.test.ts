@@ -15,7 +15,7 @@ import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { packTar } from '../../support/tar.ts';
 
-const TEST_TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 300_000;
 
 let folder: string;
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import { shareService } from '../../support/suite.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
 import { PACKINGS } from '../../support/unpacking.ts';
 
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 300_000;
 const SCRIPT = 'id -u; id -g; pwd; echo "$MODE $HOME $*"; cat /lib/map; ls /old; exit 5';
 
 describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a container is run', () => {

@@ -8,7 +8,7 @@ import { serversOf } from '../../support/servers.ts';
 import { listTree, packTar } from '../../support/tar.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const HOOK_TIMEOUT_MS = 90_000;
+const HOOK_TIMEOUT_MS = 300_000;
 const FILES = 800;
 
 describe('the service is killed while it unpacks a build', () => {
@@ -64,5 +64,5 @@ describe('the service is killed while it unpacks a build', () => {
     expect(await serversOf(program, game).waitForLines(body.server.id, 1)).toEqual([`${FILES}`]);
     expect(await listTree(place)).toEqual(before);
     expect(readdirSync(builds())).toEqual([build_id]);
-  }, 90_000);
+  }, 300_000);
 });

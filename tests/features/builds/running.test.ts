@@ -15,7 +15,7 @@ beforeAll(async () => {
   servers = serversOf(muster, game);
 });
 
-const TEST_TIMEOUT_MS = 30_000;
+const TEST_TIMEOUT_MS = 300_000;
 const script = (text: string): TarEntry => ({ name: 'server', content: `#!/bin/sh\n${text}\n`, mode: 0o755 });
 const unpacked = (build_id: string) => directoryOfBuild(muster, build_id);
 

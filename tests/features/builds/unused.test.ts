@@ -183,7 +183,7 @@ describe('unused builds: a build that a server uses', () => {
     await waitForEndEvent(muster, body.server.id);
     muster.clock.advance(2 * DAY_MS);
     expect(await remove(DAY_MS, buildsInUse)).toContain(build_id);
-  }, 120_000);
+  }, 300_000);
 });
 
 describe('unused builds: on a disk without space', () => {

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const { address: database_address } = opened.use(await openTestDatabase());
   checks = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
   second = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 const encode = (payload: unknown) => Buffer.from(JSON.stringify(payload)).toString('base64');

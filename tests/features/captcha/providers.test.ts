@@ -30,7 +30,7 @@ beforeAll(async () => {
   database_address = opened.use(await openTestDatabase()).address;
   checks = await open();
   admitting = await open({ captcha_is_open_when_down: true });
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 let count = 0;

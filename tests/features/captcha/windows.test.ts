@@ -20,7 +20,7 @@ beforeAll(async () => {
   const { address: database_address } = opened.use(await openTestDatabase());
   checks = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
   other = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 let solved = 0;

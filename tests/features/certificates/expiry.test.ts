@@ -16,4 +16,4 @@ test('https: when a certificate expires, another that is valid is served instead
   // A connection that is opened while certificates change may be refused.
   const fingerprint = () => fingerprintAt(port, 'localhost').catch(() => file_fingerprint);
   await waitFor(async () => (await fingerprint()) !== file_fingerprint, 'the certificate of the local authority');
-}, 60_000);
+}, 300_000);

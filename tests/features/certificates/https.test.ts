@@ -83,7 +83,7 @@ test('https: a replaced certificate is served at once, and open connections go o
   await waitFor(async () => (await fingerprint()) !== before, 'the new certificate');
   await socket.subscribe('after', '/identity/identities/self/profile');
   expect(socket.socket.readyState).toBe(WebSocket.OPEN);
-}, 60_000);
+}, 300_000);
 
 test('https: a certificate that does not fit its key changes nothing, and the log says why', async () => {
   const before = await fingerprintAt(https_port, 'game.sites.example.com');
@@ -94,7 +94,7 @@ test('https: a certificate that does not fit its key changes nothing, and the lo
   );
   expect(logged).toMatchObject({ reason: expect.stringContaining('belongs to another private key') });
   expect(await fingerprintAt(https_port, 'game.sites.example.com')).toBe(before);
-}, 60_000);
+}, 300_000);
 
 test('http: a host with a certificate is redirected to https', async () => {
   const ask = async (host: string) => {

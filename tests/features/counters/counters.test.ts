@@ -26,7 +26,7 @@ const opened = new AsyncDisposableStack();
 beforeAll(async () => {
   const { address } = opened.use(await openTestDatabase());
   database = opened.use(openDatabase(address, 2));
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 describe('counters: rules', () => {

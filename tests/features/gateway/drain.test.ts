@@ -54,14 +54,14 @@ describe('gateway: a stop', () => {
     expect(muster.events.filter(({ event }) => event === 'gateway_drained')).toEqual([
       { event: 'gateway_drained', connections: 0 },
     ]);
-  }, 90_000);
+  }, 300_000);
 
   test('closes the WebSockets of players who do not leave in time', async () => {
     const { muster, player } = await openWithPlayer(100);
     await using _ = muster;
     await muster.close();
     expect(await player.closed).toEqual({ code: 1012, reason: 'the service restarts' });
-  }, 90_000);
+  }, 300_000);
 
   test('refuses a WebSocket that the server accepts only when the others have been closed', async () => {
     await using muster = await openRestartableService({
@@ -79,7 +79,7 @@ describe('gateway: a stop', () => {
     await muster.close();
     expect((await player.closed).code).toBe(1012);
     expect(await late.opened).toBe(false);
-  }, 90_000);
+  }, 300_000);
 
   test('lets a request in progress end', async () => {
     const { muster, url, name, player } = await openWithPlayer(0);
@@ -104,5 +104,5 @@ describe('gateway: a stop', () => {
     await waitFor(() => text.endsWith('first half'), 'the answer');
     socket.end();
     await closed;
-  }, 90_000);
+  }, 300_000);
 });

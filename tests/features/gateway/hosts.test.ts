@@ -19,7 +19,7 @@ const muster = shareService(SETTINGS);
 let web: Awaited<ReturnType<typeof startWebServer>>;
 beforeAll(async () => {
   web = await startWebServer(muster, await makeGame(muster.api, muster.administrator_token));
-}, 90_000);
+}, 300_000);
 
 const send = (path: string, headers: Record<string, string>) => fetch(`${muster.config.local_url}${path}`, { headers });
 

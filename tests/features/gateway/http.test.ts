@@ -15,7 +15,7 @@ let web: Awaited<ReturnType<typeof startWebServer>>;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   web = await startWebServer(muster, game);
-}, 90_000);
+}, 300_000);
 
 /** Sends a request to the host name of a port. */
 function send(
@@ -67,7 +67,7 @@ describe('gateway: refuses', () => {
       code: 'GATEWAY_SERVER_ENDED',
       message: `The game server ${ending.server_id} is gone: it ended with exit code 3. Ask the matchmaker for another lobby.`,
     });
-  }, 90_000);
+  }, 300_000);
 
   test('a server that does not listen, and one that refuses a WebSocket, by their names', async () => {
     const silent = await startWebServer(muster, game, { build: await uploadScript(muster.api, game, SILENT_SERVER) });
@@ -81,7 +81,7 @@ describe('gateway: refuses', () => {
       code: 'GATEWAY_SOCKET_REFUSED',
       message: expect.stringContaining(`The game server ${web.server_id} did not accept the WebSocket.`),
     });
-  }, 90_000);
+  }, 300_000);
 
   test('ambiguous requests: two hosts, two lengths', async () => {
     const host = `${web.name}.${SERVERS_DOMAIN}`;

@@ -27,7 +27,7 @@ beforeAll(async () => {
   name = (await startWebServer(one, game)).name;
   const small = { ...SETTINGS, MUSTER_LIMITS_SCALE: '1', ...MANY };
   limited = opened.use(await openTestService(small, { database_of: one }));
-}, 90_000);
+}, 300_000);
 afterAll(() => opened.disposeAsync());
 
 describe('gateway: one address', () => {
@@ -99,7 +99,7 @@ describe('gateway: all servers of one game', () => {
     leaving.abort();
     await Promise.all(hanging);
     await waitFor(async () => (await get(sibling, '/headers')).status === 200, 'the requests to end');
-  }, 90_000);
+  }, 300_000);
 });
 
 /** A relay for requests to the server `to`. By default, that answers bodies with the same, and other requests with 32 MiB. */

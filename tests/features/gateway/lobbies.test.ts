@@ -24,7 +24,7 @@ test('gateway: every address in the answer of a find leads to the server at once
     const answer = await fetch(url, { headers: { host: address } });
     expect((await answer.json()) as object).toHaveProperty('SERVICE_LOBBY_ID', body.lobby.lobby_id);
   }
-}, 90_000);
+}, 300_000);
 
 test('gateway: each of two machines leads to the servers of both', async () => {
   await using one = await openTestService({ ...SETTINGS, MUSTER_SERVERS_MAX: '1' });
@@ -43,4 +43,4 @@ test('gateway: each of two machines leads to the servers of both', async () => {
       expect((await fetch(`${config.local_url}/headers`, { headers })).status).toBe(200);
     }
   }
-}, 90_000);
+}, 300_000);

@@ -86,4 +86,4 @@ test('gateway: renewals of the certificate and deploys cut no WebSocket', async 
     await echo();
     expect(socket.readyState).toBe(WebSocket.OPEN);
   }
-}, 90_000);
+}, 300_000);

@@ -24,7 +24,7 @@ const muster = shareService(SETTINGS);
 let game: TestGame;
 beforeAll(async () => {
   game = await makeControlledGame(muster, UNMODIFIED);
-}, 90_000);
+}, 300_000);
 
 /** Gets a seat, and returns its token with the name of the port. */
 async function takeSeat(service: { api: Api } = muster, its_game = game) {
@@ -130,7 +130,7 @@ describe('gateway: at a port with presence', () => {
       using player = play({ name, ...(token !== undefined && { token }) });
       expect(await player.opened).toBe(false);
     }
-  }, 90_000);
+  }, 300_000);
 
   test('a player holds the seat while the WebSocket is open, and frees it by closing', async () => {
     const seat = await takeSeat();
@@ -157,7 +157,7 @@ describe('gateway: at a port with presence', () => {
     expect(stays.socket.readyState).toBe(WebSocket.OPEN);
     using again = play(first);
     expect(await again.opened).toBe(false);
-  }, 90_000);
+  }, 300_000);
 
   test('the server gets the id of the player, and no token', async () => {
     const { name, token } = await takeSeat();
@@ -202,7 +202,7 @@ describe('gateway: at a port with presence', () => {
     expect(await countConnected(seat, muster, own)).toBe(1);
     await kickFirst(seat, own);
     expect(await stays?.closed).toEqual({ code: 4_403, reason: 'the player was kicked' });
-  }, 90_000);
+  }, 300_000);
 
   test('a token that is tried at the server of another lobby leaves the connection and its seat as they are', async () => {
     const own = await makeControlledGame(muster, { ...UNMODIFIED, game_modes: { default: { max_players: 1 } } });
@@ -216,7 +216,7 @@ describe('gateway: at a port with presence', () => {
     expect((await player.next(2)).at(-1)).toBe('still here');
     player.socket.close();
     await waitFor(async () => (await countConnected(seat, muster, own)) !== 1, 'the seat to be free');
-  }, 90_000);
+  }, 300_000);
 });
 
 test('gateway: a new connection of a player by another machine replaces the earlier one, and keeps the seat', async () => {
@@ -235,7 +235,7 @@ test('gateway: a new connection of a player by another machine replaces the earl
   expect(await countConnected(seat, one, own)).toBe(1);
   third.socket.send('still here');
   expect((await third.next(2)).at(-1)).toBe('still here');
-}, 90_000);
+}, 300_000);
 
 test('gateway: what a machine that stops cannot report, another machine reports', async () => {
   await using one = await openTestService(SETTINGS);
@@ -251,7 +251,7 @@ test('gateway: what a machine that stops cannot report, another machine reports'
   await expect(other[Symbol.asyncDispose]()).rejects.toThrow();
   await run('drop trigger refuse on gateway_connections');
   await waitFor(async () => (await countConnected(seat, one, own)) === 0, 'the departure to be reported');
-}, 90_000);
+}, 300_000);
 
 test('gateway: after a restart, players may connect again with their tokens, and the others lose their seats', async () => {
   await using restarted = await openRestartableService(SETTINGS);
@@ -272,7 +272,7 @@ test('gateway: after a restart, players may connect again with their tokens, and
   await waitFor(async () => (await join()).status === 200, "the other player's seat to be free");
   back.socket.send('still here');
   expect((await back.next(2)).at(-1)).toBe('still here');
-}, 90_000);
+}, 300_000);
 
 describe('gateway: a start after a crash reports the connections of the earlier process', () => {
   /** Records a connection as an earlier process of this machine left it. */
@@ -300,7 +300,7 @@ describe('gateway: a start after a crash reports the connections of the earlier 
     expect(await countConnected(seat, restarted, its_game)).toBe(1);
     back.socket.send('still here');
     expect((await back.next(2)).at(-1)).toBe('still here');
-  }, 90_000);
+  }, 300_000);
 
   // The row is written before the player counts as connected, marked before the seat is kept, and deleted after that.
   for (const is_ended of [false, true]) {
@@ -325,6 +325,6 @@ describe('gateway: a start after a crash reports the connections of the earlier 
         async () => (await countConnected(seat, restarted, its_game)) === undefined,
         'the lobby to end without players',
       );
-    }, 90_000);
+    }, 300_000);
   }
 });

@@ -42,7 +42,7 @@ beforeAll(async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const build = await uploadScript(muster.api, game, RAW_SERVER);
   host = `${(await startWebServer(muster, game, { build })).name}.${SERVERS_DOMAIN}`;
-}, 90_000);
+}, 300_000);
 
 /** Sends the lines of a head, in which HOST is the server's name, and a body. Returns the answer, and what the server got. */
 async function sendLines(lines: string[], body = '') {
@@ -208,5 +208,5 @@ test.skipIf(!IS_FULL_LENGTH)(
     expect(await promise).toBe('');
     clearInterval(dripping);
   },
-  60_000,
+  300_000,
 );

@@ -36,8 +36,8 @@ describe('relays of a lobby', () => {
     ca = certificate;
     muster = await openTestService(settings);
     game = await makeControlledGame(muster, SHAPE);
-  }, 90_000);
-  afterAll(() => muster[Symbol.asyncDispose](), 90_000);
+  }, 300_000);
+  afterAll(() => muster[Symbol.asyncDispose](), 300_000);
 
   test('the answer of a find has a tcp_tls port that leads to the server at once; tcp and udp lead to it without relays', async () => {
     const { min, max } = muster.config.servers.server_ports;
@@ -61,7 +61,7 @@ describe('relays of a lobby', () => {
       expect(new Set(numbers).size).toBe(3);
       for (const number of numbers) expect(number).toBeWithin(min, max + 1);
     }
-  }, 90_000);
+  }, 300_000);
 
   test('the server list has the same address, and the port on which the server listens', async () => {
     const { body } = await find(muster, game);
@@ -77,7 +77,7 @@ describe('relays of a lobby', () => {
     });
     expect(internal_port).not.toBe(public_port);
     expect(await echoByTcp({ hostname: 'localhost', port: internal_port }, 'direct')).toBe('direct');
-  }, 90_000);
+  }, 300_000);
 
   test('a server that ends closes its connections and its relay', async () => {
     const { body } = await find(muster, game);
@@ -93,7 +93,7 @@ describe('relays of a lobby', () => {
         ),
       'the relay to be closed',
     );
-  }, 90_000);
+  }, 300_000);
 });
 
 test('relays: without a certificate, a tcp_tls port has no TLS, and the answer says so', async () => {
@@ -102,7 +102,7 @@ test('relays: without a certificate, a tcp_tls port has no TLS, and the answer s
   const { body } = await find(muster, game);
   expect(body.ports.game.is_tls).toBe(false);
   expect(await echoByTcp(body.ports.game, 'hello')).toBe('hello');
-}, 90_000);
+}, 300_000);
 
 test('relays: with a certificate for other names only, a tcp_tls port has no TLS', async () => {
   const { settings } = await certifyLocalhost();
@@ -111,7 +111,7 @@ test('relays: with a certificate for other names only, a tcp_tls port has no TLS
   const { body } = await find(muster, game);
   expect(body.ports.game).toMatchObject({ hostname: '127.0.0.1', is_tls: false });
   expect(await echoByTcp(body.ports.game, 'hello')).toBe('hello');
-}, 90_000);
+}, 300_000);
 
 test('relays: after a restart of the service, the same port leads to the same server', async () => {
   const { certificate, settings } = await certifyLocalhost();
@@ -128,7 +128,7 @@ test('relays: after a restart of the service, the same port leads to the same se
   const after = await openTlsPlayer(body.ports.game, certificate);
   await echoBy(after, 'after');
   after.destroy();
-}, 90_000);
+}, 300_000);
 
 test('relays: with MUSTER_RELAYS=all, tcp and udp ports have relays too, and ports of the host network never', async () => {
   await using muster = await openTestService({ MUSTER_RELAYS: 'all' });
@@ -151,7 +151,7 @@ test('relays: with MUSTER_RELAYS=all, tcp and udp ports have relays too, and por
   const created = await create(await bodyOf(game.build_id, host_network));
   const { network } = await waitForStart(created.body.server.id);
   expect(network.ports.own.public_port).toBe(network.ports.own.internal_port);
-}, 90_000);
+}, 300_000);
 
 test('relays: the start of the service ends a game server that took the port of a relay meanwhile', async () => {
   const { certificate, settings } = await certifyLocalhost();
@@ -177,4 +177,4 @@ test('relays: the start of the service ends a game server that took the port of 
   await echoBy(player, 'hello');
   player.destroy();
   expect(muster.events).toContainEqual({ event: 'server_took_port', server_id: id, port: ports.game.port });
-}, 90_000);
+}, 300_000);

@@ -14,7 +14,7 @@ let web: Awaited<ReturnType<typeof startWebServer>>;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   web = await startWebServer(muster, game);
-}, 90_000);
+}, 300_000);
 
 const open = (options: Parameters<typeof openWebSocketPlayer>[0] = {}) =>
   openWebSocketPlayer({ name: web.name, url: muster.config.local_url, ...options });
@@ -74,7 +74,7 @@ describe('gateway: a WebSocket', () => {
     await player.next(1);
     player.socket.send('exit');
     expect(await player.closed).toEqual({ code: 1012, reason: 'the game server has gone' });
-  }, 90_000);
+  }, 300_000);
 
   test('of a server that does not read slows its player down, and goes on when the server reads again', async () => {
     const frozen = await startWebServer(muster, game);
@@ -94,7 +94,7 @@ describe('gateway: a WebSocket', () => {
     expect(left).toBeGreaterThan((FRAMES / 2) * frame.length);
     for (const pid of pids) process.kill(pid, 'SIGCONT');
     expect(await player.next(1 + FRAMES)).toHaveLength(1 + FRAMES);
-  }, 90_000);
+  }, 300_000);
 });
 
 test('gateway: when the service stops, WebSockets close with 1012, and the next start leads to the same server', async () => {
@@ -109,4 +109,4 @@ test('gateway: when the service stops, WebSockets close with 1012, and the next 
   await restarted.open();
   using again = open({ name, url });
   expect(await again.next(1)).toEqual(['hello 127.0.0.1']);
-}, 90_000);
+}, 300_000);

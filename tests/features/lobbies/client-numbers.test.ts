@@ -133,7 +133,7 @@ test('client numbers: a limit in the thousands is exact, although only some numb
   expect(await lobby.numbers()).toEqual(Array.from({ length: max }, (_, index) => index + 1));
   // Also for a lowered limit that is still in the thousands.
   expect(await lobby.seat(max - 200)).toEqual(MAYBE_OVER);
-}, 60_000);
+}, 300_000);
 
 test('client numbers: of two concurrent statements for a client one conflicts; exact ones do not', async () => {
   const lobby = await makeLobby();

@@ -26,8 +26,8 @@ beforeAll(async () => {
   const settings = { MUSTER_DATACENTER: 'far', MUSTER_ADDRESS_CLASSES: address_classes };
   far = opened.use(await openTestService(settings, { database_of: near }));
   inspector = opened.use(openInspector(near));
-}, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+}, 300_000);
+afterAll(() => opened.disposeAsync(), 300_000);
 
 const create = ({ api }: TestService, { public_token }: TestGame, body: object = {}) =>
   api.post('/matchmaker/lobbies/create', public_token, { game_mode: 'default', region: 'local', ...body });
@@ -163,7 +163,7 @@ describe('64 concurrent requests of one client to two machines', () => {
       expect(await countSeated(game)).toBe(max);
       expect(await inspector.faults(game.namespace_id)).toEqual([]);
     }
-  }, 90_000);
+  }, 300_000);
 
   test('of a new client that create lobbies get exactly the allowed seats', async () => {
     const game = await make(11, { max_players: 2 });
@@ -173,5 +173,5 @@ describe('64 concurrent requests of one client to two machines', () => {
     expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(['200', TOO_MANY]);
     expect(await countSeated(game)).toBe(11);
     expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
-  }, 90_000);
+  }, 300_000);
 });

@@ -4,7 +4,7 @@ import { makeControlledGame } from '../../support/game-server.ts';
 import { PROXY_SECRET } from '../../support/proxy-secret.ts';
 import { shareService } from '../../support/suite.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 const MINUTE_MS = 60_000;
 const QUARTER_MS = 15 * MINUTE_MS;
 

@@ -50,7 +50,7 @@ test(`find: the first finds in a namespace of ${MANY} lobbies share one load, an
     update topics set version = 1000000 where topic = ${topics.lobbiesOf(game.namespace_id)}`);
   const another = await rounds.takeSeat(requestSeat(game));
   expect(another.lobby_id).not.toBe(lobby_id);
-}, 240_000);
+}, 300_000);
 
 test('find: the last lobby of a full page is found', async () => {
   const { game } = await makeGameWithLobbies(2 * PAGE_MAX);

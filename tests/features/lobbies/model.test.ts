@@ -40,8 +40,8 @@ beforeAll(async () => {
   const matchmaking = { ...made.matchmaker, game_modes: toGameModes('new') };
   const versions = { old: made.version_id, new: await deploy(service.api, made, matchmaking) };
   game = { game_id: made.game_id, versions };
-}, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+}, 300_000);
+afterAll(() => opened.disposeAsync(), 300_000);
 
 test(`model: in ${RUNS} random runs of commands the matchmaker does what its oracle predicts`, async () => {
   console.log(`seed ${seed} (MUSTER_TEST_SEED)`);

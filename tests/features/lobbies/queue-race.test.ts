@@ -20,8 +20,8 @@ beforeAll(async () => {
   machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { database_of: first }))];
   inspector = opened.use(openInspector(first));
   other_process = opened.use(openOtherProcess(first.database_address));
-}, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+}, 300_000);
+afterAll(() => opened.disposeAsync(), 300_000);
 
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 const isSeated = ({ outcome }: Waiter) => outcome === '200';
@@ -60,7 +60,7 @@ test('queue: two machines seat waiting finds in one order while clients disconne
   for (const waiter of waiting.slice(20)) waiter.abort();
   await waitFor(async () => (await other_process.count(game)) === 0, 'the queue to be empty');
   expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
-}, 90_000);
+}, 300_000);
 
 test('queue: parties and single players on two machines get all their seats, each once', async () => {
   const game = await makeFullGame(machines[0], { max_players: SEATS });
@@ -76,7 +76,7 @@ test('queue: parties and single players on two machines get all their seats, eac
   expect(new Set(tokens).size).toBe(19);
   for (const token of tokens) expect(outcomeOf(await game.game_server.connected(token))).toBe('200');
   expect([await other_process.count(game), await inspector.faults(game.namespace_id)]).toEqual([0, []]);
-}, 90_000);
+}, 300_000);
 
 test('queue: many concurrent finds on two machines all get their turn once lobbies may be created again', async () => {
   const game = await makeFullGame(machines[0]);
@@ -92,4 +92,4 @@ test('queue: many concurrent finds on two machines all get their turn once lobbi
   expect(new Set(seats.map(({ player_token }) => player_token)).size).toBe(40);
   expect([await other_process.count(game), await inspector.faults(game.namespace_id)]).toEqual([0, []]);
   expect(await inspector.deadlocks()).toBe(0);
-}, 90_000);
+}, 300_000);

@@ -21,8 +21,8 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   near = opened.use(await openTestService());
   other_process = opened.use(openOtherProcess(near.database_address));
-}, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+}, 300_000);
+afterAll(() => opened.disposeAsync(), 300_000);
 
 const inOneHour = () => new Date(near.clock.now().getTime() + 3_600_000);
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   await addDatacenter('atlantis');
   game = await makeControlledGame(muster, { game_modes });
   await waitFor(async () => (await regionsAt('')).length === 3, 'all to be listed');
-}, 90_000);
+}, 300_000);
 
 const read = (path: string) => muster.api.ok('GET', `/matchmaker${path}`, { token: game.public_token });
 // biome-ignore lint/suspicious/noExplicitAny: as the answer has it.

@@ -187,7 +187,7 @@ describe('rows of lobbies: kept by clients', () => {
       opened.use(await openSocketApp(address, { routesOf })),
       opened.use(await openSocketApp(address, { routesOf })),
     ];
-  }, 90_000);
+  }, 300_000);
   afterAll(() => opened.disposeAsync());
 
   test('are those of the GET after every change, over the socket and by polls, of two processes', async () => {
@@ -331,7 +331,7 @@ describe('rows of lobbies: of a running service', () => {
   let muster: TestService;
   beforeAll(async () => {
     muster = await openTestService();
-  }, 90_000);
+  }, 300_000);
   afterAll(() => muster[Symbol.asyncDispose]());
 
   test("are refused for another tenant's namespace, and for a window that is too large", async () => {

@@ -38,7 +38,7 @@ test(`simulation: in ${SEEDS} runs of ${STEPS} steps, two processes with caches 
   }
   if (IS_FULL_LENGTH) console.log([...counts].map(([what, count]) => `${count} ${what}`).join('; '));
   for (const what of OUTCOMES) expect(counts.get(what)).toBeGreaterThan(SEEDS);
-}, 90_000);
+}, 300_000);
 
 test('simulation: one seed gives one trace, and another seed gives another trace', () => {
   const traceOf = (one: number) => {

@@ -32,8 +32,8 @@ beforeAll(async () => {
   const first = opened.use(await openTestService());
   machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { database_of: first }))];
   inspector = opened.use(openInspector(first));
-}, 90_000);
-afterAll(() => opened.disposeAsync(), 90_000);
+}, 300_000);
+afterAll(() => opened.disposeAsync(), 300_000);
 
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 
@@ -102,7 +102,7 @@ describe('two machines on one database', () => {
     for (const players of groups) await players.checkSeats();
     expect([await inspector.faults(), await inspector.deadlocks()]).toEqual([[], 0]);
     expect([...new Set(groups.flatMap(({ unexpected }) => unexpected))]).toEqual([]);
-  }, 90_000);
+  }, 300_000);
 });
 
 async function repeat(times: number, playOnce: (player: number, time: number) => Promise<void>, player: number) {

@@ -29,11 +29,11 @@ beforeAll(async () => {
   one_id = await machineIdOf(one.config.data_directory);
   other_id = await machineIdOf(data_directory);
   machines = machinesOf(one);
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await other[Symbol.asyncDispose]();
   await one[Symbol.asyncDispose]();
-}, 90_000);
+}, 300_000);
 
 type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 
@@ -125,7 +125,7 @@ describe('draining a machine', () => {
     expect(await machines.get(one_id)).toMatchObject({ state: 'up', servers: 0, lobbies: 0, players: 0 });
 
     expect(await machines.endDrain(one_id)).not.toHaveProperty('drain');
-  }, 90_000);
+  }, 300_000);
 
   test('ends lobbies with players, and other servers, at the deadline', async () => {
     const { game, lobby_id } = await makeGameOn(one_id);
@@ -143,7 +143,7 @@ describe('draining a machine', () => {
     const { end } = await one.api.ok('GET', `${servers.path}/${server_id}/end`, { token: game.cloud_token });
     expect(end).toMatchObject({ has_crashed: false });
     await machines.endDrain(one_id);
-  }, 90_000);
+  }, 300_000);
 
   test('of all machines: a find says why it waits, and is seated once a drain ends', async () => {
     await machines.drain(one_id);
@@ -159,7 +159,7 @@ describe('draining a machine', () => {
     const { lobby_id } = await seatOf(finding);
     expect(await listRunningServers(game)).toMatchObject([{ lobby_id, machine_id: other_id }]);
     await machines.endDrain(one_id);
-  }, 90_000);
+  }, 300_000);
 
   test('makes warm lobbies elsewhere', async () => {
     await machines.drain(other_id);
@@ -174,5 +174,5 @@ describe('draining a machine', () => {
       return running.length === 1 && running[0]?.machine_id === other_id;
     }, 'a warm lobby on the other machine');
     await machines.endDrain(one_id);
-  }, 90_000);
+  }, 300_000);
 });

@@ -107,7 +107,7 @@ describe('machines: the moment of judgement', () => {
     expect(outcomes.raised + outcomes.given_up).toBe(MOMENTS);
     // Each outcome occurred, so the calls did overlap.
     for (const count of Object.values(outcomes)) expect(count).toBeGreaterThan(0);
-  }, 90_000);
+  }, 300_000);
 
   test('a machine that was given up takes no work until its process is a new holder', async () => {
     const [own, judge] = processes as [Database, Database];

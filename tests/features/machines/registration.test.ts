@@ -19,4 +19,4 @@ test('a copy of the data directory of a machine that runs is refused, and the ma
   }
   expect(await machinesOf(muster).list()).toMatchObject([{ machine_id, state: 'up' }]);
   expect(muster.events.map(({ event }) => event)).not.toContain('machine_replaced');
-}, 90_000);
+}, 300_000);

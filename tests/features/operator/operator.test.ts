@@ -60,7 +60,7 @@ describe('the service, for its operator', () => {
     expect((await small.api.ok('GET', '/health/ready')).warnings ?? []).not.toContainEqual(LIMIT_OF_SERVERS);
     await makeFullGame(small);
     expect((await small.api.ok('GET', '/health/ready')).warnings).toContainEqual(LIMIT_OF_SERVERS);
-  }, 90_000);
+  }, 300_000);
 
   test('counts connections of others for a user without special rights, too', async () => {
     const { queries } = muster.database;
@@ -182,7 +182,7 @@ describe('the service, for its operator', () => {
     expect(await readThere('/cloud/service/queue')).toEqual(queue);
     waiter.abort();
     await waitFor(async () => (await readThere('/cloud/service/queue')).finds === 0, 'the queue to be empty');
-  }, 90_000);
+  }, 300_000);
 
   test('lists the latest events of its log, from a level on', async () => {
     await makeControlledGame(muster);

@@ -15,4 +15,4 @@ test('the log of the service has the start of its program, whatever is written t
     details: { version: expect.any(String), url, started_in_ms: expect.any(Number) },
   });
   expect(output()).not.toContain('service_started');
-}, 90_000);
+}, 300_000);

@@ -36,7 +36,7 @@ beforeAll(async () => {
   const found = await muster.api.call('POST', '/matchmaker/lobbies/find', { token: game.public_token, body });
   running_id = found.body.lobby.lobby_id;
   ray_id = found.headers.get('rvt-ray-id') ?? '';
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });

@@ -33,7 +33,7 @@ test('ending: many servers at once all end and do not block the event loop', asy
     expect(await waitForEndEvent(muster, id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
   expect(longest.stop()).toBeLessThan(WITHOUT_A_TURN_MS_MAX);
   expect(ids.flatMap(findProcessesOf)).toEqual([]);
-}, 90_000);
+}, 300_000);
 
 test('ending: the reason is written to the log once, also if the first attempt to record the end fails', async () => {
   const { database } = muster;
@@ -57,7 +57,7 @@ test('ending: the reason is written to the log once, also if the first attempt t
   const lines = await servers.linesOf(server_id, 'std_err');
   expect(lines).toEqual([`[muster] ${failure}`]);
   await database.queries.execute(sql.raw('drop trigger refuse_once on servers'));
-}, 90_000);
+}, 300_000);
 
 test('metering: processes that left the session of their server are counted', async () => {
   const { database } = muster;
@@ -73,13 +73,13 @@ test('metering: processes that left the session of their server are counted', as
     return row !== undefined && Number(row.cpu_ms) >= used_ms && Number(row.cpu_ms);
   }, 'the whole usage to be metered');
   expect(metered).toBeLessThan(20 * used_ms);
-}, 90_000);
+}, 300_000);
 
 test('ending: everything that a server wrote before its end is kept, in any number of pieces', async () => {
   const server_id = await servers.run('seq 1 400000');
   await waitForEndEvent(muster, server_id);
   expect((await servers.linesOf(server_id)).at(-1)).toBe('400000');
-}, 90_000);
+}, 300_000);
 
 test('ending: servers that take long to end delay no start', async () => {
   const { database } = muster;
@@ -118,7 +118,7 @@ test('ending: servers that take long to end delay no start', async () => {
   await holding;
   for (const id of ids) await waitForEndEvent(muster, id);
   await run('drop trigger wait_for_lock on servers');
-}, 90_000);
+}, 300_000);
 
 // The last test, because the service renews its connections to the database for a second after it.
 test('ending: stopping all servers of a machine waits until the database can be written again', async () => {
@@ -132,7 +132,7 @@ test('ending: stopping all servers of a machine waits until the database can be 
   await operator.allowWrites('database');
   await stopped;
   expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
-}, 90_000);
+}, 300_000);
 
 /** Measures the longest processor time of this process between two turns of its event loop. */
 function measureTurns(): { stop(): number } {

@@ -61,12 +61,12 @@ for (const name of ENGINES) {
       engine = await startEngine(name);
       api = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('the API') });
       opened = await openTestRuntime(kindWith({ api_url: api.url.origin }));
-    }, 90_000);
+    }, 300_000);
     afterAll(async () => {
       await opened[Symbol.asyncDispose]();
       await api.stop(true);
       await engine[Symbol.asyncDispose]();
-    }, 90_000);
+    }, 300_000);
 
     const kindWith = (changes: Partial<EngineRuntimeOptions> = {}) => runtimeOf(name, () => engine, changes);
 
@@ -385,7 +385,7 @@ for (const name of ENGINES) {
       await waitFor(() => countDescriptors(process.pid) <= descriptors + DESCRIPTORS_MAX, 'no descriptor to be left');
       await waitFor(() => countZombies() <= zombies + ZOMBIES_OF_OTHERS_MAX, 'no zombie to be left');
       await opened.remove(lasting);
-    }, 300_000);
+    }, 600_000);
 
     test('an archive with isolation container runs on the base image, in /server', async () => {
       const base = join(opened.directory, 'base.tar');
@@ -408,14 +408,14 @@ for (const name of ENGINES) {
       const { id } = (await servers.create(await servers.bodyOf(build))).body.server;
       expect(await waitForEndEvent(muster, id)).toMatchObject({ exit_code: 5, failure: null });
       expect(await servers.linesOf(id)).toEqual([String(IMAGE_USER), '/server']);
-    }, 90_000);
+    }, 300_000);
 
     test('a hostile server can do what docs/isolation.md says, and no more', async () => {
       const level = LEVELS.find(({ containers }) => containers === name);
       if (!level) throw new Error('the engine has a level');
       const outcomes = await probe(level, { with_disk: false, engine_socket: engine.socket });
       await expectDocumented(level.name, outcomes);
-    }, 180_000);
+    }, 600_000);
 
     test('a bundle that asks for privileges runs without them, through a kill of the service, and leaves nothing', async () => {
       await using database = await openExternalDatabase();
@@ -471,7 +471,7 @@ for (const name of ENGINES) {
         return left.every((one) => one.startsWith('/images'));
       }, 'nothing but the images of its builds to be left');
       await program.stop('SIGTERM');
-    }, 90_000);
+    }, 300_000);
   });
 }
 

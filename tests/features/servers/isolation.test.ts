@@ -16,8 +16,8 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
   beforeAll(async () => {
     const { url } = opened.use(await openExternalDatabase());
     home = opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }, { user_id: USER_ID }));
-  }, 90_000);
-  afterAll(() => opened.disposeAsync(), 90_000);
+  }, 300_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   test('reports what is missing in its health, and in the log of each server', async () => {
     const program = await home.start();
@@ -28,7 +28,7 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
     const text = `[muster] isolation is partial on this machine, without ${MISSING.join(', ')}`;
     expect((await servers.waitForLines(id, 2, 'std_err')).toSorted()).toEqual([text, 'here'].toSorted());
     await program.stop('SIGINT');
-  }, 90_000);
+  }, 300_000);
 
   test('starts no server if isolation is required, and says why', async () => {
     const program = await home.start({ settings: { MUSTER_ISOLATION: 'required' } });
@@ -39,7 +39,7 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
     for (const missing of MISSING) expect(line).toContain(missing);
     expect((await servers.waitForStartOrEnd(id)).started_at).toBeUndefined();
     await program.stop('SIGINT');
-  }, 90_000);
+  }, 300_000);
 
   test('starts servers without isolation if it is off', async () => {
     const program = await home.start({ settings: { MUSTER_ISOLATION: 'off' } });
@@ -48,7 +48,7 @@ describe.skipIf(!IS_ROOT)('isolation: a machine that lacks parts of it', () => {
     const id = await servers.run('grep NoNewPrivs /proc/self/status; exec sleep 600');
     expect(await servers.waitForLines(id, 1)).toEqual(['NoNewPrivs:\t0']);
     await program.stop('SIGINT');
-  }, 90_000);
+  }, 300_000);
 });
 
 test.skipIf(!IS_ROOT || openCgroups().controllers.length < 3)(
@@ -64,5 +64,5 @@ test.skipIf(!IS_ROOT || openCgroups().controllers.length < 3)(
     );
     expect(await servers.waitForLines(id, 3, 'std_err')).toEqual(['NoNewPrivs:\t1', 'Seccomp:\t2', '8192']);
   },
-  90_000,
+  300_000,
 );

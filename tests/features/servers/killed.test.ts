@@ -20,10 +20,10 @@ describe('a service that is killed repeatedly while servers write', () => {
     const { url } = opened.use(await openExternalDatabase());
     home = opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }));
     program = await home.start();
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await opened.disposeAsync();
-  }, 90_000);
+  }, 300_000);
 
   test('keeps every line once, and the servers keep their processes', async () => {
     const game = await makeGame(program.api, program.administrator_token);
@@ -65,7 +65,7 @@ describe('a service that is killed repeatedly while servers write', () => {
       }, 'the last line');
       return read;
     }
-  }, 90_000);
+  }, 300_000);
 });
 
 /** Returns the first processes of a server's sessions; there should be one. */

@@ -19,7 +19,7 @@ beforeAll(async () => {
     ids.push(server.id);
     muster.clock.advance(1_000);
   }
-}, 90_000);
+}, 300_000);
 
 /** Returns the servers of an answer, as positions among those that were created. */
 async function list(query: Record<string, string> = {}): Promise<number[]> {

@@ -191,4 +191,4 @@ test('logs: a server that floods its log is limited and delays no other', async 
   expect(kept?.bytes).toBeLessThanOrEqual(17 * 1024 ** 2);
   expect(kept?.dropped).toBeGreaterThan(0);
   expect((await servers.linesOf(loud)).at(-2)).toBe(line);
-}, 90_000);
+}, 300_000);

@@ -53,11 +53,11 @@ describe('two machines of one datacenter', () => {
     const folderOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
     await cp(folderOf(one), folderOf(other), { recursive: true });
     body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp' } } } });
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await other[Symbol.asyncDispose]();
     await one[Symbol.asyncDispose]();
-  }, 90_000);
+  }, 300_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
 

@@ -43,8 +43,8 @@ describe("a game server that takes the service's own port", () => {
     program = await home.start();
     game = await makeGame(program.api, program.administrator_token);
     server_id = await startPortTaker();
-  }, 90_000);
-  afterAll(() => opened.disposeAsync(), 90_000);
+  }, 300_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   async function startPortTaker(): Promise<string> {
     const servers = serversOf(program, game);
@@ -90,7 +90,7 @@ describe("a game server that takes the service's own port", () => {
       expect(await output()).not.toContain('took');
       expect(findProcessesOf(server_id)).not.toEqual([]);
     },
-    90_000,
+    300_000,
   );
 
   test('port: a game server that has it is ended, and the service starts on it', async () => {
@@ -103,7 +103,7 @@ describe("a game server that takes the service's own port", () => {
     const { port } = new URL(program.url);
     const failure = `the server took port ${port}, which belongs to the service: listen on the port in PORT_<label> instead`;
     expect(await servers.waitForLines(server_id, 1, 'std_err')).toEqual([`[muster] ${failure}`]);
-  }, 90_000);
+  }, 300_000);
 
   test('port: a game server that has it is ended also while the database is unreachable', async () => {
     server_id = await startPortTaker();
@@ -119,13 +119,13 @@ describe("a game server that takes the service's own port", () => {
     await serversOf(program, game).waitForEnd(server_id);
     await starting.stop('SIGTERM');
     program = await home.start();
-  }, 90_000);
+  }, 300_000);
 
   test('port: it is free once the service has ended and no game server runs', async () => {
     await program.stop('SIGTERM');
     expect(home.processes()).toEqual([]);
     expect(await Bun.file(join(home.data_directory, 'port-hold')).exists()).toBe(false);
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('a game server that takes the ports for https and http', () => {
@@ -147,8 +147,8 @@ describe('a game server that takes the ports for https and http', () => {
     const body = await servers.bodyOf(await uploadScript(program.api, game, takerOf([https_port, http_port])));
     server_id = (await servers.create(body)).body.server.id;
     await servers.waitForLines(server_id, 1);
-  }, 90_000);
-  afterAll(() => opened.disposeAsync(), 90_000);
+  }, 300_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   const output = () => Bun.file(join(home.data_directory, 'servers', server_id, 'std_out')).text();
   /** Starts the service with a public address by http, so that no client has to trust its certificate. */
@@ -184,7 +184,7 @@ describe('a game server that takes the ports for https and http', () => {
       expect(await output()).not.toContain('took');
       expect(findProcessesOf(server_id)).not.toEqual([]);
     },
-    90_000,
+    300_000,
   );
 
   test('public ports: a game server that has them is ended, and the service starts on them', async () => {
@@ -202,11 +202,11 @@ describe('a game server that takes the ports for https and http', () => {
     await expectRunning();
     expect(program.output()).toContain('"event":"server_took_port"');
     await serversOf(program, game).waitForEnd(server_id);
-  }, 90_000);
+  }, 300_000);
 
   test('public ports: they are free once the service has ended and no game server runs', async () => {
     await program.stop('SIGTERM');
     expect(home.processes()).toEqual([]);
     for (const name of ['https-port-hold', 'http-port-hold']) expect(await holdOf(name).exists()).toBe(false);
-  }, 90_000);
+  }, 300_000);
 });

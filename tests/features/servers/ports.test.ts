@@ -84,11 +84,11 @@ describe('a service with few ports', () => {
     servers = serversOf(muster, game);
     const build = await uploadShell(muster.api, game, 'echo $PORT_game; exec sleep 600');
     body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp', routing: { host: {} } } } } });
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await muster[Symbol.asyncDispose]();
     foreign.stop(true);
-  }, 90_000);
+  }, 300_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
   /** Returns the servers of the game that run, with their ports. */

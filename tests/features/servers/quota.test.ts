@@ -7,7 +7,7 @@ import { serversOf, startedBy, uploadShell, waitForEndEvent } from '../../suppor
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const TEST_TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 300_000;
 
 /** Makes a game with a build that runs until it is ended. Returns the calls for its servers. */
 async function makeTenant(muster: TestService) {

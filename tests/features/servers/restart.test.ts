@@ -24,11 +24,11 @@ beforeAll(async () => {
   muster = await openRestartableService();
   database = openDatabase(muster.database_address, 2);
   game = await makeGame(muster.api, muster.administrator_token);
-}, 90_000);
+}, 300_000);
 afterAll(async () => {
   await database[Symbol.asyncDispose]();
   await muster[Symbol.asyncDispose]();
-}, 90_000);
+}, 300_000);
 
 /** Closes the service, does something, and opens it again. */
 async function reopen(meanwhile: () => Promise<unknown> | unknown = () => {}): Promise<void> {
@@ -69,7 +69,7 @@ describe('a service that was stopped and started again', () => {
     const last = await servers.linesOf(server_id);
     expect(last.at(-1)).toBe('asked');
     expect(last.slice(0, -1).map(Number)).toEqual(last.slice(0, -1).map((_, index) => Number(last[0]) + index));
-  }, 90_000);
+  }, 300_000);
 
   const ENDS = [
     ['exit 9', { exit_code: 9, exit_signal: null, failure: null }],
@@ -104,7 +104,7 @@ describe('a service that was stopped and started again', () => {
     expect(findProcessesOf(server_id)).toContain(shell);
     await servers.destroy(server_id);
     expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: 5 });
-  }, 90_000);
+  }, 300_000);
 
   test('sends SIGTERM again to a server that was ending, and kills it after its timeout', async () => {
     const servers = serversOf(muster, game);
@@ -120,7 +120,7 @@ describe('a service that was stopped and started again', () => {
       exit_signal: 'SIGKILL',
       failure: null,
     });
-  }, 90_000);
+  }, 300_000);
 
   test('gives up a server from before a reboot, and leaves the process with the same pid alone', async () => {
     const servers = serversOf(muster, game);
@@ -142,7 +142,7 @@ describe('a service that was stopped and started again', () => {
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${LOST}`]);
     expect((await servers.get(server_id)).destroyed_at).toBeNumber();
     expect(identifyProcess(stranger.pid)).toBeDefined();
-  }, 90_000);
+  }, 300_000);
 
   test('records a server that was ending before a reboot as killed, and not as crashed', async () => {
     const servers = serversOf(muster, game);
@@ -164,7 +164,7 @@ describe('a service that was stopped and started again', () => {
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/crashes`;
     const { crashes } = await muster.api.ok('GET', path, { token: game.cloud_token });
     expect(crashes).not.toContainEqual(expect.objectContaining({ last_server_id: server_id }));
-  }, 90_000);
+  }, 300_000);
 
   test('keeps the ports of running servers, so no other server gets them', async () => {
     const servers = serversOf(muster, game);
@@ -177,7 +177,7 @@ describe('a service that was stopped and started again', () => {
     expect([...held]).toEqual([{ port: server.network.ports.game.public_port }]);
     await servers.destroy(first, '?override_kill_timeout=0');
     await waitForEndEvent(muster, first);
-  }, 90_000);
+  }, 300_000);
 
   test('removes processes and files of servers that are not in the database', async () => {
     const [{ open }] = PROCESS_RUNTIMES;
@@ -193,5 +193,5 @@ describe('a service that was stopped and started again', () => {
     );
     expect(findProcessesOf(server_id)).toEqual([]);
     expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
-  }, 90_000);
+  }, 300_000);
 });

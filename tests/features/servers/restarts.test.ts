@@ -97,7 +97,7 @@ describe('servers: a server with restart "on_crash"', () => {
     const listed = (await muster.api.ok('GET', path, { token: game.cloud_token })).servers;
     expect(listed.map((server: { id: string }) => server.id)).toEqual([third_id, second_id, first_id]);
     expect(listed).toMatchObject([{ restart_of: second_id }, { restarted_as: third_id }, { restarted_as: second_id }]);
-  }, 60_000);
+  }, 300_000);
 
   const OTHERS: [string, string, object][] = [
     ['ends well', 'exit 0', AGAIN],
@@ -227,7 +227,7 @@ describe('servers: an end', () => {
     // Each order has been tried.
     expect(lengths[1]).toBeGreaterThan(0);
     expect(lengths[2]).toBeGreaterThan(0);
-  }, 60_000);
+  }, 300_000);
 
   test('of a lost machine has a restart for another machine', async () => {
     const node_id = crypto.randomUUID();
@@ -261,4 +261,4 @@ test('servers: an end while Muster is stopped has one restart once Muster runs a
   const restarted = await own.get(restart_id);
   expect(restarted).toMatchObject({ restart_of: server_id, restart_count: 1 });
   expect([restarted.destroyed_at, restarted.restarted_as]).toEqual([undefined, undefined]);
-}, 90_000);
+}, 300_000);

@@ -73,8 +73,8 @@ describe('a machine whose runtime answers late', () => {
       stop.abort();
       await stopped;
     });
-  }, 90_000);
-  afterAll(() => opened.disposeAsync(), 90_000);
+  }, 300_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   async function create(): Promise<string> {
     const { game_id, namespace_id } = game;
@@ -100,7 +100,7 @@ describe('a machine whose runtime answers late', () => {
         return row[column] !== null && row;
       },
       column,
-      30_000,
+      300_000,
     );
   const linesOf = async (server_id: string, stream: 'std_out' | 'std_err' = 'std_err') =>
     textsOf((await logs.lastLines({ server_id, stream })).lines);
@@ -128,7 +128,7 @@ describe('a machine whose runtime answers late', () => {
     await destroy(server_id);
     expect(await waitForTime(server_id, 'ended_at')).toMatchObject({ exit_code: 4, exit_signal: null, failure: null });
     await waitFor(() => findProcessesOf(server_id).length === 0, 'its processes to be gone');
-  }, 90_000);
+  }, 300_000);
 
   test('knows the address of a server before its start is recorded, if the runtime has one host', async () => {
     runtime.is_stuck = true;
@@ -141,7 +141,7 @@ describe('a machine whose runtime answers late', () => {
     await destroy(server_id);
     await waitForTime(server_id, 'ended_at');
     runtime.is_stuck = false;
-  }, 90_000);
+  }, 300_000);
 
   test('ends a server that is pending without having run it', async () => {
     runtime.is_stuck = true;
@@ -153,7 +153,7 @@ describe('a machine whose runtime answers late', () => {
     runtime.is_stuck = false;
     await waitFor(() => eventsOf(server_id).length > 0, 'the event of its end');
     expect(eventsOf(server_id)).toEqual(['server_ended']);
-  }, 90_000);
+  }, 300_000);
 
   test('waits a minute for an unreachable server, then gives it up', async () => {
     const [lost, found] = [await create(), await create()];
@@ -172,5 +172,5 @@ describe('a machine whose runtime answers late', () => {
     expect((await read(found)).ended_at).toBeNull();
     await destroy(found);
     expect(await waitForTime(found, 'ended_at')).toMatchObject({ exit_code: 4, failure: null });
-  }, 90_000);
+  }, 300_000);
 });

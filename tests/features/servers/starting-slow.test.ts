@@ -37,4 +37,4 @@ test('starting: builds of one game that take long to unpack delay no server of a
   expect(startedBy(muster)).toEqual([server.id]);
   release();
   for (const id of ids) await slow.waitForStart(id);
-}, 120_000);
+}, 300_000);

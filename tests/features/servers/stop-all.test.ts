@@ -16,8 +16,8 @@ describe('stopping all servers of a machine with room for one', () => {
     const game = await makeGame(muster.api, muster.administrator_token);
     servers = serversOf(muster, game);
     body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
-  }, 90_000);
-  afterAll(() => muster[Symbol.asyncDispose](), 90_000);
+  }, 300_000);
+  afterAll(() => muster[Symbol.asyncDispose](), 300_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
 
@@ -33,7 +33,7 @@ describe('stopping all servers of a machine with room for one', () => {
       expect(findProcessesOf(id)).toEqual([]);
     }
     expect(startedBy(muster)).toEqual([running]);
-  }, 90_000);
+  }, 300_000);
 
   test('lets no server start that is created after it, neither before the service closes nor at its next start', async () => {
     const late = await create();
@@ -44,7 +44,7 @@ describe('stopping all servers of a machine with room for one', () => {
     const next = await create();
     await servers.waitForStart(next);
     expect(startedBy(muster)).toEqual([next]);
-  }, 90_000);
+  }, 300_000);
 
   test('is not part of closing the service: servers that wait are left to its next start', async () => {
     const waiting = await create();
@@ -53,7 +53,7 @@ describe('stopping all servers of a machine with room for one', () => {
     expect((await servers.get(waiting)).destroyed_at).toBeUndefined();
     await muster.service().stopServers();
     await waitForEndEvent(muster, waiting);
-  }, 90_000);
+  }, 300_000);
 
   test('ends all that wait for it, however many they are', async () => {
     await muster.service().stopTakingServers();
@@ -77,5 +77,5 @@ describe('stopping all servers of a machine with room for one', () => {
     const left = await database.queries.execute(sql`select from servers where ${is_copy} and destroyed_at is null`);
     expect(left).toHaveLength(0);
     await database.queries.execute(sql`delete from servers where ${is_copy}`);
-  }, 90_000);
+  }, 300_000);
 });

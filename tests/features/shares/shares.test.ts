@@ -18,7 +18,7 @@ beforeAll(async () => {
   other = await makeGame(muster.api, muster.administrator_token);
   lobby_id = (await seatOf(find(muster, game))).lobby_id;
   other_lobby_id = (await seatOf(find(muster, game))).lobby_id;
-}, 90_000);
+}, 300_000);
 
 const namespaceOf = ({ game_id, namespace_id }: TestGame) => `/cloud/games/${game_id}/namespaces/${namespace_id}`;
 

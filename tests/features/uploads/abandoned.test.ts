@@ -222,7 +222,7 @@ describe('uploads that are incomplete after a day', () => {
     is_stubborn = false;
     await cleanUp();
     expect(removed()).toContain(stubborn);
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('an upload under completion', () => {

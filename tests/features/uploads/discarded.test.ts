@@ -195,6 +195,6 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       expect(await isGone([stubborn])).toBe(false);
       is_stubborn = false;
       await cleanUntil('the last to be removed', () => isGone([stubborn]));
-    }, 90_000);
+    }, 300_000);
   });
 }

@@ -162,7 +162,7 @@ describe('an upload of several parts', () => {
     expect(stored(upload, 0).map(({ size }) => size)).toEqual([PART_BYTES, 5]);
     expect(Bun.hash(await bytesOf(stored(upload, 0)))).toBe(Bun.hash(content));
     expect(await sendPart(first, content.slice(0, PART_BYTES))).toBe('400 UPLOAD_INVALID');
-  }, 90_000);
+  }, 300_000);
 
   test('of several files has an object for each part, and names the first missing one', async () => {
     const files = ['index.html', 'a/style.css', 'empty'].map((path) => ({ path, content_length: path.length % 5 }));

@@ -78,7 +78,7 @@ if (TEST_S3 !== undefined) {
       expect(Bun.hash(await (await get('large')).bytes())).toBe(Bun.hash(large));
       const seam = await get('large', `bytes=${PART_BYTES - 2}-${PART_BYTES + 1}`);
       expect([seam.status, await seam.text()]).toEqual([206, 'aabb']);
-    }, 90_000);
+    }, 300_000);
 
     test('run a build that the other received', async () => {
       const build = await uploadShell(here.api, game, 'echo from the bucket');
@@ -199,5 +199,5 @@ if (TEST_S3 !== undefined) {
     const wrong = await home.run({ settings: { S3_BUCKET: 'no-such-bucket' } });
     expect(wrong.exit_code).toBe(1);
     expect(wrong.output).toContain(`The bucket "no-such-bucket" at ${parsed.endpoint} cannot be used (NoSuchBucket): `);
-  }, 90_000);
+  }, 300_000);
 }

@@ -11,7 +11,6 @@ import { delegateGroups, type Level, USER_ID } from './levels.ts';
 
 const MEMORY_MB = 256;
 const DISK_MB = 32;
-const TIMEOUT_MS = 120_000;
 const RESOURCES = { cpu: 500, memory: MEMORY_MB };
 
 /** `own`: the server did it to something that only it has, such as the files of its container. */
@@ -59,16 +58,19 @@ export async function probe(level: Level, { engine_socket, with_disk }: ProbeOpt
   const probing = await startProbe(probed);
   const folder = join(home.data_directory, FOLDERS[level.containers ?? 'process'], probing.id);
   const output = () => readFileSync(join(folder, 'std_out'), 'utf8');
-  await waitFor(
-    async () => {
-      const { get, linesOf } = serversOf(program, game);
-      const { destroyed_at } = await get(probing.id);
-      if (destroyed_at !== undefined) throw new Error(`the probe ended: ${(await linesOf(probing.id)).join('\n')}`);
-      return output().includes('PROBE done');
-    },
-    'the probe to have tried everything',
-    TIMEOUT_MS,
-  );
+  await waitFor(async () => {
+    const { get, linesOf } = serversOf(program, game);
+    const { destroyed_at } = await get(probing.id);
+    if (destroyed_at !== undefined) {
+      const lines = [...(await linesOf(probing.id)), ...(await linesOf(probing.id, 'std_err'))];
+      const events = program
+        .output()
+        .split('\n')
+        .filter((line) => line.includes(probing.id));
+      throw new Error(`the probe ended: ${[...lines, ...events].join('\n')}`);
+    }
+    return output().includes('PROBE done');
+  }, 'the probe to have tried everything');
   // The service may discard output that it has read.
   const first = output();
   const has_quota = hasQuota(probing.marker);
@@ -209,14 +211,10 @@ async function tryDisk(probed: ProbedServer): Promise<Outcomes> {
   const hasEnded = async (id: string) => (await servers.get(id)).destroyed_at !== undefined;
   const fill = async () => {
     const id = await run(`head -c ${2 * DISK_MB * 1_024 ** 2} /dev/zero > big`);
-    await waitFor(() => hasEnded(id), 'the server with a full disk to be ended', TIMEOUT_MS);
+    await waitFor(() => hasEnded(id), 'the server with a full disk to be ended');
   };
   const many = await run(`mkdir many; cd many; seq 1 ${TOO_MANY_FILES} | xargs touch`);
-  await waitFor(
-    async () => (await hasEnded(many)) || (await servers.linesOf(many)).includes('done'),
-    'the files',
-    TIMEOUT_MS,
-  );
+  await waitFor(async () => (await hasEnded(many)) || (await servers.linesOf(many)).includes('done'), 'the files');
   // All servers are counted together: after a second full disk, the one with many files was counted.
   await fill();
   if (!(await hasEnded(many))) await fill();

@@ -57,7 +57,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
     // Without processes and mounts it has no network either.
     expect(mountsIn(opened.directory, process.pid)).toEqual([]);
     expect(countZombies()).toBe(0);
-  }, 180_000);
+  }, 300_000);
 
   test.each(Object.keys(PROGRAMS))('leave nothing after one of their programs was killed: %s', async (name) => {
     const server = await opened.run('sleep 600 & exec sleep 600');
@@ -103,7 +103,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
       await removeAll(runtime);
       expect(tracesOf(order.server_id)).toEqual([]);
     }
-  }, 90_000);
+  }, 300_000);
 });
 
 /** The processes and control groups of a container. */

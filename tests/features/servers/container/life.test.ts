@@ -21,12 +21,12 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('an image as a Rivet-era clien
     const { url } = opened.use(await openExternalDatabase());
     home = opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }));
     program = await home.start();
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     // Ends the servers as well.
     await program.stop('SIGINT');
     await opened.disposeAsync();
-  }, 90_000);
+  }, 300_000);
 
   test('runs on the port that it asked for, through kills of the service, and ends with its own code', async () => {
     const game = await makeGame(program.api, program.administrator_token);
@@ -60,7 +60,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('an image as a Rivet-era clien
     expect(lines).toEqual(lines.map((_, index) => (lines[0] ?? 0) + index));
     await waitFor(() => findProcessesOf(id).length === 0, 'the server to be gone');
     expect(await isAnswering(public_port)).toBe(false);
-  }, 90_000);
+  }, 300_000);
 
   test('is the room of a lobby: it calls ready, and players reach the port of its configuration', async () => {
     const { api } = program;
@@ -74,7 +74,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('an image as a Rivet-era clien
     expect([status, body.code]).toEqual([200, undefined]);
     const [, port] = body.ports.page.host.split(':');
     await waitFor(() => isAnswering(Number(port)), 'the room to answer');
-  }, 90_000);
+  }, 300_000);
 });
 
 /** Calls ready, and answers players at port 80. */

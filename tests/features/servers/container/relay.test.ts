@@ -38,5 +38,5 @@ test.skipIf(WITHOUT_CONTAINERS !== undefined)(
     player.destroy();
     await program.stop('SIGINT');
   },
-  90_000,
+  300_000,
 );

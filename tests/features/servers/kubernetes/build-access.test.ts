@@ -47,8 +47,8 @@ describe('kubernetes: a service whose cluster does not answer', () => {
     database = opened.use(openDatabase(muster.database_address, 1));
     game = await makeGame(muster.api, muster.administrator_token);
     build_id = await uploadScript(muster.api, game, 'a script');
-  }, 90_000);
-  afterAll(() => opened.disposeAsync(), 90_000);
+  }, 300_000);
+  afterAll(() => opened.disposeAsync(), 300_000);
 
   /** Asks for the build of a server as its pod does. */
   async function askForBuild(changes: Partial<ServerRow>) {

@@ -14,7 +14,7 @@ import { openTestService, type TestService } from '../../../support/service.ts';
 import { findFreePort } from '../../../support/test-ports.ts';
 import { waitFor } from '../../../support/wait.ts';
 
-const TEST_TIMEOUT_MS = 120_000;
+const TEST_TIMEOUT_MS = 300_000;
 /** After as many failures, another loop would pause for 12.8 s. */
 const FAILURES = 6;
 const AGAIN_AFTER_MS = 5_000;
