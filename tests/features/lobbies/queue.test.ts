@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { after } from '../../../src/platform/clock.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { createTestClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { openDatabaseProxy } from '../../support/database-proxy.ts';
@@ -282,6 +284,21 @@ describe('a ticket', () => {
   });
 });
 
+/** Reads the state of the loop that removes abandoned finds. */
+async function readLoop({ api, administrator_token }: TestService) {
+  const { loops } = await api.ok('GET', '/cloud/service', { token: administrator_token });
+  return loops.find(({ name }: { name: string }) => name === 'queue');
+}
+
+test('queue: a lost table is a failure of each step', async () => {
+  await using service = await openTestService();
+  await using database = openDatabase(service.database_address, 1);
+  await database.queries.execute(sql`alter table queued_finds rename to lost_table`);
+  await waitFor(async () => (await readLoop(service)).failures >= 3, 'three failures in a row');
+  await database.queries.execute(sql`alter table lost_table rename to queued_finds`);
+  await waitFor(async () => (await readLoop(service)).failures === 0, 'a step that succeeds');
+});
+
 test('queue: after an outage of the database, finds of other processes keep their places until those could renew their leases', async () => {
   await using opened_here = new AsyncDisposableStack();
   const { address } = opened_here.use(await openTestDatabase());
@@ -290,19 +307,16 @@ test('queue: after an outage of the database, finds of other processes keep thei
   const service = opened_here.use(await openTestService({}, { database_of: { database_address: { url }, clock } }));
   const other = opened_here.use(openOtherProcess(address));
   const game = await makeFullGame(service);
-  const readLoop = async () => {
-    const { loops } = await service.api.ok('GET', '/cloud/service', { token: service.administrator_token });
-    return loops.find(({ name }: { name: string }) => name === 'queue');
-  };
-
   await proxy.cut();
   await waitFor(
     () => service.events.some((event) => event.event === 'loop_failed' && event.loop === 'queue'),
     'the process to miss the database',
   );
+  // Its lease ends during the outage.
+  clock.advance(1_000);
   await other.wait(game, after(clock.now(), -1));
   await proxy.heal();
-  await waitFor(async () => (await readLoop())?.failures === 0, 'the process to be back');
+  await waitFor(async () => (await readLoop(service))?.failures === 0, 'the process to be back');
   expect(await other.count(game)).toBe(1);
   await waitFor(async () => (await other.count(game)) === 0, 'the find to be removed later');
 });

@@ -205,11 +205,13 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       throw new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
     },
     /**
-     * Starts the loop that renews this process's leases and removes the finds of processes that crashed. After an outage of
-     * the database it first lets the other processes renew theirs, so that their finds keep their places.
+     * Starts the loop that renews this process's leases and removes the finds of processes that crashed. Right after an
+     * outage of the database it removes only finds whose leases had ended before the outage: the other processes first
+     * renew theirs, so that their finds keep their places.
      */
     startWork(signal: AbortSignal): { stopped: Promise<void> } {
       let failed_at = Number.NEGATIVE_INFINITY;
+      let removed_before = clock.now();
       const loop = startLoop({
         name: 'queue',
         every_ms: () => (own.size > 0 ? RENEW_EVERY_MS : SWEEP_EVERY_MS),
@@ -221,7 +223,8 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
           const now = clock.now();
           try {
             await renew();
-            return performance.now() - failed_at < RECOVERY_MS ? 0 : await sweep(now);
+            if (performance.now() - failed_at >= RECOVERY_MS) removed_before = now;
+            return await sweep(removed_before);
           } catch (error) {
             failed_at = performance.now();
             throw error;
