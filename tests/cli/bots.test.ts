@@ -50,7 +50,7 @@ function openServiceWithFailingFinds(url: string) {
 
 test('bots: find seats, connect and leave, and the command writes their figures', async () => {
   const bots = await deploy('played', ROOM_SOURCE);
-  const { exit_code, stdout } = await bots('5', '--for', '4s', '--json');
+  const { exit_code, stdout } = await bots('5', '--for', '15s', '--json');
   const { seats, connected, find_p95_ms, ...others } = JSON.parse(stdout);
   expect([exit_code, others]).toEqual([0, expect.objectContaining({ without_port: 0, refusals: [], faults: [] })]);
   expect(seats).toBeGreaterThanOrEqual(5);

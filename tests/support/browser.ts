@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
 import { IS_FULL_LENGTH } from './full-length.ts';
+import { WAIT_MS } from './wait.ts';
 
 const CHROMIUM = Bun.which('chromium');
 const CERTUTIL = Bun.which('certutil');
@@ -25,7 +26,7 @@ export const WITHOUT_PAGES = !IS_FULL_LENGTH
 
 /** Starts Chromium for pages that need no certificates. Each test has a context of its own. */
 export function launchChromium() {
-  return chromium.launch({ executablePath: CHROMIUM ?? '', args: ARGS });
+  return chromium.launch({ executablePath: CHROMIUM ?? '', args: ARGS, timeout: WAIT_MS });
 }
 
 export interface Browser extends AsyncDisposable {
@@ -43,7 +44,9 @@ export async function openBrowser({ ca_file }: { ca_file: string }): Promise<Bro
     executablePath: CHROMIUM ?? '',
     args: ARGS,
     env: { ...process.env, HOME: home },
+    timeout: WAIT_MS,
   });
+  context.setDefaultTimeout(WAIT_MS);
   return {
     context,
     async [Symbol.asyncDispose]() {

@@ -4,11 +4,11 @@ import axe from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import type { Api } from './api.ts';
 import { launchChromium, WITHOUT_PAGES } from './browser.ts';
-import { waitFor } from './wait.ts';
+import { WAIT_MS, waitFor } from './wait.ts';
 
 /** Where pictures of the pages are kept, for people to look at. */
 const PICTURES = resolve(import.meta.dir, '../../dist/pictures');
-const LAUNCH_TIMEOUT_MS = 60_000;
+const LAUNCH_TIMEOUT_MS = 300_000;
 const WIDTHS = { wide: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 const SCHEMES = ['light', 'dark'] as const;
 
@@ -42,6 +42,7 @@ export function shareChromium(muster: Opened) {
   async function openPage(): Promise<HubPage> {
     if (!browser) throw new Error('the browser is open while tests run');
     const context = await browser.newContext({ viewport: WIDTHS.wide });
+    context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
     const problems: string[] = [];
     page.on('pageerror', (error) => problems.push(`error: ${error.message}`));

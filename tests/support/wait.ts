@@ -4,7 +4,7 @@ import { IS_FULL_LENGTH } from './full-length.ts';
  * Shorter than the limit of a test, so that the error names what was awaited. At full length browsers, containers and a
  * Kubernetes run beside it, and a slow machine takes several times as long.
  */
-const WAIT_MS = IS_FULL_LENGTH ? 240_000 : 75_000;
+export const WAIT_MS = IS_FULL_LENGTH ? 240_000 : 75_000;
 
 /**
  * The limit for an effect that must come immediately: shorter than any other cause of it (a loop's minute, the time of a
