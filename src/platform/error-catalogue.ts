@@ -1,7 +1,7 @@
 /** One kind of failure. */
 export interface CatalogueEntry {
-  /** HTTP status: one of those that clients of the reference API distinguish. */
-  status: 400 | 401 | 403 | 404 | 413 | 429 | 500 | 503;
+  /** HTTP status: one of those that clients of the reference API distinguish, or 426 for the version of a WebSocket. */
+  status: 400 | 401 | 403 | 404 | 413 | 426 | 429 | 500 | 503;
   /** What is wrong, then what to do. `{name}` stands for a parameter; `{error}` and `{reason}` say both. */
   message: string;
 }
@@ -17,6 +17,7 @@ export const CATALOGUE = {
     message: "The request's Host header is missing or invalid. Send the service's host name.",
   },
   API_BAD_QUERY_PARAMETER: { status: 400, message: 'The query parameter "{parameter}" is invalid: {error}.' },
+  API_BAD_SOCKET_HANDSHAKE: { status: 400, message: 'The WebSocket handshake is invalid: {error}.' },
   API_BODY_TIMEOUT: { status: 400, message: 'The request body did not arrive within {timeout_ms} ms. Send it faster.' },
   API_BODY_TOO_LARGE: {
     status: 413,
@@ -38,6 +39,10 @@ export const CATALOGUE = {
     message: 'The limit of {limit} requests of this kind is exceeded. Try again in {retry_after_s} s.',
   },
   API_REQUEST_TIMEOUT: { status: 503, message: 'The request was not answered within {timeout_ms} ms. Try again.' },
+  API_SOCKET_VERSION_NOT_SUPPORTED: {
+    status: 426,
+    message: 'The version of the WebSocket protocol is not supported. Send the header "Sec-WebSocket-Version: 13".',
+  },
   API_UNAUTHORIZED: {
     status: 401,
     message: 'The request has no token. Send the header "Authorization: Bearer <token>".',

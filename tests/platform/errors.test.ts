@@ -21,9 +21,9 @@ async function readThrown(): Promise<Set<string>> {
 }
 
 describe('the error catalogue', () => {
-  test("has only statuses that Rivet's clients distinguish; 409 is not among them, because they repeat it", () => {
+  test("has only statuses that Rivet's clients distinguish, and 426 for WebSockets; 409 is not among them, because they repeat it", () => {
     const statuses = new Set<number>(CODES.map((code) => CATALOGUE[code].status));
-    expect([...statuses].sort()).toEqual([400, 401, 403, 404, 413, 429, 500, 503]);
+    expect([...statuses].sort()).toEqual([400, 401, 403, 404, 413, 426, 429, 500, 503]);
   });
 
   test('has status 404 for codes of missing things and for no other', () => {

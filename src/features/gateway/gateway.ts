@@ -1,6 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { hasBody } from '../../platform/http/body.ts';
 import type { GatewayRequest } from '../../platform/http/gateway.ts';
+import { asksForSocket, checkHandshake } from '../../platform/http/handshake.ts';
 import type { WebRequest } from '../../platform/http/site.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
@@ -90,8 +91,9 @@ export function createGateway(dependencies: GatewayDependencies) {
       const traffic = traffics.of(server_id).of(web_request.address);
       if (traffic.is_over_limit) throw tooManyBytes();
       const { address, has_presence } = httpPortOf(server, label);
-      const is_socket = web_request.request.headers.get('upgrade')?.toLowerCase() === 'websocket';
+      const is_socket = asksForSocket(web_request.request);
       await web_request.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
+      if (is_socket) checkHandshake(web_request.request);
       const onEnd = (is_socket ? open_sockets : in_progress).take(
         { server_id, game_id: server.game_id },
         web_request.address,

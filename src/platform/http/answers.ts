@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { toServiceError } from '../database/failures.ts';
 import { documentationAnchor, ServiceError } from '../errors.ts';
+import { SOCKET_VERSION } from './handshake.ts';
 
 /** Headers of every answer: no sniffing, and no page of ours inside a frame of another site. */
 const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' };
@@ -58,9 +59,18 @@ export function errorBody(error: ServiceError, ray_id: string, public_url: strin
 
 export function errorResponse(error: ServiceError, ray_id: string, public_url: string): Response {
   const response = jsonResponse(JSON.stringify(errorBody(error, ray_id, public_url)), error.status);
-  const { retry_after_ms } = error;
-  if (retry_after_ms !== undefined) response.headers.set('retry-after', String(Math.ceil(retry_after_ms / 1_000)));
+  setErrorHeaders(response.headers, error);
   return response;
+}
+
+/** Sets the headers that an error's answer has besides those of its content. */
+export function setErrorHeaders(headers: Headers, { status, retry_after_ms }: ServiceError): void {
+  if (retry_after_ms !== undefined) headers.set('retry-after', String(Math.ceil(retry_after_ms / 1_000)));
+  if (status !== 426) return;
+  // RFC 9110, 15.5.22, asks for the protocol; RFC 6455, 4.2.2, for its version.
+  headers.set('connection', 'Upgrade');
+  headers.set('upgrade', 'websocket');
+  headers.set('sec-websocket-version', SOCKET_VERSION);
 }
 
 /**

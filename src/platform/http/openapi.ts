@@ -199,6 +199,7 @@ const RESPONSE_NAMES: Record<CatalogueEntry['status'], string> = {
   403: 'Forbidden',
   404: 'NotFound',
   413: 'ContentTooLarge',
+  426: 'UpgradeRequired',
   429: 'TooManyRequests',
   500: 'InternalServerError',
   503: 'ServiceUnavailable',

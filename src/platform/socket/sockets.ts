@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { readBearer } from '../http/authentication.ts';
 import { noteEnd, noteSocket } from '../http/connections-in-use.ts';
+import { asksForSocket, checkHandshake } from '../http/handshake.ts';
 import { callerKey, type RateLimiter } from '../http/rate-limits.ts';
 import type { Upgrades, UpgradingServer } from '../http/upgrades.ts';
 import { inOneMinute } from '../limits/limit.ts';
@@ -89,7 +90,8 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       servers.add(receiving_server);
       const { request, address } = exchange;
       const { headers } = request;
-      if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
+      if (!asksForSocket(request)) throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
+      checkHandshake(request);
       const offered = (headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());
       if (!offered.includes(SUBPROTOCOL)) throw new ServiceError('WATCH_SUBPROTOCOL_REQUIRED', {});
       await rate_limiter.count(UPGRADES, undefined, exchange);

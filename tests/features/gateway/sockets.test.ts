@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { findProcessesOf } from '../../support/processes.ts';
+import { sendRaw } from '../../support/raw-http.ts';
 import { openRestartableService } from '../../support/restart.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -25,6 +26,36 @@ describe('gateway: a WebSocket', () => {
     expect(await unknown.opened).toBe(false);
     using refused = open({ path: '/no-socket' });
     expect(await refused.opened).toBe(false);
+  });
+
+  describe('with a wrong handshake is refused with its fault:', () => {
+    const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
+    const VERSION = 'Sec-WebSocket-Version: 13';
+    const CASES: [string, string, string[], string][] = [
+      ['no key', 'GET', [VERSION], '400 API_BAD_SOCKET_HANDSHAKE'],
+      ['a short key', 'GET', [VERSION, 'Sec-WebSocket-Key: c2hvcnQ='], '400 API_BAD_SOCKET_HANDSHAKE'],
+      ['two keys', 'GET', [VERSION, KEY, KEY], '400 API_BAD_SOCKET_HANDSHAKE'],
+      ['a POST', 'POST', [VERSION, KEY], '400 API_BAD_SOCKET_HANDSHAKE'],
+      ['no version', 'GET', [KEY], '426 API_SOCKET_VERSION_NOT_SUPPORTED'],
+      ['another version', 'GET', [KEY, 'Sec-WebSocket-Version: 8'], '426 API_SOCKET_VERSION_NOT_SUPPORTED'],
+    ];
+    const ask = (method: string, lines: string[]) => {
+      const head = [`${method} /socket HTTP/1.1`, `Host: ${web.name}.${SERVERS_DOMAIN}`, 'Connection: Upgrade, close'];
+      return sendRaw(muster.config.local_url, `${[...head, 'Upgrade: websocket', ...lines].join('\r\n')}\r\n\r\n`);
+    };
+
+    test.each(CASES)('%s', async (_, method, lines, outcome) => {
+      const { status, body, headers } = await ask(method, lines);
+      expect(`${status} ${body.code}`).toBe(outcome);
+      expect(headers.get('sec-websocket-version')).toBe(status === 426 ? '13' : null);
+      expect(headers.get('upgrade')).toBe(status === 426 ? 'websocket' : null);
+    });
+
+    test('also on a page for browsers', async () => {
+      const { status, body, headers } = await ask('GET', [KEY, 'Accept: text/html']);
+      expect([status, headers.get('sec-websocket-version')]).toEqual([426, '13']);
+      expect(body).toContain('API_SOCKET_VERSION_NOT_SUPPORTED');
+    });
   });
 
   test('carries text and bytes both ways, and tells the server the address of the client', async () => {
