@@ -23,6 +23,7 @@ export const CATALOGUE = {
     status: 413,
     message: 'The request body is larger than {limit_bytes} bytes. Send a smaller one.',
   },
+  API_CLIENT_GONE: { status: 400, message: 'The client left before the request was answered. Send it again.' },
   API_CORS_ORIGIN_NOT_ALLOWED: {
     status: 403,
     message: 'Browsers may not call this path from this origin. Call it from a server, or from {origins}.',

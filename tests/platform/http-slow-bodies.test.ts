@@ -10,6 +10,7 @@ const summary = 'For a test.';
 const body = Type.Object({ name: Type.String() });
 
 let app: TestApp;
+let uploads_begun = 0;
 beforeAll(async () => {
   app = await openTestApp(
     [
@@ -17,6 +18,7 @@ beforeAll(async () => {
       route('POST', '/matchmaker/unread', { summary, allow: 'anyone' }, async () => ({})),
       route('POST', '/matchmaker/private', { summary, allow: ['cloud'], body }, async () => ({})),
       route('PUT', '/uploads/x', { summary, allow: 'anyone', body_kind: 'stream' }, async ({ request }) => {
+        uploads_begun += 1;
         for await (const _ of request.body ?? []);
         return {};
       }),
@@ -105,4 +107,14 @@ describe('a connection is kept', () => {
     expect(client.received()).not.toMatch(/^connection: close/im);
     expect(client.is_closed).toBe(false);
   });
+});
+
+test.each(FRAMINGS)('a body that its client cuts off (%s) is a fault of the client', async (_, framing) => {
+  const client = openClient();
+  const [before, begun_before] = [app.events.length, uploads_begun];
+  client.write(headOf('PUT', '/uploads/x', framing));
+  await waitFor(() => uploads_begun > begun_before, 'the upload to begin');
+  client[Symbol.dispose]();
+  const events = await waitFor(() => app.events.length > before && app.events.slice(before), 'the request to end');
+  expect(events).toMatchObject([{ event: 'request_served', route: '/uploads/x', status: 400 }]);
 });

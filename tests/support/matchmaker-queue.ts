@@ -109,7 +109,7 @@ export function createQueueRun({
       if (!waiter) return;
       const request = leave(waiter);
       request.abort();
-      expect(await request.outcome).toEqual({ code: 'API_REQUEST_TIMEOUT' });
+      expect(await request.outcome).toEqual({ code: 'API_CLIENT_GONE' });
       count('abort while in the queue');
     },
     async sweep(): Promise<void> {

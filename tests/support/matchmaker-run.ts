@@ -244,12 +244,12 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     async abort(one: Pending): Promise<void> {
       pending = pending.filter((other) => other !== one);
       one.request.abort();
-      expect(await one.request.outcome).toEqual({ code: 'API_REQUEST_TIMEOUT' });
+      expect(await one.request.outcome).toEqual({ code: 'API_CLIENT_GONE' });
       oracle.remove(
         oracle.players.filter(({ player_id }) => one.player_ids.includes(player_id)),
         'request_ended',
       );
-      await checkReceipt(one.request, { code: 'API_REQUEST_TIMEOUT' });
+      await checkReceipt(one.request, { code: 'API_CLIENT_GONE' });
     },
     /** Advances the clock. */
     advance(milliseconds: number): void {

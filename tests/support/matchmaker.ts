@@ -192,7 +192,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         get is_over() {
           return signal.aborted;
         },
-        toError: () => new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: REQUEST_TIMEOUT_MS }),
+        toError: () => new ServiceError('API_CLIENT_GONE', {}),
       };
       const client = { readOrigin: () => undefined, readUserAgent: () => null };
       const context = { address: `10.0.0.${wanted.client ?? 1}`, ...client, ray_id, deadline };

@@ -1,4 +1,4 @@
-import { isFault } from '../errors.ts';
+import { isFault, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
@@ -112,10 +112,10 @@ export class Exchange {
     if (this.is_answered) return;
     const { request, ray_id } = this;
     const { events, public_url } = this.#services;
-    const error = toCallersError(failure);
-    // A body that its client cut off is not a fault of the service.
+    // What the client's departure ends, such as the read of the body, fails with AbortError.
     const is_cut = request.signal.aborted && failure instanceof DOMException && failure.name === 'AbortError';
-    if (!is_cut && isFault(error)) {
+    const error = is_cut ? new ServiceError('API_CLIENT_GONE', {}) : toCallersError(failure);
+    if (isFault(error)) {
       const { method } = request;
       events.emit({ event: 'request_failed', ray_id, method, route: this.#route, cause: error.cause });
     }

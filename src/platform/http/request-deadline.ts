@@ -86,7 +86,8 @@ export class Deadline implements RequestDeadline {
 
   toError(): ServiceError {
     const { timeout_ms, stopping } = this.#options;
-    if (stopping.aborted && !this.#has_passed) return new ServiceError('SERVICE_STOPPING', {});
+    if (!this.#has_passed && stopping.aborted) return new ServiceError('SERVICE_STOPPING', {});
+    if (!this.#has_passed && this.#timed.request.signal.aborted) return new ServiceError('API_CLIENT_GONE', {});
     return new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms });
   }
 

@@ -4,7 +4,7 @@ import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { Answer, Api } from '../../support/api.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { deploy, makeGame, setLimits } from '../../support/game.ts';
-import { connectGameServer, find, join, makeControlledGame } from '../../support/game-server.ts';
+import { connectGameServer, find, join, makeControlledGame, waitForFirstLobby } from '../../support/game-server.ts';
 import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -125,6 +125,27 @@ describe('a receipt shows', () => {
 });
 
 describe('a receipt', () => {
+  test.each(['the queue', 'its lobby'])('that the client left while its find waited for %s', async (waited_for) => {
+    const is_queued = waited_for === 'the queue';
+    const game = await (is_queued ? makeFullGame(muster) : makeControlledGame(muster, { is_ready: false }));
+    if (is_queued) (await queueUp(muster, game)).abort();
+    else {
+      const leaving = new AbortController();
+      const finding = find(muster, game, {}, leaving.signal);
+      await waitForFirstLobby(muster, game);
+      leaving.abort();
+      await expect(finding).rejects.toThrow('abort');
+    }
+    const [left] = await waitFor(async () => {
+      const query = 'is_refused=true';
+      const { receipts } = await muster.api.ok('GET', `${receiptsOf(game)}?${query}`, { token: game.cloud_token });
+      return receipts.length > 0 ? receipts : undefined;
+    }, 'the receipt to be stored');
+    expect(left).toMatchObject({ kind: 'find', outcome: { code: 'API_CLIENT_GONE' } });
+    const served = muster.events.find((event) => event.event === 'request_served' && event.ray_id === left.ray_id);
+    expect(served).toMatchObject({ route: '/matchmaker/lobbies/find', status: 400 });
+  });
+
   test('is refused to callers without access to the namespace', async () => {
     const game = await makeControlledGame(muster, {});
     const answer = await find(muster, game);

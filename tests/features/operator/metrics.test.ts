@@ -68,7 +68,7 @@ test('metrics: they have what the process does now, and what it has counted sinc
   expect(series.get('process_cpu_seconds_total')).toBeGreaterThan(0);
   await waitFor(async () => (await scrape()).series.has('muster_database_connections'), 'the first sample');
   waiter.abort();
-  const left = 'muster_refused_total{code="API_REQUEST_TIMEOUT"}';
+  const left = 'muster_refused_total{code="API_CLIENT_GONE"}';
   await waitFor(async () => (await scrape()).series.get(left) === 1, 'the find to be counted');
 });
 
