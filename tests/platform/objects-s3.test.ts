@@ -98,6 +98,23 @@ describe('a storage that', () => {
     expect(request_count).toBeLessThan(4);
   });
 
+  test('refuses with an endless answer is reported as refusing', async () => {
+    const ended = Promise.withResolvers<void>();
+    const objects = await openStub(({ signal }) => {
+      signal.addEventListener('abort', () => ended.resolve());
+      const body = new ReadableStream({
+        start: (pieces) => pieces.enqueue(Buffer.from('<Error><Code>AccessDenied</Code>')),
+        async pull(pieces) {
+          pieces.enqueue(Buffer.alloc(65_536, ' '));
+          await Bun.sleep(1);
+        },
+      });
+      return new Response(body, { status: 403 });
+    });
+    expect(await failureOf(textOf(objects))).toBe('GET a/0: the answer is 403 AccessDenied');
+    await ended.promise;
+  });
+
   // Of these, Bun's client implements the list; it does follow redirects.
   const OWN_CLIENT_USES = USES.filter(([name]) => name !== 'list' && name !== 'remove a folder');
   test.each(OWN_CLIENT_USES)('redirects is not followed: %s', async (_name, use) => {

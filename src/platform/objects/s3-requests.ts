@@ -7,6 +7,8 @@ import type { S3Settings } from './s3-settings.ts';
 /** Maximum number of attempts of a repeatable request, if the storage is busy or cannot be reached. */
 const TRIES_MAX = 3;
 const PAUSE_MS = 200;
+/** What is read of the answer to a refused request. The code of the error is at its start. */
+const REFUSAL_BYTES_MAX = 65_536;
 /** Lifetime of a presigned address, which is used at once. */
 const ADDRESS_LIFETIME_S = 300;
 
@@ -40,7 +42,7 @@ export function createS3Requests(settings: S3Settings, idle_ms: number): S3Reque
       try {
         const response = await fetch(address, { method, signal, redirect: 'manual', ...request });
         if (wanted.includes(response.status)) return response;
-        const code = /<Code>(\w{1,64})<\/Code>/.exec(await response.text())?.[1];
+        const code = /<Code>(\w{1,64})<\/Code>/.exec(await readStart(response))?.[1];
         const is_temporary = response.status === 429 || response.status >= 500;
         throw new S3Failure(`the answer is ${response.status}${code ? ` ${code}` : ''}`, is_temporary);
       } catch (error) {
@@ -64,6 +66,18 @@ export function createS3Requests(settings: S3Settings, idle_ms: number): S3Reque
       }
     },
   };
+}
+
+/** Returns the start of an answer's body, and ends the request. */
+async function readStart({ body }: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of body ?? []) {
+    pieces.push(piece);
+    length += piece.length;
+    if (length >= REFUSAL_BYTES_MAX) break;
+  }
+  return Buffer.concat(pieces).toString();
 }
 
 function createClient({ bucket, region, ...settings }: S3Settings, accessKeyId: string): S3Client {
