@@ -21,7 +21,10 @@ export async function insertMinutes({ transact }: Pick<Database, 'transact'>, ro
   }
 }
 
-/** Returns what a namespace counted from a moment on, oldest first, without the process. */
+/**
+ * Returns what a namespace counted from a moment on, oldest first, without the process. Needs no limit: minutes are kept for
+ * about a day, and each has a row for every process that counted, and one for all.
+ */
 export async function selectMinutes(queries: Queries, namespace_id: string, from: Date): Promise<CounterRow[]> {
   const { start_ts, players, lobbies, seated, refused, find_times } = minuteCounters;
   return await queries
@@ -31,6 +34,7 @@ export async function selectMinutes(queries: Queries, namespace_id: string, from
     .orderBy(asc(start_ts));
 }
 
+/** Returns what a namespace counted from a moment on, oldest first. Needs no limit: the hours of a week are kept. */
 export async function selectHours(queries: Queries, namespace_id: string, from: Date): Promise<CounterRow[]> {
   const { start_ts, players, lobbies, seated, refused, find_times } = hourCounters;
   return await queries
@@ -49,7 +53,7 @@ export interface CountedMinuteOfAll {
   refused: number;
 }
 
-/** Returns what all namespaces counted from a moment on, by minutes, oldest first. */
+/** Returns what all namespaces counted from a moment on, oldest first: a row for each minute, of about a day at most. */
 export async function selectMinutesOfAll(queries: Queries, from: Date): Promise<CountedMinuteOfAll[]> {
   const { start_ts, players, lobbies, seated, refused } = minuteCounters;
   const sumOf = (counts: SQLWrapper) =>
