@@ -1,7 +1,7 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { bearer, is_administrator, readBearer } from './data/bearer.ts';
-import { GROUPS, hub_path, OPERATOR } from './data/router.ts';
+import { GROUPS, hub_path, OPERATOR, PEOPLE } from './data/router.ts';
 import { startSession, state } from './data/session.ts';
 import { ChangesPage } from './pages/changes.tsx';
 import { GamePage } from './pages/game.tsx';
@@ -12,6 +12,7 @@ import { LobbyPage } from './pages/lobby.tsx';
 import { LogInPage } from './pages/log-in.tsx';
 import { NotFoundPage } from './pages/not-found.tsx';
 import { OperatorPage } from './pages/operator.tsx';
+import { PersonPage } from './pages/person.tsx';
 import { ReceiptPage } from './pages/receipt.tsx';
 import { ReceiptsPage } from './pages/receipts.tsx';
 import { ServerPage } from './pages/server.tsx';
@@ -43,6 +44,7 @@ function CurrentPage() {
   if (game === OPERATOR && is_administrator.value) return <OperatorPage key={namespace} part={namespace} />;
   if (namespace === undefined) return <GamePage name={game} />;
   if (game === GROUPS) return <GroupPage key={namespace} group_id={namespace} />;
+  if (game === PEOPLE) return <PersonPage key={namespace} identity_id={namespace} />;
   return (
     <WithNamespace game_name={game} name={namespace}>
       <NamespacePage />

@@ -97,7 +97,7 @@ export function toHandle(row: IdentityRow, { public_url }: Addresses): IdentityH
       ? `${public_url}/media/user-avatar/${row.avatar_upload_id}`
       : `${public_url}/media/default-avatar.svg`,
     is_registered,
-    external: { profile: `${public_url}/identities/${identity_id}` },
+    external: { profile: `${public_url}/hub/~people/${identity_id}` },
   };
 }
 

@@ -1184,6 +1184,22 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/identity/identities/{identity_id}/profile': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['getIdentityProfile'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/health/ready': {
     parameters: {
       query?: never;
@@ -3063,6 +3079,10 @@ export interface components {
       bio?: string;
     };
     UpdateSelfProfileResponse: Record<string, never>;
+    GetIdentityProfileResponse: {
+      identity: components['schemas']['IdentityProfile'];
+      watch: components['schemas']['WatchIndex'];
+    };
     CheckReadyResponse: {
       status: string;
       /** @description What the operator should mend although the service does its work. */
@@ -7218,6 +7238,69 @@ export interface operations {
         content: {
           /** @example {} */
           'application/json': components['schemas']['UpdateSelfProfileResponse'];
+        };
+      };
+    };
+  };
+  getIdentityProfile: {
+    parameters: {
+      query?: {
+        /** @example 9f86d081.42 */
+        watch_index?: string;
+      };
+      header?: never;
+      path: {
+        /** @example b2fba692-0fb7-508b-8008-073bc94544cf */
+        identity_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "identity": {
+           *         "identity_id": "b2fba692-0fb7-508b-8008-073bc94544cf",
+           *         "display_name": "Crab Arena",
+           *         "account_number": 1234,
+           *         "avatar_url": "https://play.example.com/media/avatar/6f1c…",
+           *         "is_registered": true,
+           *         "external": {
+           *           "profile": "https://play.example.com/hub/~groups/6f1c…",
+           *           "settings": "text"
+           *         },
+           *         "following": true,
+           *         "is_following_me": true,
+           *         "is_mutual_following": true,
+           *         "is_admin": true,
+           *         "follower_count": 1,
+           *         "following_count": 1,
+           *         "join_ts": "2026-01-01T12:00:00.000Z",
+           *         "bio": "We make games about crabs.",
+           *         "linked_accounts": [
+           *           {}
+           *         ],
+           *         "groups": [
+           *           {
+           *             "group": {}
+           *           }
+           *         ],
+           *         "games": [
+           *           {}
+           *         ],
+           *         "awaiting_deletion": true
+           *       },
+           *       "watch": {
+           *         "index": "9f86d081.42"
+           *       }
+           *     }
+           */
+          'application/json': components['schemas']['GetIdentityProfileResponse'];
         };
       };
     };

@@ -12,6 +12,8 @@ export interface HubPath {
 export const OPERATOR = '~operator';
 /** Where a game's name would be, the profiles of groups, each by its id. No game has this name. */
 export const GROUPS = '~groups';
+/** Where a game's name would be, the profiles of people, each by its id. No game has this name. */
+export const PEOPLE = '~people';
 
 const address = signal(new URL(location.href));
 
@@ -23,9 +25,11 @@ addEventListener('popstate', () => {
   address.value = new URL(location.href);
 });
 
+const NO_GAMES = [OPERATOR, GROUPS, PEOPLE];
+
 /** Accepts what may be the name of a game, unlike those of other pages. */
 export function isGameName(name: string | undefined): name is string {
-  return name !== undefined && name !== OPERATOR && name !== GROUPS;
+  return name !== undefined && !NO_GAMES.includes(name);
 }
 
 /** Returns the address of a page. */

@@ -33,7 +33,7 @@ describe('profiles', () => {
       account_number: expect.any(Number),
       avatar_url: `${opened.config.public_url}/media/default-avatar.svg`,
       is_registered: false,
-      external: { profile: `${opened.config.public_url}/identities/${identity_id}` },
+      external: { profile: `${opened.config.public_url}/hub/~people/${identity_id}` },
       following: false,
       is_following_me: false,
       is_mutual_following: false,
