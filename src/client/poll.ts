@@ -1,5 +1,5 @@
 import type { Position } from './positions.ts';
-import { isRefusal, isWatched, type Refusal, type Watched } from './wire.ts';
+import { isRefusal, isWatched, parseJson, type Refusal, type Watched } from './wire.ts';
 
 /** An unchanged answer that comes sooner means that the service is stopping. */
 const HELD_MIN_MS = 500;
@@ -23,7 +23,7 @@ export async function poll(
   const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await fetch(`${url}${path}${parameter}`, { headers, signal, cache: 'no-store' });
   const { status } = response;
-  const body: unknown = parse(await response.text());
+  const body = parseJson(await response.text());
   if (status === 200 && isWatched(body)) {
     const was_held = body.watch.index !== index || performance.now() - began > HELD_MIN_MS;
     return was_held ? { kind: 'body', body } : { kind: 'temporary_failure', retry_after_ms: 0 };
@@ -36,13 +36,4 @@ export async function poll(
     return { kind: 'refusal', error: body, is_for_token: status === 401 };
   }
   return { kind: 'temporary_failure', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
-}
-
-/** Returns the value of a JSON text; undefined for other text, such as the page of a proxy. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,6 @@
 import type { Stream } from './streams.ts';
 import type { Timing } from './timing.ts';
-import { CLOSE, type Frame, type Refusal, type Watched } from './wire.ts';
+import { CLOSE, type Frame, parseFrame, type Refusal, type Watched } from './wire.ts';
 
 /** Callbacks of a socket. */
 export interface SocketEvents {
@@ -45,9 +45,12 @@ export class WatchSocket {
       events.onOpen();
     };
     socket.onmessage = ({ data }) => {
+      const frame = parseFrame(data);
+      // Something other than the service has sent it.
+      if (!frame) return this.end();
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => this.ping(), timing.ping_after_ms);
-      this.#read(JSON.parse(data));
+      this.#read(frame);
     };
     socket.onclose = ({ code }) => this.end(code);
   }

@@ -29,6 +29,12 @@ export type Frame =
   | { type: 'body'; key: string; body: Watched }
   | { type: 'error'; id?: string; error: Refusal; retry_after_ms?: number };
 
+/** Returns a frame; undefined for other data. */
+export function parseFrame(data: unknown): Frame | undefined {
+  const frame = typeof data === 'string' ? parseJson(data) : undefined;
+  return isObject(frame) ? (frame as Frame) : undefined;
+}
+
 /** Close codes of docs/watch.md, and the code for a lost connection (RFC 6455, 7.4.1). */
 export const CLOSE = { normal: 1000, lost: 1006, unauthorized: 4401 } as const;
 
@@ -40,6 +46,15 @@ export function isWatched(body: unknown): body is Watched {
 /** Returns whether a body is an error of the service. An error without a code comes from a proxy. */
 export function isRefusal(body: unknown): body is Refusal {
   return isObject(body) && typeof body.code === 'string';
+}
+
+/** Returns the value of a JSON text; undefined for other text, such as the page of a proxy. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test';
 import type { ClientOptions } from '../../src/client/client.ts';
+import { SUBPROTOCOL } from '../../src/client/wire.ts';
 import { QUICK, shareClientProxy, type Watcher, watchWith } from '../support/client.ts';
 import { openDatabaseProxy } from '../support/database-proxy.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
@@ -38,6 +39,22 @@ async function change() {
 const countServed = (route: string) =>
   muster.events.filter((event) => event.event === 'request_served' && event.route === route).length;
 
+/** Opens a server that is not the service, but accepts WebSockets as it does. */
+function openSocketServer(onOpen: (socket: Bun.ServerWebSocket<unknown>) => void) {
+  const headers = { 'sec-websocket-protocol': SUBPROTOCOL };
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: (request, itself) =>
+      itself.upgrade(request, { headers, data: undefined }) ? undefined : new Response(null, { status: 502 }),
+    websocket: { open: onOpen, message() {} },
+  });
+  return {
+    target: { host: '127.0.0.1', port: server.port ?? 0 },
+    [Symbol.asyncDispose]: () => server.stop(true),
+  };
+}
+
 function expectEachOnce({ bodies }: Watcher): void {
   expect(new Set(bodies.map(({ watch }) => watch.index)).size).toBe(bodies.length);
 }
@@ -54,6 +71,27 @@ describe('client: resumes', () => {
       await watcher.next(isThere);
       await watcher.next(await change());
     }
+    expectEachOnce(watcher);
+  });
+
+  const NO_FRAMES: [string, string | Uint8Array][] = [
+    ['text that is not JSON', 'Bad gateway'],
+    ['JSON that is no object', 'null'],
+    ['bytes', new Uint8Array([1, 0, 255])],
+  ];
+  test.each(NO_FRAMES)('after a socket that gets %s instead of a frame', async (_, sent) => {
+    const watcher = watchWith(open(), path);
+    await watcher.next();
+    let openings = 0;
+    await using stranger = openSocketServer((socket) => {
+      openings += 1;
+      socket.send(sent);
+    });
+    await proxied.proxy.redirectTo(stranger.target);
+    const isThere = await change();
+    await waitFor(() => openings > 1, 'another attempt');
+    await proxied.proxy.redirectTo({ host: '127.0.0.1', port: Number(new URL(muster.config.public_url).port) });
+    await watcher.next(isThere);
     expectEachOnce(watcher);
   });
 
