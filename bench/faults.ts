@@ -18,7 +18,7 @@ import { portTaken } from './faults/port-taken.ts';
 import { readOnly } from './faults/read-only.ts';
 import { readers } from './faults/readers.ts';
 import { retention } from './faults/retention.ts';
-import { Interruption, runFault } from './faults/trial.ts';
+import { Interruption, runFault } from './faults/run-fault.ts';
 import { yes } from './faults/yes.ts';
 import { type Goal, printGoals } from './report.ts';
 

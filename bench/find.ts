@@ -9,7 +9,7 @@ import { startByHand } from './by-hand.ts';
 import { runBench } from './run.ts';
 import { measure, report, type Samples } from './samples.ts';
 
-const ROUNDS = 60;
+const REPETITIONS = 60;
 const WARM_UP = 5;
 const kind = existsSync('dist/muster') ? 'executable' : 'source';
 
@@ -18,7 +18,7 @@ await runBench(async (opened) => {
   const program = await home.start({ command: commandOf(kind) });
   const { api } = program;
   const cold_game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 1 });
-  const warm_game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 2 * ROUNDS + WARM_UP });
+  const warm_game = await makeRoomGame(program, { source: READY_SOURCE, max_players: 2 * REPETITIONS + WARM_UP });
   const find = (token: string) =>
     api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
 
@@ -28,13 +28,13 @@ await runBench(async (opened) => {
 
   const script = join(home.data_directory, 'room.ts');
   await Bun.write(script, READY_SOURCE);
-  for (let round = -WARM_UP; round < ROUNDS; round += 1) {
+  for (let repetition = -WARM_UP; repetition < REPETITIONS; repetition += 1) {
     const times = [
       [by_hand, await startByHand(script)],
       [cold, await measure(() => find(cold_game.public_token))],
       [warm, await measure(() => find(warm_game.public_token))],
     ] as const;
-    if (round >= 0) for (const [samples, time] of times) samples.milliseconds.push(time);
+    if (repetition >= 0) for (const [samples, time] of times) samples.milliseconds.push(time);
   }
 
   report('A lobby for a player', [by_hand, cold, warm], 'cold p95 at most 300 ms');

@@ -16,17 +16,17 @@ import { runBench } from './run.ts';
 const COUNTS = [1, 2, 4];
 const CLIENTS = [256, 64];
 const is_quick = process.argv.includes('--quick');
-const plan = { rounds: is_quick ? 1 : 5, warm_s: is_quick ? 3 : 15, seconds: is_quick ? 1 : 2, lobbies: 5_000 };
+const plan = { repetitions: is_quick ? 1 : 5, warm_s: is_quick ? 3 : 15, seconds: is_quick ? 1 : 2, lobbies: 5_000 };
 
 await runBench(async (opened) => {
   if (process.argv.includes('--pods')) {
     if (EXECUTABLE === undefined) throw new Error('name the executable: set MUSTER_TEST_EXECUTABLE=dist/muster');
-    return await measurePods(opened, { rounds: is_quick ? 1 : 3, pods: is_quick ? 8 : 16 });
+    return await measurePods(opened, { repetitions: is_quick ? 1 : 3, pods: is_quick ? 8 : 16 });
   }
   const largest = Math.max(...COUNTS);
   const group = await openGroup(opened, largest);
   const callers = await Promise.all(Array.from({ length: largest }, async () => opened.use(await startCallers())));
-  console.log(`${availableParallelism()} cores, which the processes, their PostgreSQL and the load share. Medians of ${plan.rounds} turns, after ${plan.warm_s} s of
+  console.log(`${availableParallelism()} cores, which the processes, their PostgreSQL and the load share. Medians of ${plan.repetitions} turns, after ${plan.warm_s} s of
 warm-up of each process. "thread", "rest": processor time of the main threads of all processes and of their other threads,
 for each find.`);
 
@@ -41,7 +41,7 @@ for each find.`);
     await takeSharedTurn(group, loadedOf(largest), { ...plan, clients: 64, seconds: plan.warm_s });
     for (const clients of CLIENTS) {
       const turns = new Map<number, Turn[]>(COUNTS.map((count) => [count, []]));
-      for (let round = 0; round < plan.rounds; round += 1) {
+      for (let repetition = 0; repetition < plan.repetitions; repetition += 1) {
         for (const count of COUNTS) {
           turns.get(count)?.push(await takeSharedTurn(group, loadedOf(count), { ...plan, clients }));
         }

@@ -21,7 +21,7 @@ import { runBench } from './run.ts';
 const plan = readPlan(process.argv.slice(2));
 
 await runBench(async (opened) => {
-  console.log(`${availableParallelism()} cores, which the server, its PostgreSQL and the load share. Medians of ${plan.rounds} turns, after ${plan.warm_s} s of
+  console.log(`${availableParallelism()} cores, which the server, its PostgreSQL and the load share. Medians of ${plan.repetitions} turns, after ${plan.warm_s} s of
 warm-up each. Each find comes from another address. "thread", "rest": processor time of the service's main thread and of
 its other threads, for each request.`);
 

@@ -39,10 +39,10 @@ await runBench(async (opened) => {
   await Bun.write(script, READY_SOURCE);
   const by_hand: Samples = { name: 'the same program, started by hand', milliseconds: [] };
   const contained: Samples = { name: 'a contained server, found by a player', milliseconds: [] };
-  for (let round = -WARM_UP; round < STARTS; round += 1) {
+  for (let repetition = -WARM_UP; repetition < STARTS; repetition += 1) {
     const hand_ms = await startByHand(script);
     const contained_ms = await measure(() => find(cold.public_token));
-    if (round < 0) continue;
+    if (repetition < 0) continue;
     by_hand.milliseconds.push(hand_ms);
     contained.milliseconds.push(contained_ms);
   }
@@ -78,9 +78,9 @@ async function measureContainers(program: Program): Promise<Goal[]> {
       body: { game_modes: ['default'] },
     });
   const inside: Samples = { name: 'a server in a container, found by a player', milliseconds: [] };
-  for (let round = -WARM_UP; round < STARTS; round += 1) {
+  for (let repetition = -WARM_UP; repetition < STARTS; repetition += 1) {
     const inside_ms = await measure(find);
-    if (round >= 0) inside.milliseconds.push(inside_ms);
+    if (repetition >= 0) inside.milliseconds.push(inside_ms);
   }
   report('Cold start to ready of a JavaScript server, in a container', [inside]);
   return [goalOf('cold start to ready in a container, p95', { at_most: 400, unit: 'ms' }, percentile(inside, 0.95))];

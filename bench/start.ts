@@ -11,7 +11,7 @@ import { makeDataDirectory } from '../tests/support/service.ts';
 import { runBench } from './run.ts';
 import { report, type Samples } from './samples.ts';
 
-const ROUNDS = 7;
+const REPETITIONS = 7;
 
 const kinds = existsSync('dist/muster') ? (['source', 'executable'] as const) : (['source'] as const);
 const first: Samples[] = [{ name: 'PostgreSQL alone', milliseconds: [] }];
@@ -20,11 +20,11 @@ for (const kind of kinds) for (const list of [first, later]) list.push({ name: `
 const add = (list: Samples[], index: number, value: number) => list[index]?.milliseconds.push(value);
 
 await runBench(async (opened) => {
-  for (let round = 0; round < ROUNDS; round += 1) {
-    await using opened_for_round = opened.use(new AsyncDisposableStack());
-    await measurePostgres(opened_for_round);
+  for (let repetition = 0; repetition < REPETITIONS; repetition += 1) {
+    await using opened_for_repetition = opened.use(new AsyncDisposableStack());
+    await measurePostgres(opened_for_repetition);
     for (const [index, kind] of kinds.entries()) {
-      const home = opened_for_round.use(await makeHome());
+      const home = opened_for_repetition.use(await makeHome());
       const options = { command: commandOf(kind) };
       for (const list of [first, later]) {
         const started = performance.now();

@@ -25,7 +25,7 @@ const FINDS_EACH = 6;
 const HANGING = 200;
 /** Maximum number of concurrent requests of one namespace; the others wait. */
 const UNDER_WAY_MAX = 64;
-const ROUNDS = 9;
+const REPETITIONS = 9;
 const FINDS_PER_SECOND = 200;
 const SECONDS = 5;
 const CLIENTS = 64;
@@ -91,7 +91,7 @@ async function measureOthers(opened: AsyncDisposableStack): Promise<Goal> {
   for (let turn = 0; turn < 3; turn += 1) await measure();
   const alone: { p50_ms: number; p99_ms: number }[] = [];
   const with_hanging: { p50_ms: number; p99_ms: number }[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let repetition = 0; repetition < REPETITIONS; repetition += 1) {
     alone.push(await measure());
     const leaving = new AbortController();
     const before = connectionsOf(silent);
@@ -105,12 +105,12 @@ async function measureOthers(opened: AsyncDisposableStack): Promise<Goal> {
     ['nothing else', `${HANGING} verifications that hang`][index] ?? '',
     ...(['p50_ms', 'p99_ms'] as const).map((part) => middleOf(all.map((one) => one[part])).toFixed(2)),
   ]);
-  printTable(`Finds of another namespace, ${FINDS_PER_SECOND} a second, medians of ${ROUNDS} rounds by turns`, [
+  printTable(`Finds of another namespace, ${FINDS_PER_SECOND} a second, medians of ${REPETITIONS} turns`, [
     ['', 'p50 ms', 'p99 ms'],
     ...rows,
   ]);
   // Compares each turn with the one before, because the machine's speed changes.
-  const ratio = middleOf(with_hanging.map(({ p99_ms }, round) => p99_ms / (alone[round]?.p99_ms ?? Number.NaN)));
+  const ratio = middleOf(with_hanging.map(({ p99_ms }, index) => p99_ms / (alone[index]?.p99_ms ?? Number.NaN)));
   return atMost('p99 of finds beside verifications that hang, of that without them', 2, ratio);
 }
 

@@ -11,8 +11,8 @@ const LOG_BYTES_MAX = 700;
 const words = process.argv.slice(2);
 const is_quick = words.includes('--quick');
 const plan = is_quick
-  ? { turns: 1, rounds: 25, ended_visits: 20_000 }
-  : { turns: 5, rounds: 50, ended_visits: 100_000 };
+  ? { repetitions: 1, rounds: 25, ended_visits: 20_000 }
+  : { repetitions: 5, rounds: 50, ended_visits: 100_000 };
 const HERE = resolve(import.meta.dir, '..');
 const others = words.filter((word) => !word.startsWith('--')).map((word) => resolve(word));
 
@@ -23,9 +23,9 @@ await runBench(async (opened) => {
     const name = index === 0 ? 'this checkout' : index === 1 ? 'an identical copy' : root;
     all.push({ name, checkout: await openCheckout(opened, root, plan), costs: [] as VisitCost[] });
   }
-  // The first turn prepares statements and fills the caches.
+  // The first turns prepare statements and fill the caches.
   for (const { checkout } of all) await checkout.visit(plan.rounds, ROUND_SIZE);
-  for (let turn = 0; turn < plan.turns; turn += 1) {
+  for (let repetition = 0; repetition < plan.repetitions; repetition += 1) {
     for (const { checkout, costs } of all) costs.push(await checkout.visit(plan.rounds, ROUND_SIZE));
   }
   const logOf = ({ seat, connect, leave }: VisitCost) => seat.log_bytes + connect.log_bytes + leave.log_bytes;

@@ -15,7 +15,7 @@ const plan = readPlan(process.argv.slice(2));
 await runBench(async (opened) => {
   console.log(`${availableParallelism()} cores: one for the server, one for the load; PostgreSQL and this process share them.
 Changes are committed to PostgreSQL by this process, with the statement of PUT /matchmaker/lobbies/state, not over HTTP.
-Medians of ${plan.rounds} turns. "thread", "rest": the server's main thread and its other threads; "others": cores that other
+Medians of ${plan.repetitions} turns. "thread", "rest": the server's main thread and its other threads; "others": cores that other
 programs used.`);
 
   const peers = opened.use(await installPeers());

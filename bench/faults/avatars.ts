@@ -15,12 +15,12 @@ const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 export const avatars: Fault = {
   name: 'avatars',
   title: `for ${SECONDS} s an address makes guests with a game's public token, and each uploads avatars of 1.9 MB`,
-  async run(trial) {
+  async run(context) {
     // With the default rate limits, which are part of what is measured.
-    const subject = await trial.start({ settings: { MUSTER_LIMITS_SCALE: '1' } });
+    const subject = await context.start({ settings: { MUSTER_LIMITS_SCALE: '1' } });
     const { api } = subject.program;
     const objects = join(subject.home.data_directory, 'objects');
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     const before = bytesIn(objects);
     const picture = new Uint8Array(PICTURE_BYTES).fill(7);
     picture.set(PNG);
@@ -43,10 +43,10 @@ export const avatars: Fault = {
         Array.from({ length: CONCURRENCY }, () => attack),
         CONCURRENCY,
       );
-    await trial.phase(subject, 'while they upload', all);
+    await context.phase(subject, 'while they upload', all);
     const written = (bytesIn(objects) - before) / MB;
-    trial.expect(atMost('written to the disk', STORED_MB_MAX, written, 'MB'));
-    trial.note('avatars that were taken, refusals', `${stored}, ${JSON.stringify(refusals)}`);
+    context.expect(atMost('written to the disk', STORED_MB_MAX, written, 'MB'));
+    context.note('avatars that were taken, refusals', `${stored}, ${JSON.stringify(refusals)}`);
   },
 };
 

@@ -14,12 +14,12 @@ const RANDOM_BYTES = 65_536 * 3;
 export const compression: Fault = {
   name: 'compression',
   title: `${READERS} clients request a text of 80 MiB in brotli and do not read it`,
-  async run(trial) {
-    const subject = await trial.start();
+  async run(context) {
+    const subject = await context.start();
     const { api, administrator_token, pid } = subject.program;
     const game = await makeGame(api, administrator_token);
     const { name_id } = (await api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token })).game;
-    const file = Buffer.alloc((trial.is_quick ? 20 : 80) * MIB, '\n');
+    const file = Buffer.alloc((context.is_quick ? 20 : 80) * MIB, '\n');
     // Base64 of random bytes: text that compresses only a little.
     for (let offset = 0; offset < file.length; offset += (RANDOM_BYTES * 4) / 3) {
       const bytes = new Uint8Array(RANDOM_BYTES);
@@ -28,7 +28,7 @@ export const compression: Fault = {
       file.write(Buffer.from(bytes).toString('base64'), offset);
     }
     await showSite(api, game, { site_id: await uploadSite(api, game, { 'large.txt': file }) });
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     const memory_before = residentBytes(pid);
     const attack = async () => {
       const host = `${name_id}.sites.localhost`;
@@ -42,8 +42,8 @@ export const compression: Fault = {
       }
       return { peak, answered: slow.all.filter(({ status }) => status === '200').length };
     };
-    const { result } = await trial.phase(subject, 'while they do not read', attack);
-    trial.expect(atMost('memory of the service, more than before', MEMORY_MIB_MAX, result.peak / MIB, 'MiB'));
-    trial.note('of the readers were answered with 200', `${result.answered} of ${READERS}`);
+    const { result } = await context.phase(subject, 'while they do not read', attack);
+    context.expect(atMost('memory of the service, more than before', MEMORY_MIB_MAX, result.peak / MIB, 'MiB'));
+    context.note('of the readers were answered with 200', `${result.answered} of ${READERS}`);
   },
 };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Api } from '../../tests/support/api.ts';
 import { makeGame, type TestGame } from '../../tests/support/game.ts';
-import { atMost, calm, type Fault, holds, secondsSince, type Trial } from './fault.ts';
+import { atMost, calm, type Fault, type FaultContext, holds, secondsSince } from './fault.ts';
 
 const DISK_MIB = 2_048;
 const MIB = 1024 ** 2;
@@ -18,12 +18,12 @@ export const diskFull: Fault = {
   name: 'disk',
   title: 'uploads fill the disk of the data directory; then another program takes the rest',
   obstacle: () => (process.getuid?.() === 0 ? undefined : 'not root: no small disk can be mounted'),
-  async run(trial) {
-    const disk = await mountDisk(trial);
-    const subject = await trial.start({ parent: disk });
+  async run(context) {
+    const disk = await mountDisk(context);
+    const subject = await context.start({ parent: disk });
     const { api, administrator_token, url } = subject.program;
     const game = await makeGame(api, administrator_token);
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     const readyStatus = async () =>
       (await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(15_000) })).status;
     const ballast = join(disk, 'ballast');
@@ -36,18 +36,18 @@ export const diskFull: Fault = {
       }
       return '200';
     };
-    const uploads = await trial.phase(subject, 'while uploads fill it', upload);
+    const uploads = await context.phase(subject, 'while uploads fill it', upload);
     const status_meanwhile = await readyStatus();
-    trial.expect(holds('uploads: ready', status_meanwhile === 200, { figure: String(status_meanwhile) }));
+    context.expect(holds('uploads: ready', status_meanwhile === 200, { figure: String(status_meanwhile) }));
     const is_refused_with_reason = /^50[37] /.test(uploads.result);
-    trial.expect(holds('uploads: refused with 503 or 507', is_refused_with_reason, { figure: uploads.result }));
-    trial.note('uploads: left free', `${((await freeBytes(disk)) / MIB).toFixed(0)} MiB`);
+    context.expect(holds('uploads: refused with 503 or 507', is_refused_with_reason, { figure: uploads.result }));
+    context.note('uploads: left free', `${((await freeBytes(disk)) / MIB).toFixed(0)} MiB`);
 
     const rest = join(disk, 'rest');
     await fill(rest, Number.POSITIVE_INFINITY);
-    await trial.phase(subject, 'when nothing is left', calm, { has_no_database: true });
+    await context.phase(subject, 'when nothing is left', calm, { has_no_database: true });
     const status = await readyStatus().catch(() => 0);
-    trial.expect(holds('full: not ready', status === 503, { figure: String(status) }));
+    context.expect(holds('full: not ready', status === 503, { figure: String(status) }));
 
     await unlink(rest);
     await unlink(ballast);
@@ -66,9 +66,9 @@ export const diskFull: Fault = {
       return back_s;
     };
     const options = { deadline_s: BACK_S_WAITED + 15, has_no_database: true };
-    const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back, options);
-    trial.expect(atMost('writes succeed again, after there is room', BACK_S_MAX, back_s, 's'));
-    await trial.phase(subject, 'afterwards', calm);
+    const { result: back_s } = await context.phase(subject, 'until writes succeed again', back, options);
+    context.expect(atMost('writes succeed again, after there is room', BACK_S_MAX, back_s, 's'));
+    await context.phase(subject, 'afterwards', calm);
   },
 };
 
@@ -85,12 +85,12 @@ async function sendBuild(api: Api, { game_id, namespace_id, cloud_token: token }
   return sent.ok ? String(sent.status) : `${sent.status} ${code}`;
 }
 
-/** Mounts a disk in memory for the trial. */
-async function mountDisk(trial: Trial): Promise<string> {
+/** Mounts a disk in memory for the fault. */
+async function mountDisk(context: FaultContext): Promise<string> {
   const disk = await mkdtemp(join(tmpdir(), 'muster-disk-'));
-  trial.opened.defer(() => rmdir(disk));
+  context.opened.defer(() => rmdir(disk));
   run('mount', '-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0711`, 'tmpfs', disk);
-  trial.opened.defer(() => run('umount', disk));
+  context.opened.defer(() => run('umount', disk));
   return disk;
 }
 

@@ -11,12 +11,12 @@ export const drips: Fault = {
   name: 'drips',
   title:
     '300 connections of one address send bodies a byte a second, half of them to a route that refuses them at once',
-  async run(trial) {
-    const [count, seconds] = trial.is_quick ? [100, 65] : [300, 85];
-    const subject = await trial.start();
+  async run(context) {
+    const [count, seconds] = context.is_quick ? [100, 65] : [300, 85];
+    const subject = await context.start();
     const { port, program, bystander } = subject;
     const host = `127.0.0.1:${port}`;
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     const files_before = openFiles(program.pid);
     const length = { 'content-type': 'application/json', 'content-length': String(BODY_BYTES) };
     const token = { authorization: `Bearer ${bystander.public_token}` };
@@ -49,14 +49,14 @@ export const drips: Fault = {
         answers: [...statuses].map(([status, { length: times }]) => `${times} × ${status}`).join(', '),
       };
     };
-    const { result } = await trial.phase(subject, 'while they drip', drip, { deadline_s: seconds + 30 });
-    trial.expect(exactly('closed, of those refused at once', count / 2, result.refused));
-    trial.expect(exactly('closed, of those whose body is waited for', count / 2, result.taken));
-    trial.note('half of them closed after', result.half_s === undefined ? 'never' : `${result.half_s.toFixed(1)} s`);
-    trial.note('the connections were watched for', `${result.all_s.toFixed(0)} s`);
-    trial.note('they were answered', result.answers);
+    const { result } = await context.phase(subject, 'while they drip', drip, { deadline_s: seconds + 30 });
+    context.expect(exactly('closed, of those refused at once', count / 2, result.refused));
+    context.expect(exactly('closed, of those whose body is waited for', count / 2, result.taken));
+    context.note('half of them closed after', result.half_s === undefined ? 'never' : `${result.half_s.toFixed(1)} s`);
+    context.note('the connections were watched for', `${result.all_s.toFixed(0)} s`);
+    context.note('they were answered', result.answers);
     await Bun.sleep(1_000);
-    trial.note(
+    context.note(
       'descriptors of the service afterwards, more than before',
       String(openFiles(program.pid) - files_before),
     );

@@ -3,7 +3,7 @@ import { makeGame } from '../../tests/support/game.ts';
 import { serversOf, uploadShell } from '../../tests/support/servers.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { openDatabaseOf } from './database.ts';
-import { atMost, calm, exactly, type Fault, holds, runConcurrently, secondsSince, type Trial } from './fault.ts';
+import { atMost, calm, exactly, type Fault, type FaultContext, holds, runConcurrently, secondsSince } from './fault.ts';
 import { startAgain, stopBySignal } from './restarts.ts';
 import type { Subject } from './subject.ts';
 
@@ -18,46 +18,46 @@ const START_S_MAX = 20;
 export const ending: Fault = {
   name: 'ending',
   title: '150, then 500 game servers of one caller are deleted at once; then 150 again, and the service is restarted',
-  async run(trial) {
-    const [few, many] = trial.is_quick ? [50, 150] : [150, 500];
+  async run(context) {
+    const [few, many] = context.is_quick ? [50, 150] : [150, 500];
     const servers_max = String(many + 50);
     const settings = { MUSTER_SERVERS_MAX: servers_max, MUSTER_SERVERS_PER_GROUP_MAX: servers_max };
-    const subject = await trial.start({ settings });
-    const servers = await makeServers(trial, subject);
+    const subject = await context.start({ settings });
+    const servers = await makeServers(context, subject);
     for (const size of [few, many]) {
       await servers.grow(size);
-      await trial.phase(subject, `${size} servers, calm`, calm);
+      await context.phase(subject, `${size} servers, calm`, calm);
       const name = `${size} servers end`;
       void servers.remove();
-      const { result } = await trial.phase(subject, name, () => servers.waitForEnd(), {
+      const { result } = await context.phase(subject, name, () => servers.waitForEnd(), {
         deadline_s: GONE_S_WAITED + 30,
       });
-      trial.expect(atMost(`${size} servers gone, after`, GONE_S_MAX, result.seconds, 's'));
-      if (result.left > 0) trial.note(`servers left after ${GONE_S_WAITED} s`, `${result.left} of ${size}`);
+      context.expect(atMost(`${size} servers gone, after`, GONE_S_MAX, result.seconds, 's'));
+      if (result.left > 0) context.note(`servers left after ${GONE_S_WAITED} s`, `${result.left} of ${size}`);
       if (result.left > 0) break;
     }
     await servers.grow(few);
     const deleting = servers.remove();
     await Bun.sleep(RESTART_AFTER_MS);
-    await stopBySignal(trial, subject, 'SIGTERM');
+    await stopBySignal(context, subject, 'SIGTERM');
     await deleting;
-    const again = await startAgain(trial, subject, { command: subject.command }, 60);
-    trial.expect(holds('the next start succeeds', again.starts === 1 && again.program !== undefined));
-    if (again.starts > 1) trial.note('why the next start failed', again.why);
-    trial.expect(atMost('ready again, after', START_S_MAX, again.seconds, 's'));
+    const again = await startAgain(context, subject, { command: subject.command }, 60);
+    context.expect(holds('the next start succeeds', again.starts === 1 && again.program !== undefined));
+    if (again.starts > 1) context.note('why the next start failed', again.why);
+    context.expect(atMost('ready again, after', START_S_MAX, again.seconds, 's'));
     if (!again.program) return;
     // Repeats the deletions that the restart cut off, as their caller would.
     void servers.remove();
     const options = { deadline_s: GONE_S_WAITED + 30 };
-    const { result } = await trial.phase(subject, 'after the restart', () => servers.waitForEnd(), options);
-    trial.expect(atMost('servers gone after the restart', GONE_S_MAX, result.seconds, 's'));
-    trial.expect(exactly('processes of these servers at the end', 0, servers.countProcesses()));
+    const { result } = await context.phase(subject, 'after the restart', () => servers.waitForEnd(), options);
+    context.expect(atMost('servers gone after the restart', GONE_S_MAX, result.seconds, 's'));
+    context.expect(exactly('processes of these servers at the end', 0, servers.countProcesses()));
   },
 };
 
 /** Creates a game with servers that do nothing. */
-async function makeServers(trial: Trial, { home, program }: Subject) {
-  const database = trial.opened.use(openDatabaseOf(home));
+async function makeServers(context: FaultContext, { home, program }: Subject) {
+  const database = context.opened.use(openDatabaseOf(home));
   const game = await makeGame(program.api, program.administrator_token);
   const servers = serversOf(program, game);
   const body = await servers.bodyOf(await uploadShell(program.api, game, 'exec sleep 1000000\n'));
@@ -76,7 +76,7 @@ async function makeServers(trial: Trial, { home, program }: Subject) {
         ids.push(server.id);
       };
       const missing = Array.from({ length: wanted - ids.length }, () => create);
-      await trial.within(STARTED_S_WAITED, 'the servers to be created', runConcurrently(missing, CONCURRENCY));
+      await context.within(STARTED_S_WAITED, 'the servers to be created', runConcurrently(missing, CONCURRENCY));
       const haveStarted = async () => (await countOf('started_at')) === ids.length;
       await waitFor(haveStarted, 'the servers to start', STARTED_S_WAITED * 1_000);
     },

@@ -10,11 +10,11 @@ export interface Fault {
   title: string;
   /** Why it cannot run on this machine, in one line. The run fails then, unless other faults are named. */
   obstacle?(): string | undefined;
-  run(trial: Trial): Promise<void>;
+  run(context: FaultContext): Promise<void>;
 }
 
 /** What a fault gets to run. Everything opened here is closed when the fault ends or fails. */
-export interface Trial {
+export interface FaultContext {
   is_quick: boolean;
   opened: AsyncDisposableStack;
   /** Starts the service with a game that the fault must not touch. */

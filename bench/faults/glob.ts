@@ -10,10 +10,10 @@ const SECONDS = 15;
 export const glob: Fault = {
   name: 'glob',
   title: `a site's route has the glob ${GLOB}, and a file of 1,000 × "a" is requested`,
-  async run(trial) {
-    const subject = await trial.start();
+  async run(context) {
+    const subject = await context.start();
     const { api, administrator_token, url } = subject.program;
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     const game = await makeGame(api, administrator_token);
     const { name_id } = (await api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token })).game;
     const site_id = await uploadSite(api, game, { [PATH]: 'content' });
@@ -23,7 +23,7 @@ export const glob: Fault = {
       () => undefined,
       (error: Error) => error.message,
     );
-    if (refusal !== undefined) trial.note('the version is refused', refusal);
+    if (refusal !== undefined) context.note('the version is refused', refusal);
     const read = async () => {
       const signal = AbortSignal.timeout(SECONDS * 1_000);
       const asked = fetch(`${url}/${PATH}`, { headers: { host: `${name_id}.sites.localhost` }, signal });
@@ -31,8 +31,8 @@ export const glob: Fault = {
       await Bun.sleep(2_000);
       return status;
     };
-    const { result } = await trial.phase(subject, 'while it is matched', read);
-    trial.expect(holds('the file is answered', result !== 'no answer', { figure: String(result) }));
-    await stopBySignal(trial, subject, 'SIGTERM');
+    const { result } = await context.phase(subject, 'while it is matched', read);
+    context.expect(holds('the file is answered', result !== 'no answer', { figure: String(result) }));
+    await stopBySignal(context, subject, 'SIGTERM');
   },
 };

@@ -22,22 +22,22 @@ const GONE_S_WAITED = 300;
 export const history: Fault = {
   name: 'history',
   title: `ended lobbies become too old, each with a server, ${FINDS_PER_LOBBY} finds and usage of ten minutes`,
-  async run(trial) {
-    const subject = await trial.start();
-    const database = trial.opened.use(openDatabaseOf(subject.home));
-    await trial.phase(subject, 'calm', calm);
-    const lobbies = trial.is_quick ? LOBBIES_QUICK : LOBBIES;
-    const written_s_max = trial.is_quick ? WRITTEN_S_MAX_QUICK : WRITTEN_S_MAX;
+  async run(context) {
+    const subject = await context.start();
+    const database = context.opened.use(openDatabaseOf(subject.home));
+    await context.phase(subject, 'calm', calm);
+    const lobbies = context.is_quick ? LOBBIES_QUICK : LOBBIES;
+    const written_s_max = context.is_quick ? WRITTEN_S_MAX_QUICK : WRITTEN_S_MAX;
     const started = performance.now();
     const ended_at = new Date(Date.now() - MONTH_MS + written_s_max * 1_000).toISOString();
     const bytes = await fill(database, { lobbies, ended_at });
     // If this took longer, rows would be removed while others are written, and the figures below would be wrong.
-    trial.expect(atMost('the rows are written, after', written_s_max, secondsSince(started), 's'));
-    for (const [what, size] of bytes) trial.note(`bytes of ${what}, indexes included`, size.toFixed(0));
+    context.expect(atMost('the rows are written, after', written_s_max, secondsSince(started), 's'));
+    for (const [what, size] of bytes) context.note(`bytes of ${what}, indexes included`, size.toFixed(0));
 
-    trial.note('bytes of a log line of 80, alone in its piece', (await measureLogLine(database, 1)).toFixed(0));
-    trial.note('bytes of a log line of 80, with 63 others', (await measureLogLine(database, 64)).toFixed(0));
-    trial.note('lobbies exported', `${Math.round(await exportHistory(subject, ended_at))} a second`);
+    context.note('bytes of a log line of 80, alone in its piece', (await measureLogLine(database, 1)).toFixed(0));
+    context.note('bytes of a log line of 80, with 63 others', (await measureLogLine(database, 64)).toFixed(0));
+    context.note('lobbies exported', `${Math.round(await exportHistory(subject, ended_at))} a second`);
 
     const countServersLeft = async () =>
       await database.count(`select count(*) from servers where ended_at = '${ended_at}'`);
@@ -53,11 +53,11 @@ export const history: Fault = {
       return { seconds: secondsSince(started), left: await countServersLeft() };
     };
     const options = { deadline_s: GONE_S_WAITED + 10 };
-    const { result } = await trial.phase(subject, 'while it is removed', remove, options);
+    const { result } = await context.phase(subject, 'while it is removed', remove, options);
     const day_s = (result.seconds / (lobbies * FINDS_PER_LOBBY)) * FINDS_PER_DAY;
-    trial.expect(exactly(`servers left, of ${lobbies}`, 0, result.left));
-    trial.note('finds removed', `${Math.round((lobbies * FINDS_PER_LOBBY) / result.seconds)} a second`);
-    trial.expect(atMost('a day of a million finds, removed in', DAY_GONE_S_MAX, day_s, 's'));
+    context.expect(exactly(`servers left, of ${lobbies}`, 0, result.left));
+    context.note('finds removed', `${Math.round((lobbies * FINDS_PER_LOBBY) / result.seconds)} a second`);
+    context.expect(atMost('a day of a million finds, removed in', DAY_GONE_S_MAX, day_s, 's'));
   },
 };
 

@@ -3,7 +3,7 @@ import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { serversOf, uploadShell } from '../../tests/support/servers.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { openDatabaseOf } from './database.ts';
-import { atMost, calm, exactly, type Fault, runConcurrently, secondsSince, type Trial } from './fault.ts';
+import { atMost, calm, exactly, type Fault, type FaultContext, runConcurrently, secondsSince } from './fault.ts';
 import type { Subject } from './subject.ts';
 
 const SERVERS_MAX = 16;
@@ -17,16 +17,16 @@ const END_MS_MAX = 40_000;
 export const machine: Fault = {
   name: 'machine',
   title: `a tenant requests ${REQUESTED} servers on a machine with room for ${SERVERS_MAX}, and another game requests one`,
-  async run(trial) {
+  async run(context) {
     // The bystander's lobby already runs, so a third game makes the other request.
-    const subject = await trial.start({ settings: { MUSTER_SERVERS_MAX: String(SERVERS_MAX) }, idle_lobbies: 0 });
+    const subject = await context.start({ settings: { MUSTER_SERVERS_MAX: String(SERVERS_MAX) }, idle_lobbies: 0 });
     const { program } = subject;
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     for (const [what, life] of [
       [`servers that end after ${LIFE_S} s`, String(LIFE_S)],
       ['servers that never end', 'infinity'],
     ] as const) {
-      const tenant_servers = await takeMachine(trial, subject, life);
+      const tenant_servers = await takeMachine(context, subject, life);
       const other = await makeRoomGame(program, { source: READY_SOURCE });
       const find = async () => {
         const started = performance.now();
@@ -39,19 +39,19 @@ export const machine: Fault = {
         );
         return { outcome, seconds: secondsSince(started) };
       };
-      const { result } = await trial.phase(subject, what, async () => (await Promise.all([find(), calm()]))[0]);
+      const { result } = await context.phase(subject, what, async () => (await Promise.all([find(), calm()]))[0]);
       const goal = atMost(`${what}: a lobby for the other game, after`, FIND_S_MAX, result.seconds, 's');
       const is_met = goal.is_met && result.outcome === 'a lobby';
-      trial.expect({ ...goal, figure: `${result.outcome} after ${goal.figure}`, is_met });
-      trial.note(`${what}: servers of the tenant that run`, String(await tenant_servers.running()));
+      context.expect({ ...goal, figure: `${result.outcome} after ${goal.figure}`, is_met });
+      context.note(`${what}: servers of the tenant that run`, String(await tenant_servers.running()));
       await tenant_servers.end();
     }
   },
 };
 
 /** Makes a game request more servers than there is room for. */
-async function takeMachine(trial: Trial, { home, program }: Subject, life: string) {
-  const database = trial.opened.use(openDatabaseOf(home));
+async function takeMachine(context: FaultContext, { home, program }: Subject, life: string) {
+  const database = context.opened.use(openDatabaseOf(home));
   const game = await makeGame(program.api, program.administrator_token);
   const servers = serversOf(program, game);
   const body = await servers.bodyOf(await uploadShell(program.api, game, `exec sleep ${life}\n`));
@@ -67,7 +67,7 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
     Array.from({ length: REQUESTED }, () => create),
     CONCURRENCY,
   );
-  if (Object.keys(refusals).length > 0) trial.note('servers refused to the tenant', JSON.stringify(refusals));
+  if (Object.keys(refusals).length > 0) context.note('servers refused to the tenant', JSON.stringify(refusals));
   const unended = `servers where game_id = '${game.game_id}' and ended_at is null`;
   const running = () => database.count(`select count(*) from ${unended} and started_at is not null`);
   await waitFor(async () => (await running()) > 0, 'the servers to start', 30_000);
@@ -79,7 +79,7 @@ async function takeMachine(trial: Trial, { home, program }: Subject, life: strin
       await runConcurrently(removals, CONCURRENCY);
       const left = () => database.count(`select count(*) from ${unended}`);
       await waitFor(async () => (await left()) === 0, 'the servers to end', END_MS_MAX).catch(() => {});
-      trial.expect(exactly('servers left after their deletion', 0, await left()));
+      context.expect(exactly('servers left after their deletion', 0, await left()));
     },
   };
 }

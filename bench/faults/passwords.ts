@@ -2,7 +2,7 @@ import { makeGame } from '../../tests/support/game.ts';
 import { showSite, uploadSite } from '../../tests/support/site.ts';
 import { middleOf } from '../report.ts';
 import { requestFrom, requestOf } from './connections.ts';
-import { calm, exactly, type Fault, secondsSince, type Trial } from './fault.ts';
+import { calm, exactly, type Fault, type FaultContext, secondsSince } from './fault.ts';
 import type { Subject } from './subject.ts';
 
 const ATTACKER = '127.0.0.9';
@@ -18,16 +18,16 @@ const PASSWORD = 'the right one';
 export const passwords: Fault = {
   name: 'passwords',
   title: `an address guesses passwords of two sites, ${ATTACKERS} at a time, while ${VISITORS} visitors of one have the right one`,
-  async run(trial) {
+  async run(context) {
     // With the default rate limits, which are part of what is measured.
-    const subject = await trial.start({ settings: { MUSTER_LIMITS_SCALE: '1' } });
+    const subject = await context.start({ settings: { MUSTER_LIMITS_SCALE: '1' } });
     const other = await makeSite(subject, 1);
     const site = await makeSite(subject, VISITORS);
-    await trial.phase(subject, 'calm', calm);
-    await compareUsers(trial, site);
+    await context.phase(subject, 'calm', calm);
+    await compareUsers(context, site);
 
     const attack = guess([other, site]);
-    const { result } = await trial.phase(subject, 'while passwords are guessed', async () => {
+    const { result } = await context.phase(subject, 'while passwords are guessed', async () => {
       await Bun.sleep(2_000);
       const tried = Array.from({ length: VISITORS }, async (_, visitor) => {
         await Bun.sleep(visitor * 500);
@@ -36,11 +36,11 @@ export const passwords: Fault = {
       return await Promise.all(tried);
     });
     const outcomes = await attack.stop();
-    trial.expect(exactly('right passwords accepted', VISITORS, result.filter(({ is_in }) => is_in).length));
+    context.expect(exactly('right passwords accepted', VISITORS, result.filter(({ is_in }) => is_in).length));
     const refused = result.filter(({ was_wrong }) => was_wrong).length;
-    trial.expect(exactly('visitors refused although their password is right', 0, refused));
-    trial.note('longest until a visitor was in', `${Math.max(...result.map(({ seconds }) => seconds)).toFixed(1)} s`);
-    trial.note('answers to the guesses', JSON.stringify(outcomes));
+    context.expect(exactly('visitors refused although their password is right', 0, refused));
+    context.note('longest until a visitor was in', `${Math.max(...result.map(({ seconds }) => seconds)).toFixed(1)} s`);
+    context.note('answers to the guesses', JSON.stringify(outcomes));
   },
 };
 
@@ -110,7 +110,7 @@ function guess(sites: Site[]) {
 }
 
 /** Measures the time of a wrong password for a user that exists and for one that does not. */
-async function compareUsers(trial: Trial, site: Site): Promise<void> {
+async function compareUsers(context: FaultContext, site: Site): Promise<void> {
   const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] };
   for (let number = 0; number < GUESSES; number += 1) {
     times.known.push((await logIn(site, `127.0.3.${number + 1}`, 'user-1', `wrong ${number}`)).ms);
@@ -118,7 +118,7 @@ async function compareUsers(trial: Trial, site: Site): Promise<void> {
   }
   const [known, unknown] = [middleOf(times.known), middleOf(times.unknown)];
   const ratio = Math.max(known / unknown, unknown / known);
-  trial.expect({
+  context.expect({
     what: 'a wrong password: known user, unknown user',
     limit: `within ${RATIO_MAX}×`,
     figure: `${known.toFixed(0)} ms, ${unknown.toFixed(0)} ms`,

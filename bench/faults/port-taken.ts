@@ -31,28 +31,28 @@ console.log('trying');
 export const portTaken: Fault = {
   name: 'port',
   title: "a game server takes the API's port while the service restarts, and [::1] at any time",
-  async run(trial) {
-    const subject = await trial.start();
+  async run(context) {
+    const subject = await context.start();
     const { home, port, command } = subject;
     let { program } = subject;
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     const game = await makeGame(program.api, program.administrator_token);
     const servers = serversOf(program, game);
     const body = await servers.bodyOf(await uploadScript(program.api, game, THIEF_SOURCE));
     const { server } = await program.api.ok('POST', servers.path, { token: game.cloud_token, body });
     await waitFor(async () => (await servers.linesOf(server.id)).includes('trying'), 'the game server to try');
 
-    for (const signal of trial.is_quick ? (['SIGTERM'] as const) : (['SIGTERM', 'SIGKILL'] as const)) {
+    for (const signal of context.is_quick ? (['SIGTERM'] as const) : (['SIGTERM', 'SIGKILL'] as const)) {
       const visitor = visit(port);
-      await stopBySignal(trial, { program }, signal);
+      await stopBySignal(context, { program }, signal);
       await Bun.sleep(RESTART_AFTER_MS);
-      const again = await startAgain(trial, { home }, { command }, START_S_WAITED);
+      const again = await startAgain(context, { home }, { command }, START_S_WAITED);
       const taken = await visitor.stop();
-      trial.expect(exactly(`after ${signal}: requests that the game server answered`, 0, taken));
-      trial.expect(atMost(`after ${signal}: ready again, after`, START_S_MAX, again.seconds, 's'));
-      trial.note(`after ${signal}: starts until one succeeded`, String(again.starts));
+      context.expect(exactly(`after ${signal}: requests that the game server answered`, 0, taken));
+      context.expect(atMost(`after ${signal}: ready again, after`, START_S_MAX, again.seconds, 's'));
+      context.note(`after ${signal}: starts until one succeeded`, String(again.starts));
       if (!again.program) {
-        trial.expect(holds(`after ${signal}: comes back by itself`, false, { figure: again.why }));
+        context.expect(holds(`after ${signal}: comes back by itself`, false, { figure: again.why }));
         return;
       }
       program = again.program;
@@ -61,8 +61,8 @@ export const portTaken: Fault = {
       (response) => response.text(),
       () => 'no answer',
     );
-    trial.expect(holds('[::1] is not the game server', answer !== TAKEN, { figure: answer }));
-    await trial.phase({ ...subject, program }, 'afterwards', calm);
+    context.expect(holds('[::1] is not the game server', answer !== TAKEN, { figure: answer }));
+    await context.phase({ ...subject, program }, 'afterwards', calm);
   },
 };
 

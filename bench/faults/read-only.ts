@@ -9,11 +9,11 @@ const OTHERS = "pid <> pg_backend_pid() and backend_type = 'client backend'";
 export const readOnly: Fault = {
   name: 'read-only',
   title: `PostgreSQL is read-only for ${SECONDS} s after all connections were cut, as in a failover to a replica`,
-  async run(trial) {
-    const subject = await trial.start();
+  async run(context) {
+    const subject = await context.start();
     const { api, administrator_token, url } = subject.program;
-    const database = trial.opened.use(openDatabaseOf(subject.home));
-    await trial.phase(subject, 'calm', calm);
+    const database = context.opened.use(openDatabaseOf(subject.home));
+    await context.phase(subject, 'calm', calm);
     const setReadOnly = async (is_read_only: boolean) => {
       const change = is_read_only ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only';
       await database.execute(`alter database postgres ${change}`);
@@ -37,10 +37,10 @@ export const readOnly: Fault = {
       await setReadOnly(false);
       return is_ready;
     };
-    const { result: was_ready } = await trial.phase(subject, 'while it is read-only', during, {
+    const { result: was_ready } = await context.phase(subject, 'while it is read-only', during, {
       has_no_database: true,
     });
-    trial.expect(holds('not ready while nothing can be written', !was_ready));
+    context.expect(holds('not ready while nothing can be written', !was_ready));
     const started = performance.now();
     const back = async () => {
       while (secondsSince(started) < BACK_S_WAITED) {
@@ -49,11 +49,11 @@ export const readOnly: Fault = {
       }
       return secondsSince(started);
     };
-    const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back, {
+    const { result: back_s } = await context.phase(subject, 'until writes succeed again', back, {
       has_no_database: true,
     });
-    trial.expect(atMost('writes and finds succeed again, after', BACK_S_MAX, back_s, 's'));
-    await trial.phase(subject, 'afterwards', calm);
-    trial.expect(holds('ready afterwards', await isReady()));
+    context.expect(atMost('writes and finds succeed again, after', BACK_S_MAX, back_s, 's'));
+    await context.phase(subject, 'afterwards', calm);
+    context.expect(holds('ready afterwards', await isReady()));
   },
 };

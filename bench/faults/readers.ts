@@ -21,10 +21,10 @@ const MIB = 1024 ** 2;
 export const readers: Fault = {
   name: 'readers',
   title: `${READERS} clients of two addresses request a file of ${FILE_BYTES / MIB} MiB in object storage and do not read it`,
-  async run(trial) {
-    const s3 = trial.opened.use(await openSmallS3());
+  async run(context) {
+    const s3 = context.opened.use(await openSmallS3());
     // With the default rate limits, which are part of what is measured.
-    const subject = await trial.start({ settings: { ...s3.settings, MUSTER_LIMITS_SCALE: '1' } });
+    const subject = await context.start({ settings: { ...s3.settings, MUSTER_LIMITS_SCALE: '1' } });
     const { api, administrator_token, pid } = subject.program;
     const { port } = subject;
     const game = await makeGame(api, administrator_token);
@@ -33,19 +33,19 @@ export const readers: Fault = {
     const files = { 'large.bin': Buffer.alloc(FILE_BYTES, chunk), 'small.txt': 'small' };
     await showSite(api, game, { site_id: await uploadSite(api, game, files) });
     const host = `${name_id}.sites.localhost`;
-    await trial.phase(subject, 'calm', calm);
+    await context.phase(subject, 'calm', calm);
     const memory_before = residentBytes(pid);
     const request = requestOf('GET', '/large.bin', { host });
     const options = { port, request, reads: false };
     const begin = async () => {
       const most = await openAttackers({ ...options, count: TRANSFERS_PER_ADDRESS_MAX, address: '127.0.0.9' });
-      trial.opened.use(most);
+      context.opened.use(most);
       const rest = await openAttackers({
         ...options,
         count: READERS - TRANSFERS_PER_ADDRESS_MAX,
         address: '127.0.0.10',
       });
-      trial.opened.use(rest);
+      context.opened.use(rest);
       const countAnswered = () => [...most.all, ...rest.all].filter(({ status }) => status === '200').length;
       await waitFor(() => countAnswered() === READERS, 'the answers', SETTLE_MS_MAX).catch(() => {});
       const answered_count = countAnswered();
@@ -54,7 +54,7 @@ export const readers: Fault = {
       return answered_count;
     };
     const limits = { live_ms_max: BEGIN_LIVE_MS_MAX, find_ms_max: BEGIN_FIND_MS_MAX };
-    const { result: answered } = await trial.phase(subject, 'while they begin', begin, limits);
+    const { result: answered } = await context.phase(subject, 'while they begin', begin, limits);
     const attack = async () => {
       await calm();
       const { under_way } = s3;
@@ -66,12 +66,12 @@ export const readers: Fault = {
       const upload = await timed(async () => void (await uploadSite(api, game as TestGame, { 'new.txt': 'new' })));
       return { under_way, memory, read, upload };
     };
-    const { result } = await trial.phase(subject, 'while they do not read', attack, { deadline_s: 90 });
-    trial.expect(exactly('readers answered with 200', READERS, answered));
-    trial.expect(exactly('reads of the object storage that they hold', READERS, result.under_way));
-    trial.expect(holds('another client reads a file', result.read.is_done, { figure: result.read.figure }));
-    trial.expect(holds('a developer uploads a site', result.upload.is_done, { figure: result.upload.figure }));
-    trial.expect(atMost('memory of the service, more than before', MEMORY_MIB_MAX, result.memory / MIB, 'MiB'));
+    const { result } = await context.phase(subject, 'while they do not read', attack, { deadline_s: 90 });
+    context.expect(exactly('readers answered with 200', READERS, answered));
+    context.expect(exactly('reads of the object storage that they hold', READERS, result.under_way));
+    context.expect(holds('another client reads a file', result.read.is_done, { figure: result.read.figure }));
+    context.expect(holds('a developer uploads a site', result.upload.is_done, { figure: result.upload.figure }));
+    context.expect(atMost('memory of the service, more than before', MEMORY_MIB_MAX, result.memory / MIB, 'MiB'));
   },
 };
 

@@ -1,5 +1,5 @@
 import type { Program } from '../../tests/support/program.ts';
-import { atMost, secondsSince, type Trial } from './fault.ts';
+import { atMost, type FaultContext, secondsSince } from './fault.ts';
 import type { Subject } from './subject.ts';
 
 /** Requests in progress have 10 s of this; the rest of the stop has the remaining time. */
@@ -7,19 +7,23 @@ const STOP_S_MAX = 20;
 const STOP_S_WAITED = 30;
 
 /** Ends the service by a signal, and by SIGKILL if that has no effect. Records how long it took. */
-export async function stopBySignal(trial: Trial, { program }: Pick<Subject, 'program'>, signal: 'SIGTERM' | 'SIGKILL') {
+export async function stopBySignal(
+  context: FaultContext,
+  { program }: Pick<Subject, 'program'>,
+  signal: 'SIGTERM' | 'SIGKILL',
+) {
   const started = performance.now();
-  await trial.within(STOP_S_WAITED, 'the service to end', program.stop(signal)).catch(async () => {
+  await context.within(STOP_S_WAITED, 'the service to end', program.stop(signal)).catch(async () => {
     await program.stop('SIGKILL');
   });
-  if (signal === 'SIGTERM') trial.expect(atMost('ended after SIGTERM', STOP_S_MAX, secondsSince(started), 's'));
+  if (signal === 'SIGTERM') context.expect(atMost('ended after SIGTERM', STOP_S_MAX, secondsSince(started), 's'));
 }
 
 /**
  * Starts the service again like a supervisor that tries once a second. Returns the program and the number of starts.
  */
 export async function startAgain(
-  trial: Trial,
+  context: FaultContext,
   { home }: Pick<Subject, 'home'>,
   settings: Parameters<Subject['home']['start']>[0],
   deadline_s: number,
@@ -30,7 +34,7 @@ export async function startAgain(
   while (secondsSince(started) < deadline_s) {
     starts += 1;
     const left_s = deadline_s - secondsSince(started);
-    const program = await trial.within(left_s, 'the service to start', home.start(settings)).catch((error) => {
+    const program = await context.within(left_s, 'the service to start', home.start(settings)).catch((error) => {
       why = String(error instanceof Error ? error.message : error);
       return undefined;
     });

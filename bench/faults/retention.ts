@@ -11,11 +11,11 @@ const GONE_S_WAITED = 150;
 export const retention: Fault = {
   name: 'retention',
   title: `the logs of ${SERVERS} servers become too old, with ${PIECES_PER_MINUTE} pieces from a minute each`,
-  async run(trial) {
-    const subject = await trial.start();
-    const database = trial.opened.use(openDatabaseOf(subject.home));
-    await trial.phase(subject, 'calm', calm);
-    const pieces = (trial.is_quick ? 10 : SERVERS) * PIECES_PER_MINUTE;
+  async run(context) {
+    const subject = await context.start();
+    const database = context.opened.use(openDatabaseOf(subject.home));
+    await context.phase(subject, 'calm', calm);
+    const pieces = (context.is_quick ? 10 : SERVERS) * PIECES_PER_MINUTE;
     await database.execute(`
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
       select server_id, 'std_err', number, 1, now() - interval '4 days', number, number, repeat('x', ${PIECE_BYTES})::bytea
@@ -27,8 +27,8 @@ export const retention: Fault = {
       return { seconds: secondsSince(started), left: await database.count(old) };
     };
     const options = { deadline_s: GONE_S_WAITED + 10 };
-    const { result } = await trial.phase(subject, 'while they are forgotten', forget, options);
-    trial.expect(atMost('old pieces gone, after', GONE_S_MAX, result.seconds, 's'));
-    trial.expect(exactly(`pieces left, of ${pieces}`, 0, result.left));
+    const { result } = await context.phase(subject, 'while they are forgotten', forget, options);
+    context.expect(atMost('old pieces gone, after', GONE_S_MAX, result.seconds, 's'));
+    context.expect(exactly(`pieces left, of ${pieces}`, 0, result.left));
   },
 };

@@ -1,6 +1,6 @@
 import { middleOf, printTable, show } from '../report.ts';
 
-const TURNS = 3;
+const REPETITIONS = 3;
 
 /** A way to a game server. */
 interface Way {
@@ -25,7 +25,7 @@ interface WaysOptions<OneWay extends Way> {
 export async function measureWays<OneWay extends Way>(options: WaysOptions<OneWay>): Promise<Result[]> {
   const { title, ways, argumentsFor } = options;
   const all: Result[][] = ways.map(() => []);
-  for (let turn = 0; turn < TURNS; turn += 1) {
+  for (let repetition = 0; repetition < REPETITIONS; repetition += 1) {
     for (const [index, way] of ways.entries()) {
       all[index]?.push(JSON.parse(await Bun.$`${process.execPath} ${argumentsFor(way)}`.text()));
     }

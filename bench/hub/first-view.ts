@@ -4,7 +4,7 @@ import type { Program } from '../../tests/support/program.ts';
 import { report, type Samples } from '../samples.ts';
 import { linkTo, openPage } from './browser.ts';
 
-const ROUNDS = 9;
+const REPETITIONS = 9;
 
 /** Measures the time from an address to what it shows first, each time in a browser with a new profile. */
 export async function measureFirstView(opened: AsyncDisposableStack, program: Program): Promise<Samples[]> {
@@ -14,8 +14,8 @@ export async function measureFirstView(opened: AsyncDisposableStack, program: Pr
     { name: 'the hub, to the form to log in', milliseconds: [] },
     { name: 'the hub, by a link, to the list of games', milliseconds: [] },
   ];
-  // The first round compiles the service's code.
-  for (let round = -1; round < ROUNDS; round += 1) {
+  // The first repetition compiles the service's code.
+  for (let repetition = -1; repetition < REPETITIONS; repetition += 1) {
     const visits = [
       { url: peer, text: 'Shown' },
       { url: `${program.url}/`, text: 'Or paste a token' },
@@ -23,7 +23,7 @@ export async function measureFirstView(opened: AsyncDisposableStack, program: Pr
     ];
     for (const [index, visit] of visits.entries()) {
       const took_ms = await visitOnce(visit);
-      if (round >= 0) samples[index]?.milliseconds.push(took_ms);
+      if (repetition >= 0) samples[index]?.milliseconds.push(took_ms);
     }
   }
   report('First view', samples, 'median 1000 ms');

@@ -16,8 +16,8 @@ const WITHIN_MS = 300_000;
 const RESOURCES = { cpu: 50, memory: 32 };
 
 interface PodsOptions {
-  rounds: number;
-  /** Pods of a round. */
+  repetitions: number;
+  /** Pods of a turn. */
   pods: number;
 }
 
@@ -28,19 +28,19 @@ type StartPods = (count: number) => Promise<() => Promise<void>>;
  * Measures how many pods a second start on a real cluster on this machine, by Muster's runtime beside `kubectl run`: both with
  * the same image and resources. A pod of Muster also fetches its build and has Muster's first process.
  */
-export async function measurePods(opened: AsyncDisposableStack, { rounds, pods }: PodsOptions): Promise<void> {
+export async function measurePods(opened: AsyncDisposableStack, { repetitions, pods }: PodsOptions): Promise<void> {
   const lab = opened.use(await startLab());
   const ways: [name: string, start: StartPods][] = [
     ['kubectl run', (count) => startByKubectl(lab, count)],
     ['Muster', await openMuster(opened, lab)],
   ];
   const seconds = new Map<string, number[]>(ways.map(([name]) => [name, []]));
-  // The first round warms up.
-  for (let round = 0; round <= rounds; round += 1) {
+  // The first repetition warms up.
+  for (let repetition = 0; repetition <= repetitions; repetition += 1) {
     for (const [name, start] of ways) {
       const started = performance.now();
       const remove = await start(pods);
-      if (round > 0) seconds.get(name)?.push((performance.now() - started) / 1_000);
+      if (repetition > 0) seconds.get(name)?.push((performance.now() - started) / 1_000);
       await remove();
       await waitUntil(async () => (await countPods(lab)).all === 0);
     }
@@ -48,7 +48,7 @@ export async function measurePods(opened: AsyncDisposableStack, { rounds, pods }
   const medians = ways.map(([name]) => ({ name, median: middleOf(seconds.get(name) ?? []) }));
   const [bare] = medians;
   if (!bare) throw new Error('kubectl is measured');
-  printTable(`${pods} pods on two nodes, ${CONCURRENCY} at a time, until all run; medians of ${rounds} rounds`, [
+  printTable(`${pods} pods on two nodes, ${CONCURRENCY} at a time, until all run; medians of ${repetitions} turns`, [
     ['', 'seconds', 'pods/s', 'of kubectl run'],
     ...medians.map(({ name, median }) => [
       name,

@@ -39,7 +39,7 @@ export async function measureFinds(targets: Targets, callers: Callers, plan: Pla
   };
   for (const clients of plan.clients) {
     const all = listTargets(targets).map((target) => ({ target, turns: [] as Turn[] }));
-    for (let round = 0; round < plan.rounds; round += 1) {
+    for (let repetition = 0; repetition < plan.repetitions; repetition += 1) {
       for (const { target, turns } of all) {
         turns.push(await takeTurn(target, callers, { clients, seconds: plan.seconds }));
       }

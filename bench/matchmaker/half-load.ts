@@ -11,12 +11,12 @@ export async function measureHalfLoad(
   { elysia, muster }: Targets,
   { turnOf }: Finds,
   callers: Callers,
-  { rounds, seconds }: Plan,
+  { repetitions, seconds }: Plan,
 ): Promise<Goal> {
   const per_second = turnOf(muster, CLIENTS).per_second / 2;
   const options = { clients: CLIENTS, seconds, per_second };
   const all = [elysia, muster].map((target) => ({ target, p50s: [] as number[], p99s: [] as number[] }));
-  for (let round = 0; round < rounds; round += 1) {
+  for (let repetition = 0; repetition < repetitions; repetition += 1) {
     for (const { target, p50s, p99s } of all) {
       const { p50_ms, p99_ms } = await takeTurn(target, callers, options);
       p50s.push(p50_ms);

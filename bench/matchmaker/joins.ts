@@ -22,7 +22,7 @@ const REPORTING_S = 60;
 
 /** Measures players who join lobbies by id, each a different one than the player before, then connect, then leave. */
 export async function measureJoins(arena: Arena, elysia: Target, callers: Callers, plan: Plan): Promise<Goal[]> {
-  const { seconds, rounds } = plan;
+  const { seconds, repetitions } = plan;
   const [empty, joins, arrivals, departures]: [Turn[], Turn[], Turn[], Turn[]] = [[], [], [], []];
   await arena.lobbies.empty(plan);
   const lobby_ids = arena.lobbies.ids.slice(0, JOINED_LOBBIES);
@@ -50,15 +50,15 @@ export async function measureJoins(arena: Arena, elysia: Target, callers: Caller
     return await measureCalls(processesOf(arena), callers, { ...calls, seconds: REPORTING_S });
   };
 
-  for (let round = -1; round < rounds; round += 1) {
+  for (let repetition = -1; repetition < repetitions; repetition += 1) {
     const empty_turn = await takeTurn(elysia, callers, { clients: CLIENTS, seconds });
     const [join_turn, arrival_turn, departure_turn] = await withAttempts(async () => {
       const joined = await joinLobbies();
       const connected = await reportPlayers('connected', joined.answers);
       return [joined, connected, await reportPlayers('disconnected', withoutFirstOfEachLobby(joined.answers))];
     });
-    // The first round warms up.
-    if (round < 0) continue;
+    // The first repetition warms up.
+    if (repetition < 0) continue;
     empty.push(empty_turn);
     joins.push(join_turn);
     arrivals.push(arrival_turn);

@@ -13,7 +13,7 @@ export async function measureManyLobbies(arena: Arena, callers: Callers, plan: P
     await takeTurn(target, callers, { clients: 1, seconds: 1 });
     const same = { ...target, prepare: async () => {} };
     const turns: number[] = [];
-    for (let round = 0; round < plan.rounds; round += 1) {
+    for (let repetition = 0; repetition < plan.repetitions; repetition += 1) {
       turns.push((await takeTurn(same, callers, { clients: 1, seconds: plan.seconds })).p50_ms);
     }
     p50s.push(middleOf(turns));

@@ -1,7 +1,7 @@
 /** The extent of a run. */
 export interface Plan {
-  /** Turns of each measurement. */
-  rounds: number;
+  /** How often each target is measured. */
+  repetitions: number;
   /** Seconds of finds before anything is measured, until the code that runs often is compiled. */
   warm_s: number;
   /** Seconds of a turn. */
@@ -20,6 +20,6 @@ export interface Plan {
 
 export function readPlan(words: string[]): Plan {
   const sizes = { clients: [256, 64, 1], lobbies: 5_000, ended_visits: 1_000_000, few: 100, many: 100_000 };
-  if (words.includes('--quick')) return { ...sizes, rounds: 1, warm_s: 3, seconds: 1, creates: 8 };
-  return { ...sizes, rounds: 5, warm_s: 15, seconds: 2, creates: 24 };
+  if (words.includes('--quick')) return { ...sizes, repetitions: 1, warm_s: 3, seconds: 1, creates: 8 };
+  return { ...sizes, repetitions: 5, warm_s: 15, seconds: 2, creates: 24 };
 }

@@ -5,7 +5,7 @@ import { type Goal, middleOf, printTable, show, within } from '../report.ts';
 import type { Plan } from './plan.ts';
 
 const FINDS = 512;
-const ROUNDS = 100;
+const REPETITIONS = 100;
 const POOL = { version_id: 'v', game_mode: 'default', region: 'local' };
 const MAXIMA = { max_players_normal: 100, max_players_direct: 100, max_players_party: 100 };
 
@@ -17,7 +17,7 @@ export function measurePlanning({ many }: Plan): Goal {
     index.set({ ...open, lobby_id: `lobby ${number}`, player_count: number % 100 });
   }
   const blocked: number[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let repetition = 0; repetition < REPETITIONS; repetition += 1) {
     const requests = Array.from({ length: FINDS }, makeFind);
     const started = performance.now();
     planSeats(requests, () => index);

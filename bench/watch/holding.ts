@@ -3,7 +3,16 @@ import { atLeast, type Goal, printTable, show } from '../report.ts';
 import { startMuster } from './muster.ts';
 import type { Plan } from './plan.ts';
 import { type PushServer, startBareBun } from './servers.ts';
-import { coresOf, medianOf, openTrial, type Run, type Trial, USED_HEADS, usedBy, type Way } from './trial.ts';
+import {
+  coresOf,
+  medianOf,
+  openWatchedServer,
+  type Turn,
+  USED_HEADS,
+  usedBy,
+  type WatchedServer,
+  type Way,
+} from './watched-server.ts';
 
 const BYTES_BEYOND_BUN_MAX = 8 * 1_024;
 const FILES_BACK_WITHIN_MS = 5_000;
@@ -21,7 +30,7 @@ interface Held {
   files_before: number;
   files_after: number;
   back_ms: number;
-  one_thing: Run;
+  one_thing: Turn;
 }
 
 /**
@@ -92,25 +101,25 @@ interface HoldOptions {
 
 async function hold(stack: AsyncDisposableStack, { ways, server, count, plan }: HoldOptions): Promise<Held> {
   const files_before = openFiles(server.pid);
-  const trials: Trial[] = [];
+  const all_watched: WatchedServer[] = [];
   for (const way of ways) {
     const scenario = { name: `held-${ways.join('-')}-${way}`, topics: 1 };
-    trials.push(stack.use(await openTrial(server, { way, scenario, watchers: count, ...plan })));
+    all_watched.push(stack.use(await openWatchedServer(server, { way, scenario, watchers: count, ...plan })));
   }
-  const runs: Run[] = [];
-  const [first] = trials;
-  for (let round = 0; round < plan.rounds && ways.join() === 'sockets' && first; round += 1) {
-    runs.push(await first.runSaturated({ seconds: plan.saturated_s }));
+  const turns: Turn[] = [];
+  const [first] = all_watched;
+  for (let repetition = 0; repetition < plan.repetitions && ways.join() === 'sockets' && first; repetition += 1) {
+    turns.push(await first.takeSaturatedTurn({ seconds: plan.saturated_s }));
   }
-  await Promise.all(trials.map((trial) => trial[Symbol.asyncDispose]()));
+  await Promise.all(all_watched.map((watched) => watched[Symbol.asyncDispose]()));
   const closed = performance.now();
   const isBack = () => openFiles(server.pid) <= files_before + FILES_SLACK;
   while (!isBack() && performance.now() - closed < 2 * FILES_BACK_WITHIN_MS) await Bun.sleep(50);
   const back_ms = isBack() ? performance.now() - closed : Number.POSITIVE_INFINITY;
   const files_after = openFiles(server.pid);
   const { name } = server;
-  const bytes_each = trials.map((trial) => trial.bytes_each);
-  return { name, bytes_each, files_before, files_after, back_ms, one_thing: medianOf(runs) };
+  const bytes_each = all_watched.map((watched) => watched.bytes_each);
+  return { name, bytes_each, files_before, files_after, back_ms, one_thing: medianOf(turns) };
 }
 
 /** Measures as many watchers of many things, and a few watchers of one thing, alone and beside them. */
@@ -125,12 +134,14 @@ async function measureManyThings(
   for (const [index, server] of servers.entries()) {
     const alone = await measureFew(stack, server, 'few-alone', plan);
     const scenario = { name: 'many', topics: plan.many / FEW };
-    await using trial = stack.use(await openTrial(server, { way: 'sockets', scenario, watchers: FEW, ...plan }));
-    const runs: Run[] = [];
-    for (let round = 0; round < plan.rounds; round += 1) {
-      runs.push(await trial.runSaturated({ seconds: plan.saturated_s }));
+    await using watched = stack.use(
+      await openWatchedServer(server, { way: 'sockets', scenario, watchers: FEW, ...plan }),
+    );
+    const turns: Turn[] = [];
+    for (let repetition = 0; repetition < plan.repetitions; repetition += 1) {
+      turns.push(await watched.takeSaturatedTurn({ seconds: plan.saturated_s }));
     }
-    const many = medianOf(runs);
+    const many = medianOf(turns);
     const among = await measureFew(stack, server, 'few-among', plan);
     const one_thing = held[index]?.one_thing.bodies ?? Number.NaN;
     found.push({ speed: many.bodies / one_thing, cost: among.cost_ms / alone.cost_ms });
@@ -144,7 +155,7 @@ async function measureManyThings(
     few_rows.push([
       server.name,
       ...[alone, among].map(({ cost_ms }) => cost_ms.toFixed(2)),
-      ...[alone, among].map(({ run }) => show.milliseconds(run.p50)),
+      ...[alone, among].map(({ turn }) => show.milliseconds(turn.p50)),
     ]);
   }
   const things = `${show.perSecond(plan.many / FEW)} things × ${FEW} sockets`;
@@ -165,7 +176,7 @@ async function measureManyThings(
       what: `processor time of a change with ${FEW} watchers beside ${sockets} of others, of alone`,
       limit: `<= ${show.ratio(COST_OF_OTHERS_MAX)}`,
       figure: show.ratio(muster.cost),
-      // Below 0 if other programs disturbed the run.
+      // Below 0 if other programs disturbed the turn.
       is_met: muster.cost > 0 && muster.cost <= COST_OF_OTHERS_MAX,
     },
   ];
@@ -177,14 +188,16 @@ async function measureFew(
   server: PushServer,
   name: string,
   plan: Plan,
-): Promise<{ cost_ms: number; run: Run }> {
+): Promise<{ cost_ms: number; turn: Turn }> {
   const scenario = { name, topics: 1 };
-  await using trial = stack.use(await openTrial(server, { way: 'sockets', scenario, watchers: FEW, ...plan }));
-  const [idle, busy]: [Run[], Run[]] = [[], []];
-  for (let round = 0; round < plan.rounds; round += 1) {
-    idle.push(await trial.runPaced({ per_second: 1 / plan.paced_s, seconds: plan.paced_s }));
-    busy.push(await trial.runPaced({ per_second: FEW_CHANGES_PER_SECOND, seconds: plan.paced_s }));
+  await using watched = stack.use(
+    await openWatchedServer(server, { way: 'sockets', scenario, watchers: FEW, ...plan }),
+  );
+  const [idle, busy]: [Turn[], Turn[]] = [[], []];
+  for (let repetition = 0; repetition < plan.repetitions; repetition += 1) {
+    idle.push(await watched.takePacedTurn({ per_second: 1 / plan.paced_s, seconds: plan.paced_s }));
+    busy.push(await watched.takePacedTurn({ per_second: FEW_CHANGES_PER_SECOND, seconds: plan.paced_s }));
   }
-  const run = medianOf(busy);
-  return { cost_ms: ((coresOf(run) - coresOf(medianOf(idle))) / run.changes) * 1_000, run };
+  const turn = medianOf(busy);
+  return { cost_ms: ((coresOf(turn) - coresOf(medianOf(idle))) / turn.changes) * 1_000, turn };
 }

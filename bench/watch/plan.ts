@@ -9,12 +9,12 @@ export interface Plan {
   /** Sockets, and polls, that are held at the same time. */
   both: number;
   /** Turns of Muster, its copy and Bun alone; beside sockets, other servers have one less. */
-  rounds: number;
+  repetitions: number;
   paced_s: number;
   saturated_s: number;
   /** Time from opening the watchers until memory is measured. */
   settle_ms: number;
-  /** How often to repeat a run during which other programs used the processors. */
+  /** How often to repeat a turn during which other programs used the processors. */
   repeats_max: number;
 }
 
@@ -23,7 +23,7 @@ export const OFFERED = 100_000;
 
 const SPARE_FILES = 1_000;
 
-/** `--quick`: a minute or two. `--patient`: repeats each run until no other program uses the machine. */
+/** `--quick`: a minute or two. `--patient`: repeats each turn until no other program uses the machine. */
 export function readPlan(words: string[]): Plan {
   const repeats_max = words.includes('--patient') ? 100 : 0;
   const files = openFilesMax() - SPARE_FILES;
@@ -34,12 +34,21 @@ export function readPlan(words: string[]): Plan {
       sizes: [1_000],
       many: 2_000,
       both: 1_000,
-      rounds: 1,
+      repetitions: 1,
       paced_s: 1,
       saturated_s: 1,
       settle_ms: 500,
       repeats_max,
     };
   }
-  return { sizes: [1_000, 5_000], many, both, rounds: 3, paced_s: 2, saturated_s: 1.5, settle_ms: 2_000, repeats_max };
+  return {
+    sizes: [1_000, 5_000],
+    many,
+    both,
+    repetitions: 3,
+    paced_s: 2,
+    saturated_s: 1.5,
+    settle_ms: 2_000,
+    repeats_max,
+  };
 }

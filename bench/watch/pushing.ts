@@ -3,15 +3,24 @@ import { startMuster } from './muster.ts';
 import type { Peers } from './peers.ts';
 import { OFFERED, type Plan } from './plan.ts';
 import { type PushServer, startBareBun, startBareElysia } from './servers.ts';
-import { coresOf, medianOf, openTrial, type Run, type Trial, USED_HEADS, usedBy, type Way } from './trial.ts';
+import {
+  coresOf,
+  medianOf,
+  openWatchedServer,
+  type Turn,
+  USED_HEADS,
+  usedBy,
+  type WatchedServer,
+  type Way,
+} from './watched-server.ts';
 
 /** How much two identical copies may differ; if they differ more, the other ratios of the run mean nothing. */
 const COPIES_DIFFER_MAX = 0.1;
 
 interface Measured {
-  trial: Trial;
-  paced: Run[];
-  saturated: Run[];
+  watched: WatchedServer;
+  paced: Turn[];
+  saturated: Turn[];
 }
 
 interface PushingOptions {
@@ -40,16 +49,16 @@ export async function measureOneThing(
   const all: Measured[] = [];
   for (const server of servers) {
     const scenario = { name: `one-${way}`, topics: 1 };
-    const trial = await openTrial(server, { way, scenario, watchers: size, ...plan });
-    all.push({ trial: opened.use(trial), paced: [], saturated: [] });
+    const watched = await openWatchedServer(server, { way, scenario, watchers: size, ...plan });
+    all.push({ watched: opened.use(watched), paced: [], saturated: [] });
   }
   const per_second = OFFERED / size;
-  for (let round = 0; round < plan.rounds; round += 1) {
+  for (let repetition = 0; repetition < plan.repetitions; repetition += 1) {
     // The peers, whose figures vary little, have one turn less.
-    const is_last = round > 0 && round === plan.rounds - 1;
-    for (const { trial, paced, saturated } of is_last && way === 'sockets' ? all.slice(0, 3) : all) {
-      paced.push(await trial.runPaced({ per_second, seconds: plan.paced_s }));
-      saturated.push(await trial.runSaturated({ seconds: plan.saturated_s }));
+    const is_last = repetition > 0 && repetition === plan.repetitions - 1;
+    for (const { watched, paced, saturated } of is_last && way === 'sockets' ? all.slice(0, 3) : all) {
+      paced.push(await watched.takePacedTurn({ per_second, seconds: plan.paced_s }));
+      saturated.push(await watched.takeSaturatedTurn({ seconds: plan.saturated_s }));
     }
   }
   return printOneThing(way, size, all);
@@ -63,9 +72,9 @@ const NAMES = {
 function printOneThing(way: Way, size: number, all: Measured[]): Goal[] {
   const { title, body, each, limit } = NAMES[way];
   const [watchers, offered] = [`${show.perSecond(size)} ${title}`, show.perSecond(OFFERED)];
-  const lines = all.map(({ trial, paced, saturated }) => ({
-    name: trial.server.name,
-    bytes_each: trial.bytes_each,
+  const lines = all.map(({ watched, paced, saturated }) => ({
+    name: watched.server.name,
+    bytes_each: watched.bytes_each,
     paced: medianOf(paced),
     saturated: medianOf(saturated),
   }));

@@ -9,14 +9,14 @@ import type { PushServer, Scenario } from './servers.ts';
 const UNDER_WAY = 2;
 /** Time after which a change counts as lost. */
 const SEEN_WITHIN_MS = 30_000;
-/** Cores that other programs may use; beyond that, a run is not conclusive. */
+/** Cores that other programs may use; beyond that, a turn is not conclusive. */
 const OTHERS_MAX = 0.25;
 const REPEAT_AFTER_MS = 1_000;
 
 export type Way = 'sockets' | 'polls';
 
-/** The figures of one run. Processor time is per second, so 1 is a whole core. */
-export interface Run extends ProcessorTime {
+/** The figures of one turn, or the medians of several. Processor time is per second, so 1 is a whole core. */
+export interface Turn extends ProcessorTime {
   /** Received bodies per second. */
   bodies: number;
   /** Changes per second that all watchers have seen. */
@@ -29,7 +29,7 @@ export interface Run extends ProcessorTime {
 }
 
 /** Cores that a server's process used. */
-export function coresOf({ thread, rest }: Run): number {
+export function coresOf({ thread, rest }: Turn): number {
   return thread + rest;
 }
 
@@ -37,34 +37,34 @@ export function coresOf({ thread, rest }: Run): number {
 export const USED_HEADS = ['µs each: thread', 'PostgreSQL', 'rest', 'load'];
 
 /** The processor time of each body, as cells of a table. */
-export function usedBy({ bodies, thread, database, rest, load }: Run): string[] {
+export function usedBy({ bodies, thread, database, rest, load }: Turn): string[] {
   return [thread, database, rest, load].map((cores) => show.microseconds(cores / bodies));
 }
 
 /** A server with its watchers. */
-export interface Trial extends AsyncDisposable {
+export interface WatchedServer extends AsyncDisposable {
   server: PushServer;
   /** Bytes by which the server has grown for each watcher. */
   bytes_each: number;
   /** Makes changes at a rate, whether the previous one has been seen or not. */
-  runPaced(options: { per_second: number; seconds: number }): Promise<Run>;
+  takePacedTurn(options: { per_second: number; seconds: number }): Promise<Turn>;
   /** Makes changes as fast as they are seen. */
-  runSaturated(options: { seconds: number }): Promise<Run>;
+  takeSaturatedTurn(options: { seconds: number }): Promise<Turn>;
 }
 
-interface TrialOptions {
+interface WatchedServerOptions {
   way: Way;
   scenario: Scenario;
   /** The watchers of each topic. */
   watchers: number;
   /** Time until memory is measured. */
   settle_ms: number;
-  /** How often to repeat a run during which other programs used the processors. */
+  /** How often to repeat a turn during which other programs used the processors. */
   repeats_max: number;
 }
 
 /** Opens the watchers. */
-export async function openTrial(server: PushServer, options: TrialOptions): Promise<Trial> {
+export async function openWatchedServer(server: PushServer, options: WatchedServerOptions): Promise<WatchedServer> {
   const { way, scenario, watchers, settle_ms, repeats_max } = options;
   await server.prepare(scenario);
   const load = await startLoad(way === 'sockets' ? 'listeners' : 'pollers');
@@ -91,7 +91,7 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
   };
 
   /** Measures while changes are made, until all of them have been seen. */
-  async function run(makeChanges: (onSeen: (callback: () => void) => void) => Promise<void>): Promise<Run> {
+  async function takeTurn(makeChanges: (onSeen: (callback: () => void) => void) => Promise<void>): Promise<Turn> {
     const milliseconds: number[] = [];
     const seen_all = Promise.withResolvers<void>();
     let onSeen = () => {};
@@ -106,7 +106,7 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
       onSeen();
       if (is_made && first + changes === number) seen_all.resolve();
     });
-    const stop = startRun(server, load);
+    const stop = startTurn(server, load);
     await makeChanges((callback) => {
       onSeen = callback;
     });
@@ -124,9 +124,9 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
     return { ...measured, changes: changes / measured.seconds, p50, p99 };
   }
 
-  async function runUndisturbed(makeChanges: Parameters<typeof run>[0]): Promise<Run> {
+  async function takeUndisturbedTurn(makeChanges: Parameters<typeof takeTurn>[0]): Promise<Turn> {
     for (let repeats = 0; ; repeats += 1) {
-      const measured = await run(makeChanges);
+      const measured = await takeTurn(makeChanges);
       if (measured.others <= OTHERS_MAX || repeats >= repeats_max) return measured;
       await Bun.sleep(REPEAT_AFTER_MS);
     }
@@ -135,8 +135,8 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
   return {
     server,
     bytes_each,
-    runPaced: ({ per_second, seconds }) =>
-      runUndisturbed(async () => {
+    takePacedTurn: ({ per_second, seconds }) =>
+      takeUndisturbedTurn(async () => {
         const started = performance.now();
         for (let made = 0; made < per_second * seconds; made += 1) {
           await Bun.sleep(Math.max(0, started + (made * 1_000) / per_second - performance.now()));
@@ -144,8 +144,8 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
         }
         await Bun.sleep(Math.max(0, started + seconds * 1_000 - performance.now()));
       }),
-    runSaturated: ({ seconds }) =>
-      runUndisturbed(async (onSeen) => {
+    takeSaturatedTurn: ({ seconds }) =>
+      takeUndisturbedTurn(async (onSeen) => {
         const end = performance.now() + seconds * 1_000;
         const over = Promise.withResolvers<void>();
         onSeen(() => {
@@ -160,7 +160,7 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
 }
 
 /** Measures until the returned function is called. */
-function startRun({ pid: server_pid, database_pid }: PushServer, load: Load) {
+function startTurn({ pid: server_pid, database_pid }: PushServer, load: Load) {
   const look = async () => {
     const bodies = await load.countBodies();
     return { bodies, at: performance.now(), own: processorSeconds(process.pid), machine: machineSeconds() };
@@ -185,8 +185,8 @@ function startRun({ pid: server_pid, database_pid }: PushServer, load: Load) {
 }
 
 /** Returns the median of each figure. */
-export function medianOf(runs: Run[]): Run {
-  const middle = (name: keyof Run) => middleOf(runs.map((run) => run[name]));
+export function medianOf(turns: Turn[]): Turn {
+  const middle = (name: keyof Turn) => middleOf(turns.map((turn) => turn[name]));
   return {
     bodies: middle('bodies'),
     changes: middle('changes'),

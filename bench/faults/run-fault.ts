@@ -1,6 +1,6 @@
 import { type Goal, printTable } from '../report.ts';
 import { percentile } from '../samples.ts';
-import { allAnswered, type Fault, failuresOf, type Phase, type PhaseOptions, type Trial } from './fault.ts';
+import { allAnswered, type Fault, type FaultContext, failuresOf, type Phase, type PhaseOptions } from './fault.ts';
 import type { Latencies } from './probe.ts';
 import { type Subject, type SubjectOptions, startSubject } from './subject.ts';
 
@@ -33,10 +33,10 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
     if (goal) goals.push({ ...goal, what: `${fault.name}: ${goal.what}` });
     rows.push(rowOf(phase, latencies, goal));
   };
-  const trial = createTrial({ is_quick, opened, addLatencies, figures, expect });
+  const context = createContext({ is_quick, opened, addLatencies, figures, expect });
   let interruption: unknown;
   try {
-    await within(FAULT_S_MAX, 'the fault', Promise.race([fault.run(trial), interrupted]));
+    await within(FAULT_S_MAX, 'the fault', Promise.race([fault.run(context), interrupted]));
   } catch (error) {
     if (error instanceof Interruption) interruption = error;
     expect({ what: 'runs to its end', limit: 'yes', figure: describe(error), is_met: false });
@@ -54,13 +54,13 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
 /** An interruption of the run: ctrl-C or SIGTERM. */
 export class Interruption extends Error {}
 
-interface TrialDependencies extends Pick<Trial, 'is_quick' | 'opened' | 'expect'> {
+interface ContextDependencies extends Pick<FaultContext, 'is_quick' | 'opened' | 'expect'> {
   figures: string[][];
   /** Records the latencies of a phase; without a goal, requests may fail meanwhile. */
   addLatencies(phase: string, latencies: Latencies, goal: Goal | undefined): void;
 }
 
-function createTrial({ is_quick, opened, addLatencies, figures, expect }: TrialDependencies): Trial {
+function createContext({ is_quick, opened, addLatencies, figures, expect }: ContextDependencies): FaultContext {
   const is_fresh = new WeakMap<Subject, boolean>();
 
   async function start(options: SubjectOptions = {}): Promise<Subject> {
