@@ -119,7 +119,7 @@ async function connect({ ports, player }: { ports: { game: { host: string } }; p
   return socket;
 }
 
-/** Measures a deploy of 50 MB that cannot be compressed, new and unchanged. */
+/** Measures a deploy of 50 MiB that cannot be compressed, new and unchanged. */
 async function measureDeploys(directory: string, home: Home): Promise<void> {
   const program = await home.start({ command: [...COMMAND, 'serve'] });
   const folder = join(directory, 'deployed');
@@ -137,8 +137,8 @@ async function measureDeploys(directory: string, home: Home): Promise<void> {
   const env = { ...home.environment, MUSTER_URL: home.url, MUSTER_TOKEN: program.administrator_token };
   const deploy = () => measure(() => $`${COMMAND} deploy`.cwd(folder).env(env).quiet());
 
-  addPeer('50 MB by tar and curl to a bare server that writes a file', await sendBare(folder));
-  goals.push(within('deploy of 50 MB', 10_000, await deploy()));
+  addPeer('50 MiB by tar and curl to a bare server that writes a file', await sendBare(folder));
+  goals.push(within('deploy of 50 MiB', 10_000, await deploy()));
   goals.push(within('the same again, unchanged', 2_000, await deploy()));
   await program.stop('SIGINT');
 }

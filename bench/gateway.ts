@@ -102,8 +102,8 @@ async function measureIdle({ pid }: Program, { what, url, hosts }: { what: strin
   await Promise.all(closed);
   return {
     what: `memory of each of ${IDLE_SOCKETS} ${what}`,
-    limit: '<= 20.0 KB',
-    figure: `${show.kilobytes(each)} KB`,
+    limit: '<= 20.0 KiB',
+    figure: `${show.kibibytes(each)} KiB`,
     is_met: each <= 20 * 1_024,
   };
 }

@@ -50,5 +50,5 @@ export const show = {
   milliseconds: (value: number) => value.toFixed(1),
   microseconds: (seconds: number) => (seconds * 1_000_000).toFixed(1),
   ratio: (value: number) => `${value.toFixed(2)}×`,
-  kilobytes: (bytes: number) => (bytes / 1_024).toFixed(1),
+  kibibytes: (bytes: number) => (bytes / 1_024).toFixed(1),
 };

@@ -162,7 +162,7 @@ function memoryGoal(pids: number[]): Goal {
     }
   });
   const mebibytes = kibibytes.reduce((sum, one) => sum + one, 0) / KIBIBYTES_PER_MEBIBYTE;
-  return goalOf('memory of the idle service, PostgreSQL and one room', { at_most: 250, unit: 'MB' }, mebibytes);
+  return goalOf('memory of the idle service, PostgreSQL and one room', { at_most: 250, unit: 'MiB' }, mebibytes);
 }
 
 function goalOf(what: string, limit: { at_most?: number; at_least?: number; unit: string }, value: number): Goal {

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { changeLobbies, type ManyLobbies } from '../many-lobbies.ts';
-import { type Goal, show, within } from '../report.ts';
+import { type Goal, within } from '../report.ts';
 import { percentile, report } from '../samples.ts';
 import { linkTo, openPage, rendererSeconds } from './browser.ts';
 
@@ -34,7 +34,9 @@ export async function measureList(many: ManyLobbies, path: string, seconds: numb
     await work();
     clearInterval(timer);
     const share = ((await rendererSeconds(browser)) - before) / ((performance.now() - started) / 1_000);
-    console.log(`${name}: renderer ${(100 * share).toFixed(1)} % of a core, heap ${show.kilobytes(heap)} KB at most`);
+    console.log(
+      `${name}: renderer ${(100 * share).toFixed(1)} % of a core, heap ${(heap / 1e6).toFixed(1)} MB at most`,
+    );
     return { share, heap };
   };
   const rate = { per_second: CHANGES_PER_SECOND, seconds };

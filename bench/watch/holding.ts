@@ -63,10 +63,10 @@ function printHeld(ways: readonly Way[], count: number, held: Held[]): Goal[] {
   const titles = ways.map((way) => TITLES[way]);
   const title = titles.map((one) => `${show.perSecond(count)} ${one}`).join(' and ');
   printTable(`${title}, held`, [
-    ['', ...titles.map((one) => `KB each of ${one}`), 'files before', 'after', 'back within ms'],
+    ['', ...titles.map((one) => `KiB each of ${one}`), 'files before', 'after', 'back within ms'],
     ...held.map(({ name, bytes_each, files_before, files_after, back_ms }) => [
       name,
-      ...bytes_each.map(show.kilobytes),
+      ...bytes_each.map(show.kibibytes),
       String(files_before),
       String(files_after),
       back_ms.toFixed(0),
@@ -78,8 +78,8 @@ function printHeld(ways: readonly Way[], count: number, held: Held[]): Goal[] {
   return [
     {
       what: `memory of each of ${title}, beyond Bun's own`,
-      limit: `<= ${show.kilobytes(BYTES_BEYOND_BUN_MAX)} KB`,
-      figure: beyond.map((bytes) => `${show.kilobytes(bytes)} KB`).join(', '),
+      limit: `<= ${show.kibibytes(BYTES_BEYOND_BUN_MAX)} KiB`,
+      figure: beyond.map((bytes) => `${show.kibibytes(bytes)} KiB`).join(', '),
       is_met: beyond.every((bytes) => bytes <= BYTES_BEYOND_BUN_MAX),
     },
     {

@@ -65,8 +65,8 @@ export async function measureOneThing(
 }
 
 const NAMES = {
-  sockets: { title: 'sockets', body: 'frames/s', each: 'KB a socket', limit: 0.9 },
-  polls: { title: 'long polls', body: 'answers/s', each: 'KB a poll', limit: 0.8 },
+  sockets: { title: 'sockets', body: 'frames/s', each: 'KiB a socket', limit: 0.9 },
+  polls: { title: 'long polls', body: 'answers/s', each: 'KiB a poll', limit: 0.8 },
 };
 
 function printOneThing(way: Way, size: number, all: Measured[]): Goal[] {
@@ -100,7 +100,7 @@ function printOneThing(way: Way, size: number, all: Measured[]): Goal[] {
       show.milliseconds(paced.p99),
       show.ratio(paced.p99 / bare.paced.p99),
       show.cores(coresOf(paced)),
-      show.kilobytes(bytes_each),
+      show.kibibytes(bytes_each),
       show.cores(paced.others),
     ]),
   ]);

@@ -192,14 +192,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     const [first, ...later] = samples;
     await insertSamples(muster.database.queries, first ? [first] : []);
     const dot = await page
-      .getByRole('img', { name: `16 of ${memory} MB` })
+      .getByRole('img', { name: `16 of ${memory} MiB` })
       .locator('circle')
       .boundingBox();
     expect(dot?.width).toBeGreaterThan(2);
     for (const sample of later) await insertSamples(muster.database.queries, [sample]);
     const cores = `0.06 of ${(cpu / 1_000).toFixed(2)} cores`;
     await page.getByRole('img', { name: cores }).waitFor();
-    await page.getByRole('img', { name: `48 of ${memory} MB` }).waitFor();
+    await page.getByRole('img', { name: `48 of ${memory} MiB` }).waitFor();
     await takePictures(opened, 'server-usage');
   });
 

@@ -38,7 +38,7 @@ export interface RuntimeKind {
   readonly host?: string;
   /** How many servers get a signal during their start, where starts are slow. By default 20. */
   signals?: number;
-  /** What its servers may use, unless a test says so. By default a core and 256 MB. */
+  /** What its servers may use, unless a test says so. By default a core and 256 MiB. */
   resources?: ServerResources;
 }
 

@@ -12,7 +12,7 @@ const EVERY_MS = 5_000;
 /** The largest share of time that is spent on measuring, unless passes would be more than half a minute apart. */
 const SHARE_MAX = 1 / 50;
 const EVERY_MAX_MS = 30_000;
-const MEGABYTE = 1024 ** 2;
+const MIB = 1024 ** 2;
 
 interface DiskLimitDependencies {
   database: Database;
@@ -55,6 +55,6 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
 function describeExcess(used: DiskUse, disk_max: DiskUse): string {
   if (used.is_uncountable) return 'it has folders that cannot be counted, such as more than 256 inside of each other';
   return used.bytes > disk_max.bytes
-    ? `it exceeded its ${disk_max.bytes / MEGABYTE} MB of disk`
+    ? `it exceeded its ${disk_max.bytes / MIB} MiB of disk`
     : `it exceeded its ${disk_max.files} files`;
 }

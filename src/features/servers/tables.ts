@@ -45,7 +45,7 @@ export interface Room {
   ports: number;
   /** Thousandths of a core. */
   cpu: number;
-  /** Megabytes. */
+  /** MiB. */
   memory: number;
 }
 

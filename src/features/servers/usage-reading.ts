@@ -14,7 +14,7 @@ export interface ServerUsage {
   samples: UsageSample[];
   /** Thousandths of a core. */
   cpu: number;
-  /** Megabytes. */
+  /** MiB. */
   memory: number;
 }
 

@@ -26,7 +26,7 @@ const PortNumber = Type.Integer(PORT_LIMITS);
 const Resources = Type.Object(
   {
     cpu: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Thousandths of a core.' }),
-    memory: Type.Integer({ minimum: 1, maximum: 16_777_216, description: 'Megabytes.' }),
+    memory: Type.Integer({ minimum: 1, maximum: 16_777_216, description: 'MiB (1,048,576 bytes).' }),
   },
   { title: 'Resources' },
 );
@@ -249,7 +249,9 @@ export const UsageAnswer = Type.Object({
       {
         ts: Timestamp,
         cpu: Type.Integer({ minimum: 0, description: 'Thousandths of a core, on average over the minute from `ts`.' }),
-        memory: Type.Optional(Type.Number({ minimum: 0, description: 'Megabytes: the most in this minute.' })),
+        memory: Type.Optional(
+          Type.Number({ minimum: 0, description: 'MiB (1,048,576 bytes): the most in this minute.' }),
+        ),
         received_bytes: Type.Optional(Type.Integer({ minimum: 0, description: OWN_NETWORK })),
         sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: OWN_NETWORK })),
       },

@@ -2,7 +2,7 @@
 export interface Tier {
   /** Thousandths of a core. */
   cpu: number;
-  /** Megabytes. */
+  /** MiB. */
   memory: number;
 }
 

@@ -52,7 +52,7 @@ const TierShape = Type.Object(
     rivet_cores_numerator: Type.Integer(),
     rivet_cores_denominator: Type.Integer(),
     cpu: Type.Integer({ description: 'Thousandths of a core.' }),
-    memory: Type.Integer({ description: 'Megabytes.' }),
+    memory: Type.Integer({ description: 'MiB (1,048,576 bytes).' }),
     disk: Type.Integer({ description: 'Megabytes.' }),
     bandwidth: Type.Integer({ description: 'Kilobytes per second.' }),
     price_per_second: Type.Integer(),

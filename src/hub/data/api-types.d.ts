@@ -2131,7 +2131,7 @@ export interface components {
     Resources: {
       /** @description Thousandths of a core. */
       cpu: number;
-      /** @description Megabytes. */
+      /** @description MiB (1,048,576 bytes). */
       memory: number;
     };
     ServerRuntime: {
@@ -2225,7 +2225,7 @@ export interface components {
       ts: string;
       /** @description Thousandths of a core, on average over the minute from `ts`. */
       cpu: number;
-      /** @description Megabytes: the most in this minute. */
+      /** @description MiB (1,048,576 bytes): the most in this minute. */
       memory?: number;
       /** @description Only of a server with a network of its own. */
       received_bytes?: number;

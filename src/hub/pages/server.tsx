@@ -157,7 +157,7 @@ function Usage({ id, resources }: { id: string; resources: Server['resources'] }
   const last = samples.at(-1);
   if (!last) return <span class="quiet">after its first minute</span>;
   const cpu = `${(last.cpu / THOUSANDTHS).toFixed(2)} of ${(resources.cpu / THOUSANDTHS).toFixed(2)} cores`;
-  const memory = `${Math.round(last.memory ?? 0)} of ${resources.memory} MB`;
+  const memory = `${Math.round(last.memory ?? 0)} of ${resources.memory} MiB`;
   return (
     <div class="row">
       <Spark values={samples.map((sample) => sample.cpu)} max={resources.cpu} label={cpu} /> {cpu}

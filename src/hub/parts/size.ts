@@ -1,4 +1,4 @@
-const UNITS = ['bytes', 'KB', 'MB', 'GB', 'TB'];
+const UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB'];
 const STEP = 1_000;
 
 /** Returns a number of bytes in its largest unit. */

@@ -40,7 +40,7 @@ export interface EmbeddedOptions {
   files_directory?: string;
   /** False only in tests: without fsync it is ten times as fast, but data is lost if the machine stops. */
   is_durable: boolean;
-  /** Megabytes of a file of the write-ahead log, for a new cluster. */
+  /** MiB of a file of the write-ahead log, for a new cluster. */
   wal_segment_mb?: number;
   events: Events;
   /** Interval of the events that report a recovery. */

@@ -109,7 +109,7 @@ const REFUSED: Refused[] = [
   ['a space in the target', ['GET /a b HTTP/1.1', 'Host: HOST'], '', 505],
   ['lines that end without carriage returns', ['GET /a HTTP/1.1\nHost: HOST\n\n'], '', 505],
   ['a method that is no token', ['G@T /a HTTP/1.1', 'Host: HOST']],
-  ['a head of 70 KB', get(`X-A: ${'a'.repeat(70_000)}`), '', 431],
+  ['a head of 70 kB', get(`X-A: ${'a'.repeat(70_000)}`), '', 431],
   ['300 headers', get(...Array.from({ length: 300 }, (_, index) => `X-${index}: 1`)), '', 431],
 ];
 

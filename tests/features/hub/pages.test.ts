@@ -88,7 +88,7 @@ describe('hub: the page', () => {
     }
   });
 
-  test('has scripts of at most 80 KB in all, also those that it loads when they are needed', async () => {
+  test('has scripts of at most 80 kB in all, also those that it loads when they are needed', async () => {
     const bundle = await readBundle();
     const scripts = [...bundle].filter(([name]) => name.endsWith('.js.br'));
     expect(scripts.length).toBeGreaterThan(2);

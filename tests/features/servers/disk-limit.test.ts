@@ -164,16 +164,16 @@ describe('a server above its disk limit', () => {
     'it exceeded its 100000 files',
   ];
   test.each<Case>([
-    ['writes too much', `${FILL} > file; echo done; exec sleep 600`, 'it exceeded its 8 MB of disk'],
+    ['writes too much', `${FILL} > file; echo done; exec sleep 600`, 'it exceeded its 8 MiB of disk'],
     [
       'deletes what it has open',
       `cd "$HOME"; exec 4> file; rm file; ${FILL} >&4; echo done; exec sleep 600`,
-      'it exceeded its 8 MB of disk',
+      'it exceeded its 8 MiB of disk',
     ],
     [
       'allocates what no file shows',
       `perl -e 'syscall(${FALLOCATE}, 1, ${KEEP_SIZE}, 0, 20000000)'; echo done; exec sleep 600`,
-      'it exceeded its 8 MB of disk',
+      'it exceeded its 8 MiB of disk',
     ],
     [
       'nests folders too deeply',
@@ -199,7 +199,7 @@ describe('a server above its disk limit', () => {
       const server_id = await servers.run(`trap '${fill}' TERM; echo up; while :; do sleep 1; done`);
       await servers.waitForLines(server_id, 1);
       await servers.destroy(server_id, `?override_kill_timeout=${10 * END_WITHIN_MS}`);
-      const failure = 'it exceeded its 8 MB of disk';
+      const failure = 'it exceeded its 8 MiB of disk';
       expect(await waitForEndEvent(muster, server_id, END_WITHIN_MS)).toMatchObject({ failure });
     },
     END_WITHIN_MS + 60_000,

@@ -21,9 +21,9 @@ test.each<[ending: Partial<EndFacts>, has_crashed: boolean, description: string]
   [{ exit_signal: 'SIGSEGV' }, true, 'ended by the signal SIGSEGV (a segmentation fault)'],
   [{ exit_signal: 'SIGUSR1' }, true, 'ended by the signal SIGUSR1'],
   [
-    { exit_signal: 'SIGKILL', failure: 'it exceeded its memory of 64 MB' },
+    { exit_signal: 'SIGKILL', failure: 'it exceeded its memory of 64 MiB' },
     true,
-    'failed: it exceeded its memory of 64 MB',
+    'failed: it exceeded its memory of 64 MiB',
   ],
   // Its end was requested, so the way in which it ended is no crash.
   [{ exit_signal: 'SIGKILL', kill_at: KILL_AT }, false, 'ended by the signal SIGKILL (it was killed)'],

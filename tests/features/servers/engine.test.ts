@@ -158,7 +158,7 @@ for (const name of ENGINES) {
         const order = { resources: { cpu: 1_000, memory: 32 } };
         const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
         // Podman does not notice it where control groups are of version 1.
-        const reason = name === 'docker' ? { reason: 'it exceeded its memory of 32 MB' } : {};
+        const reason = name === 'docker' ? { reason: 'it exceeded its memory of 32 MiB' } : {};
         expect(await opened.waitForEnd(server)).toMatchObject({ exit_signal: 'SIGKILL', ...reason });
         expect(await opened.output(server)).toBe('');
       });

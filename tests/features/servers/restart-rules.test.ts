@@ -40,7 +40,7 @@ describe('servers: a restart', () => {
     ],
     [
       'follows no server that could not start or exceeded a limit',
-      { ...RAN, destroyed_at: before(10), failure: 'it exceeded its 8 MB of disk' },
+      { ...RAN, destroyed_at: before(10), failure: 'it exceeded its 8 MiB of disk' },
       undefined,
     ],
     ['follows an exit code', CRASHED, [1, 1_000]],

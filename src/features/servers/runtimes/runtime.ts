@@ -13,7 +13,7 @@ export interface ServerHandle {
 export interface ServerResources {
   /** Thousandths of a core. */
   cpu: number;
-  /** Megabytes. */
+  /** MiB. */
   memory: number;
 }
 

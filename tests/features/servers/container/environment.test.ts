@@ -93,7 +93,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
     expect(await opened.waitForEnd(server)).toMatchObject({
       exit_signal: 'SIGKILL',
-      reason: 'it exceeded its memory of 32 MB',
+      reason: 'it exceeded its memory of 32 MiB',
     });
     expect(await opened.output(server)).toBe('');
   });

@@ -96,7 +96,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
         resources: { cpu: 500, memory: 64 },
       });
       const end = await opened.waitForEnd(server);
-      expect(end).toMatchObject({ exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' });
+      expect(end).toMatchObject({ exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MiB' });
       await opened.remove(server);
     });
 

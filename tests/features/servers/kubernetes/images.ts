@@ -115,7 +115,7 @@ export function describeImages(lab: () => Lab): void {
         resources: { cpu: 500, memory: 64 },
       });
       const end = await opened.waitForEnd(server);
-      expect(end).toMatchObject({ exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' });
+      expect(end).toMatchObject({ exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MiB' });
       await opened.remove(server);
     });
 

@@ -34,7 +34,7 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
 
     test('memory: a server that exceeds it is ended, and its end says so, also after a restart of the service', async () => {
       const server = await opened.run(GREEDY, { resources });
-      const end = { is: 'ended', exit_code: null, exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' };
+      const end = { is: 'ended', exit_code: null, exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MiB' };
       expect(await opened.waitForEnd(server)).toEqual(end as never);
       expect(await opened.observe(server, await opened.reopen())).toEqual(end as never);
       await opened.remove(server);

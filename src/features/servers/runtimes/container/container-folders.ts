@@ -5,7 +5,7 @@ import { openServerFolders, type ServerFolders } from '../process/server-folders
 export interface ContainerFolders extends ServerFolders {
   /** The process id of the container's first process, once it runs. */
   init(server_id: string): string;
-  /** How many megabytes of memory the container may have. */
+  /** How many MiB of memory the container may have. */
   memory(server_id: string): string;
   /** Exists if the network of the container ended before the container. */
   networkEnded(server_id: string): string;

@@ -83,7 +83,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     if (existsSync(folders.networkEnded(server_id))) return { is: 'ended', ...status, reason: NETWORK_ENDED };
     if (!exceededMemory(server_id)) return { is: 'ended', ...status };
     const memory = readFileSync(folders.memory(server_id), 'utf8');
-    return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory} MB` };
+    return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory} MiB` };
   };
 
   function statusOf(server_id: string, shim: ProcessIdentity): Started {

@@ -350,7 +350,7 @@ function endOf({
   const status = exitStatusOf(exit_code);
   // The kernel kills one process. If it is not the first process of the server, the server may continue.
   if (!was_out_of_memory || status.exit_signal !== 'SIGKILL') return { is: 'ended', ...status };
-  return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MB` };
+  return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MiB` };
 }
 
 /** What servers use is not known while the engine cannot be reached. */

@@ -25,7 +25,7 @@ export const ServerOrder = Type.Object({
   directory: Type.String(),
   /** All of its variables. */
   environment: Type.Record(Type.String(), Type.String()),
-  /** Megabytes, for the sentence about a server that exceeded it. */
+  /** MiB, for the sentence about a server that exceeded it. */
   memory: Type.Integer(),
 });
 export type ServerOrder = Static<typeof ServerOrder>;

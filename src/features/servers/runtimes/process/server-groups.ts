@@ -20,7 +20,7 @@ const REMOVAL_PAUSE_MS = 25;
 /** The control group of a server, as recorded in its folder: another start of the service may create groups elsewhere. */
 interface ServerGroup {
   directories: string[];
-  /** Megabytes. */
+  /** MiB. */
   memory: number;
 }
 
@@ -64,7 +64,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
     reasonOf(server_id) {
       const group = read(server_id);
       if (!group || countOutOfMemoryKills(group.directories) === 0) return undefined;
-      return `it exceeded its memory of ${group.memory} MB`;
+      return `it exceeded its memory of ${group.memory} MiB`;
     },
     async remove(server_id) {
       const directories = read(server_id)?.directories ?? [];

@@ -78,7 +78,7 @@ export class ServerProgram {
     const exit_signal = this.#endingSignal();
     if (exit_signal === null) return { exit_code: this.#child.exitCode, exit_signal };
     const was_out_of_memory = exit_signal === 'SIGKILL' && countOutOfMemoryKills(OWN_GROUPS) > 0;
-    const reason = `it exceeded its memory of ${this.order.memory} MB`;
+    const reason = `it exceeded its memory of ${this.order.memory} MiB`;
     return { exit_code: null, exit_signal, ...(was_out_of_memory && { reason }) };
   }
 
