@@ -4,10 +4,9 @@ import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium } from '../support/hub-page.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
+import { IMMEDIATE_MS } from '../support/wait.ts';
 
 const START_TIMEOUT_MS = 300_000;
-const SAYS_SO_WITHIN_MS = 2_000;
-const GOES_ON_WITHIN_MS = 5_000;
 const ROW = 'ul[aria-label="Lobbies"] > li';
 
 let home: Home | undefined;
@@ -52,18 +51,15 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     const loads: string[] = [];
     for (const page of pages) page.on('load', () => loads.push(page.url()));
 
-    const killed_at = performance.now();
     await running().stop('SIGKILL');
-    for (const page of pages) await page.getByText('Connecting …').waitFor();
-    expect(performance.now() - killed_at).toBeLessThan(SAYS_SO_WITHIN_MS);
+    // Only time tells this from a ping without an answer, which a page would notice after 35 s.
+    for (const page of pages) await page.getByText('Connecting …').waitFor({ timeout: IMMEDIATE_MS });
     // What was known stays on the page.
     expect(await seats.count()).toBe(1);
     const lines_before = await lines.allTextContents();
 
     program = await home?.start();
-    const started_at = performance.now();
     for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
-    expect(performance.now() - started_at).toBeLessThan(GOES_ON_WITHIN_MS);
     await seatOf(find(muster, game));
     await list.page.locator(ROW).getByRole('img', { name: '0 connected, 2 reserved' }).waitFor();
     await one.page.getByRole('img', { name: '0 connected, 2 reserved' }).waitFor();

@@ -9,7 +9,8 @@ const muster = shareService();
 const chromium = shareChromium(muster);
 const OPEN_TIMEOUT_MS = 300_000;
 const FINDS = 10;
-const SEAT_WITHIN_MS = 150;
+/** Only time tells a notification from the check for lost ones, which happens every 5 s. */
+const NOTIFIED_WITHIN_MS = 2_000;
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: two processes', () => {
   let other: TestService;
@@ -51,8 +52,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: two processes', () => {
       took_ms.push((await shown) - answered_at);
     }
     console.log(`a find in another process was a seat after ${took_ms.join(', ')} ms`);
-    // The quickest, because other tests run on the same processors.
-    expect(Math.min(...took_ms)).toBeLessThan(SEAT_WITHIN_MS);
+    // The median, because other tests run on the same processors.
+    expect(took_ms.toSorted((one, other) => one - other)[FINDS / 2]).toBeLessThan(NOTIFIED_WITHIN_MS);
     expect(requests).toEqual([]);
     expect(problems).toEqual([]);
   });
