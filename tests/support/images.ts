@@ -6,12 +6,11 @@ import type { Process as BundleProcess } from '../../src/features/builds/bundle.
 import { unpackBundle, unpackImage } from '../../src/features/builds/container-builds.ts';
 import { UNPACK_LIMITS, type UnpackLimits } from '../../src/features/builds/tar-reader.ts';
 import { buildRefusalOf } from './build-refusal.ts';
+import { sha256 } from './digest.ts';
 import { listTree, packTar, type TarEntry } from './tar.ts';
 
 /** The architecture of this machine, as images name it. */
 export const ARCHITECTURE = arch() === 'x64' ? 'amd64' : arch();
-
-export const sha256 = (bytes: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(bytes).digest('hex');
 
 /** An image as its Dockerfile would describe it. */
 export interface ImageParts {

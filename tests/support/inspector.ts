@@ -19,6 +19,16 @@ export function openInspector({ database_address }: Pick<TestService, 'database_
         where namespace_id = ${namespace_id} and stop_ts is null order by create_ts, lobby_id`);
       return [...rows];
     },
+    /** Returns how many players each running lobby of a namespace counts, oldest first. */
+    async playerCounts(namespace_id: string): Promise<number[]> {
+      return (await this.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
+    },
+    /** Returns how many players a lobby counts; undefined if it does not run. */
+    async playerCount(lobby_id: string): Promise<number | undefined> {
+      const [row] = await queries.execute<{ player_count: number }>(sql`
+        select player_count from lobbies where lobby_id = ${lobby_id} and stop_ts is null`);
+      return row?.player_count;
+    },
     /** Returns why a lobby stopped; undefined while it runs. */
     async stopReason(lobby_id: string): Promise<string | undefined> {
       const rows = await queries.execute<{ stop_reason: string | null }>(sql`

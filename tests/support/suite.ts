@@ -70,3 +70,8 @@ export function shareService(settings: Record<string, string> = {}): SharedServi
 export function outcomeOf({ status, body }: Answer): string {
   return status === 200 ? '200' : `${status} ${body.code}`;
 }
+
+/** Returns how many answers had each outcome. */
+export function countOutcomes(answers: Answer[]): Record<string, number> {
+  return Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
+}

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { selectBuild, setDigest } from '../../../src/features/builds/store.ts';
 import { directoryOfBuild, sendArchive } from '../../support/builds.ts';
+import { sha256 } from '../../support/digest.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -13,8 +14,6 @@ let game: TestGame;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
 });
-
-const sha256 = (content: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(content).digest('hex');
 
 async function rowOf(build_id: string) {
   const row = await selectBuild(muster.database.queries, game, build_id);

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Process } from '../../../src/features/builds/bundle.ts';
+import { sha256 } from '../../support/digest.ts';
 import {
   ARCHITECTURE,
   dockerLayout,
   type ImageParts,
   ociLayout,
-  sha256,
   UNTOUCHED,
   unpackContainer,
 } from '../../support/images.ts';

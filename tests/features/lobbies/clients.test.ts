@@ -2,13 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFile } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
 import { playersMaxOf } from '../../../src/features/lobbies/matchmaking/clients.ts';
-import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { setLimits } from '../../support/game.ts';
 import { connectGameServer, find, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { type Inspector, openInspector } from '../../support/inspector.ts';
 import { makeDataDirectory, openTestService, type TestService } from '../../support/service.ts';
-import { outcomeOf } from '../../support/suite.ts';
+import { countOutcomes, outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TOO_MANY = '400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
@@ -34,10 +33,8 @@ const create = ({ api }: TestService, { public_token }: TestGame, body: object =
 const CUSTOM = { taggable: true, actions: { create: { enabled: true, enable_public: true } } };
 const make = (max_players: number, mode: object = CUSTOM) =>
   makeControlledGame(near, { max_players, game_modes: { default: mode } });
-const countSeated = async ({ namespace_id }: TestGame) =>
-  (await inspector.lobbiesOf(namespace_id)).reduce((sum, { player_count }) => sum + player_count, 0);
-const countOutcomes = (answers: Answer[]) =>
-  Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
+const countPlayers = async ({ namespace_id }: TestGame) =>
+  (await inspector.playerCounts(namespace_id)).reduce((sum, count) => sum + count, 0);
 
 describe('a client at its limit of players', () => {
   test('is refused by find, join and create, with its limit in the error', async () => {
@@ -81,7 +78,7 @@ describe('a client at its limit of players', () => {
     expect(outcomeOf(await find(near, game, { players: 5 }))).toBe(TOO_MANY);
     const { lobby_id } = await seatOf(find(near, game, { players: 3 }));
     expect(outcomeOf(await find(near, game, { players: 2 }))).toBe(TOO_MANY);
-    expect(await countSeated(game)).toBe(3);
+    expect(await countPlayers(game)).toBe(3);
     expect((await seatOf(find(near, game))).lobby_id).toBe(lobby_id);
   });
 
@@ -123,7 +120,7 @@ describe('a client may have another player', () => {
     await seatOf(find(near, game));
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     near.clock.advance(121_000);
-    await waitFor(async () => (await countSeated(game)) === 0, 'the seat to expire');
+    await waitFor(async () => (await countPlayers(game)) === 0, 'the seat to expire');
     const third = await seatOf(find(near, game));
     const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${third.lobby_id}`;
     await near.api.ok('DELETE', path, { token: game.cloud_token });
@@ -140,7 +137,7 @@ describe('a client may have another player', () => {
     // Below the current number, every player stays and no other comes.
     await setLimits(near.api, { ...game, token: game.cloud_token }, { max_players: 1 });
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
-    expect(await countSeated(game)).toBe(2);
+    expect(await countPlayers(game)).toBe(2);
   });
 
   test('in another namespace', async () => {
@@ -160,7 +157,7 @@ describe('64 concurrent requests of one client to two machines', () => {
       };
       const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
       expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(max === 1 ? [TOO_MANY] : ['200', TOO_MANY]);
-      expect(await countSeated(game)).toBe(max);
+      expect(await countPlayers(game)).toBe(max);
       expect(await inspector.faults(game.namespace_id)).toEqual([]);
     }
   }, 300_000);
@@ -171,7 +168,7 @@ describe('64 concurrent requests of one client to two machines', () => {
     const ask = (number: number) => find(machines[number % 2] ?? near, game, { ...HERE, players: 1 + (number % 2) });
     const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
     expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(['200', TOO_MANY]);
-    expect(await countSeated(game)).toBe(11);
+    expect(await countPlayers(game)).toBe(11);
     expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
   }, 300_000);
 });

@@ -45,9 +45,7 @@ describe('join is refused', () => {
   ])('if the game mode does not allow it: %s, %s', async (game_mode, code) => {
     const { lobby_id } = await seatIn(game, game_mode);
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe(`400 ${code}`);
-    expect(
-      (await muster.inspector.lobbiesOf(game.namespace_id)).find((one) => one.lobby_id === lobby_id)?.player_count,
-    ).toBe(1);
+    expect(await muster.inspector.playerCount(lobby_id)).toBe(1);
   });
 
   test('beyond the direct maximum, also concurrently', async () => {

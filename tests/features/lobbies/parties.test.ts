@@ -15,16 +15,13 @@ async function findFor(game: Game, players: number, body: object = {}) {
   return { lobby_id: answer.body.lobby.lobby_id as string, tokens: tokens as string[], body: answer.body };
 }
 
-const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
-  (await muster.inspector.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
-
 describe('a party', () => {
   test('gets seats in one lobby, with a token for each player, valid once', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 4 } } });
     const { lobby_id, tokens, body } = await findFor(game, 3);
     expect(new Set(tokens).size).toBe(3);
     expect(body.player.token).toBe(tokens[0]);
-    expect(await countOf(game, lobby_id)).toBe(3);
+    expect(await muster.inspector.playerCount(lobby_id)).toBe(3);
     const game_server = await connectGameServer(muster, game, lobby_id);
     for (const token of tokens) expect(outcomeOf(await game_server.connected(token))).toBe('200');
     expect(outcomeOf(await game_server.connected(tokens[2] ?? ''))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
@@ -44,7 +41,10 @@ describe('a party', () => {
     expect(alone.lobby_id).toBe(first.lobby_id);
     const third = await findFor(game, 2);
     expect(third.lobby_id).toBe(second.lobby_id);
-    expect([await countOf(game, first.lobby_id), await countOf(game, second.lobby_id)]).toEqual([4, 4]);
+    expect([
+      await muster.inspector.playerCount(first.lobby_id),
+      await muster.inspector.playerCount(second.lobby_id),
+    ]).toEqual([4, 4]);
   });
 
   test('may take the seats above the normal maximum that a game mode has for parties', async () => {
@@ -53,7 +53,7 @@ describe('a party', () => {
     const { lobby_id } = await findFor(game, 1);
     expect((await findFor(game, 4)).lobby_id).toBe(lobby_id);
     expect((await findFor(game, 1)).lobby_id).not.toBe(lobby_id);
-    expect(await countOf(game, lobby_id)).toBe(5);
+    expect(await muster.inspector.playerCount(lobby_id)).toBe(5);
   });
 
   test('creates a lobby of the first game mode with room for all', async () => {
@@ -80,7 +80,7 @@ describe('a party', () => {
     const join = (players: number) =>
       muster.api.post('/matchmaker/lobbies/join', game.public_token, { lobby_id, players });
     expect(outcomeOf(await join(4))).toBe('400 MATCHMAKER_LOBBY_FULL');
-    expect(await countOf(game, lobby_id)).toBe(1);
+    expect(await muster.inspector.playerCount(lobby_id)).toBe(1);
     const joined = await join(3);
     expect([joined.status, joined.body.players.length]).toEqual([200, 3]);
     expect(outcomeOf(await join(1))).toBe('400 MATCHMAKER_LOBBY_FULL');
@@ -94,7 +94,7 @@ describe('a party', () => {
       players: 3,
     });
     expect([answer.status, answer.body.players.length]).toEqual([200, 3]);
-    expect(await countOf(game, answer.body.lobby.lobby_id)).toBe(3);
+    expect(await muster.inspector.playerCount(answer.body.lobby.lobby_id)).toBe(3);
   });
 
   test('loses all its seats if the client disconnects', async () => {
@@ -121,7 +121,7 @@ describe('a party', () => {
     for (const [lobby_id, parties] of by_lobby) {
       const seats = parties.reduce((sum, party) => sum + party.seats, 0);
       expect(seats).toBeLessThanOrEqual(5);
-      expect(await countOf(game, lobby_id)).toBe(seats);
+      expect(await muster.inspector.playerCount(lobby_id)).toBe(seats);
     }
   });
 });

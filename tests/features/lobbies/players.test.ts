@@ -25,11 +25,6 @@ beforeAll(async () => {
 /** Both calls, which check the player in the same way. */
 const CALLS = ['connected', 'disconnected'] as const;
 
-async function playerCount({ lobby_id }: GameServer): Promise<number | undefined> {
-  const lobbies = await muster.inspector.lobbiesOf(game.namespace_id);
-  return lobbies.find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
-}
-
 describe.each(CALLS)('%s is refused', (call) => {
   test.each([
     { promise: 'without a token', body: {}, message: '"player_token"' },
@@ -105,13 +100,13 @@ describe('a player', () => {
   });
 
   test('frees one seat on disconnect, however often that is reported', async () => {
-    const before = await playerCount(game_server);
+    const before = await muster.inspector.playerCount(game_server.lobby_id);
     const { player_token } = await seatOf(join(muster, game, game_server.lobby_id));
     await game_server.connected(player_token);
     const together = await Promise.all(Array.from({ length: 5 }, () => game_server.disconnected(player_token)));
     expect(together.map(outcomeOf)).toEqual(Array.from({ length: 5 }, () => '200'));
     expect(outcomeOf(await game_server.disconnected(player_token))).toBe('200');
-    expect(await playerCount(game_server)).toBe(before);
+    expect(await muster.inspector.playerCount(game_server.lobby_id)).toBe(before);
   });
 
   test('who has left wakes no watcher by leaving again', async () => {

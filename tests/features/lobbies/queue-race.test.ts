@@ -56,7 +56,7 @@ test('queue: two machines seat waiting finds in one order while clients disconne
   await not_waiting;
   expect([...new Set(refused)]).toEqual([TOO_MANY]);
   expect(aborted.map(({ outcome }) => outcome)).toEqual(aborted.map(() => 'aborted'));
-  expect((await inspector.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
+  expect(await inspector.playerCounts(game.namespace_id)).toEqual([SEATS]);
   for (const waiter of waiting.slice(20)) waiter.abort();
   await waitFor(async () => (await other_process.count(game)) === 0, 'the queue to be empty');
   expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);

@@ -19,15 +19,12 @@ async function takeSeat(game: Game) {
   return { ...seat, game_server, lose, connect: () => game_server.connected(seat.player_token) };
 }
 
-const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
-  (await muster.inspector.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
-
 describe('a player whose connection was lost', () => {
   test('keeps the seat for as long as the game server says, and may connect once more with the same token', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
     const player = await takeSeat(game);
     expect(outcomeOf(await player.lose(60_000))).toBe('200');
-    expect(await countOf(game, player.lobby_id)).toBe(1);
+    expect(await muster.inspector.playerCount(player.lobby_id)).toBe(1);
     expect((await seatOf(find(muster, game))).lobby_id).not.toBe(player.lobby_id);
     expect(outcomeOf(await player.connect())).toBe('200');
     expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
@@ -54,7 +51,7 @@ describe('a player whose connection was lost', () => {
     const player = await takeSeat(game);
     await player.lose(5_000);
     muster.clock.advance(6_000);
-    await waitFor(async () => (await countOf(game, player.lobby_id)) === 0, 'the seat to be free');
+    await waitFor(async () => (await muster.inspector.playerCount(player.lobby_id)) === 0, 'the seat to be free');
     expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_REGISTRATION_EXPIRED');
   });
 
@@ -64,7 +61,7 @@ describe('a player whose connection was lost', () => {
     const other = await seatOf(find(muster, game));
     const { game_server } = player;
     expect(outcomeOf(await player.lose(0))).toBe('200');
-    expect(await countOf(game, player.lobby_id)).toBe(1);
+    expect(await muster.inspector.playerCount(player.lobby_id)).toBe(1);
     const keep = { player_token: other.player_token, reconnect_within_ms: 60_000 };
     expect(outcomeOf(await muster.api.post('/matchmaker/players/disconnected', game_server.token, keep))).toBe('200');
     expect(outcomeOf(await game_server.connected(other.player_token))).toBe('200');

@@ -11,7 +11,7 @@ import {
 } from '../../support/game-server.ts';
 import { type Inspector, openInspector } from '../../support/inspector.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-import { outcomeOf } from '../../support/suite.ts';
+import { countOutcomes, outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const GAMES = 3;
@@ -37,14 +37,6 @@ afterAll(() => opened.disposeAsync(), 300_000);
 
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 
-/** Returns how many answers had each outcome. */
-function countOutcomes(answers: Answer[]): Record<string, number> {
-  return Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
-}
-
-const playerCounts = async ({ namespace_id }: TestGame) =>
-  (await inspector.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
-
 describe('two machines on one database', () => {
   test('create as many lobbies as a namespace may have, fill them, and refuse the rest', async () => {
     const game = await makeControlledGame(machines[0], {
@@ -53,7 +45,7 @@ describe('two machines on one database', () => {
     });
     const answers = await Promise.all(Array.from({ length: 50 }, (_, number) => find(machine(number), game, HERE)));
     expect(countOutcomes(answers)).toEqual({ '200': 15, '400 MATCHMAKER_TOO_MANY_LOBBIES': 35 });
-    expect(await playerCounts(game)).toEqual([5, 5, 5]);
+    expect(await inspector.playerCounts(game.namespace_id)).toEqual([5, 5, 5]);
     expect(await inspector.faults()).toEqual([]);
   });
 
@@ -62,7 +54,7 @@ describe('two machines on one database', () => {
       const game = await makeControlledGame(machines[0], { lobby_count_max: 1 });
       const seats = await Promise.all(machines.map((one) => seatOf(find(one, game, HERE))));
       expect(new Set(seats.map(({ lobby_id }) => lobby_id)).size).toBe(1);
-      expect(await playerCounts(game)).toEqual([2]);
+      expect(await inspector.playerCounts(game.namespace_id)).toEqual([2]);
     }
   });
 
@@ -78,7 +70,7 @@ describe('two machines on one database', () => {
     // On a busy machine the joins may take all seats.
     expect(found['400 MATCHMAKER_NO_AVAILABLE_LOBBIES']).toBe(20 - (found['200'] ?? 0));
     expect(joined['400 MATCHMAKER_LOBBY_FULL']).toBe(20 - (joined['200'] ?? 0));
-    expect(await playerCounts(game)).toEqual([12]);
+    expect(await inspector.playerCounts(game.namespace_id)).toEqual([12]);
   });
 
   test('lose no seat and give none twice while players come and go, and lobbies close, open and are removed', async () => {
@@ -185,7 +177,8 @@ function createPlayers(game: TestGame) {
     }
   }
 
-  const countPlayers = async () => (await playerCounts(game)).reduce((sum, count) => sum + count, 0);
+  const countPlayers = async () =>
+    (await inspector.playerCounts(game.namespace_id)).reduce((sum, count) => sum + count, 0);
 
   /** Checks that exactly the answered seats are taken, and that both machines find each free seat. */
   async function checkSeats(): Promise<void> {
@@ -209,7 +202,10 @@ function createPlayers(game: TestGame) {
         /^200$|MATCHMAKER_PLAYER_ALREADY_CONNECTED$/,
       );
     }
-    const free = (await playerCounts(game)).reduce((sum, count) => sum + Math.max(0, 3 - count), 0);
+    const free = (await inspector.playerCounts(game.namespace_id)).reduce(
+      (sum, count) => sum + Math.max(0, 3 - count),
+      0,
+    );
     for (let index = 0; index < free; index += 1) await seatOf(find(machine(index), game, PREVENT));
     for (const one of machines) {
       expect(outcomeOf(await find(one, game, PREVENT))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');

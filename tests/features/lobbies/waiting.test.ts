@@ -28,9 +28,8 @@ const waitForSeats = async (
   player_counts: number[],
   within_ms?: number,
 ): Promise<void> => {
-  const readCounts = async () => (await inspector.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
   await waitFor(
-    async () => Bun.deepEquals(await readCounts(), player_counts),
+    async () => Bun.deepEquals(await inspector.playerCounts(namespace_id), player_counts),
     `the seats to be ${player_counts}`,
     within_ms,
   );

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test';
+import { sha256 } from '../../support/digest.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { showSite } from '../../support/site.ts';
 import { shareService } from '../../support/suite.ts';
@@ -13,14 +14,13 @@ beforeAll(async () => {
 });
 
 type Files = Record<string, string>;
-const digestOf = (content: string) => new Bun.CryptoHasher('sha256').update(content).digest('hex');
 
 /** Prepares a site whose files have digests. */
 async function prepare(files: Files, { game_id, cloud_token: token } = game) {
   const listed = Object.entries(files).map(([path, content]) => ({
     path,
     content_length: content.length,
-    sha256: digestOf(content),
+    sha256: sha256(content),
   }));
   const body = { display_name: 'Site', files: listed };
   const answer = await muster.api.ok('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PART_BYTES } from '../../../src/features/uploads/rules.ts';
+import { sha256 } from '../../support/digest.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findSeat, seeEachOther } from '../../support/players.ts';
 import { makeHome } from '../../support/program.ts';
@@ -96,11 +97,11 @@ if (TEST_S3 !== undefined) {
     test('read a build of the other by a link, and unpack it again after its unpacked files were removed', async () => {
       const build = await uploadShell(here.api, game, 'echo once more');
       const path = `/games/${game.game_id}/environments/${game.namespace_id}/builds/${build}/file`;
-      const { url, sha256 } = await here.api.ok('GET', path, { token: game.cloud_token });
+      const { url, sha256: digest } = await here.api.ok('GET', path, { token: game.cloud_token });
       const linked = new URL(url);
       linked.port = new URL(there.config.public_url).port;
       const file = await (await fetch(linked)).bytes();
-      expect(new Bun.CryptoHasher('sha256').update(file).digest('hex')).toBe(sha256);
+      expect(sha256(file)).toBe(digest);
       rmSync(join(here.config.data_directory, 'builds', build), { recursive: true });
       const servers = serversOf(here, game);
       const { body } = await servers.create(await servers.bodyOf(build));

@@ -6,7 +6,7 @@ import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes
 import { ImageRegistry } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import { type PackedImage, PackedImages } from '../../../../src/features/servers/runtimes/kubernetes/packed-images.ts';
 import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
-import { sha256 } from '../../../support/images.ts';
+import { sha256 } from '../../../support/digest.ts';
 import { IS_ROOT } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
+import { readEnd } from '../../../support/cluster-rows.ts';
+import { ASKED, COUNTING, type Ending, expectEachNumberOnce } from '../../../support/counting-server.ts';
 import { openExternalDatabase } from '../../../support/database.ts';
 import { makeGame, type TestGame } from '../../../support/game.ts';
 import { holdRows, type RowChange } from '../../../support/held-rows.ts';
@@ -14,20 +16,10 @@ import { waitFor } from '../../../support/wait.ts';
 
 /** Time for a pod and a service to start and to end on a busy machine. */
 const KILL_TIMEOUT_MS = 180_000;
-/** Writes numbers to both streams until it gets SIGTERM, and ends a second later. */
-const COUNTING = `trap 'echo asked; sleep 1; echo end; exit 7' TERM
-n=0; while :; do echo $n; echo $n >&2; n=$((n+1)); sleep 0.2; done`;
 /** Longer than it takes to end. */
 const AWAY_MS = 2_000;
-const ASKED: Ending = { end: { exit_code: 7, exit_signal: null }, last_lines: ['asked', 'end'] };
 const KILLED: Ending = { end: { exit_code: null, exit_signal: 'SIGKILL' }, last_lines: [] };
 const NODES = ['node1', 'node2'];
-
-/** How a server ends, and what it writes after its numbers. */
-interface Ending {
-  end: { exit_code: number | null; exit_signal: string | null };
-  last_lines: string[];
-}
 
 /** A step at which the service is killed: a call of the API server, or a change of a row, that is held until then. */
 type Step = { call: CallToHold } | { row: RowChange };
@@ -107,28 +99,15 @@ export function describeKills(lab: () => Lab): void {
       return newest?.server_id ?? '';
     }
 
-    async function endOf(server_id: string) {
-      return await waitFor(async () => {
-        const [server] = await database.queries.execute<{ exit_code: number | null; failure: string | null }>(sql`
-          select exit_code, exit_signal, failure, has_lost_machine from servers
-          where server_id = ${server_id} and ended_at is not null`);
-        return server;
-      }, 'the end of the server');
-    }
+    const waitForEnd = (server_id: string) => waitFor(() => readEnd(database, server_id), 'the end of the server');
 
     const hasWritten = (server_id: string) => serversOf(program, game).waitForLines(server_id, 5);
 
     /** Checks that a server had one pod, which is gone, and all of its output once. */
-    async function expectOneRun(server_id: string, { end, last_lines } = ASKED): Promise<void> {
-      expect<object>(await endOf(server_id)).toEqual({ ...end, failure: null, has_lost_machine: false });
+    async function expectOneRun(server_id: string, ending = ASKED): Promise<void> {
+      expect<object>(await waitForEnd(server_id)).toEqual({ ...ending.end, failure: null, has_lost_machine: false });
       const { linesOf } = serversOf(program, game);
-      const lines = await linesOf(server_id);
-      const numbers = lines.slice(0, lines.length - last_lines.length);
-      expect(lines).toEqual([...numbers.map((_, index) => String(index)), ...last_lines]);
-      const errors = (await linesOf(server_id, 'std_err')).filter((line) => !line.startsWith('[muster]'));
-      // The service may be killed after it has read one of the two streams.
-      expect(errors).toEqual(numbers.slice(0, errors.length));
-      expect(errors.length).toBeGreaterThanOrEqual(numbers.length - 1);
+      expectEachNumberOnce({ lines: await linesOf(server_id), errors: await linesOf(server_id, 'std_err') }, ending);
       await expectNoPod(server_id);
     }
 
@@ -202,7 +181,7 @@ export function describeKills(lab: () => Lab): void {
           const server_id = await create();
           await serversOf(program, game).waitForLines(server_id, 1, 'std_err');
           await restartDuring(step, () => serversOf(program, game).destroy(server_id));
-          expect(await endOf(server_id)).toMatchObject({ exit_code: null, failure: null });
+          expect(await waitForEnd(server_id)).toMatchObject({ exit_code: null, failure: null });
           await expectNoPod(server_id);
         },
         KILL_TIMEOUT_MS,

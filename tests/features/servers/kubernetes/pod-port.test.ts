@@ -13,6 +13,7 @@ import {
   type PodPort,
   type PodPortOptions,
 } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
+import { sha256 } from '../../../support/digest.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { openTcpProxy } from '../../../support/tcp-proxy.ts';
@@ -73,7 +74,7 @@ describe('kubernetes: the port for pods', () => {
     const { build, token } = port.addressOf('one');
     const first = await (await fetch(build, bearer(token))).bytes();
     expect(await (await fetch(build, bearer(token))).bytes()).toEqual(first);
-    expect(new Bun.CryptoHasher('sha256').update(first).digest('hex')).toBe((await packed.facts(directory)).sha256);
+    expect(sha256(first)).toBe((await packed.facts(directory)).sha256);
     const list = await Bun.$`tar -tvf - < ${new Response(first)}`.text();
     expect(list.split('\n').map((line) => [line.slice(0, 10), line.split(' ').at(-1)].join(' '))).toEqual([
       '-rw-r--r-- empty',

@@ -7,6 +7,7 @@ import { NO_HOLDER } from '../../../../src/features/machines/tables.ts';
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
 import { readEnd, readHolder } from '../../../support/cluster-rows.ts';
+import { ASKED, COUNTING, expectEachNumberOnce } from '../../../support/counting-server.ts';
 import { openExternalDatabase } from '../../../support/database.ts';
 import { makeGame, type TestGame } from '../../../support/game.ts';
 import { clusterSettings, listPods } from '../../../support/kubernetes.ts';
@@ -22,9 +23,6 @@ import { waitFor } from '../../../support/wait.ts';
 const SHARING_TIMEOUT_MS = 300_000;
 /** Time for a lease to be taken over and pods to find its holder, on a busy machine. */
 const TAKEN_OVER_WITHIN_MS = 120_000;
-/** Writes numbers to both streams until it gets SIGTERM, and ends a second later. */
-const COUNTING = `trap 'echo asked; sleep 1; echo end; exit 7' TERM
-n=0; while :; do echo $n; echo $n >&2; n=$((n+1)); sleep 0.2; done`;
 const PROCESSES = 3;
 
 interface Process {
@@ -120,13 +118,9 @@ export function describeSharing(lab: () => Lab): void {
       for (const server_id of server_ids) await destroy(server_id);
       for (const server_id of server_ids) {
         const end = await waitFor(() => readEnd(database, server_id), 'its end', TAKEN_OVER_WITHIN_MS);
-        expect<object>(end).toEqual({ exit_code: 7, exit_signal: null, failure: null, has_lost_machine: false });
-        const lines = await linesOfAll(server_id, 'std_out');
-        const numbers = lines.slice(0, -2);
-        expect(lines).toEqual([...numbers.map((_, index) => String(index)), 'asked', 'end']);
-        const errors = (await linesOfAll(server_id, 'std_err')).filter((line) => !line.startsWith('[muster]'));
-        expect(errors).toEqual(numbers.slice(0, errors.length));
-        expect(errors.length).toBeGreaterThanOrEqual(numbers.length - 1);
+        expect<object>(end).toEqual({ ...ASKED.end, failure: null, has_lost_machine: false });
+        const [lines, errors] = [await linesOfAll(server_id, 'std_out'), await linesOfAll(server_id, 'std_err')];
+        expectEachNumberOnce({ lines, errors });
         expect(processes.flatMap(({ proxy }) => proxy.createdPods(nameOf(server_id)))).toHaveLength(1);
         const isGone = async () => !(await listPods(lab())).includes(nameOf(server_id));
         await waitFor(isGone, 'its pod to be removed', TAKEN_OVER_WITHIN_MS);
