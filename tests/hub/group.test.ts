@@ -46,6 +46,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: external.profile of a group',
 
   test('of a group that does not exist, the page says so', async () => {
     await using opened = await chromium.open(`/hub/~groups/${crypto.randomUUID()}`);
-    await opened.page.getByText('GROUP_NOT_FOUND').waitFor();
+    await opened.page.getByRole('heading', { name: 'There is no such group' }).waitFor();
   });
 });

@@ -1,7 +1,7 @@
 import type { Answer } from '../data/api.ts';
 import { useLive, useTitle } from '../data/live.ts';
 import { Figures } from '../parts/figures.tsx';
-import { Notice } from '../parts/notice.tsx';
+import { RefusedPage } from './refused.tsx';
 import { Members } from './settings-members.tsx';
 
 const PROFILE = '/group/groups/{group_id}/profile';
@@ -10,7 +10,7 @@ const PROFILE = '/group/groups/{group_id}/profile';
 export function GroupPage({ group_id }: { group_id: string }) {
   const live = useLive(PROFILE, { group_id }).value;
   if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
+  if (live.is === 'refused') return <RefusedPage error={live.error} what="group" />;
   return <Profile group={live.body.group} />;
 }
 

@@ -6,6 +6,7 @@ export function NotFoundPage({ what = 'page' }: { what?: string }) {
   return (
     <div class="card pad stack">
       <h1>There is no such {what}</h1>
+      <p>Nothing has this address, or you have no access to it. Check that it is complete.</p>
       <p>
         <a href="/">All games</a>
       </p>

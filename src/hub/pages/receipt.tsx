@@ -17,6 +17,7 @@ import { Notice } from '../parts/notice.tsx';
 import { OutboundExchange } from '../parts/outbound-exchange.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Age } from '../parts/time.tsx';
+import { RefusedPage } from './refused.tsx';
 import { LobbyLink } from './servers.tsx';
 
 const ONE = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/receipts/{ray_id}';
@@ -124,15 +125,14 @@ function isMissing(answer: unknown): boolean {
 }
 
 function NoReceipt({ error }: { error: Error }) {
+  if (!isMissing(error)) return <RefusedPage error={error} what="request" />;
   return (
     <>
       <Notice error={error} />
-      {isMissing(error) && (
-        <p>
-          Receipts are kept for an hour, and of at most 50 requests a second (MUSTER_RECEIPTS_PER_SECOND_MAX). The ray
-          id of an answer is in its header <code>rvt-ray-id</code>.
-        </p>
-      )}
+      <p>
+        Receipts are kept for an hour, and of at most 50 requests a second (MUSTER_RECEIPTS_PER_SECOND_MAX). The ray id
+        of an answer is in its header <code>rvt-ray-id</code>.
+      </p>
     </>
   );
 }

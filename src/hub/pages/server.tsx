@@ -10,8 +10,8 @@ import { Confirm } from '../parts/confirm.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Life } from '../parts/life.tsx';
 import { Log } from '../parts/log.tsx';
-import { Notice } from '../parts/notice.tsx';
 import { Spark } from '../parts/spark.tsx';
+import { RefusedPage } from './refused.tsx';
 import { LobbyLink, type Server, statusOf } from './servers.tsx';
 
 const SERVER = '/games/{game_id}/environments/{environment_id}/servers/{server_id}';
@@ -28,7 +28,7 @@ export function ServerPage({ id }: { id: string }) {
   const live = useLive(SERVER, parameters).value;
   useTitle(() => `Server ${shortId(id)} · ${game.display_name} · Muster`);
   if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
+  if (live.is === 'refused') return <RefusedPage error={live.error} what="server" />;
   const { server } = live.body;
   const status = statusOf(server);
   return (

@@ -51,8 +51,13 @@ export function SharedPage() {
 
 /** Why a link shows nothing. What the service says of a token is for those who can log in. */
 function NotShared({ error }: { error: Refusal }) {
-  const is_over = error.code === 'TOKEN_REVOKED' || error.code === 'CLAIMS_ENTITLEMENT_EXPIRED';
-  return <Notice error={is_over ? { message: 'This link has expired or was revoked. Ask for a new one.' } : error} />;
+  if (error.code === 'TOKEN_REVOKED' || error.code === 'CLAIMS_ENTITLEMENT_EXPIRED')
+    return <Notice error={{ message: 'This link has expired or was revoked. Ask for a new one.' }} />;
+  if (error.code.endsWith('NOT_FOUND'))
+    return (
+      <Notice error={{ message: 'Nothing has this address. Check that the link is complete, or ask for a new one.' }} />
+    );
+  return <Notice error={error} />;
 }
 
 function SharedLobbies({ scope }: { scope: Scope }) {
