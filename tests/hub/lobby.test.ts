@@ -105,9 +105,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     const { page, problems } = opened;
     await page.getByRole('button', { name: 'New lobby' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByLabel('Seats').fill('1000000');
+    await dialog.getByLabel('Seats').fill('4');
     await dialog.getByRole('button', { name: 'Make it' }).click();
-    await dialog.getByRole('alert').waitFor();
+    await dialog.getByRole('alert').getByText('max_players must be from 1 to 3.').waitFor();
     await dialog.getByLabel('Seats').fill('2');
     await takePictures(opened, 'new-lobby');
     await dialog.getByRole('button', { name: 'Make it' }).click();

@@ -9,6 +9,9 @@ import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { Field, TextField } from '../parts/fields.tsx';
 
+/** The most seats that a lobby of any game mode has. */
+const SEATS_MAX = 256;
+
 /** A button that makes a lobby by hand, with a seat for its maker. */
 export function NewLobby() {
   const { game, namespace } = useNamespace();
@@ -72,7 +75,7 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
         ]}
       />
       {modes[mode.value]?.allow_dynamic_max_players === true && (
-        <TextField label="Seats" value={players} is_number placeholder="as the game mode says" />
+        <TextField label="Seats" value={players} max={SEATS_MAX} placeholder="as the game mode says" />
       )}
       <p class="quiet">You get a seat in it, which is freed unless you connect within two minutes.</p>
       <button type="submit" class="main" disabled={is_busy.value}>

@@ -14,6 +14,8 @@ const DRAIN = '/cloud/machines/{machine_id}/drain';
 /** Machines cannot be watched: their beats change all the time. */
 const AGAIN_MS = 5_000;
 const MINUTE_MS = 60_000;
+/** The longest time that a drain may take: a week. */
+const MINUTES_MAX = 10_080;
 
 type Machine = Answer<typeof MACHINES, 'get'>['machines'][number];
 
@@ -89,7 +91,7 @@ function Drain({ machine: { machine_id, host, state }, onChange }: DrainProps) {
       onConfirm={() => void drain()}
     >
       <p>It gets no new servers. Its lobbies end when they are empty, and at the latest after this time.</p>
-      <TextField label="Minutes" value={minutes} is_number is_required />
+      <TextField label="Minutes" value={minutes} max={MINUTES_MAX} is_required />
     </Confirm>
   );
 }

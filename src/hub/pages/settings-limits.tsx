@@ -6,6 +6,9 @@ import { useNamespace } from '../data/namespaces.ts';
 import { TextField } from '../parts/fields.tsx';
 
 const LIMITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config';
+/** The largest limits that the service takes. */
+const LOBBIES_MAX = 32_767;
+const PLAYERS_MAX = 2_147_483_647;
 
 type Limits = Answer<'/cloud/games/{game_id}/namespaces/{namespace_id}', 'get'>['namespace']['config']['matchmaker'];
 
@@ -27,8 +30,8 @@ export function LimitsForm({ limits, onChange }: { limits: Limits; onChange(): P
     <section class="stack" aria-label="Limits">
       <h2>Limits</h2>
       <form class="card pad row filters" onSubmit={save}>
-        <TextField label="Lobbies at once" value={lobbies} is_number is_required />
-        <TextField label="Players of one client" value={players} is_number is_required />
+        <TextField label="Lobbies at once" value={lobbies} max={LOBBIES_MAX} is_required />
+        <TextField label="Players of one client" value={players} max={PLAYERS_MAX} is_required />
         {may_act.value && (
           <button type="submit" disabled={is_busy.value}>
             Save limits

@@ -15,7 +15,10 @@ import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { NotFoundPage } from './not-found.tsx';
 
+/** The most bots that one browser lets play at once. */
 const BOTS_MAX = 1_000;
+/** The most players of one find. */
+const PARTY_MAX = 256;
 
 /** Bots that play in the namespace, from this browser. */
 export function TryPage() {
@@ -53,7 +56,6 @@ function Order({ version }: { version: Version }) {
   const start = (event: Event) => {
     event.preventDefault();
     void act(undefined, async () => {
-      if (Number(count.value) > BOTS_MAX) throw new Error(`A browser lets at most ${BOTS_MAX} bots play at once.`);
       startBots({
         count: Number(count.value),
         token: await tokenFor(scope),
@@ -71,10 +73,10 @@ function Order({ version }: { version: Version }) {
   return (
     <>
       <form class="row filters" onSubmit={start}>
-        <TextField label="Bots" value={count} is_number is_required />
+        <TextField label="Bots" value={count} max={BOTS_MAX} is_required />
         <Field label="Game mode" value={mode} options={Object.keys(modes).map((name) => [name, name])} />
         <Field label="Region" value={region} options={[['', 'the best one'], ...regions]} />
-        <TextField label="Players of a party" value={party} is_number is_required />
+        <TextField label="Players of a party" value={party} max={PARTY_MAX} is_required />
         {modes[mode.value]?.taggable === true && (
           <TextField label="Tags" value={tags} placeholder="map=ice mode=fast" />
         )}

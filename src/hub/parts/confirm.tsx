@@ -21,12 +21,16 @@ export function Confirm({ label, question, children, is_disabled = false, onConf
         {label}
       </button>
       <Dialog of={dialog} title={question}>
-        {children}
-        <form method="dialog" class="row">
-          <button type="submit" class="danger" onClick={onConfirm}>
-            {label}
-          </button>
-          <button type="submit">Cancel</button>
+        <form method="dialog" class="stack" onSubmit={onConfirm}>
+          {children}
+          <div class="row">
+            <button type="submit" class="danger">
+              {label}
+            </button>
+            <button type="button" onClick={dialog.close}>
+              Cancel
+            </button>
+          </div>
         </form>
       </Dialog>
     </>

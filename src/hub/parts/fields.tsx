@@ -30,20 +30,27 @@ export function Field({ label, value, options }: FieldProps) {
 interface TextFieldProps {
   label: string;
   value: Signal<string>;
-  /** A whole number of 1 or more. */
-  is_number?: boolean;
+  /** Takes only whole numbers from 1 to this one. */
+  max?: number;
   placeholder?: string;
   is_required?: boolean;
 }
 
 /** A text or a number in a form. */
-export function TextField({ label, value, is_number = false, placeholder, is_required = false }: TextFieldProps) {
+export function TextField({ label, value, max, placeholder, is_required = false }: TextFieldProps) {
+  const problem =
+    max === undefined || value.value === '' || isWithin(value.value, max)
+      ? ''
+      : `"${label}" must be a whole number from 1 to ${max.toLocaleString('en')}.`;
   return (
     <label class="field">
       {label}
       <input
+        ref={(input) => {
+          input?.setCustomValidity(problem);
+        }}
         type="text"
-        {...(is_number && { inputMode: 'numeric', pattern: '[1-9][0-9]*', title: 'A whole number of 1 or more' })}
+        {...(max !== undefined && { inputMode: 'numeric' })}
         autocomplete="off"
         placeholder={placeholder}
         required={is_required}
@@ -54,6 +61,10 @@ export function TextField({ label, value, is_number = false, placeholder, is_req
       />
     </label>
   );
+}
+
+function isWithin(text: string, max: number): boolean {
+  return /^[1-9][0-9]*$/.test(text) && Number(text) <= max;
 }
 
 /** A text of several lines in a form. */
