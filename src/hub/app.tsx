@@ -1,6 +1,7 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { bearer, is_administrator, readBearer } from './data/bearer.ts';
+import { keepFocus } from './data/focus.ts';
 import { GROUPS, hub_path, OPERATOR, PEOPLE } from './data/router.ts';
 import { startSession, state } from './data/session.ts';
 import { ChangesPage } from './pages/changes.tsx';
@@ -80,5 +81,6 @@ effect(() => {
   if (state.value.is === 'in') void readBearer();
   else bearer.value = undefined;
 });
+keepFocus();
 render(<App />, document.body);
 void startSession();

@@ -43,14 +43,9 @@ export function useAction() {
   const is_busy = useSignal(false);
   async function act(...action: Parameters<typeof run>): Promise<void> {
     if (is_busy.value) return;
-    const focused = document.activeElement;
     is_busy.value = true;
     await run(...action);
     is_busy.value = false;
-    // A button that is disabled meanwhile loses the focus, and with it the place of the keyboard.
-    requestAnimationFrame(() => {
-      if (document.activeElement === document.body && focused instanceof HTMLElement) focused.focus();
-    });
   }
   return { is_busy, act };
 }
