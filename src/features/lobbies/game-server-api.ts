@@ -39,7 +39,7 @@ const LOBBY_UPDATES = { round_max: 128, waiting_max: 1_000 };
 /** How long work waits while another transaction has locked its lobby. */
 const LOCKED_MAX_MS = {
   departure: 10_000,
-  /** While other departures wait behind it. */
+  /** Short, because other departures wait behind it. */
   departure_of_several: 100,
   /** Short, so that an update does not replace a later one. */
   update: 1_000,
@@ -210,7 +210,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     kickedAmong: (player_ids: string[]) => playersStore.selectKicked(database.queries, player_ids),
     /** Returns the unready running lobbies on servers. */
     unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
-    /** Records that a player has left. Keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
+    /** Records that a player has left, or keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
     async disconnected(
       caller: LobbyCaller,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },

@@ -32,7 +32,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     history: createHistory(dependencies, createEnding(dependencies)),
     /** The answers to development tokens. */
     development: createDevelopmentAnswers(dependencies.tokens, listing),
-    /** Returns how many players have a seat, by game; games without any may be missing. */
+    /** Returns how many players have a seat, by game; games without any are missing. */
     countPlayers: () => selectPlayersByGame(dependencies.database.queries),
     /** Returns how many lobbies run in namespaces that have any, and their players. */
     countByNamespace: () => countByNamespace(dependencies.database.queries),
@@ -40,7 +40,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     countByMachine: () => countByMachine(dependencies.database.queries),
     /** Removes players who got seats, and lobbies that stopped, before a moment, in small steps. */
     removeEnded: (before: Date) => removeEnded(dependencies.database, before),
-    /** Returns a condition: a lobby, running or ended, is on the server in a column. */
+    /** Returns a condition: a lobby, running or ended, has the server whose id is in the column. */
     isOn: isLobbyOn,
     /** Returns the namespace of a lobby of a game, running or ended. */
     async namespaceOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string | undefined> {

@@ -54,7 +54,7 @@ export async function selectKicked(queries: Queries, player_ids: string[]): Prom
 export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 
 const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>((value) => {
-  // The first is one condition, so that the planner does not scan the index of all seated players.
+  // `coalesce`, because with `remove_ts is null` the planner may scan the index of all seated players.
   const may_connect = sql`
     coalesce(connect_ts, remove_ts) is null
       and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)`;

@@ -49,7 +49,7 @@ export function missingLobbies<Pool extends WarmPool>(
   });
 }
 
-/** Returns the lobbies to list: those with players, or one empty lobby if the game mode has no other. */
+/** Returns the lobbies to list: of each game mode those with players, or one empty lobby if none has players. */
 export function listedLobbies<Lobby extends { game_mode: string; player_count: number }>(lobbies: Lobby[]): Lobby[] {
   const groups = Map.groupBy(lobbies, ({ game_mode }) => game_mode);
   return [...groups.values()].flatMap((group) => {

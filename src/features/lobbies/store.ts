@@ -126,7 +126,7 @@ const UPDATE = createStatement<{
       'bumped',
     )},
     ${recordChanges(sql`select namespace_id, lobby_id from running`)},
-    -- There are far fewer of them than lobbies, each of which looks for its own.
+    -- There are far fewer lists than lobbies, and each lobby looks for the list of its namespace.
     lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')})),
     unlocked as (${lockUnlocked(sql`array(select lobby_id from running)`)}),
     updated as (
@@ -151,8 +151,8 @@ const UPDATE = createStatement<{
 );
 
 /**
- * Applies the changes that lobbies report; of several by one lobby, the last. Returns what it did to the running ones. Does
- * not wait for lobbies that are locked, because the others would wait too.
+ * Applies the changes that lobbies report; of two values for one property of a lobby, the later. Returns what it did to the
+ * running lobbies. Does not wait for lobbies that are locked, because the others would wait too.
  */
 export async function updateLobbies(
   connection: DedicatedConnection,

@@ -128,8 +128,8 @@ export const players = pgTable(
     /** The client that counts the player; null for players from before clients were counted. */
     client: text(),
     /**
-     * The player's number among the seated players of the client, from 1 to the client's limit. Earlier releases, which set
-     * none, get one above all limits. Null for players who left before there were numbers.
+     * The player's number among the seated players of the client, from 1 to the client's limit. Earlier releases set none:
+     * their players get a number above all limits. Null for players who left before there were numbers.
      */
     client_number: integer().default(sql`1000000000 + (random() * 1000000000)::integer`),
     create_ts: moment().notNull(),

@@ -12,7 +12,7 @@ import { LOG_STREAMS, type LogStream as LogStreamName, type ServerPort, type Ser
 import type { ServerUsage } from './usage-reading.ts';
 
 const SECONDS_PER_MINUTE = 60;
-const BYTES_PER_MEGABYTE = 1_024 ** 2;
+const MIB = 1_024 ** 2;
 const PORTS_MAX = 8;
 const ARGUMENTS_MAX = 64;
 const VARIABLES_MAX = 64;
@@ -267,7 +267,7 @@ export function toUsage({ samples, cpu, memory }: ServerUsage): Static<typeof Us
     samples: samples.map(({ minute, cpu_ms, memory_bytes, received_bytes, sent_bytes }) => ({
       ts: startOf(minute).toISOString(),
       cpu: Math.round(cpu_ms / SECONDS_PER_MINUTE),
-      ...(memory_bytes !== null && { memory: Math.round((memory_bytes / BYTES_PER_MEGABYTE) * 10) / 10 }),
+      ...(memory_bytes !== null && { memory: Math.round((memory_bytes / MIB) * 10) / 10 }),
       ...(received_bytes !== null && { received_bytes }),
       ...(sent_bytes !== null && { sent_bytes }),
     })),

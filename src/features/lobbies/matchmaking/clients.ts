@@ -2,7 +2,7 @@ import type { AddressClass, AddressClasses } from '../../../platform/address-cla
 import { networkOf } from '../../../platform/networks.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 
-/** A client, whose players are counted together, and how many players it may have in the namespace. */
+/** A client: an address, or its network with IPv6. Its players are counted together, up to a maximum in the namespace. */
 export interface Client {
   name: string;
   players_max: number;

@@ -27,7 +27,7 @@ import { countIdle } from './warm-store.ts';
 const CODE_LENGTH = 8;
 /** Time between SIGTERM and SIGKILL, as in the reference API. */
 const KILL_TIMEOUT_MS = 30_000;
-const BYTES_PER_MEGABYTE = 1024 ** 2;
+const MIB = 1024 ** 2;
 
 export interface CreateLobbiesDependencies {
   database: Database;
@@ -209,7 +209,7 @@ function toClaims({ address, client, ticket, ...players }: FirstPlayers, request
 function toServiceEnvironment(lobby_id: string, prepared: PreparedLobby): Record<string, string> {
   const { planned, tier, datacenter, namespace, version_name } = prepared;
   const { namespace_id, version_id, lobby } = planned;
-  const memory = String(tier.memory * BYTES_PER_MEGABYTE);
+  const memory = String(tier.memory * MIB);
   const game_mode_id = gameModeId(version_id, lobby.game_mode);
   return {
     LOBBY_ID: lobby_id,

@@ -20,7 +20,7 @@ import { type FindRequest, playerIdsOf } from './seat-requests.ts';
 /** Lifetime of a lease: how long the finds of a crashed process delay others. Running processes renew their leases. */
 const LEASE_MS = 10_000;
 const RENEW_EVERY_MS = 2_500;
-/** Time in which the other processes renew their leases after none reached the database: a late statement and a pause. */
+/** Time for other processes to renew their leases after an outage of the database: their last statement, then a pause. */
 const RECOVERY_MS = 15_000;
 /** Interval while no find of this process waits. */
 const SWEEP_EVERY_MS = 5_000;

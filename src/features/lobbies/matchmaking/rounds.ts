@@ -16,7 +16,7 @@ import * as store from './seats-store.ts';
 /** Maximum number of requests in a round, and of requests that wait for one, or for their namespace to be loaded. */
 const ROUND_MAX = 512;
 const WAITING_MAX = 10_000;
-/** How often a request is decided again after a lost race. */
+/** Maximum number of rounds that decide a request, if it loses a race in each. */
 const ATTEMPTS_MAX = 16;
 
 /** A request that waits for its seat, or for an error. */
