@@ -30,7 +30,10 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: two processes', () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page, problems } = opened;
     await page.getByRole('img', { name: '0 connected, 1 reserved' }).waitFor();
-    // The page may still be loading its graphs.
+    // The page may still be loading the version and its graphs.
+    await page.waitForFunction(() =>
+      performance.getEntriesByType('resource').some(({ name }) => /versions/.test(name)),
+    );
     await page.waitForLoadState('networkidle');
     const requests: string[] = [];
     page.on('request', (request) => requests.push(request.url()));
