@@ -86,6 +86,24 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     expect(problems).toEqual([]);
   });
 
+  test('a folder with muster.yaml is uploaded without reading it, and the page names the command that does', async () => {
+    await using made = await makeFolder();
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, problems } = opened;
+    const dialog = page.getByRole('dialog');
+    const note = dialog.getByText('This page does not read muster.yaml');
+    await page.getByLabel('Folder of a game server').setInputFiles(made.folder);
+    await dialog.getByText('2 files of tanks').waitFor();
+    expect(await note.count()).toBe(0);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await writeFile(join(made.folder, 'muster.yaml'), 'game: tanks\nbuild: { path: ., command: [./server.sh] }\n');
+    await page.getByLabel('Folder of a game server').setInputFiles(made.folder);
+    await note.waitFor();
+    await dialog.getByText('muster deploy prod --game').waitFor();
+    await takePictures(opened, 'upload-project');
+    expect(problems).toEqual([]);
+  });
+
   test('an upload that was interrupted sends only what is missing', async () => {
     const above = await mkdtemp(join(tmpdir(), 'muster-archive-'));
     const file = join(above, 'server.tar');

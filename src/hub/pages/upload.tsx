@@ -6,6 +6,7 @@ import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { goTo, hrefOf } from '../data/router.ts';
 import { useVersion, type Version } from '../data/versions.ts';
+import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { TextField } from '../parts/fields.tsx';
 import { sizeOf } from '../parts/size.ts';
@@ -13,6 +14,7 @@ import { type Chosen, readChosen, readDrop } from '../uploads/folder.ts';
 import { type Plan, planUpload } from '../uploads/package.ts';
 import { latest, type Order, type Progress, startUpload, stopUpload } from '../uploads/upload.ts';
 
+const PROJECT_FILE = 'muster.yaml';
 const SECRETS_SHOWN_MAX = 5;
 const RESERVE = '/cloud/games/{game_id}/versions/reserve-name';
 const VERSIONS = '/cloud/games/{game_id}/versions';
@@ -106,6 +108,7 @@ function UploadForm({ plan, onDone }: { plan: Plan; onDone(): void }) {
             ` and ${plan.folder.secrets.length - SECRETS_SHOWN_MAX} more`}
         </p>
       )}
+      {plan.kind === 'folder' && plan.folder.files.some(({ path }) => path === PROJECT_FILE) && <WithProjectFile />}
       <TextField label="Name" value={name} is_required />
       {plan.kind !== 'javascript' && (
         <TextField
@@ -124,6 +127,20 @@ function UploadForm({ plan, onDone }: { plan: Plan; onDone(): void }) {
         </button>
       </div>
     </form>
+  );
+}
+
+/** Says that the page does not read the file of a project, and what does. */
+function WithProjectFile() {
+  const { game, namespace } = useNamespace();
+  return (
+    <>
+      <p>
+        This page does not read {PROJECT_FILE}: it takes the command from below, and everything else from the live
+        version. In the folder, this deploys what the file says:
+      </p>
+      <Copyable text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
+    </>
   );
 }
 
