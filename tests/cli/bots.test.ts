@@ -164,7 +164,7 @@ test('bots: if the limits of one address refuse them, the command says what to d
   const files = { 'server.ts': ROOM_SOURCE, 'muster.yaml': `game: limited\n${PROJECT}` };
   const { run } = await makeProjectFolder(limited, home, { name: 'limited', files });
   expect(await run('deploy', '--no-check')).toMatchObject({ exit_code: 0 });
-  const { exit_code, stdout, stderr } = await run('bots', '20', '--for', '3s');
+  const { exit_code, stdout, stderr } = await run('bots', '20', '--for', '15s');
   expect([exit_code, stdout]).toEqual([1, expect.stringMatching(/refused +\d+ × API_RATE_LIMIT\n/)]);
   expect(stdout).toMatch(/refused +\d+ × MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: muster why [0-9a-f-]{36}\n/);
   expect(stderr).toContain('All bots come from one address');

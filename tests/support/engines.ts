@@ -97,8 +97,9 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
   };
 }
 
-/** Lists the network devices of this machine that engines make. */
-const listLinks = () => readdirSync('/sys/class/net').filter((name) => /^(br-|veth|cni-|podman|docker)/.test(name));
+/** Lists the network devices of this machine with names that engines give. Other tests make others. */
+export const listLinks = () =>
+  readdirSync('/sys/class/net').filter((name) => /^(br-|veth|cni-|podman|docker)/.test(name));
 
 /** Lists what is mounted below a directory, the last first. */
 function listMounts(directory: string): string[] {

@@ -134,7 +134,8 @@ export async function createRun({ matchmaker, inspector, clock, game, name_id, o
     const { kind } = request.wanted;
     count(`${kind} ${'code' in result ? result.code : 'creates' in expected ? 'new lobby' : 'seat'}`);
     if ('code' in result) {
-      expect('codes' in expected ? expected.codes : expected).toContain(result.code);
+      if (!('codes' in expected)) throw new Error(`got ${result.code} where ${JSON.stringify(expected)} was expected`);
+      expect(expected.codes).toContain(result.code);
       await checkReceipt(request, { code: result.code });
       return;
     }

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { readdirSync } from 'node:fs';
 import { chmod, chown, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -14,6 +13,7 @@ import {
   ENGINES,
   inspect,
   listLeftovers,
+  listLinks,
   optionsIn,
   reasonWithoutEngine,
   runtimeOf,
@@ -343,7 +343,6 @@ for (const name of ENGINES) {
     });
 
     test(`${STARTS} containers that start and end leave nothing`, async () => {
-      const listLinks = () => readdirSync('/sys/class/net');
       const countRules = async () => (await Bun.$`iptables-save`.quiet().text()).split('\n').length;
       const build = await makeImage(opened.directory, 'sleep 600 & [ "$MODE" = crash ] && exit 3; exec sleep 600');
       const ids = new Set<string>();
