@@ -101,7 +101,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: hostile text', () => {
       ['/versions', HTML],
       ['/settings', 'Members'],
       ['/changes', 'setLobbyClosedByDeveloper'],
-      [`/why/${encodeURIComponent(HTML)}`, 'ray'],
+      [`/why/${encodeURIComponent(HTML)}`, 'There is no such'],
       [`/servers?find=${encodeURIComponent(HTML)}&status=${encodeURIComponent(HTML)}`, 'server'],
       [`/lobbies/${lobby_id}?search=${encodeURIComponent(HTML)}&highlight=${encodeURIComponent('<')}`, 'a log line'],
       [`/settings?kind=${encodeURIComponent(HTML)}&tags=${encodeURIComponent(HTML)}`, 'Members'],
