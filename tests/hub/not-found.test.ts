@@ -21,6 +21,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: an address that leads to noth
     [() => '/hub/games/abc', 'game: games'],
     [() => '/hub/~groups/abc', 'group'],
     [() => `/hub/~groups/${missing_id}`, 'group'],
+    [() => '/hub/~people/abc', 'person'],
+    [() => `/hub/~people/${missing_id}`, 'person'],
     [() => `${path}/lobbies/abc`, 'lobby'],
     [() => `${path}/lobbies/${missing_id}`, 'lobby'],
     [() => `${path}/servers/abc`, 'server'],

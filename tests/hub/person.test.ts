@@ -36,6 +36,6 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: external.profile of a person'
 
   test('of a person that does not exist, the page says so', async () => {
     await using opened = await chromium.open(`/hub/~people/${crypto.randomUUID()}`);
-    await opened.page.getByText('IDENTITY_NOT_FOUND').waitFor();
+    await opened.page.getByRole('heading', { name: 'There is no such person', exact: true }).waitFor();
   });
 });

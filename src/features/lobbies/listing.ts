@@ -38,7 +38,10 @@ interface ListKey {
 export function createListing({ database, namespaces, versions, datacenters }: ListingDependencies) {
   const { queries } = database;
 
-  /** The public lobbies of the current version. Shows closed ones, and an empty one only if no lobby of its mode has players. Watchable. */
+  /**
+   * The public lobbies of the current version. Shows closed ones, and an empty one only if no lobby of its mode has players.
+   * Watchable.
+   */
   const list: Watchable<ListKey, Listing> = {
     topics: ({ namespace_id }) => [
       topics.lobbiesOf(namespace_id),

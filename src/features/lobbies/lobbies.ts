@@ -40,7 +40,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     countByMachine: () => countByMachine(dependencies.database.queries),
     /** Removes players who got seats, and lobbies that stopped, before a moment, in small steps. */
     removeEnded: (before: Date) => removeEnded(dependencies.database, before),
-    /** Returns a condition: a lobby, running or ended, has the server whose id is in the column. */
+    /** Returns the condition that the server whose id is in the column has a lobby, running or ended. */
     isOn: isLobbyOn,
     /** Returns the namespace of a lobby of a game, running or ended. */
     async namespaceOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 import type { Answer } from '../data/api.ts';
 import { useLive, useTitle } from '../data/live.ts';
-import { Notice } from '../parts/notice.tsx';
+import { RefusedPage } from './refused.tsx';
 
 const PROFILE = '/identity/identities/{identity_id}/profile';
 
@@ -8,7 +8,7 @@ const PROFILE = '/identity/identities/{identity_id}/profile';
 export function PersonPage({ identity_id }: { identity_id: string }) {
   const live = useLive(PROFILE, { identity_id }).value;
   if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
+  if (live.is === 'refused') return <RefusedPage error={live.error} what="person" />;
   return <Profile person={live.body.identity} />;
 }
 

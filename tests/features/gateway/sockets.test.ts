@@ -28,7 +28,7 @@ describe('gateway: a WebSocket', () => {
     expect(await refused.opened).toBe(false);
   });
 
-  describe('with a wrong handshake is refused with its fault:', () => {
+  describe('with a wrong handshake is refused, and the answer says what is wrong:', () => {
     const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
     const VERSION = 'Sec-WebSocket-Version: 13';
     const CASES: [string, string, string[], string][] = [

@@ -37,7 +37,7 @@ describe('the output of a container that was copied from its engine', () => {
     };
   }
 
-  /** Expects pieces up to these places, whose lines had these ages, and have become older since then. */
+  /** Expects pieces that end at these places. Their lines had these ages at `BEGAN_MS`, and may be older now. */
   function expectAges(written: readonly { until: number; age_ms: number }[] = [], expected: [number, number][]) {
     const passed_ms = Date.now() - BEGAN_MS;
     expect(written.map(({ until }) => until)).toEqual(expected.map(([until]) => until));

@@ -205,9 +205,9 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       throw new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
     },
     /**
-     * Starts the loop that renews this process's leases and removes the finds of processes that crashed. Right after an
-     * outage of the database it removes only finds whose leases had ended before the outage: the other processes first
-     * renew theirs, so that their finds keep their places.
+     * Starts the loop that renews this process's leases and removes the finds of processes that crashed. During an outage
+     * of the database the leases of all processes end. For a while after it, the loop removes only finds whose leases had
+     * ended before it, so that the other processes can renew theirs and their finds keep their places.
      */
     startWork(signal: AbortSignal): { stopped: Promise<void> } {
       let failed_at = Number.NEGATIVE_INFINITY;
