@@ -1,9 +1,18 @@
+import { Registry } from './registry.ts';
+
+interface Timed<Work> {
+  work: Work;
+  /** In milliseconds of `performance.now()`. */
+  ends_at: number;
+  /** Returns whether it was unfinished. */
+  finish(): boolean;
+}
+
 /** Limits the time of pieces of work. All have the same timeout, so one timer serves them in the order of arrival. */
 export class Timeouts<Work> {
   readonly #timeout_ms: number;
   readonly #onTimeout: (work: Work) => void;
-  /** When each piece of work times out, in milliseconds of `performance.now()`. */
-  readonly #deadlines = new Map<Work, number>();
+  readonly #unfinished = new Registry<Timed<Work>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(timeout_ms: number, onTimeout: (work: Work) => void) {
@@ -11,22 +20,19 @@ export class Timeouts<Work> {
     this.#onTimeout = onTimeout;
   }
 
-  add(work: Work): void {
-    this.#deadlines.set(work, performance.now() + this.#timeout_ms);
+  /** Limits the time of some work. Returns the function to call when it is finished. */
+  add(work: Work): () => void {
+    const timed: Timed<Work> = { work, ends_at: performance.now() + this.#timeout_ms, finish: () => false };
+    timed.finish = this.#unfinished.add(timed);
     this.#timer ??= this.#wake(this.#timeout_ms);
-  }
-
-  delete(work: Work): void {
-    this.#deadlines.delete(work);
+    return timed.finish;
   }
 
   /** Lets all work time out now. */
   finish(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const unfinished = [...this.#deadlines.keys()];
-    this.#deadlines.clear();
-    for (const work of unfinished) this.#onTimeout(work);
+    for (const timed of this.#unfinished.list()) this.#pass(timed);
   }
 
   #wake(after_ms: number): ReturnType<typeof setTimeout> {
@@ -39,13 +45,16 @@ export class Timeouts<Work> {
   #finishDue(): void {
     const now = performance.now();
     this.#timer = undefined;
-    for (const [work, deadline] of this.#deadlines) {
-      if (deadline > now) {
-        this.#timer = this.#wake(deadline - now);
+    for (const timed of this.#unfinished.list()) {
+      if (timed.ends_at > now) {
+        this.#timer ??= this.#wake(timed.ends_at - now);
         return;
       }
-      this.#deadlines.delete(work);
-      this.#onTimeout(work);
+      this.#pass(timed);
     }
+  }
+
+  #pass({ work, finish }: Timed<Work>): void {
+    if (finish()) this.#onTimeout(work);
   }
 }

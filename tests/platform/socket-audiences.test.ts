@@ -52,9 +52,8 @@ beforeEach(() => {
     channels: {
       listen(_, listener) {
         notify = () => listener.onChange();
-        return channel;
+        return { channel, leave() {} };
       },
-      leave() {},
     },
     publish: (key, frame) => {
       for (const take of followers.get(key) ?? []) take(frame);

@@ -16,12 +16,12 @@ test('timeouts: work that is added after all was finished times out too, and fin
   expect(ended).toEqual(['first', 'second']);
 });
 
-test('timeouts: deleted work does not time out', async () => {
+test('timeouts: finished work does not time out', async () => {
   const ended: string[] = [];
   const timeouts = new Timeouts<string>(TIMEOUT_MS, (work) => void ended.push(work));
-  timeouts.add('deleted');
+  const finish = timeouts.add('finished');
   timeouts.add('kept');
-  timeouts.delete('deleted');
+  finish();
   await waitFor(() => ended.length > 0, 'the kept work to time out');
   expect(ended).toEqual(['kept']);
 });

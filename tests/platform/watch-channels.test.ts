@@ -247,9 +247,7 @@ test('createChannels: idle channels beyond the limit unsubscribe', () => {
   const viewOf = (name: string): View => ({ kind: 'state', name, topics: [name], read: async () => ({}) });
   channels.listen(viewOf('kept'), listener);
   for (let number = 0; number < 5_000; number += 1) {
-    const view = viewOf(`number ${number}`);
-    channels.listen(view, listener);
-    channels.leave(view, listener);
+    channels.listen(viewOf(`number ${number}`), listener).leave();
   }
   expect(subscribed.size).toBe(2_001);
   expect(subscribed.has('kept')).toBe(true);

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import { noteEnd, noteSocket } from '../../platform/http/connections-in-use.ts';
+import { noteSocket, noteSocketEnd } from '../../platform/http/connections-in-use.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { toServerHeaders } from './forwarded-headers.ts';
 import type { PassedRequest } from './named-requests.ts';
@@ -124,7 +124,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   function addRelay(socket: Bun.WebSocket, { traffic, player, onEnd: free }: Opened): SocketRelay {
     const noteClosed = traffic.countOpened('sockets');
     const onEnd = ({ was_lost }: { was_lost: boolean }) => {
-      noteEnd(relay);
+      noteSocketEnd(relay);
       noteClosed();
       free();
       relays.delete(relay);

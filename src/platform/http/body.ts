@@ -26,14 +26,14 @@ export function createTextReader(timeout_ms: number): ReadText {
     const { request } = exchange;
     const announced = request.headers.get('content-length');
     if (Number(announced ?? 0) > BODY_BYTES_MAX) throw tooLarge();
-    timeouts.add(exchange);
+    const finish = timeouts.add(exchange);
     exchange.deadline.hold();
     let bytes: Uint8Array;
     try {
       // A body cannot be longer than announced.
       bytes = announced === null ? await readCounted(request.body) : await request.bytes();
     } finally {
-      timeouts.delete(exchange);
+      finish();
       exchange.deadline.release();
     }
     // The handler must not run for a body that came too late.

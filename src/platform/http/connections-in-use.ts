@@ -1,4 +1,5 @@
 import { parseAddress } from '../networks.ts';
+import { Registry } from '../registry.ts';
 
 /** The client's end of a connection. */
 export interface Peer {
@@ -11,24 +12,23 @@ interface Connected {
 }
 
 /** Module state, because descriptors belong to the process. Looked up only when a connection must be closed. */
-const requests = new Map<Request, Connected | null>();
+const requests = new Registry<{ request: Request; server: Connected | null }>();
 const sockets = new Map<object, string>();
 
-/** Notes that a request is in progress, until {@link noteEnd}. */
-export function noteRequest(request: Request, server: Connected | null): void {
-  requests.set(request, server);
+/** Notes that a request is in progress, until the returned function is called. */
+export function noteRequest(request: Request, server: Connected | null): () => void {
+  return requests.add({ request, server });
 }
 
-/** Notes that the connection of a request becomes a WebSocket, until {@link noteEnd} of its socket. */
+/** Notes that the connection of a request becomes a WebSocket, until {@link noteSocketEnd}. */
 export function noteSocket(socket: object, request: Request, server: Connected): void {
   const peer = server.requestIP(request);
   if (peer) sockets.set(socket, nameOf(peer));
 }
 
-/** Notes that a request, or the socket of a WebSocket, no longer uses its connection. */
-export function noteEnd(user: object): void {
-  if (user instanceof Request) requests.delete(user);
-  else sockets.delete(user);
+/** Notes that a WebSocket no longer uses its connection. */
+export function noteSocketEnd(socket: object): void {
+  sockets.delete(socket);
 }
 
 /** Returns how many requests and WebSockets are in progress. */
@@ -39,7 +39,7 @@ export function countInUse(): { requests: number; sockets: number } {
 /** Returns a function that checks whether a request or a WebSocket uses a connection now. */
 export function readConnectionsInUse(): (peer: Peer) => boolean {
   const names = new Set(sockets.values());
-  for (const [request, server] of requests) {
+  for (const { request, server } of requests.list()) {
     const peer = server?.requestIP(request);
     if (peer) names.add(nameOf(peer));
   }

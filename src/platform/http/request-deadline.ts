@@ -37,6 +37,7 @@ export class Deadline implements RequestDeadline {
   ends_at = Number.POSITIVE_INFINITY;
   readonly #timed: TimedRequest;
   readonly #options: DeadlineOptions;
+  #cancelTimeout: (() => void) | undefined;
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #has_passed = false;
@@ -53,12 +54,12 @@ export class Deadline implements RequestDeadline {
   start(): void {
     const { timeout_ms, timeouts } = this.#options;
     this.ends_at = performance.now() + timeout_ms;
-    timeouts.add(this);
+    this.#cancelTimeout = timeouts.add(this);
   }
 
   /** The request is answered. */
   cancel(): void {
-    this.#options.timeouts.delete(this);
+    this.#cancelTimeout?.();
   }
 
   /**

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import type { Limit } from './limit.ts';
 
 /** The result of counting one request in a window. */
@@ -19,39 +18,63 @@ export interface Counters {
   readonly size: number;
 }
 
-interface Count {
-  used: number;
-  reset_at: number;
-}
-
 /**
- * About 20 MB when full. The least recently used counts are dropped first. A client with enough addresses to fill it
- * evades its limits anyway, and does not affect the counts of active clients.
+ * Maximum number of counts, which take 1.6 MB. A client with enough addresses to fill it evades its limits anyway, and
+ * does not affect the counts of active clients.
  */
 export const COUNTS_MAX = 100_000;
+/** Each key has its count in one of these places of its group. */
+const GROUP_SIZE = 8;
+const GROUPS = COUNTS_MAX / GROUP_SIZE;
 
-/** Creates counters. `now`: the time in Unix milliseconds. Counting uses no promise and no timer. */
+/**
+ * Creates counters. `now`: the time in Unix milliseconds. Counting uses no promise and no timer. The counts are numbers
+ * in fixed arrays, because a garbage collection would look at each of 100,000 objects (docs/decisions/0053).
+ */
 export function createCounters(now: () => number): Counters {
-  const counts = new LRUCache<string, Count>({ max: COUNTS_MAX });
+  // Secret, so that no client can choose keys that share a group or a hash.
+  const [group_seed = 0, key_seed = 0] = crypto.getRandomValues(new Uint32Array(2));
+  const hashes = new Uint32Array(COUNTS_MAX);
+  const counts = new Uint32Array(COUNTS_MAX);
+  /** When the window of each count ends; zero if the place is free. */
+  const resets = new Float64Array(COUNTS_MAX);
+
+  /** Returns the place of a key's count, or the place that it takes over: a free one, an old one or the lowest count. */
+  function findPlace(key: string, moment: number): number {
+    const hash = Bun.hash.xxHash32(key, key_seed);
+    const first = (Bun.hash.xxHash32(key, group_seed) % GROUPS) * GROUP_SIZE;
+    let lowest = first;
+    let lowest_count = Number.POSITIVE_INFINITY;
+    for (let place = first; place < first + GROUP_SIZE; place += 1) {
+      const reset_at = resets[place] ?? 0;
+      if (hashes[place] === hash && reset_at !== 0) return place;
+      const count = reset_at > moment ? (counts[place] ?? 0) : -1;
+      if (count < lowest_count) {
+        lowest = place;
+        lowest_count = count;
+      }
+    }
+    hashes[lowest] = hash;
+    resets[lowest] = 0;
+    return lowest;
+  }
 
   return {
     count({ name, requests, window_ms }, caller_key) {
-      const key = `${name} ${caller_key}`;
       const moment = now();
       const reset_at = (Math.floor(moment / window_ms) + 1) * window_ms;
-      let count = counts.get(key);
+      const place = findPlace(`${name} ${caller_key}`, moment);
       // Starts over in another window: the next one, or an earlier one if the clock was set back.
-      if (count?.reset_at !== reset_at) {
-        count = { used: 0, reset_at };
-        counts.set(key, count);
-      }
+      const used = resets[place] === reset_at ? (counts[place] ?? 0) : 0;
       // Refused requests are not counted.
-      const is_within = count.used < requests;
-      if (is_within) count.used += 1;
-      return { is_within, limit: requests, remaining: requests - count.used, reset_at, reset_in_ms: reset_at - moment };
+      const is_within = used < requests;
+      const counted = is_within ? used + 1 : used;
+      counts[place] = counted;
+      resets[place] = reset_at;
+      return { is_within, limit: requests, remaining: requests - counted, reset_at, reset_in_ms: reset_at - moment };
     },
     get size() {
-      return counts.size;
+      return resets.reduce((size, reset_at) => (reset_at === 0 ? size : size + 1), 0);
     },
   };
 }

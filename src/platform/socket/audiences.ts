@@ -38,7 +38,7 @@ interface Membership {
 }
 
 interface AudiencesDependencies {
-  channels: Pick<Channels, 'listen' | 'leave'>;
+  channels: Pick<Channels, 'listen'>;
   /** Sends a frame to all sockets that follow the topic. */
   publish(topic: string, frame: string): void;
   /** Called when the reads of a view begin to fail through a fault of the service. They are retried. */
@@ -98,8 +98,9 @@ class Audience {
     this.#followers = new Followers(key);
     this.#publish = publish;
     this.#onFault = (cause) => onFault(view.name, cause);
-    this.#channel = channels.listen(view, this);
-    this.#leaveChannel = () => channels.leave(view, this);
+    const { channel, leave } = channels.listen(view, this);
+    this.#channel = channel;
+    this.#leaveChannel = leave;
   }
 
   onChange(): void {

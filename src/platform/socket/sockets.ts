@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { readBearer } from '../http/authentication.ts';
-import { noteEnd, noteSocket } from '../http/connections-in-use.ts';
+import { noteSocket, noteSocketEnd } from '../http/connections-in-use.ts';
 import { asksForSocket, checkHandshake } from '../http/handshake.ts';
 import { callerKey, type RateLimiter } from '../http/rate-limits.ts';
 import type { Upgrades, UpgradingServer } from '../http/upgrades.ts';
@@ -80,7 +80,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     takeSlot,
     onEnd(session: Session, duration_ms: number) {
       sessions.delete(session);
-      noteEnd(session);
+      noteSocketEnd(session);
       events.emit({ event: 'socket_closed', duration_ms });
     },
   };
@@ -107,7 +107,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       noteSocket(session, request, receiving_server);
       if (receiving_server.upgrade(request, accepted)) return;
       sessions.delete(session);
-      noteEnd(session);
+      noteSocketEnd(session);
       freeSlot();
       throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
     },

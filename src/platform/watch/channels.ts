@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Queries } from '../database/database.ts';
+import { Registry } from '../registry.ts';
 import { coalesceRuns } from '../runs.ts';
 import { type Feed, subscribeAll } from './feed.ts';
 import { createLogChannel } from './log-channel.ts';
@@ -48,9 +49,11 @@ export interface SharedChannel extends Channel {
 }
 
 export interface Channels {
-  /** Notifies a listener of changes from now on. Returns the channel; read it after this call, so as not to miss a change. */
-  listen(view: View, listener: Listener): Channel;
-  leave(view: View, listener: Listener): void;
+  /**
+   * Notifies a listener of changes from now on, until it leaves. Returns the channel; read it after this call, so as not to
+   * miss a change.
+   */
+  listen(view: View, listener: Listener): { channel: Channel; leave(): void };
   /** Reads the current snapshot without the cache, because the caller may just have changed the state. */
   present(view: View): Promise<Snapshot>;
   /** Returns the number of an index of this database; undefined for any other text. */
@@ -59,7 +62,7 @@ export interface Channels {
 
 interface Entry {
   channel: SharedChannel;
-  listeners: Set<Listener>;
+  listeners: Registry<Listener>;
   unsubscribe(): void;
 }
 
@@ -90,7 +93,7 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
 
   function open(view: View): Entry {
     const channel = openChannel(view);
-    const listeners = new Set<Listener>();
+    const listeners = new Registry<Listener>();
     const refresh = coalesceRuns(() => refreshAll(channel, listeners));
     // Subscribes before the first read, so that no change in between is missed.
     const unsubscribe = subscribeAll(feed, view.topics, (version, topic) => {
@@ -104,16 +107,19 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
 
   return {
     listen(view, listener) {
-      const entry = entries.get(view.name) ?? open(view);
-      if (entry.listeners.size === 0) idle.delete(view.name);
-      entry.listeners.add(listener);
-      return entry.channel;
-    },
-    leave({ name }, listener) {
-      const entry = entries.get(name);
-      if (!entry?.listeners.delete(listener) || entry.listeners.size > 0) return;
-      entry.channel.evict();
-      idle.set(name, entry);
+      const { name } = view;
+      const entry = entries.get(name) ?? open(view);
+      const { channel, listeners } = entry;
+      if (listeners.size === 0) idle.delete(name);
+      const remove = listeners.add(listener);
+      return {
+        channel,
+        leave() {
+          if (!remove() || listeners.size > 0) return;
+          channel.evict();
+          idle.set(name, entry);
+        },
+      };
     },
     // Uses a new channel, which has cached nothing.
     present: (view) => tools.share(`now ${view.name}`, () => openChannel(view).present(undefined)),
@@ -125,12 +131,12 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
 }
 
 /** Reads changes once for all listeners and notifies them, until there are no more. */
-async function refreshAll(channel: SharedChannel, listeners: ReadonlySet<Listener>): Promise<void> {
+async function refreshAll(channel: SharedChannel, listeners: Registry<Listener>): Promise<void> {
   let has_more = true;
   while (has_more && listeners.size > 0) {
     // After a failure each listener reads for itself, and gets the failure then.
     has_more = await channel.refresh().catch(() => false);
-    for (const listener of [...listeners]) listener.onChange();
+    for (const listener of listeners.list()) listener.onChange();
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Database } from '../database/database.ts';
 import type { Events } from '../events.ts';
 import { startLoop } from '../loop.ts';
+import { Registry } from '../registry.ts';
 import { CHANGES_CHANNEL, readNotification } from './notifications.ts';
 import { readVersions } from './versions.ts';
 
@@ -38,7 +39,7 @@ export function subscribeAll(
 
 interface Subscription {
   known_version: number | undefined;
-  listeners: Set<OnChange>;
+  listeners: Registry<OnChange>;
 }
 
 /**
@@ -55,7 +56,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
     const subscription = subscriptions.get(topic);
     if (!subscription) return;
     subscription.known_version = version;
-    for (const onChange of [...subscription.listeners]) onChange(version);
+    for (const onChange of subscription.listeners.list()) onChange(version);
   }
 
   async function compareVersions(): Promise<number> {
@@ -103,11 +104,11 @@ export async function openFeed(database: Database, events: Events, recheck_every
   const everything = opened.move();
   return {
     subscribe(topic, onChange) {
-      const subscription = subscriptions.get(topic) ?? { known_version: undefined, listeners: new Set() };
+      const subscription = subscriptions.get(topic) ?? { known_version: undefined, listeners: new Registry() };
       subscriptions.set(topic, subscription);
-      subscription.listeners.add(onChange);
+      const remove = subscription.listeners.add(onChange);
       return () => {
-        subscription.listeners.delete(onChange);
+        remove();
         if (subscription.listeners.size === 0 && subscriptions.get(topic) === subscription) subscriptions.delete(topic);
       };
     },

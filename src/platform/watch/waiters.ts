@@ -57,16 +57,18 @@ export class Waiters {
     this.#timeouts = new Timeouts(timeout_ms, (waiter) => waiter.finish());
   }
 
-  add(signal: AbortSignal): Waiter {
+  /** Adds a waiter, until it is removed. */
+  add(signal: AbortSignal): { waiter: Waiter; remove(): void } {
     const waiter = new Waiter(signal);
     if (this.#is_released) waiter.finish();
-    this.#timeouts.add(waiter);
-    return waiter;
-  }
-
-  remove(waiter: Waiter): void {
-    waiter.dispose();
-    this.#timeouts.delete(waiter);
+    const finish = this.#timeouts.add(waiter);
+    return {
+      waiter,
+      remove() {
+        waiter.dispose();
+        finish();
+      },
+    };
   }
 
   /** Ends every wait, now and from now on. */

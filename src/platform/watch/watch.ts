@@ -86,8 +86,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     { signal, caller_key, authorization }: Waiting & { authorization?: Authorization | undefined },
   ): Promise<string> {
     const freeSlot = takeSlot(caller_key);
-    const waiter = waiters.add(signal);
-    const channel = channels.listen(view, waiter);
+    const { waiter, remove } = waiters.add(signal);
+    const { channel, leave } = channels.listen(view, waiter);
     polls += 1;
     const authorized = authorization && watchAuthorization(authorization);
     try {
@@ -102,8 +102,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       }
     } finally {
       polls -= 1;
-      waiters.remove(waiter);
-      channels.leave(view, waiter);
+      remove();
+      leave();
       authorized?.unsubscribe();
       freeSlot();
     }
