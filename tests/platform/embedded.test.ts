@@ -93,6 +93,11 @@ describe('the embedded PostgreSQL', () => {
     });
   }
 
+  test('has small files of its log, because commits wait while one is created', async () => {
+    await using server = await postgres_directory.open({ is_durable: true });
+    expect(await query(server, 'show wal_segment_size')).toEqual([{ wal_segment_size: '4MB' }]);
+  });
+
   test('is found again when the process that opened it was killed', async () => {
     const pid = await postgres_directory.openInKilledProcess();
     const server = await postgres_directory.open();
