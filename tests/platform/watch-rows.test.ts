@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, jest, test } from 'bun:test';
 import fc from 'fast-check';
 import { applyRows } from '../../src/client/rows.ts';
 import type { ChannelTools } from '../../src/platform/watch/channels.ts';
@@ -143,6 +143,25 @@ describe('rows: a channel', () => {
     expect((await opened.since(20))?.body.changes).toEqual({ removed: ['a'], placed: [{ at: 0, row: b }] });
     opened.channel.evict();
     expect((await opened.since(20))?.body.rows).toEqual([b]);
+  });
+
+  test('keeps the state of a poll that waits, however long it waits', async () => {
+    jest.useFakeTimers();
+    try {
+      const opened = openChannel();
+      opened.set([a]);
+      const { number } = await opened.channel.present(undefined);
+      opened.channel.evict();
+      // The client polls again.
+      expect(opened.channel.peek(number)).toBeNull();
+      jest.advanceTimersByTime(60_000);
+      opened.set([a, b]);
+      const reading = opened.since(number);
+      jest.advanceTimersByTime(1);
+      expect((await reading)?.body).toEqual({ total: 2, changes: { removed: [], placed: [{ at: 1, row: b }] } });
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   test('reads once for each notification, and not for one that it has read already', async () => {

@@ -118,8 +118,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     if (await store.countRequest(queries, client, { requests_max, solved_after })) {
       return { decision: { decision: 'solved_before' } };
     }
-    if (providers.length === 0)
-      return { decision: { decision: 'unavailable', reasons: ['no-keys'] }, error: providerUnavailable() };
+    if (providers.length === 0) return noKeys();
     const error = new ServiceError('CAPTCHA_CAPTCHA_REQUIRED', {}, { metadata });
     return { decision: { decision: 'required' }, error };
   }
@@ -129,6 +128,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     { client, providers, metadata }: CaptchaContext,
     request: SeatRequest & { captcha: SentCaptcha },
   ): Promise<Decision> {
+    if (providers.length === 0) return noKeys();
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
     const chosen = rules.chooseResponse(providers, request.captcha);
     if (!chosen) {
@@ -257,6 +257,12 @@ interface WidgetCheck extends SeatRequest {
 }
 
 const providerUnavailable = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
+
+/** The decision while no provider of the version has keys, its own or those of the service. */
+const noKeys = (): Decision => ({
+  decision: { decision: 'unavailable', reasons: ['no-keys'] },
+  error: providerUnavailable(),
+});
 
 /** The verdict about a captcha, and the request to its provider if one was sent. */
 type Checked = rules.Verdict & Pick<Outcome, 'exchange'>;

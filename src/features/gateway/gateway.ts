@@ -19,7 +19,7 @@ import { createSocketRelays } from './socket-relays.ts';
 import { createTargets } from './targets.ts';
 import { type Traffic, tooManyBytes } from './traffic.ts';
 
-/** Limits of each server and address, which many players may share; counted in this process, which does the work. */
+/** Limits of each namespace and address, which many players may share; counted in this process, which does the work. */
 const REQUESTS = inOneMinute('gateway', 12_000, { counted: 'here' });
 const SOCKETS = inOneMinute('gateway-sockets', 1_200, { counted: 'here' });
 /** Requests in progress at a server, besides the share of its game. A school may load the pages of a game at once. */

@@ -1,3 +1,4 @@
+import { ConstantBackoff, handleWhenResult, retry } from 'cockatiel';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
@@ -10,6 +11,8 @@ import * as store from './store.ts';
 /** How long a player who lost the connection may come back with the same token. */
 const RECONNECT_WITHIN_MS = 30_000;
 const EVERY_MS = 5_000;
+/** Players come back while the end of their last connection is being reported, for example when they reload a page. */
+const TAKING_AGAIN = { maxAttempts: 20, backoff: new ConstantBackoff(100) };
 /** Departures to report at a time: fewer than the connections to the database, which others need too. */
 const REPORTED_AT_ONCE = 4;
 
@@ -42,6 +45,21 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
   /** Ended connections that are not reported yet. */
   let departures: Departure[] = [];
   let reporting: Pick<Loop, 'wake'> | undefined;
+
+  const takeWhenReported = retry(
+    handleWhenResult((outcome) => outcome === 'refused'),
+    TAKING_AGAIN,
+  );
+
+  /**
+   * Records a connection. Throws MATCHMAKER_PLAYER_ALREADY_CONNECTED if the end of an earlier one is still not reported
+   * after two seconds.
+   */
+  async function takeConnection(connection: store.PlayerConnection): Promise<'first' | 'replacing'> {
+    const outcome = await takeWhenReported.execute(() => store.takeConnection(database, node_id, connection));
+    if (outcome === 'refused') throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
+    return outcome;
+  }
 
   /** Reports an ended connection, unless another connection of the player has replaced it. Repeating it is harmless. */
   async function reportOne(departure: Departure): Promise<void> {
@@ -92,7 +110,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
           // Before the player counts as connected, so that a crash leaves no player connected forever.
           async mayReplace(player_id) {
             taken = { player_id, connection_id };
-            return (await store.takeConnection(database, node_id, taken)) === 'replacing';
+            return (await takeConnection(taken)) === 'replacing';
           },
         });
         return {

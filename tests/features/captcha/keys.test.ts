@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import { HCAPTCHA, OUR_SECRET, shareCaptchaService, solved, TIMES, TURNSTILE } from '../../support/captcha-game.ts';
+import { openTestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 
 const CANARY = /canary-of/;
@@ -18,6 +19,17 @@ describe('captcha keys', () => {
       turnstile: { site_key: 'our-site' },
     });
   });
+
+  test('that the service no longer has leave its games without a captcha to ask for, and that is not the fault of players', async () => {
+    const game = await service.makeGame({ turnstile: {} });
+    await using without_keys = await openTestService(service.provider.settings, { database_of: service.muster });
+    for (const body of [{}, solved(service.captcha(), 'turnstile')]) {
+      const answer = await service.send(game, 'find', body, without_keys);
+      expect(outcomeOf(answer)).toBe('503 CAPTCHA_CAPTCHA_UNAVAILABLE');
+      const { captcha } = await service.receiptOf(game, answer, without_keys);
+      expect(captcha).toMatchObject({ decision: 'unavailable', reasons: ['no-keys'] });
+    }
+  }, 300_000);
 
   test('that are secret are in no answer and in no log', async () => {
     const game = await service.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });

@@ -219,6 +219,29 @@ describe('gateway: at a port with presence', () => {
   }, 300_000);
 });
 
+test('gateway: a player who comes back while the end of the last connection is being reported waits for it', async () => {
+  await using restarted = await openRestartableService(SETTINGS);
+  await using database = openDatabase(restarted.database_address, 1);
+  const its_game = await makeControlledGame(restarted, UNMODIFIED);
+  const url = restarted.config.local_url;
+  const seat = await takeSeat(restarted, its_game);
+  using first = play(seat, url);
+  await first.next(1);
+  // Another machine reports the end: it has marked the connection, has kept the seat, and has not deleted the connection.
+  await database.queries.execute(sql`update gateway_connections set is_ended = true`);
+  await database.queries.execute(
+    sql`update players set connect_ts = null, seat_deadline_ts = now() + '30 seconds' where connect_ts is not null`,
+  );
+  using refused = play(seat, url);
+  expect(await refused.opened).toBe(false);
+  using back = play(seat, url);
+  await database.queries.execute(sql`delete from gateway_connections`);
+  await back.next(1);
+  back.socket.send('here again');
+  expect((await back.next(2)).at(-1)).toBe('here again');
+  expect(await countConnected(seat, restarted, its_game)).toBe(1);
+}, 300_000);
+
 test('gateway: a new connection of a player by another machine replaces the earlier one, and keeps the seat', async () => {
   await using one = await openTestService(SETTINGS);
   const own = await makeControlledGame(one, UNMODIFIED);
