@@ -35,7 +35,7 @@ export const topics = {
   /** Whether a lobby is ready, closed or stopped, and its state. */
   lobby: (lobby_id: string) => `lobby:${lobby_id}`,
   /** How many players of a lobby have connected. */
-  seats: (lobby_id: string) => `seats:${lobby_id}`,
+  connectedIn: (lobby_id: string) => `seats:${lobby_id}`,
   /** The servers of an environment. */
   serversOf: (namespace_id: string) => `servers-of:${namespace_id}`,
   /** The builds of a game, and of its environments. */

@@ -173,7 +173,7 @@ export const CATALOGUE = {
   },
   GATEWAY_SERVER_SILENT: {
     status: 503,
-    message: 'The game server {server_id} did not answer completely within {seconds} s. Tell its developer.',
+    message: 'The game server {server_id} did not answer within {seconds} s. Tell its developer.',
   },
   GATEWAY_SERVER_UNREACHABLE: {
     status: 503,

@@ -1,4 +1,8 @@
-import { type CaptchaDependencies, createCaptcha, type SeatRequest } from '../../src/features/captcha/captcha.ts';
+import {
+  type CaptchaDependencies,
+  createCaptcha,
+  type RequestWithCaptcha,
+} from '../../src/features/captcha/captcha.ts';
 import { createProofsOfWork } from '../../src/features/captcha/proof-of-work.ts';
 import type { CaptchaDecision } from '../../src/features/captcha/wire.ts';
 import type { CaptchaConfig } from '../../src/features/versions/config.ts';
@@ -63,7 +67,7 @@ export async function openCaptchaChecks({ database_address, clock, provider, mor
     /** Checks a request of a client to a namespace whose version has this configuration. */
     async check(
       { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
-      visitor: Partial<SeatRequest> = {},
+      visitor: Partial<RequestWithCaptcha> = {},
     ): Promise<CheckOutcome> {
       const version_id = crypto.randomUUID();
       configs.set(version_id, config);

@@ -21,7 +21,7 @@ export interface AddressesOptions {
  * Creates the function that returns the addresses of ports behind the gateway. Only browsers resolve names below
  * `localhost`, so answers have them only for ports that players must reach through the gateway.
  */
-export function createAddresses(options: AddressesOptions): AddressOf {
+export function createAddressOf(options: AddressesOptions): AddressOf {
   const { servers_domain, public_url, port, https_port, http_port, certificates } = options;
   const front = new URL(public_url);
   const is_local = servers_domain === 'localhost' || servers_domain.endsWith('.localhost');

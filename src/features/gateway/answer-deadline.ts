@@ -1,6 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
 
-/** How long a server may take until its answer begins, after it has got the body. */
+/** How long a server may take, after it has got the body, until its answer begins; until it ends, if it is short. */
 const ANSWER_WITHIN_MS = 120_000;
 /** How long a body may pause. Each byte makes up for a millisecond of earlier pauses. */
 const BODY_PAUSE_MAX_MS = 30_000;

@@ -3,7 +3,7 @@ import type { Gateway } from '../../platform/http/gateway.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
 import type { AddressOf } from '../port-names.ts';
 import type { Servers } from '../servers/servers.ts';
-import { type AddressesOptions, createAddresses } from './addresses.ts';
+import { type AddressesOptions, createAddressOf } from './addresses.ts';
 import { type ConnectionCheckDependencies, startCheckingConnections } from './connection-checks.ts';
 import { createDrain } from './drain.ts';
 import { createGateway, type GatewayDependencies } from './gateway.ts';
@@ -37,7 +37,7 @@ interface OpenedRelays {
 export function openRelays(dependencies: RelaysDependencies): OpenedRelays {
   const traffic = createTraffic(dependencies);
   const relays = createRelays({ ...dependencies, traffic });
-  return { relays, traffic, addressOf: createAddresses(dependencies) };
+  return { relays, traffic, addressOf: createAddressOf(dependencies) };
 }
 
 /** What is in progress in this process. */

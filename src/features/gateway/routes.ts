@@ -43,7 +43,7 @@ export function gatewayRoutes({ servers, traffic }: Dependencies) {
         const server = await servers.get({ game_id, namespace_id: environment_id }, server_id);
         const { answers, open, ...counts } = await traffic.read(server.server_id);
         const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => answeredWithin(answers, share));
-        // A machine may have stored the end of a connection before another one its beginning.
+        // Counts are stored again after an answer of the database was lost, so the sum may be below zero.
         return { open: Math.max(open, 0), ...counts, answer_ms: { ...(p50 !== undefined && { p50, p95, p99 }) } };
       },
     ),

@@ -8,8 +8,9 @@ import type { ClientTraffic } from './traffic.ts';
 const OPEN_WITHIN_MS = 10_000;
 /** How long a side may read nothing of what waits for it. */
 const STUCK_MAX_MS = 60_000;
-/** Codes with which an endpoint may close a socket (RFC 6455, 7.4); the others only describe lost connections. */
-const CODES = { normal: 1_000, going_away: 1_001, lost: 1_006, too_much: 1_008, too_slow: 1_013, server_gone: 1_012 };
+/** Codes of closed sockets (RFC 6455, 7.4). */
+const CODES = { going_away: 1_001, lost: 1_006, too_much: 1_008, too_slow: 1_013, server_gone: 1_012 };
+/** Returns whether an endpoint may send a code; the others only describe lost connections. */
 const isSendable = (code: number) =>
   (code >= 3_000 && code < 5_000) || (code >= 1_000 && code < 1_015 && ![1_004, 1_005, 1_006].includes(code));
 

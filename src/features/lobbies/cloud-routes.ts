@@ -59,7 +59,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: NOT_FOUND,
       },
       ({ params, query: { before_create_ts, is_refused, code } }) => {
-        const filter = { before: readMoment(before_create_ts), is_refused, code };
+        const filter = { before: readCreatedBefore(before_create_ts), is_refused, code };
         return watchState(receipts.list, { ...params, ...filter }, (receipts) => ({ receipts }));
       },
     ),
@@ -87,7 +87,9 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: NOT_FOUND,
       },
       ({ params, query }) =>
-        watchState(history.list, { ...params, before: readMoment(query.before_create_ts) }, (lobbies) => ({ lobbies })),
+        watchState(history.list, { ...params, before: readCreatedBefore(query.before_create_ts) }, (lobbies) => ({
+          lobbies,
+        })),
     ),
     watched(
       `${NAMESPACE}/logs/lobbies/:lobby_id`,
@@ -153,7 +155,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         operation: 'kickPlayer',
         recorded: ['did_remove'],
         summary:
-          'Kicks a player, which frees the seat. The token of the player is refused from now on, and a connection whose players the gateway reports is closed. did_remove is false if the player has no seat in this lobby.',
+          "Kicks a player, which frees the seat. The player's token is refused from now on. If the gateway reports the players at the port, it closes the player's connection. did_remove is false if the player has no seat in this lobby.",
         allow: ['identity', 'cloud'],
         access: 'write',
         response: wire.RemoveAnswer,
@@ -198,7 +200,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
   ];
 }
 
-function readMoment(text: string | undefined): Date | undefined {
+function readCreatedBefore(text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
   const milliseconds = Date.parse(text);
   if (Number.isNaN(milliseconds)) {

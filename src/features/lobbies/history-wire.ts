@@ -123,7 +123,10 @@ export function toPastLobby(
   };
 }
 
-/** Returns whether a lobby failed. A server that Muster ended has not failed; one that ended by itself needs exit code 0. */
+/**
+ * Returns whether a lobby failed: it was not ready in time, its server failed, or its server ended by itself with an exit
+ * code other than 0.
+ */
 function hasFailed({ stop_reason }: LobbyRow, outcome: Outcome | undefined): boolean {
   if (stop_reason === 'not_ready_in_time' || (outcome?.failure ?? null) !== null) return true;
   return stop_reason === 'server_ended' && exitCodeOf(outcome) !== 0;

@@ -194,7 +194,7 @@ export function createHistory(
 
 /** Returns the topics of a lobby and its players. A seat that is taken changes the list of the namespace's lobbies. */
 function topicsOfPlayers({ lobby_id, namespace_id }: { lobby_id: string; namespace_id: string }): string[] {
-  return [topics.lobby(lobby_id), topics.seats(lobby_id), topics.lobbiesOf(namespace_id)];
+  return [topics.lobby(lobby_id), topics.connectedIn(lobby_id), topics.lobbiesOf(namespace_id)];
 }
 
 /** Returns the players of both lists, once each, in the order of their seats. One who is in both has left. */

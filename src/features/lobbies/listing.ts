@@ -70,7 +70,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
 
   /** A running lobby of a namespace, even a private one, because a player who knows its id may join it. Watchable. */
   const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
-    topics: ({ lobby_id }) => [topics.lobby(lobby_id), topics.seats(lobby_id)],
+    topics: ({ lobby_id }) => [topics.lobby(lobby_id), topics.connectedIn(lobby_id)],
     async read(key) {
       const [view] = await readLobbies([key]);
       if (!view || view instanceof Error) throw view ?? new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});

@@ -9,8 +9,8 @@ const PAUSE_FIRST_MS = 20;
 export type LobbyChange = 'done' | 'locked';
 
 /**
- * Returns a query that locks lobbies and selects the ids of those that no other transaction has locked. It is part of a
- * statement that bumps topics. Such a statement delays no lobby because of another one, and holds no version meanwhile.
+ * Returns a query, for a statement that bumps topics, that locks lobbies and selects the ids of those it could lock. It
+ * skips lobbies that another transaction has locked: a wait would delay the other lobbies and keep the versions locked.
  */
 export function lockUnlocked(lobby_ids: SQL): SQL {
   return sql`

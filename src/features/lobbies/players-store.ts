@@ -70,7 +70,7 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
       sql`
         select name from (
           select ${topics.playersOf('')}::text || namespace_id from arrivals
-          union select ${topics.seats('')}::text || lobby_id from arrivals
+          union select ${topics.connectedIn('')}::text || lobby_id from arrivals
         ) as of_arrivals (name) order by name collate "C"`,
       'bumped',
     )}
@@ -131,7 +131,7 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
     ${bumpMany(
       sql`
         select name from (
-          select distinct ${topics.seats('')}::text || lobby_id from gone where was_connected
+          select distinct ${topics.connectedIn('')}::text || lobby_id from gone where was_connected
         ) as of_connected (name) order by name collate "C"`,
       'bumped_seats',
     )}
@@ -160,7 +160,7 @@ export async function setDisconnected(
  * is locked.
  */
 export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<LobbyChange> {
-  const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
+  const bumped = [topics.playersOf(player.namespace_id), topics.connectedIn(player.lobby_id)];
   const rows = await queries.execute(sql`
     with ${bump(bumped)},
     unlocked as (${lockUnlocked(sql`array[${player.lobby_id}::uuid]`)}),
@@ -209,7 +209,7 @@ export async function removePlayers(
     ),
     ${bumpSelected(
       sql`
-        select ${topics.seats('')}::text || lobby_id
+        select ${topics.connectedIn('')}::text || lobby_id
         from (select distinct lobby_id from gone where was_connected order by lobby_id) as left_by_connected`,
       'bumped_seats',
     )}

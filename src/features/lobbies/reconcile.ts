@@ -58,18 +58,18 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
-      // Keeps no lobby of another version, none that a player created, and none that was closed after it had players. A
-      // lobby that closes before it has its first player is still preparing.
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
-      const isKept = (lobby: LobbyRow) =>
+      // An empty lobby may stay only if it has the current version and no player created it. One that was closed after it
+      // had players may not; one that closed before its first player is still preparing.
+      const mayStay = (lobby: LobbyRow) =>
         lobby.version_id === namespace?.version_id &&
         lobby.publicity === null &&
         (!lobby.is_closed || isUntouched(lobby));
-      const current = idle.filter(isKept);
-      const outdated = idle.filter((lobby) => !isKept(lobby));
-      const surplus = surplusLobbies(current, idleMax);
-      stopped += await stopAll([...outdated, ...surplus], 'idle', { only_if_empty: true });
+      const candidates = idle.filter(mayStay);
+      const unwanted = idle.filter((lobby) => !mayStay(lobby));
+      const surplus = surplusLobbies(candidates, idleMax);
+      stopped += await stopAll([...unwanted, ...surplus], 'idle', { only_if_empty: true });
     }
     return stopped;
   }
@@ -121,7 +121,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       try {
         return has_lobbies ? await endDue() : 0;
       } finally {
-        // Also if something could not be ended: finds need them.
+        // Even if something could not be ended, because finds need the list of avoided lobbies and the warm lobbies.
         await avoided.refresh();
         await keepWarm({ ...dependencies, createLobbies });
       }

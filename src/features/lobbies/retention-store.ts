@@ -33,7 +33,7 @@ export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[
       select lobby_id from ${lobbies} where stop_ts < ${timestamptz(before)} order by stop_ts limit ${LOBBIES_AT_ONCE}
     ))
     returning lobby_id, namespace_id`);
-  const names = deleted.flatMap(({ lobby_id }) => [topics.lobby(lobby_id), topics.seats(lobby_id)]);
+  const names = deleted.flatMap(({ lobby_id }) => [topics.lobby(lobby_id), topics.connectedIn(lobby_id)]);
   await deleteTopics(tx, names);
   return [...new Set(deleted.map(({ namespace_id }) => namespace_id))];
 }

@@ -22,7 +22,9 @@ export const RowsQuery = Type.Object({
   ),
   status: Type.Optional(StatusOfLobby),
   is_empty: Type.Optional(Type.Boolean({ description: 'Only lobbies without players, or only those with players.' })),
-  is_full: Type.Optional(Type.Boolean({ description: 'Only lobbies in which finds get no seat, or only others.' })),
+  is_full: Type.Optional(
+    Type.Boolean({ description: 'Only lobbies whose players have reached max_players_normal, or only the others.' }),
+  ),
   order: Type.Optional(oneOf('LobbyOrder', ORDERS, { description: 'By default the newest first.' })),
   from: Type.Optional(
     Type.Integer({ minimum: 0, maximum: FROM_MAX, description: 'How many lobbies to leave out at the beginning.' }),

@@ -36,10 +36,10 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
   ) {
     const { list } = lobbies;
     if (lobbies.version === version) return;
-    // A version that fell is that of a restored database.
-    const is_ahead = lobbies.version === undefined || lobbies.version > version;
+    // Nothing was read yet, or the database was restored, so that the version fell.
+    const must_read_all = lobbies.version === undefined || lobbies.version > version;
     const range = { namespace_id, after: lobbies.version ?? 0, version };
-    const changed = is_ahead ? undefined : await store.selectListedChanges(tx, range);
+    const changed = must_read_all ? undefined : await store.selectListedChanges(tx, range);
     if (changed) {
       for (const lobby of changed) {
         if (lobby.is_stopped) list.delete(lobby.lobby_id);
@@ -55,10 +55,10 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
   }
 
   async function readWindow(lobbies: KeptLobbies, { namespace_id, ...window }: Key): Promise<RowsState> {
-    const [list, connects] = topicsOf(namespace_id);
+    const [list_topic, connects_topic] = topicsOf(namespace_id);
     return await readSnapshot(database, async (tx) => {
-      const versions = await readVersions(tx, [list, connects]);
-      await refresh(tx, lobbies, { namespace_id, version: versions.get(list) ?? 0 });
+      const versions = await readVersions(tx, [list_topic, connects_topic]);
+      await refresh(tx, lobbies, { namespace_id, version: versions.get(list_topic) ?? 0 });
       const { matching, lobbies: shown } = lobbies.list.select(window);
       const connected = await store.selectConnected(
         tx,

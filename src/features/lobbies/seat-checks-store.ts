@@ -17,7 +17,7 @@ export const hasMissedDeadline = ({ now }: SeatTimes): SQL =>
   sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
 
 /** A condition: the player got the seat too long ago. */
-export const isOverdue = ({ seated_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(seated_before)}`;
+export const hasTimedOut = ({ seated_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(seated_before)}`;
 
 /** A lobby whose seats are to be checked. */
 export interface DueLobby extends Record<string, unknown> {
@@ -26,7 +26,7 @@ export interface DueLobby extends Record<string, unknown> {
   /** Whether a player did not connect before the seat's deadline. */
   has_expired: boolean;
   /** Whether a player got the seat too long ago. */
-  has_overdue: boolean;
+  has_timed_out: boolean;
 }
 
 /** Returns running lobbies whose check is due, the longest due first. */
@@ -35,7 +35,7 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
     exists (select from ${players} where lobby_id = due.lobby_id and remove_ts is null and ${condition})`;
   return await queries.execute<DueLobby>(sql`
     select lobby_id, namespace_id,
-      ${hasSeat(hasMissedDeadline(times))} as has_expired, ${hasSeat(isOverdue(times))} as has_overdue
+      ${hasSeat(hasMissedDeadline(times))} as has_expired, ${hasSeat(hasTimedOut(times))} as has_timed_out
     from ${lobbies} as due where stop_ts is null and seats_check_ts <= ${timestamptz(times.now)}
     order by seats_check_ts limit ${CHECKED_MAX}`);
 }

@@ -6,8 +6,8 @@ import { isInUnlocked, removePlayers } from './players-store.ts';
 import {
   type DueLobby,
   hasMissedDeadline,
+  hasTimedOut,
   hastenChecks,
-  isOverdue,
   selectDue,
   setNextCheck,
 } from './seat-checks-store.ts';
@@ -33,10 +33,10 @@ export async function checkSeats(dependencies: SeatCheckDependencies): Promise<n
   const due = await selectDue(database.queries, times);
   if (due.length === 0) return 0;
   const expired = due.filter(({ has_expired }) => has_expired);
-  const overdue = due.filter(({ has_overdue }) => has_overdue);
+  const overdue = due.filter(({ has_timed_out }) => has_timed_out);
   const removed =
     (await removeSeats(dependencies, expired, hasMissedDeadline(times), 'seat_expired')) +
-    (await removeSeats(dependencies, overdue, isOverdue(times), 'timed_out'));
+    (await removeSeats(dependencies, overdue, hasTimedOut(times), 'timed_out'));
   const lobby_ids = due.map(({ lobby_id }) => lobby_id);
   const next = { latest: after(now, seat_timeout_ms), player_timeout_ms };
   await database.transact((tx) => setNextCheck(tx, lobby_ids, next));

@@ -125,7 +125,7 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     },
     /** Returns names and password hashes of the users who may see the site. */
     users: (namespace_id: string) => store.selectUsers(database.queries, namespace_id),
-    /** Host names that belong to no namespace, even if the database has one as a domain of it. */
+    /** Host names that no namespace can have, even if one is stored as its domain. */
     reserved_hosts,
     /** Returns the namespace of a domain. */
     findByDomain: (domain: string) => remembered.get(domain),

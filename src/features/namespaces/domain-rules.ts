@@ -38,7 +38,7 @@ export interface OwnNames {
   servers_domain: string;
 }
 
-/** Creates the check for host names that belong to no namespace, even if the database has one as a domain of it. */
+/** Creates the check for host names that no namespace can have, even if one is stored as its domain. */
 export function createReservedHosts({ sites_domain, servers_domain, ...names }: OwnNames) {
   const domains = [sites_domain, servers_domain];
   const urls = [names.public_url, names.local_url].map((url) => new URL(url).hostname);

@@ -1655,7 +1655,7 @@ export interface components {
     /** @description The request, without the address or identity of its client. */
     ReceiptRequest: {
       game_modes?: string[];
-      /** @description The searched regions, in order. For a refused request, those that it named. */
+      /** @description The searched regions, in order; those that the request named if it was refused before the search. */
       regions?: string[];
       tags?: {
         [key: string]: string;

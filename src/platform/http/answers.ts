@@ -3,7 +3,7 @@ import { toServiceError } from '../database/failures.ts';
 import { documentationAnchor, ServiceError } from '../errors.ts';
 import { SOCKET_VERSION } from './handshake.ts';
 
-/** Headers of every answer: no sniffing, and no page of ours inside a frame of another site. */
+/** Headers of every answer of the API: no sniffing, and no page of ours inside a frame of another site. */
 const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' };
 /** Shared by all answers, because Bun copies such an object faster than it reads a plain one. */
 const JSON_HEADERS = new Headers({

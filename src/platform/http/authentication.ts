@@ -18,7 +18,10 @@ export interface TokenlessOrigins {
   topicsOf(origin: string, namespace_id: string): string[];
 }
 
-/** The caller of a request, and how that is checked again; undefined for the bearer of a token. */
+/**
+ * The caller of a request. `authorization`: how to check again a caller without a token; a token is checked again by the
+ * route's authorizer.
+ */
 export interface Authenticated {
   caller: Caller | undefined;
   authorization?: Authorization;

@@ -20,7 +20,7 @@ export interface Tenants {
   authorize(caller: Caller, scope: Scope, access: 'read' | 'write'): Promise<void>;
   /** Throws TOKEN_REVOKED if the caller's valid token was revoked. */
   requireNotRevoked(caller: Caller): MaybePromise<void>;
-  /** Returns the topics that announce changes of either; empty if nothing changes it. */
+  /** Returns the topics that announce changes to what the two methods above decide; empty if nothing changes it. */
   topicsOf(caller: Caller): MaybePromise<readonly string[]>;
 }
 
@@ -65,7 +65,7 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
       const topics = caller ? await tenants.topicsOf(caller) : [];
       if (!caller || topics.length === 0) return undefined;
       const check = async () => {
-        // The caches are invalidated before they are read here.
+        // Lets the feed's other subscribers run first: they invalidate the caches that are read here.
         await Promise.resolve();
         await requireAccess(caller, params);
       };

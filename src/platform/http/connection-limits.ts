@@ -37,7 +37,7 @@ interface ConnectionLimitsOptions {
   ports: readonly number[];
   /** By default {@link PER_ADDRESS_DEFAULT}, or half of all descriptors if that is less. */
   connections_per_address_max: number | undefined;
-  /** These may open any number. */
+  /** They have no limit of their own, but lose connections too when descriptors run out. */
   trusted_proxies: readonly Network[];
   events: Events;
   signal: AbortSignal;

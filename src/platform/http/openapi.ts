@@ -102,7 +102,7 @@ function describeLimit({ allow, limit, address_limit }: Route): string {
   const by_address = address_limit
     ? ` and ${address_limit.requests} in ${address_limit.window_ms / 1_000} s from each address`
     : '';
-  return `${requests} requests in ${window_ms / 1_000} s for each ${who}${by_address}, unless the host has other limits.`;
+  return `${requests} requests in ${window_ms / 1_000} s for each ${who}${by_address}, unless the operator has set other limits.`;
 }
 
 function shapesOf(route: Route) {

@@ -19,7 +19,7 @@ export interface Site {
 export class WebRequest {
   readonly request: Request;
   readonly server: PeerServer | null;
-  /** The headers of rate limits, which are not sent: all headers of the answer are those of the site or game server. */
+  /** Takes the headers of rate limits, which answers of sites and game servers do not have. */
   readonly headers = {};
   readonly #exchange: Exchange;
   readonly #rate_limiter: RateLimiter;

@@ -10,8 +10,8 @@ export interface Limit {
   /** Windows begin at multiples of this duration since 1970. */
   window_ms: number;
   /**
-   * `caller`: counts each caller, by its token. Counts each address too if players share the token, or there is none.
-   * `address`: counts each address, whatever the token.
+   * `caller`: counts by token; by token and address if many callers share the token; by address without a token.
+   * `address`: counts by address, whatever the token.
    */
   by: 'caller' | 'address';
   /** `everywhere`: in all processes that share a store. `here`: in this process, which the limit protects. */

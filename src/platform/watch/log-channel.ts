@@ -62,7 +62,8 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
       const last = view.end ? { number: await view.end() } : await readLast();
       // Other reads may have moved the end further meanwhile.
       if (end === undefined || last.number > end) moveEnd(last.number);
-      // The number is invented, or from before the database was restored.
+      // The number is invented, or from before the database was restored: the watcher begins anew. Without `view.first` that
+      // means the latest entries, which were just read.
       if (end !== undefined && number > end) return 'text' in last && !view.first ? last : await readFirst();
     }
     const snapshot = await (number === end ? readOnFromEnd(number) : readOn(number));

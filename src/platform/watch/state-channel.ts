@@ -77,7 +77,7 @@ export function createStateChannel(
       const known = versions?.get(topic) ?? 0;
       for (const changed of version_reads) changed.set(topic, Math.max(version ?? 0, changed.get(topic) ?? 0));
       if (version !== undefined && version >= known) versions?.set(topic, version);
-      // Versions never fall, so a known version is wrong or the database was restored.
+      // A version falls only if its topic was deleted or the database was restored, so the known ones may be wrong.
       else versions = undefined;
     },
     async refresh() {

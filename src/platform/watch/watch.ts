@@ -12,7 +12,7 @@ const RETRY_AFTER_MS = 1_000;
 export interface WatchLimits {
   /** How long a poll waits for a change. */
   watch_hold_ms: number;
-  /** Maximum number of waiting polls and subscriptions. */
+  /** Maximum number of slots: waiting polls, subscriptions and calls of `until`. */
   watchers_max: number;
   watchers_per_caller_max: number;
 }
@@ -51,7 +51,7 @@ export interface Watch {
   ): Promise<Found | undefined>;
   /** Takes one of the caller's slots. Returns the function that frees it. Throws TOO_MANY_WATCHERS. */
   takeSlot(caller_key: CallerKey): () => void;
-  /** Returns how many polls and subscriptions there are, and how many of these are polls that wait for a change. */
+  /** Returns how many slots are taken, and how many of them by polls that wait for a change. */
   count(): { watchers: number; polls: number };
   /** Answers all polls at once, from now on. Called when the service stops. */
   release(): void;
@@ -69,7 +69,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   function takeSlot(caller_key: CallerKey): () => void {
     if (slots_taken >= watchers_max) throw tooMany();
-    // Counts no callers while at least half of all slots are free, because no caller can use up the others' slots.
+    // While at least half of all slots are free, does not count callers whose key must be looked up: none can use up the
+    // slots of the others.
     const is_counted = typeof caller_key === 'string' || (slots_taken + 1) * 2 > watchers_max;
     const key = is_counted ? readCallerKey(caller_key) : undefined;
     if (key !== undefined && !slots.take(key)) throw tooMany();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type AddressesOptions, createAddresses } from '../../../src/features/gateway/addresses.ts';
+import { type AddressesOptions, createAddressOf } from '../../../src/features/gateway/addresses.ts';
 
 const NAME = '0197a4a6-6f2c-7000-8000-0123456789ab-web';
 const HOST = `${NAME}.games.example.com`;
@@ -36,7 +36,7 @@ const CASES: { name: string; options: Partial<AddressesOptions>; https: string; 
 describe('gateway: addresses of its ports have the right host name, port and is_tls', () => {
   for (const { name, options, https, http } of CASES) {
     test(name, () => {
-      const addressOf = createAddresses({ ...BASE, ...options });
+      const addressOf = createAddressOf({ ...BASE, ...options });
       const toText = (protocol: 'http' | 'https') => {
         const { hostname, port, is_tls } = addressOf({ protocol, gateway_name: NAME }) ?? {};
         expect(hostname).toBe(HOST);
@@ -56,7 +56,7 @@ describe('gateway: addresses of its ports have the right host name, port and is_
     const KEY_PAIR = { certificate: '', key: '' };
     const addressWith = (...names: string[]) => {
       const certificates = { current: () => new Map(names.map((name) => [name, KEY_PAIR])) };
-      return createAddresses({ ...BASE, certificates })(port);
+      return createAddressOf({ ...BASE, certificates })(port);
     };
 
     test('none without a certificate for one of their names', () => {
@@ -74,9 +74,9 @@ describe('gateway: addresses of its ports have the right host name, port and is_
 
   test('none for other protocols; none that only browsers resolve, unless players must use the gateway', () => {
     for (const protocol of ['tcp', 'tcp_tls', 'udp'] as const) {
-      expect(createAddresses(BASE)({ protocol, gateway_name: NAME })).toBeUndefined();
+      expect(createAddressOf(BASE)({ protocol, gateway_name: NAME })).toBeUndefined();
     }
-    const local = createAddresses({ ...BASE, servers_domain: 'servers.localhost' });
+    const local = createAddressOf({ ...BASE, servers_domain: 'servers.localhost' });
     expect(local({ protocol: 'http', gateway_name: NAME })).toBeUndefined();
     const must_come = local({ protocol: 'http', gateway_name: NAME, presence: 'gateway' });
     expect(must_come?.hostname).toBe(`${NAME}.servers.localhost`);

@@ -126,7 +126,7 @@ describe('a player', () => {
     ];
     await game_server.connected(connected.player_token);
     await game_server.disconnected(gone.player_token);
-    const names = [topics.playersOf(game.namespace_id), topics.seats(game_server.lobby_id)];
+    const names = [topics.playersOf(game.namespace_id), topics.connectedIn(game_server.lobby_id)];
     const versions = () => readVersions(muster.database.queries, names);
     const before = await versions();
     expect(outcomeOf(await game_server.connected(connected.player_token))).toBe(

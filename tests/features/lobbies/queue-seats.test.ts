@@ -56,7 +56,7 @@ async function makeLobby(max_players: number) {
       const { accepting } = await takeSeats(database.queries, seats.flat(), moments, { has_queue: false });
       return accepting[0]?.player_count;
     },
-    versions: () => readVersions(database.queries, [topics.lobbiesOf(namespace_id), topics.seats(lobby_id)]),
+    versions: () => readVersions(database.queries, [topics.lobbiesOf(namespace_id), topics.connectedIn(lobby_id)]),
     /** Adds a find for the lobby to the queue, and returns its ticket. */
     async wait(
       seats = 1,
@@ -196,7 +196,7 @@ test("takeSeats: a seat notifies watchers of the list of lobbies, and not those 
   const lobby = await makeLobby(8);
   const before = await lobby.versions();
   expect(await lobby.take(lobby.seats(0, 'a'), lobby.seats(1, 'b'))).toMatchObject({ player_count: 3 });
-  const [list, connected] = [topics.lobbiesOf(lobby.namespace_id), topics.seats(lobby.lobby_id)];
+  const [list, connected] = [topics.lobbiesOf(lobby.namespace_id), topics.connectedIn(lobby.lobby_id)];
   expect(await lobby.versions()).toEqual(new Map([...before, [list, (before.get(list) ?? 0) + 1]]));
   expect(before.get(connected)).toBe(0);
 });

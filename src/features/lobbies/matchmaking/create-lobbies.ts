@@ -21,7 +21,7 @@ import type { Claim, OverLimit } from './admission-store.ts';
 import { countLobby, insertLobby, precheckLobby } from './create-lobbies-store.ts';
 import type { PlannedLobby } from './planner.ts';
 import { type FirstPlayers, playerIdsOf } from './seat-requests.ts';
-import { countIdle } from './warm-store.ts';
+import { countWarm } from './warm-store.ts';
 
 /** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is right. */
 const CODE_LENGTH = 8;
@@ -187,11 +187,11 @@ async function createLobby(
 }
 
 /** Returns whether a warm lobby is still missing. The lock makes machines check this one after another. */
-async function isStillMissing(tx: Tx, { namespace_id, version_id, lobby, idle_min }: PlannedLobby): Promise<boolean> {
-  if (idle_min === undefined) return true;
+async function isStillMissing(tx: Tx, { namespace_id, version_id, lobby, warm_min }: PlannedLobby): Promise<boolean> {
+  if (warm_min === undefined) return true;
   await store.lockList(tx, namespace_id);
   const { game_mode, region } = lobby;
-  return (await countIdle(tx, { namespace_id, version_id, game_mode, region })) < idle_min;
+  return (await countWarm(tx, { namespace_id, version_id, game_mode, region })) < warm_min;
 }
 
 function toClaims({ address, client, ticket, ...players }: FirstPlayers, request_number: number): Claim[] {

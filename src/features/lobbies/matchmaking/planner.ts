@@ -14,7 +14,7 @@ export interface PlannedLobby {
   /** The first of them creates the lobby; empty for a warm lobby. */
   first_players: FirstPlayers[];
   /** Set for a warm lobby, which is created only while its pool has fewer idle lobbies than this. */
-  idle_min?: number;
+  warm_min?: number;
 }
 
 export type Refusal =
@@ -25,7 +25,7 @@ export type Refusal =
 
 /** The plan of a round. Each request is in one of the first four lists. */
 export interface Plan {
-  /** Seats in running lobbies. */
+  /** Requests that get seats in running lobbies: one entry for each request. */
   seats: { request: SeatRequest; lobby_id: string }[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];

@@ -70,7 +70,8 @@ export const Receipt = Type.Object(
         game_modes: Type.Optional(Type.Array(Type.String())),
         regions: Type.Optional(
           Type.Array(Type.String(), {
-            description: 'The searched regions, in order. For a refused request, those that it named.',
+            description:
+              'The searched regions, in order; those that the request named if it was refused before the search.',
           }),
         ),
         tags: Type.Optional(Type.Record(Type.String(), Type.String())),

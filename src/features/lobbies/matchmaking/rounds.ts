@@ -24,7 +24,7 @@ class PendingRequest {
   readonly request: SeatRequest;
   readonly draft: ReceiptDraft | undefined;
   readonly #seat = Promise.withResolvers<Seat>();
-  /** The rounds that have decided it without an answer, because it lost a race. */
+  /** The rounds that left it without an answer: it lost a race, was postponed, or its refusal may have been wrong. */
   attempts = 0;
   /** Whether an earlier round found its client over its limit, perhaps only because of other requests of that round. */
   was_over_limit = false;
@@ -63,7 +63,7 @@ interface PlanOptions {
 
 interface RoundPlan {
   plan: Plan;
-  /** The requests with seats in lobbies of the cache, which may have been wrong about earlier requests. */
+  /** Requests that got seats from the cache: planned before all others, even before earlier ones. */
   planned_first: ReadonlySet<SeatRequest>;
 }
 
@@ -126,7 +126,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     }
   }
 
-  /** Answers requests with seats and errors. Those that lost a race get no answer. */
+  /** Answers requests with seats and errors. The others are decided again in the next round. */
   async function decide(round: PendingRequest[]): Promise<void> {
     for (const { draft } of round) draft?.recordRound();
     const by_player: PendingByPlayer = new Map(round.map((one) => [one.request.player_id, one]));
@@ -149,7 +149,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     const has_lost_race = round.some(({ attempts }) => attempts > 0);
     const first_plan = await plan(requests, { is_fresh: has_lost_race });
     const seated = new Set(first_plan.seats.map(({ request }) => request));
-    // A first plan from the database gave a refused request its turn before those after it, so it took nothing from it.
+    // A fresh first plan decided all requests in their order, so none took a seat from an earlier one that it refused.
     const planned_first = has_lost_race ? new Set<SeatRequest>() : seated;
     const others = requests.filter((request) => !seated.has(request));
     if (others.length === 0) return { plan: first_plan, planned_first };
@@ -218,8 +218,8 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   }
 
   /**
-   * Returns whether finds may wait in the namespaces of seats. After a lost race it counts on that: a find may have come to
-   * the queue on another process.
+   * Returns whether finds may wait in the namespaces of seats. After a lost race it assumes so: a find may have entered the
+   * queue on another process.
    */
   function hasQueue(seats: Plan['seats'], by_player: PendingByPlayer): boolean {
     return seats.some(({ request }) => {

@@ -1,6 +1,6 @@
 import type { LobbyRow } from '../tables.ts';
 
-/** A committed seat. */
+/** The committed seats of a request: one for each of its players, in one lobby. */
 export interface Seat {
   lobby_id: string;
   code: string | null;

@@ -15,7 +15,7 @@ import { type ClientLists, listClients, numberPlayers } from './client-numbers-s
 export interface ProposedSeat extends Claim {
   lobby_id: string;
   namespace_id: string;
-  /** A join names its lobby; a find and a party get one that was chosen for them. */
+  /** `find`: a find for one player; `party`: a find for several; `join`: a join, for one or several. */
   kind: 'find' | 'party' | 'join';
 }
 

@@ -37,7 +37,7 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
   const now = clock.now();
   const namespace_ids = [...new Set(pools.map(({ namespace_id }) => namespace_id))];
   const [idle, failing] = await Promise.all([
-    store.selectIdleCounts(database.queries, namespace_ids),
+    store.selectWarmCounts(database.queries, namespace_ids),
     store.selectFailing(database.queries, namespace_ids, after(now, -FAILURES_COUNT_FOR_MS)),
   ]);
   const planned = missingLobbies(pools, idle, failing, now).flatMap(({ pool, count }) =>
@@ -73,7 +73,7 @@ function planWarmLobby({ namespace_id, game_id, version_id, region, min, mode }:
   const { name: game_mode, max_players_normal, max_players_direct, max_players_party } = mode;
   const maxima = { max_players_normal, max_players_direct, max_players_party };
   const lobby = { game_mode, region, tags: {}, ...maxima, publicity: null, lobby_config: undefined };
-  return { namespace_id, game_id, version_id, lobby, first_players: [], idle_min: min };
+  return { namespace_id, game_id, version_id, lobby, first_players: [], warm_min: min };
 }
 
 /** Reports a failure, except for too many lobbies: the namespace is at its limit, or another machine was faster. */

@@ -10,29 +10,29 @@ export type NamespacePool = Pick<LobbyRow, 'namespace_id' | 'version_id' | 'game
 const IS_UNTOUCHED = sql`idle_ts = create_ts`;
 
 /**
- * A condition: the lobby is empty and find may choose it, whether it is ready or not. Includes lobbies that their servers
+ * A condition: the lobby is warm: it is empty and find may choose it, whether it is ready or not. Includes lobbies that their servers
  * closed before the first player came, because these are still preparing.
  */
-const IS_IDLE = sql`stop_ts is null and player_count = 0 and publicity is null and (not is_closed or ${IS_UNTOUCHED})`;
+const IS_WARM = sql`stop_ts is null and player_count = 0 and publicity is null and (not is_closed or ${IS_UNTOUCHED})`;
 
-/** Returns how many idle lobbies each pool of the namespaces has; pools without any are missing. */
-export async function selectIdleCounts(
+/** Returns how many warm lobbies each pool of the namespaces has; pools without any are missing. */
+export async function selectWarmCounts(
   queries: Queries,
   namespace_ids: string[],
 ): Promise<(NamespacePool & { count: number })[]> {
   const rows = await queries.execute<Record<keyof NamespacePool, string> & { count: number }>(sql`
     select namespace_id, version_id, game_mode, region, count(*)::int as count from ${lobbies}
-    where namespace_id = any(${sql.param(namespace_ids)}::uuid[]) and ${IS_IDLE}
+    where namespace_id = any(${sql.param(namespace_ids)}::uuid[]) and ${IS_WARM}
     group by namespace_id, version_id, game_mode, region`);
   return [...rows];
 }
 
-/** Returns the number of idle lobbies of one pool. */
-export async function countIdle(queries: Queries, pool: NamespacePool): Promise<number> {
+/** Returns the number of warm lobbies of one pool. */
+export async function countWarm(queries: Queries, pool: NamespacePool): Promise<number> {
   const [row] = await queries.execute<{ count: number }>(sql`
     select count(*)::int as count from ${lobbies}
     where namespace_id = ${pool.namespace_id}::uuid and version_id = ${pool.version_id}::uuid
-      and game_mode = ${pool.game_mode} and region = ${pool.region} and ${IS_IDLE}`);
+      and game_mode = ${pool.game_mode} and region = ${pool.region} and ${IS_WARM}`);
   return row?.count ?? 0;
 }
 
