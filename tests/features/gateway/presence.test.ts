@@ -108,7 +108,8 @@ test('gateway: departures from a lobby that another program has locked delay no 
     await waitFor(async () => (await countConnected(other)) === before, 'the other departure');
     expect(await countConnected(locked, muster, crowded)).toBe(6);
   }
-  await waitFor(async () => (await countConnected(locked, muster, crowded)) === 0, 'the departures');
+  // Without players, the lobby may have ended already.
+  await waitFor(async () => ((await countConnected(locked, muster, crowded)) ?? 0) === 0, 'the departures');
 });
 
 describe('gateway: at a port with presence', () => {
