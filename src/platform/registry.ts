@@ -13,6 +13,8 @@ interface Place<Item> {
  */
 export class Registry<Item> {
   readonly #places: (Place<Item> | undefined)[] = [];
+  /** No place before this one has an item. */
+  #first = 0;
   #size = 0;
 
   get size(): number {
@@ -28,6 +30,13 @@ export class Registry<Item> {
     return () => this.#remove(place);
   }
 
+  /** Returns the item that came first of those that are there; undefined if there is none. */
+  first(): Item | undefined {
+    if (this.#size === 0) return undefined;
+    while (!this.#places[this.#first]) this.#first += 1;
+    return this.#places[this.#first]?.item;
+  }
+
   /** Returns the items that are there now. */
   list(): Item[] {
     const items: Item[] = [];
@@ -39,6 +48,7 @@ export class Registry<Item> {
     if (this.#places[place.index] !== place) return false;
     this.#places[place.index] = undefined;
     this.#size -= 1;
+    if (this.#size === 0) this.#closeGaps();
     return true;
   }
 
@@ -51,5 +61,6 @@ export class Registry<Item> {
       size += 1;
     }
     this.#places.length = size;
+    this.#first = 0;
   }
 }

@@ -44,14 +44,12 @@ export class Timeouts<Work> {
 
   #finishDue(): void {
     const now = performance.now();
-    this.#timer = undefined;
-    for (const timed of this.#unfinished.list()) {
-      if (timed.ends_at > now) {
-        this.#timer ??= this.#wake(timed.ends_at - now);
-        return;
-      }
-      this.#pass(timed);
-    }
+    const next = () => this.#unfinished.first();
+    for (let first = next(); first && first.ends_at <= now; first = next()) this.#pass(first);
+    // Work that was added meanwhile may have started a timer, for later.
+    clearTimeout(this.#timer);
+    const left = next();
+    this.#timer = left && this.#wake(left.ends_at - now);
   }
 
   #pass({ work, finish }: Timed<Work>): void {

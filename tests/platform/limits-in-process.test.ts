@@ -28,6 +28,21 @@ describe('in-process counts', () => {
     }
   });
 
+  test('of a strict limit are kept beside clients of looser ones that send more', () => {
+    const counters = createCounters(() => 0);
+    const loose = inOneMinute('loose', 1_000);
+    for (let number = 0; number < 3; number += 1) counters.count(LIMIT, 'me');
+    for (let caller = 0; caller < COUNTS_MAX / 8; caller += 1) {
+      for (let number = 0; number < 10; number += 1) counters.count(loose, `${caller}`);
+    }
+    expect(counters.count(LIMIT, 'me').is_within).toBe(false);
+    // As many others again, while it is used now and then.
+    for (let caller = 0; caller < 2 * COUNTS_MAX; caller += 1) {
+      for (let number = 0; number < 4; number += 1) counters.count(loose, `later ${caller}`);
+      if (caller % 1_000 === 0) expect(counters.count(LIMIT, 'me').is_within).toBe(false);
+    }
+  });
+
   test('start at zero in each window, to the millisecond, also after several windows without a request', () => {
     let now = 0;
     const counters = createCounters(() => now);

@@ -23,6 +23,18 @@ test('registry: an item is removed once, even if another one has its place since
   expect(registry.list()).toEqual([1_000]);
 });
 
+test('registry: knows the item that came first of those that are left', () => {
+  const registry = new Registry<number>();
+  expect(registry.first()).toBeUndefined();
+  const removers = Array.from({ length: 1_000 }, (_, number) => registry.add(number));
+  for (const [number, remove] of removers.entries()) {
+    expect(registry.first()).toBe(number);
+    remove();
+    registry.add(1_000 + number);
+  }
+  expect(registry.first()).toBe(1_000);
+});
+
 test('registry: the same item may be there twice', () => {
   const registry = new Registry<string>();
   const remove = registry.add('item');

@@ -16,6 +16,22 @@ test('timeouts: work that is added after all was finished times out too, and fin
   expect(ended).toEqual(['first', 'second']);
 });
 
+test('timeouts: work that is added while other work times out delays none', async () => {
+  const ended: [string, number][] = [];
+  const timeouts = new Timeouts<string>(TIMEOUT_MS * 10, (work) => {
+    ended.push([work, performance.now()]);
+    if (work === 'first') timeouts.add('third');
+  });
+  timeouts.add('first');
+  await Bun.sleep(TIMEOUT_MS * 2);
+  timeouts.add('second');
+  await waitFor(() => ended.length === 3, 'all work to time out');
+  // The second would otherwise have to wait for the timer of the third.
+  const [[, first] = [], [, second] = [], [, third] = []] = ended as [string, number][];
+  expect(ended.map(([work]) => work)).toEqual(['first', 'second', 'third']);
+  expect((second ?? 0) - (first ?? 0)).toBeLessThan((third ?? 0) - (second ?? 0));
+});
+
 test('timeouts: finished work does not time out', async () => {
   const ended: string[] = [];
   const timeouts = new Timeouts<string>(TIMEOUT_MS, (work) => void ended.push(work));

@@ -19,44 +19,47 @@ export interface Counters {
 }
 
 /**
- * Maximum number of counts, which take 1.6 MB. A client with enough addresses to fill it evades its limits anyway, and
- * does not affect the counts of active clients.
+ * Maximum number of counts, which take 9.6 MB. A client with enough addresses to fill it evades its limits anyway, and
+ * does not affect the counts of active clients. A quarter of it can be in use before a group has too many.
  */
-export const COUNTS_MAX = 100_000;
+export const COUNTS_MAX = 400_000;
 /** Each key has its count in one of these places of its group. */
-const GROUP_SIZE = 8;
+const GROUP_SIZE = 16;
 const GROUPS = COUNTS_MAX / GROUP_SIZE;
 
 /**
  * Creates counters. `now`: the time in Unix milliseconds. Counting uses no promise and no timer. The counts are numbers
- * in fixed arrays, because a garbage collection would look at each of 100,000 objects (docs/decisions/0053).
+ * in fixed arrays, because a garbage collection would look at each of as many objects (docs/decisions/0053).
  */
 export function createCounters(now: () => number): Counters {
-  // Secret, so that no client can choose keys that share a group or a hash.
+  // Secret, so that no client knows which keys share a group.
   const [group_seed = 0, key_seed = 0] = crypto.getRandomValues(new Uint32Array(2));
   const hashes = new Uint32Array(COUNTS_MAX);
   const counts = new Uint32Array(COUNTS_MAX);
   /** When the window of each count ends; zero if the place is free. */
   const resets = new Float64Array(COUNTS_MAX);
+  /** In the order in which places were used; zero if the place is free. */
+  const uses = new Float64Array(COUNTS_MAX);
+  let uses_ever = 0;
 
-  /** Returns the place of a key's count, or the place that it takes over: a free one, an old one or the lowest count. */
+  /** Returns the place of a key's count, or the place that it takes over: one that is free or over, or the least recently used. */
   function findPlace(key: string, moment: number): number {
     const hash = Bun.hash.xxHash32(key, key_seed);
     const first = (Bun.hash.xxHash32(key, group_seed) % GROUPS) * GROUP_SIZE;
-    let lowest = first;
-    let lowest_count = Number.POSITIVE_INFINITY;
+    let oldest = first;
+    let oldest_use = Number.POSITIVE_INFINITY;
     for (let place = first; place < first + GROUP_SIZE; place += 1) {
       const reset_at = resets[place] ?? 0;
       if (hashes[place] === hash && reset_at !== 0) return place;
-      const count = reset_at > moment ? (counts[place] ?? 0) : -1;
-      if (count < lowest_count) {
-        lowest = place;
-        lowest_count = count;
+      const use = reset_at > moment ? (uses[place] ?? 0) : 0;
+      if (use < oldest_use) {
+        oldest = place;
+        oldest_use = use;
       }
     }
-    hashes[lowest] = hash;
-    resets[lowest] = 0;
-    return lowest;
+    hashes[oldest] = hash;
+    resets[oldest] = 0;
+    return oldest;
   }
 
   return {
@@ -71,6 +74,8 @@ export function createCounters(now: () => number): Counters {
       const counted = is_within ? used + 1 : used;
       counts[place] = counted;
       resets[place] = reset_at;
+      uses_ever += 1;
+      uses[place] = uses_ever;
       return { is_within, limit: requests, remaining: requests - counted, reset_at, reset_in_ms: reset_at - moment };
     },
     get size() {

@@ -1,13 +1,15 @@
 import { Ratelimit } from '@upstash/ratelimit';
 import { Redis } from '@upstash/redis';
 import { LRUCache } from 'lru-cache';
-import { COUNTS_MAX, type Verdict } from './counters.ts';
+import type { Verdict } from './counters.ts';
 import type { Limit } from './limit.ts';
 import { openRedis } from './redis.ts';
 import type { StoreSettings } from './store-settings.ts';
 
 /** Time between attempts to reach a lost store. One request tries it, and the others do not wait. */
 const ASK_AGAIN_AFTER_MS = 1_000;
+/** Maximum number of keys over their limit that are remembered. */
+const REFUSED_MAX = 100_000;
 
 /** Counts requests of several processes together, in a store. */
 export interface SharedCounters extends Disposable {
@@ -31,7 +33,7 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
   const { redis, renew, close } = openStore(store, answer_within_ms);
   const limiters = new Map<string, Ratelimit>();
   /** When the windows of keys over their limit end. Until then, the store is not asked about them. */
-  const refused = new LRUCache<string, number>({ max: COUNTS_MAX });
+  const refused = new LRUCache<string, number>({ max: REFUSED_MAX });
   let ask_again_at: number | undefined;
 
   /** Returns the limiter of a limit. */
