@@ -32,7 +32,7 @@ interface LogsToFollow extends LogsToRead {
   onSkipped: (server_id: string, reason: string) => void;
 }
 
-/** Returns the lines of a namespace's servers in the order of time: of those that run, and of the newest that have ended. */
+/** Returns the lines of at most 30 servers of a namespace in the order of time: of those that run first, then of the newest. */
 export async function readServerLogs({ session, scope, ...wanted }: LogsToRead): Promise<NamespaceLine[]> {
   const servers = await readNewestServers(session, scope);
   const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;

@@ -51,7 +51,10 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
     const { create_ts, node_id } = header;
     if (node_id !== undefined && node_id !== data.node_id) console.error(otherMachine(node_id));
     const sentence = `The backup of ${create_ts} is restored: start "muster serve" with these settings.`;
-    output.show({ create_ts, machine_id: node_id, is_other_machine: node_id !== data.node_id }, sentence);
+    output.show(
+      { create_ts, machine_id: node_id, is_other_machine: node_id !== undefined && node_id !== data.node_id },
+      sentence,
+    );
   });
 }
 
@@ -144,7 +147,7 @@ async function restoreDatabase({ header, read }: Backup, database: Database): Pr
 }
 
 function otherMachine(node_id: string): string {
-  return `This data directory belongs to another machine than the backup's (${node_id}). Servers of that machine end MUSTER_MACHINE_REST_MS (by default 10 minutes) after the first start: see "Lost machines" in docs/operating.md.`;
+  return `This data directory belongs to another machine than the one that made the backup (${node_id}). Ten minutes after the first start, the servers of that machine are recorded as lost: see "Lost machines" in docs/operating.md.`;
 }
 
 function readIfThere(path: string): string | undefined {

@@ -53,7 +53,7 @@ test('muster machines: drains a machine, says what is left, waits for it, and le
   expect(waited.exit_code).toBe(0);
   expect(JSON.parse(waited.stdout).machine).toMatchObject({ machine_id, servers: 0, drain: { is_complete: true } });
   const undone = await run('machines', machine_id, '--undo');
-  expect([undone.exit_code, undone.stderr]).toEqual([0, 'It takes new servers.\n']);
+  expect([undone.exit_code, undone.stderr]).toEqual([0, 'It is not being drained.\n']);
   const { stdout } = await run('machines', '--json');
   expect(JSON.parse(stdout).machines).toMatchObject([{ machine_id, state: 'up' }]);
   expect(JSON.parse(stdout).machines[0].drain).toBeUndefined();

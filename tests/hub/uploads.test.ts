@@ -143,7 +143,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     expect(unfinished).toBeDefined();
     is_broken = false;
     sent.length = 0;
-    await page.reload();
+    // In another namespace, which the upload was not begun for.
+    await page.goto(new URL(path.replace('/prod/', '/staging/'), page.url()).href);
     await upload();
     await page.getByText('is there.').waitFor();
     expect(sent.length).toBeLessThan(3);

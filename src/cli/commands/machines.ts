@@ -98,7 +98,7 @@ async function waitUntilEmpty(
 }
 
 function describeDrain({ drain, servers, players }: Machine): string {
-  if (drain === undefined) return 'It takes new servers.';
+  if (drain === undefined) return 'It is not being drained.';
   const left = `${counted(servers, 'server', 'servers')} with ${counted(players, 'player', 'players')}`;
   return drain.is_complete ? 'It is drained: no server is left.' : `It is being drained; left: ${left}.`;
 }

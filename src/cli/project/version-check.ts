@@ -29,7 +29,7 @@ export async function checkVersion(session: Session, scope: Scope, version_id: s
     const outcome = await tryVersion(session, trial, version_id);
     if (outcome.is === 'failed') throw outcome.failure;
     if (outcome.is !== 'disturbed') return outcome.words;
-    const pause_max_ms = Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** attempt);
+    const pause_max_ms = Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** (attempt - 1));
     await pause(Math.random() * pause_max_ms, session.api.stopping);
   }
   throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');

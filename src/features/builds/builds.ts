@@ -164,7 +164,7 @@ export function createBuilds(dependencies: BuildsDependencies) {
         }
       });
     },
-    /** Returns whether a server of the build can start here without unpacking it first. */
+    /** Returns whether this machine has files of the build. After a change of its base image, it is unpacked again all the same. */
     isUnpacked: unpacked_builds.has,
     /** Removes the files of builds that no server of this machine uses. They are unpacked again when needed. */
     removeUnused: unpacked_builds.removeUnused,

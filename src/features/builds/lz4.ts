@@ -182,7 +182,7 @@ function createByteReader(source: AsyncIterable<Uint8Array>) {
     while (held_bytes < length) {
       if (await readMore()) continue;
       if (may_end && held_bytes === 0) return undefined;
-      throw new Error('the lz4 stream has no end');
+      throw new Error('the lz4 stream ends too early');
     }
     return shift(length);
   }
@@ -192,7 +192,7 @@ function createByteReader(source: AsyncIterable<Uint8Array>) {
     async skip(length: number): Promise<void> {
       let left = length;
       while (left > 0) {
-        if (held_bytes === 0 && !(await readMore())) throw new Error('the lz4 stream has no end');
+        if (held_bytes === 0 && !(await readMore())) throw new Error('the lz4 stream ends too early');
         left -= shift(left).length;
       }
     },

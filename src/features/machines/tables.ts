@@ -35,7 +35,7 @@ export const machines = pgTable('machines', {
   is_offered: boolean().notNull().default(false),
   /** Raised by the holder. Only whether it changes matters. */
   beat: bigint({ mode: 'number' }).notNull(),
-  /** When it was raised last, by the clock of the database. Not used to judge a machine. */
+  /** When it was raised last, by the clock of the database. Whether a machine is lost is judged by `beat`. */
   beat_ts: moment().notNull(),
   state: text({ enum: MACHINE_STATES }).notNull(),
   state_ts: moment().notNull(),
@@ -43,7 +43,7 @@ export const machines = pgTable('machines', {
   lost_after_ms: integer().notNull(),
   /** Since when it takes no new servers. Null unless it is being drained. */
   drain_ts: moment(),
-  /** When its last lobbies end. Null for never. */
+  /** When its last lobbies and servers end. Null without a deadline. */
   drain_deadline_ts: moment(),
 });
 

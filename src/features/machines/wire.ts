@@ -52,7 +52,8 @@ export const DrainBody = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: DEADLINE_MAX_MS,
-      description: 'Time until the last lobbies and servers end. Absent: they end when they are empty.',
+      description:
+        'Time until the last lobbies and servers end. Absent: lobbies end when they are empty, other servers only when you end them.',
     }),
   ),
 });

@@ -11,7 +11,7 @@ import { assignPorts, countPorts, portsAt, type RelayedProtocols } from './rules
 import type { Runtime, ServerResources } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { Room, ServerRow, WaitReason } from './tables.ts';
-import { describeWait, findLack, reduceRoom, shareRoom, usedShare, WAIT_BEFORE_MAX_MS, waitBefore } from './turns.ts';
+import { describeWait, findLack, reduceRoom, shareRoom, usedShare, waitBefore } from './turns.ts';
 import * as waitingStore from './waiting-store.ts';
 
 /** Time before a released port is assigned again, because players of its previous server may still connect to it. */
@@ -116,19 +116,16 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const since = seen_since.get(row.server_id) ?? now;
       seen_since.set(row.server_id, since);
       const waited_ms = now - since;
-      const is_due =
-        waited_ms >= WAIT_BEFORE_MAX_MS ||
-        waited_ms >= waitBefore({ used, is_unpacked: await builds.isUnpacked(row.build_id) });
-      if (is_due) due.push(row);
-      else again_in_ms = Math.min(again_in_ms, WAIT_BEFORE_MAX_MS - waited_ms);
+      const wait_ms = waitBefore({ used, is_unpacked: await builds.isUnpacked(row.build_id) });
+      if (waited_ms >= wait_ms) due.push(row);
+      else again_in_ms = Math.min(again_in_ms, wait_ms - waited_ms);
     }
     if (Number.isFinite(again_in_ms)) placeAgainIn(again_in_ms);
     return due;
   }
 
   /**
-   * The least number of ports that other programs use, and until when that is assumed, in the time of
-   * `performance.now()`.
+   * How many ports other programs use at least, and until when that is assumed, in the time of `performance.now()`.
    */
   let foreign = { ports: 0, until: 0 };
 

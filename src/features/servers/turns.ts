@@ -41,9 +41,6 @@ const FULL_WAITS_MS = 100;
 /** How much longer a machine waits that would have to unpack the build first. */
 const UNPACKING_WAITS_MS = 20;
 
-/** The longest time that a machine waits before it takes a server that another machine may take. */
-export const WAIT_BEFORE_MAX_MS = FULL_WAITS_MS + UNPACKING_WAITS_MS;
-
 /** Returns how long a machine waits before it takes a server that another machine may take. */
 export function waitBefore({ used, is_unpacked }: { used: number; is_unpacked: boolean }): number {
   return Math.min(used, 1) * FULL_WAITS_MS + (is_unpacked ? 0 : UNPACKING_WAITS_MS);

@@ -68,7 +68,7 @@ export async function selectMeters(queries: Queries, server_ids: string[]): Prom
 export async function selectUsage(queries: Queries, game_ids: string[], { start, end }: { start: Date; end: Date }) {
   const length = sql`${INTERVAL_MS} * interval '1 ms'`;
   const inside = sql`extract(epoch from least(until_ts, ${timestamptz(end)}) - greatest(from_ts, ${timestamptz(start)}))`;
-  // Lets the indexes find the rows: a row does not reach beyond its interval.
+  // Lets the indexes find the rows: a row ends within its interval, though it may begin before it.
   const of_games = sql`game_id = any(${sql.param(game_ids)}::uuid[]) and interval_start > ${timestamptz(start)} - ${length}`;
   const rows = await queries.execute<{ game_id: string; datacenter_id: string; cpu_ms: number }>(sql`
     with used as (

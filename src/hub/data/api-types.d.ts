@@ -1056,6 +1056,22 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/cloud/uploads/{upload_id}/complete': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post: operations['completeUpload'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/group/groups/{group_id}/profile': {
     parameters: {
       query?: never;
@@ -2286,7 +2302,7 @@ export interface components {
       is_complete: boolean;
     };
     SetMachineDrainRequest: {
-      /** @description Time until the last lobbies and servers end. Absent: they end when they are empty. */
+      /** @description Time until the last lobbies and servers end. Absent: lobbies end when they are empty, other servers only when you end them. */
       deadline_ms?: number;
     };
     SetMachineDrainResponse: {
@@ -2972,6 +2988,8 @@ export interface components {
       /** @description Empty if all parts have arrived. */
       presigned_requests: components['schemas']['PresignedRequest'][];
     };
+    CompleteUploadRequest: Record<string, never>;
+    CompleteUploadResponse: Record<string, never>;
     GetGroupProfileResponse: {
       group: components['schemas']['GroupProfile'];
       watch: components['schemas']['WatchIndex'];
@@ -6839,6 +6857,34 @@ export interface operations {
            *     }
            */
           'application/json': components['schemas']['ListMissingUploadsResponse'];
+        };
+      };
+    };
+  };
+  completeUpload: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @example a9cc9ccb-b79b-5259-886e-4256f623283f */
+        upload_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /** @example {} */
+        'application/json': components['schemas']['CompleteUploadRequest'];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /** @example {} */
+          'application/json': components['schemas']['CompleteUploadResponse'];
         };
       };
     };

@@ -27,7 +27,7 @@ addEventListener('popstate', () => {
 
 const NO_GAMES = [OPERATOR, GROUPS, PEOPLE];
 
-/** Accepts what may be the name of a game, unlike those of other pages. */
+/** Accepts what may be the name of a game, but not the names of the hub's own pages. */
 export function isGameName(name: string | undefined): name is string {
   return name !== undefined && !NO_GAMES.includes(name);
 }

@@ -44,7 +44,7 @@ async function sendPart(url: string, content: Blob, signal: AbortSignal): Promis
     const last = await tryPart(pathname + search, content, signal);
     if (last === undefined) return;
     if (!last.may_pass || attempt === ATTEMPTS_MAX) throw new Error(last.message);
-    await pause(PAUSE_FIRST_MS * 2 ** attempt, signal);
+    await pause(PAUSE_FIRST_MS * 2 ** (attempt - 1), signal);
   }
 }
 

@@ -8,6 +8,8 @@ const BUILDS = '/cloud/games/{game_id}/builds';
 const PREPARE = '/games/{game_id}/environments/{environment_id}/builds/prepare';
 const TAGS = '/games/{game_id}/environments/{environment_id}/builds/{build_id}/tags';
 const COMPLETE = '/games/{game_id}/environments/{environment_id}/builds/{build_id}/complete';
+/** An unfinished upload may have been begun for another namespace, in which only the upload itself can be completed. */
+const COMPLETE_UPLOAD = '/cloud/uploads/{upload_id}/complete';
 const MISSING = '/cloud/games/{game_id}/uploads/{upload_id}/requests';
 /** An interrupted upload sends whole parts again. */
 const PART_BYTES = 8 * 1024 ** 2;
@@ -71,23 +73,25 @@ async function upload(order: Order, { show, until }: Upload): Promise<void> {
   until.throwIfAborted();
   const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest, until);
   until.throwIfAborted();
-  const { build_id, parts } = known ?? (await prepare(order, content, digest));
+  const { build_id, upload_id, parts } = known ?? (await prepare(order, content, digest));
   const was_known = known?.is_complete === true;
   if (!was_known) {
     const missing = parts.reduce((sum, { content_length }) => sum + content_length, 0);
     const onSent = counting({ is: 'sending', total }, total - missing, show);
     await sendParts({ content, parts, onSent, signal: until });
     show({ is: 'checking' });
-    await complete(environment, build_id, until);
+    const completeBuild = () => post(COMPLETE, { ...environment, build_id }, {});
+    const completeUpload = (id: string) => post(COMPLETE_UPLOAD, { upload_id: id }, {});
+    await complete(upload_id === undefined ? completeBuild : () => completeUpload(upload_id), until);
   }
   show({ is: 'done', build_id, was_known });
 }
 
 /** Lets the service check the build. Waits while another request completes the same upload. */
-async function complete(environment: Order['environment'], build_id: string, until: AbortSignal): Promise<void> {
+async function complete(request: () => Promise<unknown>, until: AbortSignal): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await post(COMPLETE, { ...environment, build_id }, {});
+      await request();
       return;
     } catch (error) {
       const is_busy = error instanceof Refused && error.code === 'UPLOAD_BUSY';
@@ -137,6 +141,8 @@ async function digestOf(content: Blob, how: string[], onRead: (bytes: number) =>
 
 interface Prepared {
   build_id: string;
+  /** Undefined for an upload that this page began. */
+  upload_id?: string;
   /** What is missing. */
   parts: Part[];
 }
@@ -154,7 +160,7 @@ async function findKnown(
   const { build_id, upload_id, complete: is_complete } = known;
   if (is_complete) return { build_id, parts: [], is_complete };
   const { presigned_requests: parts } = await get(MISSING, { game_id, upload_id }, {}, until);
-  return { build_id, parts, is_complete };
+  return { build_id, upload_id, parts, is_complete };
 }
 
 async function prepare(

@@ -110,7 +110,7 @@ describe('a container engine that is configured and cannot be used', () => {
     await Bun.write(join(place, 'call.js'), script);
     const child = Bun.spawn([bun, 'call.js'], { uid: USER_ID, gid: USER_ID, cwd: place, env: {}, stdout: 'pipe' });
     expect((await new Response(child.stdout).text()).trim()).toBe(
-      `Muster may not use the socket ${socket}: run it as root`,
+      `Muster has no access to the socket ${socket}: run it as root`,
     );
     listener.stop(true);
   });

@@ -65,7 +65,9 @@ describe('a machine that could take a server', () => {
     const { take, nodeOf, again_in } = await machineWith({ is_alone: false, is_unpacked: false });
     expect(await take()).toBe(0);
     expect(await nodeOf()).toBeNull();
+    // An empty machine waits only because it would have to unpack the build, and looks again right after that.
     expect(again_in).toEqual([expect.any(Number)]);
+    expect(again_in[0]).toBeLessThanOrEqual(20);
     await waitFor(async () => (await take()) === 1, 'it to be taken');
     expect(await nodeOf()).not.toBeNull();
   });

@@ -77,7 +77,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
-    // The kernel kills one process. If it is not the first process of the server, the server may continue.
+    // Out of memory, the kernel kills one process. That is why the server ended only if it was its first process.
     const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
     if (!was_killed) return { is: 'ended', ...status };
     if (existsSync(folders.networkEnded(server_id))) return { is: 'ended', ...status, reason: NETWORK_ENDED };

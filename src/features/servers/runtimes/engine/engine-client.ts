@@ -106,7 +106,7 @@ export class EngineClient {
     try {
       accessSync(socket, constants.R_OK | constants.W_OK);
     } catch {
-      return `Muster may not use the socket ${socket}: run it as root`;
+      return `Muster has no access to the socket ${socket}: run it as root`;
     }
     return `the container engine at ${socket} does not answer: ${hint}`;
   }

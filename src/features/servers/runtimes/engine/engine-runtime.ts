@@ -348,7 +348,7 @@ function endOf({
   memory_bytes: number;
 }): Observation {
   const status = exitStatusOf(exit_code);
-  // The kernel kills one process. If it is not the first process of the server, the server may continue.
+  // Out of memory, the kernel kills one process. That is why the server ended only if it was its first process.
   if (!was_out_of_memory || status.exit_signal !== 'SIGKILL') return { is: 'ended', ...status };
   return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MiB` };
 }

@@ -125,7 +125,7 @@ function parseAs<Shape extends TSchema>(shape: Shape, text: string): Static<Shap
 
 function unreachable(cause: unknown): ApiUnreachable {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ApiUnreachable(`the API server of the cluster does not answer: ${reason}`, { cause });
+  return new ApiUnreachable(`the API server of the cluster cannot be used now: ${reason}`, { cause });
 }
 
 /** Returns the refusal of a call. Overload and faults of the API server are temporary, so they count as unreachable. */

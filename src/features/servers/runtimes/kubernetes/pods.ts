@@ -114,7 +114,7 @@ export class Pods {
         version = undefined;
         const is_forgotten = cause instanceof ApiRefusal && cause.status === GONE;
         if (failures === 1 && !is_forgotten) onLost(cause);
-        const pause = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures);
+        const pause = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** (failures - 1));
         await setTimeout(pause, undefined, { signal }).catch(() => {});
       }
     }

@@ -73,7 +73,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
-    // The kernel kills one process. If it is not the first process of the server, the server may continue.
+    // Out of memory, the kernel kills one process. That is why the server ended only if it was its first process.
     const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
     const reason = was_killed ? groups.reasonOf(server_id) : undefined;
     return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };
