@@ -49,12 +49,10 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
       await setAllResting(database.queries);
     });
     const { create_ts, node_id } = header;
-    if (node_id !== undefined && node_id !== data.node_id) console.error(otherMachine(node_id));
+    const is_other_machine = node_id !== undefined && node_id !== data.node_id;
+    if (is_other_machine) console.error(otherMachine(node_id));
     const sentence = `The backup of ${create_ts} is restored: start "muster serve" with these settings.`;
-    output.show(
-      { create_ts, machine_id: node_id, is_other_machine: node_id !== undefined && node_id !== data.node_id },
-      sentence,
-    );
+    output.show({ create_ts, machine_id: node_id, is_other_machine }, sentence);
   });
 }
 

@@ -36,7 +36,7 @@ describe('in-process counts', () => {
       for (let number = 0; number < 10; number += 1) counters.count(loose, `${caller}`);
     }
     expect(counters.count(LIMIT, 'me').is_within).toBe(false);
-    // As many others again, while it is used now and then.
+    // Others take every place, but this count is used now and then.
     for (let caller = 0; caller < 2 * COUNTS_MAX; caller += 1) {
       for (let number = 0; number < 4; number += 1) counters.count(loose, `later ${caller}`);
       if (caller % 1_000 === 0) expect(counters.count(LIMIT, 'me').is_within).toBe(false);

@@ -1,8 +1,4 @@
-import {
-  type CaptchaDependencies,
-  createCaptcha,
-  type RequestWithCaptcha,
-} from '../../src/features/captcha/captcha.ts';
+import { type CaptchaDependencies, type CheckedRequest, createCaptcha } from '../../src/features/captcha/captcha.ts';
 import { createProofsOfWork } from '../../src/features/captcha/proof-of-work.ts';
 import type { CaptchaDecision } from '../../src/features/captcha/wire.ts';
 import type { CaptchaConfig } from '../../src/features/versions/config.ts';
@@ -67,7 +63,7 @@ export async function openCaptchaChecks({ database_address, clock, provider, mor
     /** Checks a request of a client to a namespace whose version has this configuration. */
     async check(
       { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
-      visitor: Partial<RequestWithCaptcha> = {},
+      visitor: Partial<CheckedRequest> = {},
     ): Promise<CheckOutcome> {
       const version_id = crypto.randomUUID();
       configs.set(version_id, config);

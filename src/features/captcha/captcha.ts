@@ -49,7 +49,7 @@ interface NamespaceVersion {
 }
 
 /** The parts of a request for seats that the check of its captcha needs. */
-export interface RequestWithCaptcha {
+export interface CheckedRequest {
   /** The address of the client. */
   address: string;
   /** Returns the header Origin, which browsers send. */
@@ -126,7 +126,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function decideWithCaptcha(
     config: CaptchaConfig,
     { client, providers, metadata }: CaptchaContext,
-    request: RequestWithCaptcha & { captcha: SentCaptcha },
+    request: CheckedRequest & { captcha: SentCaptcha },
   ): Promise<Decision> {
     if (providers.length === 0) return noKeys();
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
@@ -159,7 +159,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function tryProvider(
     provider: rules.Provider,
     { namespace_id }: NamespaceVersion,
-    { address, deadline }: Omit<RequestWithCaptcha, 'captcha'>,
+    { address, deadline }: Omit<CheckedRequest, 'captcha'>,
   ): Promise<ProviderTrial> {
     if (provider.name === 'pow') return { provider: 'pow', are_keys_accepted: true, reasons: [] };
     const { name, secret_key } = provider;
@@ -179,7 +179,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function check(
     config: CaptchaConfig,
     { namespace_id }: NamespaceVersion,
-    request: RequestWithCaptcha,
+    request: CheckedRequest,
     note: (decision: CaptchaDecision) => void,
   ): Promise<void> {
     const { captcha, address } = request;
@@ -205,7 +205,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      */
     async admit(
       namespace: NamespaceVersion,
-      request: RequestWithCaptcha,
+      request: CheckedRequest,
       note: (decision: CaptchaDecision) => void,
     ): Promise<void> {
       const config = await versions.captcha(namespace);
@@ -226,7 +226,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      */
     async tryProviders(
       namespace: NamespaceVersion,
-      request: Omit<RequestWithCaptcha, 'captcha'>,
+      request: Omit<CheckedRequest, 'captcha'>,
     ): Promise<ProviderTrial[]> {
       const config = await versions.captcha(namespace);
       const providers = config ? rules.providersOf(config, shared_captcha_keys, request.readOrigin()) : [];
@@ -254,7 +254,7 @@ interface Decision {
 }
 
 /** The response of a client to check with its provider. */
-interface WidgetCheck extends RequestWithCaptcha {
+interface WidgetCheck extends CheckedRequest {
   namespace_id: string;
   client_response: string;
 }

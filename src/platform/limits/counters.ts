@@ -38,7 +38,7 @@ export function createCounters(now: () => number): Counters {
   const counts = new Uint32Array(COUNTS_MAX);
   /** When the window of each count ends; zero if the place is free. */
   const resets = new Float64Array(COUNTS_MAX);
-  /** In the order in which places were used; zero if the place is free. */
+  /** The number of the latest use of each place; zero if the place is free. */
   const uses = new Float64Array(COUNTS_MAX);
   let uses_ever = 0;
 

@@ -78,6 +78,7 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
 
   return {
     peek(number) {
+      // A poll that waits needs its state at the next change.
       clearTimeout(forgetting);
       if (!isCurrent() || !newest || number > newest.number) return undefined;
       return number === newest.number ? null : snapshotSince(number);

@@ -69,8 +69,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   function takeSlot(caller_key: CallerKey): () => void {
     if (slots_taken >= watchers_max) throw tooMany();
-    // While at least half of all slots are free, does not count callers whose key must be looked up: none can use up the
-    // slots of the others.
+    // A key that must be looked up costs time. It is not counted while at least half of all slots are free, because no
+    // caller can use up the slots of the others then.
     const is_counted = typeof caller_key === 'string' || (slots_taken + 1) * 2 > watchers_max;
     const key = is_counted ? readCallerKey(caller_key) : undefined;
     if (key !== undefined && !slots.take(key)) throw tooMany();

@@ -156,8 +156,7 @@ describe('a server above its disk limit', () => {
   const FALLOCATE = process.arch === 'arm64' ? 47 : 285;
   const KEEP_SIZE = 1;
   const FILL = 'cd "$HOME"; head -c 20000000 /dev/zero';
-  /** Enough to make many files quickly. */
-  // The kernel counts what it remembers of 100,000 files as memory of the server.
+  /** Enough to make many files quickly. What the kernel remembers of the files counts as memory of the server. */
   const resources = { cpu: 1_000, memory: 512 };
   const TOO_MANY_FILES: Case = [
     'makes too many files',
