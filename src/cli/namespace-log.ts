@@ -32,11 +32,21 @@ interface LogsToFollow extends LogsToRead {
   onSkipped: (server_id: string, reason: string) => void;
 }
 
+interface ReadLogs {
+  lines: NamespaceLine[];
+  /** How many servers wrote them, or have no line. */
+  read_count: number;
+  /** Whether there are servers whose lines were not read. */
+  is_cut: boolean;
+}
+
 /** Returns the lines of at most 30 servers of a namespace in the order of time: of those that run first, then of the newest. */
-export async function readServerLogs({ session, scope, ...wanted }: LogsToRead): Promise<NamespaceLine[]> {
+export async function readServerLogs({ session, scope, ...wanted }: LogsToRead): Promise<ReadLogs> {
   const servers = await readNewestServers(session, scope);
   const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;
-  const waiting = [...servers.filter(isRunning), ...servers.filter((server) => !isRunning(server))].slice(0, READ_MAX);
+  const running_first = [...servers.filter(isRunning), ...servers.filter((server) => !isRunning(server))];
+  const waiting = running_first.slice(0, READ_MAX);
+  const read_count = waiting.length;
   const lines: NamespaceLine[] = [];
   const readAll = async () => {
     for (let server = waiting.shift(); server; server = waiting.shift()) {
@@ -46,7 +56,8 @@ export async function readServerLogs({ session, scope, ...wanted }: LogsToRead):
     }
   };
   await Promise.all(Array.from({ length: READ_AT_ONCE }, readAll));
-  return lines.toSorted((one, other) => one.ts.localeCompare(other.ts));
+  const in_order = lines.toSorted((one, other) => one.ts.localeCompare(other.ts));
+  return { lines: in_order, read_count, is_cut: read_count < servers.length };
 }
 
 /** Follows every server that starts in a namespace, until the signal is aborted. */

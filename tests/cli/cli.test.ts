@@ -7,7 +7,7 @@ import { makeGame, type TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { readToEnd } from '../support/processes.ts';
 import { COMMAND } from '../support/program.ts';
-import { serversOf, uploadShell } from '../support/servers.ts';
+import { STUBBORN, serversOf, uploadShell, waitForEndEvent } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
 import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
@@ -306,7 +306,10 @@ test('servers: commands find a server among any number of newer ones that have e
   const here = { exit_code: 0, stdout: expect.stringContaining('  here\n') };
   expect(await run(['logs', running], { env })).toMatchObject(here);
   expect(await run(['logs', '--server', running.slice(-9)], { env })).toMatchObject(here);
-  expect(await run(['logs', '--all'], { env })).toMatchObject({ stdout: expect.stringContaining(' here\n') });
+  expect(await run(['logs', '--all'], { env })).toMatchObject({
+    stdout: expect.stringContaining(' here\n'),
+    stderr: expect.stringContaining('These are the lines of 30 servers.'),
+  });
   expect(await run(['logs', '--lobby', lobby.lobby_id.slice(-9)], { env })).toMatchObject({ exit_code: 0 });
   expect(await run(['servers', 'show', running], { env })).toMatchObject({ exit_code: 0 });
   expect(await run(['exports', 'log', running], { env })).toMatchObject({ exit_code: 0 });
@@ -330,6 +333,21 @@ test('servers: a restart is listed during its pause, and can be stopped', async 
   expect((await run(['servers', 'list'], { env })).stdout).toContain('restarting');
   expect(await run(['servers', 'stop', restart_id], { env })).toMatchObject({ exit_code: 0 });
   expect((await servers.get(restart_id)).destroyed_at).toBeDefined();
+}, 300_000);
+
+test('servers: one that has been asked to end is listed as ending until it has ended', async () => {
+  const own = await makeGame(muster.api, muster.administrator_token);
+  const servers = serversOf(muster, own);
+  const server_id = await servers.run(STUBBORN, { lifecycle: { kill_timeout: 600_000 } });
+  await servers.waitForLines(server_id, 1);
+  const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
+  const list = async () => (await run(['servers', 'list', '--all'], { env })).stdout;
+  expect(await list()).toContain(' running ');
+  expect(await run(['servers', 'stop', server_id], { env })).toMatchObject({ exit_code: 0 });
+  expect(await list()).toContain(' ending ');
+  await servers.destroy(server_id, '?override_kill_timeout=0');
+  await waitForEndEvent(muster, server_id);
+  expect(await list()).toContain(' ended ');
 }, 300_000);
 
 test('lobbies watch: each change is a line of JSON', async () => {

@@ -6,6 +6,7 @@ import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { READY_SOURCE } from '../support/room.ts';
+import { STUBBORN, serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();
@@ -31,6 +32,32 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
     await page.getByText('127.0.0.1:28061-28070', { exact: true }).waitFor();
     await page.locator('.facts').getByRole('link').first().click();
     await page.getByText('udp 127.0.0.1:28061-28070', { exact: true }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('one that has been asked to end is listed as ending until it has ended', async () => {
+    const game = await makeControlledGame(muster);
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run(STUBBORN, { lifecycle: { kill_timeout: 600_000 } });
+    await servers.waitForLines(server_id, 1);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/servers`, game.cloud_token);
+    const { page, problems } = opened;
+    await page.locator(ROW).getByText('running', { exact: true }).waitFor();
+    await page.locator(ROW).getByRole('link').click();
+    await page.getByRole('button', { name: 'End', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End', exact: true }).click();
+    await page.locator('.head .badge').getByText('ending', { exact: true }).waitFor();
+    await page.goBack();
+    await page.getByText('No server is running').waitFor();
+    await page.getByLabel('Show').selectOption('ending');
+    await page.locator(ROW).getByText('ending', { exact: true }).waitFor();
+    await takePictures(opened, 'servers-ending');
+    await page.locator(ROW).getByRole('link').click();
+    await page.locator('.head .badge').getByText('ending', { exact: true }).waitFor();
+    await servers.destroy(server_id, '?override_kill_timeout=0');
+    await page.locator('.head .badge').getByText('ended', { exact: true }).waitFor();
+    await page.getByLabel('Events').getByText('ended').waitFor();
     expect(problems).toEqual([]);
   });
 

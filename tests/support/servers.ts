@@ -15,6 +15,9 @@ type Changes = { runtime?: object; network?: object; tags?: object; resources?: 
 export const startedBy = ({ events }: Pick<TestService, 'events'>): string[] =>
   events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
 
+/** A shell script that ignores SIGTERM, and writes a line once it does. */
+export const STUBBORN = "trap '' TERM; echo ready; while :; do sleep 1; done";
+
 /** Uploads a shell script as an archive, which starts at once, and returns the build's id. */
 export async function uploadShell(api: Api, game: TestGame, script: string): Promise<string> {
   const content = await packTar([{ name: 'run.sh', content: script }]);

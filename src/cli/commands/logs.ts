@@ -21,7 +21,7 @@ interface Wanted {
   since: Date | undefined;
 }
 
-/** Shows the log of a server, by default of the newest, also if it has ended; with `--all`, of all servers. */
+/** Shows the log of a server, by default of the newest, also if it has ended; with `--all`, of several. */
 export async function logs(given: string | undefined, options: LogsOptions): Promise<void> {
   const { server, lobby, all = false, follow = false, grep } = options;
   if ([given, server, lobby, all || undefined].filter((one) => one !== undefined).length > 1) {
@@ -59,8 +59,12 @@ async function followOne(
 }
 
 async function showAll(session: Session, scope: Scope, wanted: Wanted): Promise<void> {
-  for (const { server_id, ...line } of await readServerLogs({ session, scope, ...wanted })) {
-    show(session, line, server_id);
+  const { lines, read_count, is_cut } = await readServerLogs({ session, scope, ...wanted });
+  for (const { server_id, ...line } of lines) show(session, line, server_id);
+  if (is_cut) {
+    session.output.say(
+      `These are the lines of ${read_count} servers. For another one: --server <id>, from "muster servers --all"`,
+    );
   }
 }
 

@@ -26,6 +26,8 @@ interface ServersOptions extends SharedOptions {
   all?: boolean;
 }
 
+/** Ending servers that are read at a time. */
+const ENDING_COUNT_MAX = 200;
 /** Pages that are read of a list with ended servers. */
 const PAGES_MAX = 32;
 
@@ -62,6 +64,18 @@ async function readPage({ api }: Session, scope: Scope, query: Record<string, st
   return (await api.get<{ servers: Server[] }>(paths.servers(scope), { query })).servers;
 }
 
+/** Returns the ids of the servers of a namespace whose end was requested and that have not ended. */
+async function readEndingIds({ api }: Session, scope: Scope): Promise<Set<string>> {
+  const ids = new Set<string>();
+  for (let is_last = false; !is_last; ) {
+    const query = { status: 'ending', from: String(ids.size), count: String(ENDING_COUNT_MAX) };
+    const { rows } = await api.get<{ rows: { server_id: string }[] }>(paths.serverRows(scope), { query });
+    for (const { server_id } of rows) ids.add(server_id);
+    is_last = rows.length < ENDING_COUNT_MAX;
+  }
+  return ids;
+}
+
 /** Returns the servers of two lists, each once. */
 function join(some: Server[], others: Server[]): Server[] {
   const known = new Set(some.map(({ id }) => id));
@@ -76,13 +90,14 @@ export async function listServers(options: ServersOptions): Promise<void> {
     ? await readAllServers(session, scope)
     : { servers: await readServers(session, scope), is_complete: true };
   if (!is_complete) session.output.say(`Only the newest are shown, and those that run: ${servers.length} servers.`);
+  const ending = options.all ? await readEndingIds(session, scope) : new Set<string>();
   session.show({ servers }, (output) => {
     if (servers.length === 0) return output.say(options.all ? 'No server has run here.' : 'No server is running.');
     output.table(
       ['SERVER', 'STATE', 'LOBBY', 'PORTS', 'AGE'],
       servers.map((server) => [
         shortId(server.id),
-        stateOf(server),
+        ending.has(server.id) ? 'ending' : stateOf(server),
         shortId(server.tags.lobby_id ?? '-'),
         portsOf(server),
         ago(server.created_at),

@@ -3,7 +3,7 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useEntries } from '../data/entries.ts';
-import { useLive, useTitle } from '../data/live.ts';
+import { type Live, useLive, useTitle } from '../data/live.ts';
 import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { Confirm } from '../parts/confirm.tsx';
@@ -26,11 +26,13 @@ export function ServerPage({ id }: { id: string }) {
   const { game, environment } = useNamespace();
   const parameters = { ...environment, server_id: id };
   const live = useLive(SERVER, parameters).value;
+  const end = useEnd(id);
+  const is_ending = end.is === 'here' && end.body.end === undefined;
   useTitle(() => `Server ${shortId(id)} · ${game.display_name} · Muster`);
   if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (live.is === 'refused') return <RefusedPage error={live.error} what="server" />;
   const { server } = live.body;
-  const status = statusOf(server);
+  const status = statusOf(server, { is_ending });
   return (
     <>
       <div class="head">
@@ -45,9 +47,9 @@ export function ServerPage({ id }: { id: string }) {
         events={[
           { name: 'created', at: server.created_at },
           { name: 'started', at: server.started_at },
-          { name: 'ended', at: server.destroyed_at },
+          { name: is_ending ? 'asked to end' : 'ended', at: server.destroyed_at },
         ]}
-        is_over={server.destroyed_at !== undefined}
+        is_over={server.destroyed_at !== undefined && !is_ending}
       />
       <ServerFacts server={server} />
       <Log parameters={parameters} since={server.created_at} />
@@ -57,8 +59,7 @@ export function ServerPage({ id }: { id: string }) {
 
 /** How a server ended, in words. */
 export function Ending({ id }: { id: string }) {
-  const { environment } = useNamespace();
-  const live = useLive(END, { ...environment, server_id: id }).value;
+  const live = useEnd(id);
   const end = live.is === 'here' ? live.body.end : undefined;
   if (!end) return null;
   return end.has_crashed ? (
@@ -68,6 +69,12 @@ export function Ending({ id }: { id: string }) {
   ) : (
     <p>{end.summary}</p>
   );
+}
+
+/** Watches how a server ended. */
+function useEnd(id: string): Live<Answer<typeof END, 'get'>> {
+  const { environment } = useNamespace();
+  return useLive(END, { ...environment, server_id: id }).value;
 }
 
 function EndServer({ id }: { id: string }) {

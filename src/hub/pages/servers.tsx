@@ -11,12 +11,22 @@ import { Age } from '../parts/time.tsx';
 import { useIsWide } from '../parts/width.ts';
 
 const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
-const ENDED = '/cloud/games/{game_id}/namespaces/{namespace_id}/servers';
-/** Ended servers on a page. */
-const ENDED_COUNT = 100;
-const ENDED_STATUS: Status = { text: 'ended', tone: 'quiet' };
+const ROWS = '/cloud/games/{game_id}/namespaces/{namespace_id}/servers';
+/** Servers on a page of those that end or have ended. */
+const PAGE_COUNT = 100;
+const STATUSES = {
+  starting: { text: 'starting', tone: 'warn' },
+  running: { text: 'running', tone: 'good' },
+  ending: { text: 'ending', tone: 'warn' },
+  ended: { text: 'ended', tone: 'quiet' },
+} as const satisfies Record<string, Status>;
 const ROW_HEIGHT = 48;
 const NARROW_ROW_HEIGHT = 72;
+
+const SHOWN: [value: string, text: string][] = [
+  ['ending', 'ending'],
+  ['ended', 'ended'],
+];
 
 interface Status {
   text: string;
@@ -28,18 +38,19 @@ export type Server = Answer<typeof SERVERS, 'get'>['servers'][number];
 /** The servers of a namespace, newest first. */
 export function ServersPage() {
   const { game, namespace } = useNamespace();
+  const show = search.value.get('show');
   useTitle(() => `Servers · ${namespace.name_id} · ${game.display_name} · Muster`);
   return (
     <>
       <div class="head">
         <h1>Servers</h1>
       </div>
-      {search.value.get('show') === 'ended' ? <EndedServers /> : <RunningServers />}
+      {show === 'ending' || show === 'ended' ? <EndedServers key={show} status={show} /> : <RunningServers />}
     </>
   );
 }
 
-/** All servers that have not ended. */
+/** All servers that start or run. */
 function RunningServers() {
   const { environment } = useNamespace();
   const live = useLive(SERVERS, environment).value;
@@ -50,7 +61,7 @@ function RunningServers() {
     tags,
     datacenter,
     created_at,
-    status: statusOf(server),
+    status: server.started_at === undefined ? STATUSES.starting : STATUSES.running,
   }));
   const counts = live.is === 'here' ? `${shown.length} of ${servers.length}` : 'Loading …';
   return (
@@ -62,23 +73,23 @@ function RunningServers() {
   );
 }
 
-/** A page of the servers that have ended. Those before and after it are on other pages. */
-function EndedServers() {
+/** A page of the servers that have ended, or whose end was requested. Those before and after it are on other pages. */
+function EndedServers({ status }: { status: 'ending' | 'ended' }) {
   const { scope } = useNamespace();
   const given = search.value.get('from') ?? '';
   const from = /^\d{1,5}$/.test(given) ? Number(given) : 0;
-  const query = { status: 'ended', from: String(from), count: String(ENDED_COUNT + 1) };
-  const live = useRows(ENDED, scope, query).value;
+  const query = { status, from: String(from), count: String(PAGE_COUNT + 1) };
+  const live = useRows(ROWS, scope, query).value;
   if (live.is === 'refused') return <Notice error={live.error} />;
   const rows = live.is === 'here' ? live.body.rows : [];
-  const page = rows.slice(0, ENDED_COUNT);
+  const page = rows.slice(0, PAGE_COUNT);
   const shown = page
     .map(({ server_id, tags, datacenter_id, create_ts }) => ({
       id: server_id,
       tags,
       datacenter: datacenter_id,
       created_at: create_ts,
-      status: ENDED_STATUS,
+      status: STATUSES[status],
     }))
     .filter(isWanted);
   const goTo = (index: number) => () => setFilter('from', index <= 0 ? '' : String(index));
@@ -89,12 +100,12 @@ function EndedServers() {
       {page.length > 0 && <ServerList of={shown} />}
       <div class="row">
         {from > 0 && (
-          <button type="button" onClick={goTo(from - ENDED_COUNT)}>
+          <button type="button" onClick={goTo(from - PAGE_COUNT)}>
             Later servers
           </button>
         )}
-        {rows.length > ENDED_COUNT && (
-          <button type="button" onClick={goTo(from + ENDED_COUNT)}>
+        {rows.length > PAGE_COUNT && (
+          <button type="button" onClick={goTo(from + PAGE_COUNT)}>
             Earlier servers
           </button>
         )}
@@ -107,7 +118,7 @@ function Filters({ counts }: { counts: string }) {
   return (
     <div class="row filters">
       <TextFilter name="find" label="Id or tag" />
-      <Choice name="show" label="Show" options={[['ended', 'ended']]} none="running" />
+      <Choice name="show" label="Show" options={SHOWN} none="running" />
       <p class="quiet end">{counts}</p>
     </div>
   );
@@ -174,10 +185,10 @@ function Tags({ of }: { of: Record<string, string> }) {
   return <>{text || <span class="quiet">no tags</span>}</>;
 }
 
-/** Returns whether a server starts, runs or has ended, as its row says. */
-export function statusOf({ started_at, destroyed_at }: Pick<Server, 'started_at' | 'destroyed_at'>): Status {
-  if (destroyed_at !== undefined) return ENDED_STATUS;
-  return started_at === undefined ? { text: 'starting', tone: 'warn' } : { text: 'running', tone: 'good' };
+/** Returns the status of a server. `is_ending`: whether a server whose end was requested has not ended yet. */
+export function statusOf({ started_at, destroyed_at }: Server, { is_ending }: { is_ending: boolean }): Status {
+  if (destroyed_at !== undefined) return is_ending ? STATUSES.ending : STATUSES.ended;
+  return started_at === undefined ? STATUSES.starting : STATUSES.running;
 }
 
 function NoServers() {
