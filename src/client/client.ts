@@ -128,13 +128,13 @@ export class Client {
     const streams = this.#streams.all();
     if (this.#isClosed() || streams.length === 0) return;
     const socket = this.#socket?.isOpen() ? this.#socket : undefined;
-    const is_polling = socket !== undefined || this.#failures >= ATTEMPTS_MAX || !hasSockets();
+    const may_poll = socket !== undefined || this.#failures >= ATTEMPTS_MAX || !hasSockets();
     for (const stream of streams) {
       if (stream.pause !== undefined || socket?.has(stream)) continue;
-      if (socket && this.#streams.isFirst(stream) && !stream.is_polled) {
+      if (socket && this.#streams.isFirst(stream) && !stream.must_poll) {
         endPoll(stream);
         socket.subscribe(stream);
-      } else if (is_polling && !stream.polling) void this.#poll(stream);
+      } else if (may_poll && !stream.poll_in_progress) void this.#poll(stream);
     }
     if (!this.#is_connecting && this.#pause === undefined && hasSockets()) void this.#connect();
   }
@@ -182,7 +182,7 @@ export class Client {
   #onRefused(stream: Stream, error: Refusal, retry_after_ms: number | undefined): void {
     const has_expired = error.code === 'CLAIMS_ENTITLEMENT_EXPIRED' && this.#canRenew();
     if (has_expired) this.#socket?.end(CLOSE.unauthorized);
-    else if (error.code === 'WATCH_BAD_FRAME') stream.is_polled = true;
+    else if (error.code === 'WATCH_BAD_FRAME') stream.must_poll = true;
     // A failure of the service (ERROR) has no time to retry after.
     else if (retry_after_ms !== undefined || error.code === 'ERROR') this.#pauseStream(stream, retry_after_ms);
     else this.#refuse(stream, error);
@@ -191,18 +191,18 @@ export class Client {
 
   /** Polls once for changes that the stream has not seen; `#arrange` decides what follows. */
   async #poll(stream: Stream): Promise<void> {
-    const polling = new AbortController();
-    stream.polling = polling;
-    const late = setTimeout(() => polling.abort(), this.#timing.poll_within_ms);
+    const own = new AbortController();
+    stream.poll_in_progress = own;
+    const late = setTimeout(() => own.abort(), this.#timing.poll_within_ms);
     const token = this.#getToken();
     const answer = await token
-      .then((bearer) => poll(this.#url, stream, bearer, polling.signal))
+      .then((bearer) => poll(this.#url, stream, bearer, own.signal))
       // The service cannot be reached, or there is no token.
       .catch(() => ({ kind: 'temporary_failure', retry_after_ms: 0 }) as const);
     clearTimeout(late);
     // Meanwhile the stream was subscribed on the socket, or has ended.
-    if (stream.polling !== polling) return;
-    stream.polling = undefined;
+    if (stream.poll_in_progress !== own) return;
+    stream.poll_in_progress = undefined;
     switch (answer.kind) {
       case 'body':
         this.#deliver(stream, answer.body);

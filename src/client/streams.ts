@@ -15,8 +15,8 @@ export interface Listener {
 /** The listeners of a path that have seen the same index. They share what follows. */
 export interface Stream extends Position {
   listeners: Set<Listener>;
-  /** Aborts the current poll. */
-  polling?: AbortController | undefined;
+  /** Aborts the poll in progress. */
+  poll_in_progress?: AbortController | undefined;
   /** The pause before the next attempt. */
   pause?: Pause | undefined;
   /** Failures in a row. */
@@ -24,7 +24,7 @@ export interface Stream extends Position {
   /** Whether a new token was requested since the last body. */
   has_new_token: boolean;
   /** Whether the stream polls because the socket already watches the view by another spelling of the path. */
-  is_polled: boolean;
+  must_poll: boolean;
 }
 
 /** All streams of a client. The first one of a path uses the socket; the others poll until they have caught up with it. */
@@ -55,7 +55,7 @@ export class Streams {
       throw new RangeError(`A client can watch ${PATHS_MAX} paths: stop one, or connect another client.`);
     }
     const listeners = new Set([listener]);
-    const stream: Stream = { path, index, listeners, failures: 0, has_new_token: false, is_polled: false };
+    const stream: Stream = { path, index, listeners, failures: 0, has_new_token: false, must_poll: false };
     this.#by_path.set(path, [...streams, stream]);
   }
 
@@ -90,8 +90,8 @@ export class Streams {
 }
 
 export function endPoll(stream: Stream): void {
-  stream.polling?.abort();
-  stream.polling = undefined;
+  stream.poll_in_progress?.abort();
+  stream.poll_in_progress = undefined;
 }
 
 /** Delivers a body to the listeners of a stream, each index once. */

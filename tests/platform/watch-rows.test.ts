@@ -176,8 +176,8 @@ describe('rows: a channel', () => {
     opened.set([a, b], { is_lost: true });
     await opened.channel.refresh();
     expect(opened.reads).toBe(1);
-    // The feed notices later that a notification was lost, or does not know the version.
-    opened.channel.onChange('list', undefined);
+    // The feed notices later that a notification was lost.
+    opened.channel.onChange('list', 2);
     await opened.channel.refresh();
     await opened.channel.refresh();
     expect([opened.reads, (await opened.since(1))?.number]).toEqual([2, 2]);

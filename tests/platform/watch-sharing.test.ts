@@ -58,7 +58,7 @@ function makeFeed(): { feed: Feed; notify(topic: string): void; subscribed(): st
   return {
     feed: {
       subscribe(topic, onChange) {
-        const listener = () => onChange(undefined);
+        const listener = () => onChange(1);
         listeners.set(listener, topic);
         return () => void listeners.delete(listener);
       },

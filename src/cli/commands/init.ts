@@ -20,7 +20,7 @@ export async function init({ from, region = {}, json = false }: InitOptions): Pr
     throw new Failure(`There is no ${from}: name a configuration of Rivet, such as rivet.toml.`, EXIT.not_found);
   const read = draftProject('.', { from });
   // The service and its regions are not known before a deploy.
-  const { content, file, understood, notes, lacks_ports } = fitDraft(read, { known: [], renamed: region });
+  const { content, file, understood, notes, portless_server } = fitDraft(read, { known: [], renamed: region });
   for (const note of notes) terminal.say(`note     ${note}`);
   if (!content.build && content.site === undefined && file === undefined) {
     const known = 'a script such as server.ts, a program for Linux, a Dockerfile, or a site such as public/index.html';
@@ -29,8 +29,8 @@ export async function init({ from, region = {}, json = false }: InitOptions): Pr
   const { api } = await Session.open({});
   writeFileSync(PROJECT_FILE, `${schemaComment(api.url)}\n${stringify(content)}`, { flag: 'wx' });
   terminal.say(`${file === undefined ? 'found   ' : `read     ${file}:`} ${understood}`);
-  if (lacks_ports !== undefined)
-    terminal.say(`note     ${file} has no ports (${lacks_ports}): check matchmaker.docker.ports`);
+  if (portless_server !== undefined)
+    terminal.say(`note     ${file} has no ports (${portless_server}): check matchmaker.docker.ports`);
   const needs_build = content.matchmaker && !content.build;
   const next = needs_build ? 'Add "build" to it: no server was found. Then: muster deploy' : 'Next: muster deploy';
   terminal.say(`Wrote ${PROJECT_FILE}. ${next}`);

@@ -19,7 +19,7 @@ export interface Draft {
   /** What the developer should know, a sentence for each. */
   notes: string[];
   /** The key that names the server in a configuration without ports; undefined if there are ports. */
-  lacks_ports: string | undefined;
+  portless_server: string | undefined;
 }
 
 interface DraftOptions {
@@ -56,7 +56,7 @@ function draftFromFiles(directory: string): Draft {
     content,
     file: undefined,
     understood: understood.filter(Boolean).join(', '),
-    lacks_ports: undefined,
+    portless_server: undefined,
     notes: [...notes, ...others.map(({ what, build }) => `Not used: ${what} (${pathOf(build)})`)],
   };
 }
@@ -64,7 +64,7 @@ function draftFromFiles(directory: string): Draft {
 /** Drafts muster.yaml of a folder from a configuration of Rivet in `config_folder`, a path from the first folder. */
 function draftFromRivet(directory: string, config_folder: string, old: RivetConfig): Draft {
   const folder = exploreFolder(directory);
-  const { build_args, config, notes, lacks_ports, file } = old;
+  const { build_args, config, notes, portless_server, file } = old;
   // The paths of a configuration are from its own folder.
   const fromHere = (path: string) => (isAbsolute(path) ? path : join(config_folder, path));
   const dockerfile = old.dockerfile === undefined ? undefined : fromHere(old.dockerfile);
@@ -79,7 +79,7 @@ function draftFromRivet(directory: string, config_folder: string, old: RivetConf
           ...(build_args && Object.keys(build_args).length > 0 && { args: build_args }),
         };
   const matchmaker =
-    lacks_ports === undefined
+    portless_server === undefined
       ? config.matchmaker
       : matchmakerOf(exposedPort(resolve(directory, dockerfile ?? fromHere('Dockerfile'))));
   const content: Draft['content'] = {
@@ -89,7 +89,7 @@ function draftFromRivet(directory: string, config_folder: string, old: RivetConf
     ...(matchmaker && { matchmaker }),
     ...(config.cdn && { cdn: config.cdn }),
   };
-  return { content, file, understood: describe(content), notes, lacks_ports };
+  return { content, file, understood: describe(content), notes, portless_server };
 }
 
 /** Returns a draft without the regions that a service does not have, with a note about those. */

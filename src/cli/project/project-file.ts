@@ -38,8 +38,8 @@ export function readProject(directory: string): Project {
     const reasons = draft.notes.filter((note) => note.startsWith('rivet.')).map((note) => ` (${note})`);
     throw new Failure(`There is no ${PROJECT_FILE} here${reasons.join('')}. Write one: muster init`, EXIT.wrong_use);
   }
-  if (draft.lacks_ports !== undefined) {
-    const problem = `${draft.lacks_ports} has no ports and no game mode`;
+  if (draft.portless_server !== undefined) {
+    const problem = `${draft.portless_server} has no ports and no game mode`;
     throw new Failure(`${draft.file}: ${problem}. Run "muster init", and complete muster.yaml.`, EXIT.wrong_use);
   }
   return {

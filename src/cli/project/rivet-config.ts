@@ -30,7 +30,7 @@ export interface RivetConfig {
   /** The version's configuration, in the shapes of the API. */
   config: Record<string, Fields>;
   /** The key that names the server, in a file without ports and game modes. */
-  lacks_ports: string | undefined;
+  portless_server: string | undefined;
   /** What was left out, a sentence for each. */
   notes: string[];
 }
@@ -55,7 +55,7 @@ function translate(value: unknown, file: string): RivetConfig {
     build_args: undefined,
     site: undefined,
     config: {},
-    lacks_ports: undefined,
+    portless_server: undefined,
     notes: [],
   };
   const content = fieldsOf(value, file, 'the file');
@@ -161,7 +161,7 @@ function takeBuilds(value: unknown, found: RivetConfig): void {
   takeDockerfile(String(dockerfile), `${key}.dockerfile`, found);
   if (build_args !== undefined) found.build_args = texts(fieldsOf(build_args, found.file, `${key}.build_args`));
   for (const other of Object.keys(others)) found.notes.push(`${key}.${other} means nothing here`);
-  found.lacks_ports = key;
+  found.portless_server = key;
 }
 
 const SERVER_OF_MODULES = 'modules.lobbies.config.lobbies.backend.server';

@@ -83,7 +83,8 @@ export async function chooseImage(files: TarFiles, { image_tag, architecture }: 
   const suited = candidates.filter(({ settings }) => isFor(settings, architecture));
   const [first, ...others] = suited;
   if (!first) throw refusePlatform(candidates, architecture);
-  if (others.some((other) => other.config !== first.config)) throw refuseChoice(suited, image_tag);
+  if (others.some((other) => other.config !== first.config))
+    throw refuseChoice(suited, { image_tag, is_named: named.length > 0 });
   return first;
 }
 
@@ -169,7 +170,9 @@ function refusePlatform(images: Image[], architecture: string) {
   );
 }
 
-function refuseChoice(images: Image[], image_tag: string | null) {
+/** `is_named`: whether the images have the wanted tag. */
+function refuseChoice(images: Image[], { image_tag, is_named }: { image_tag: string | null; is_named: boolean }) {
+  if (image_tag !== null && is_named) return invalid(`it has ${images.length} images with the tag ${quote(image_tag)}`);
   const names = images.map(({ tags }) => tags[0] ?? 'an image without a tag').slice(0, NAMED_MAX);
   const wanted = image_tag === null ? 'and no image_tag says which' : `and none is ${quote(image_tag)}`;
   return invalid(`it has ${images.length} images, ${wanted}: ${names.map(quote).join(', ')}`);

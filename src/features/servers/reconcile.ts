@@ -170,18 +170,20 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     begin(server, name, start, () => (is_recorded ? loop : cleaning).wake());
   }
 
-  /** Begins a step. One that fails is repeated at the next interval. */
-  function begin({ server_id }: ServerRow, name: string, work: () => Promise<void>, onDone = () => {}): void {
-    const done = work()
-      .then(
-        () => onDone,
-        (cause: unknown) => events.emit({ event: 'server_step_failed', server_id, step: name, cause }),
-      )
-      .then((after) => {
-        in_flight.delete(server_id);
-        after?.();
-      });
-    in_flight.set(server_id, done);
+  /** Begins a step, and calls `onSuccess` after it. One that fails is repeated at the next interval. */
+  function begin({ server_id }: ServerRow, name: string, work: () => Promise<void>, onSuccess = () => {}): void {
+    async function run(): Promise<void> {
+      let has_failed = false;
+      try {
+        await work();
+      } catch (cause) {
+        has_failed = true;
+        events.emit({ event: 'server_step_failed', server_id, step: name, cause });
+      }
+      in_flight.delete(server_id);
+      if (!has_failed) onSuccess();
+    }
+    in_flight.set(server_id, run());
   }
 
   /** Begins a round of ends, unless one is under way. Then these servers wait for the next round. */

@@ -40,8 +40,8 @@ export interface Listener {
 
 /** A channel with the methods that keep it up to date. */
 export interface SharedChannel extends Channel {
-  /** Records the change of a topic. Without a version, all cached content may be outdated. */
-  onChange(topic: string, version: number | undefined): void;
+  /** Records the change of a topic. */
+  onChange(topic: string, version: number): void;
   /** Reads changes for all listeners. Returns whether there may be more. */
   refresh(): Promise<boolean>;
   /** Drops cached content, which can be read again. */

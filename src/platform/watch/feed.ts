@@ -8,8 +8,8 @@ import { readVersions } from './versions.ts';
 const RECHECK_EVERY_MS = 5_000;
 const TOPICS_PER_QUERY_MAX = 1_000;
 
-/** Called when a topic has changed; the version is a hint and may be missing. */
-type OnChange = (version: number | undefined) => void;
+/** Called when a topic has changed. The version is a hint: a later one may have been announced before. */
+type OnChange = (version: number) => void;
 
 /**
  * Notifies of changed topics, by all processes on the database. A notification is a hint and has no data: it may be
@@ -29,7 +29,7 @@ export interface Feed extends AsyncDisposable {
 export function subscribeAll(
   { subscribe }: Pick<Feed, 'subscribe'>,
   topics: readonly string[],
-  onChange: (version: number | undefined, topic: string) => void,
+  onChange: (version: number, topic: string) => void,
 ): () => void {
   const unsubscribers = topics.map((topic) => subscribe(topic, (version) => onChange(version, topic)));
   return () => {
@@ -52,7 +52,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
   await using opened = new AsyncDisposableStack();
   let has_connected = false;
 
-  function notify(topic: string, version: number | undefined): void {
+  function notify(topic: string, version: number): void {
     const subscription = subscriptions.get(topic);
     if (!subscription) return;
     subscription.known_version = version;

@@ -94,7 +94,7 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
     onChange(topic, version) {
       const known = Math.max(announced.get(topic) ?? 0, newest?.state.versions.get(topic) ?? 0);
       // A version falls only if its topic was deleted or the database was restored, so the known ones may be wrong.
-      if (version === undefined || version < known) unversioned += 1;
+      if (version < known) unversioned += 1;
       else announced.set(topic, version);
     },
     async refresh() {

@@ -75,8 +75,8 @@ export function createStateChannel(
     },
     onChange(topic, version) {
       const known = versions?.get(topic) ?? 0;
-      for (const changed of version_reads) changed.set(topic, Math.max(version ?? 0, changed.get(topic) ?? 0));
-      if (version !== undefined && version >= known) versions?.set(topic, version);
+      for (const changed of version_reads) changed.set(topic, Math.max(version, changed.get(topic) ?? 0));
+      if (version >= known) versions?.set(topic, version);
       // A version falls only if its topic was deleted or the database was restored, so the known ones may be wrong.
       else versions = undefined;
     },

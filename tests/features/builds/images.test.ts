@@ -73,6 +73,10 @@ describe.each(Object.entries(LAYOUTS))('images: %s', (_, layoutOf) => {
     expect((await unpackContainer(tar, { image_tag: 'room:2' })).refusal).toBe(
       'it has 2 images, and none is "room:2": "room:1", "docker.io/library/other:latest".',
     );
+    const twins = await packTar(await layoutOf(ROOM, { ...ROOM, config: { Cmd: ['/other'] } }));
+    expect((await unpackContainer(twins, { image_tag: 'room:1' })).refusal).toBe(
+      'it has 2 images with the tag "room:1".',
+    );
     // An archive with one image needs no tag, so a wrong one has no effect.
     const only = await packTar(await layoutOf(ROOM));
     expect((await unpackContainer(only, { image_tag: 'renamed:7' })).refusal).toBeUndefined();

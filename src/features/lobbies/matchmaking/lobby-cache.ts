@@ -24,8 +24,8 @@ interface WatchedTopic {
   topic: string;
   /** The version that the entry has; undefined until it is loaded. */
   cached: number | undefined;
-  /** The latest version in a notification; 'unknown' after a notification without a version. */
-  latest: number | 'unknown';
+  /** The latest version in a notification. */
+  latest: number;
 }
 
 interface LobbyCacheDependencies {
@@ -170,19 +170,15 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
 }
 
 function isBehind({ cached, latest }: WatchedTopic): boolean {
-  return cached === undefined || latest === 'unknown' || latest > cached;
+  return cached === undefined || latest > cached;
 }
 
-function setLatest(watched: WatchedTopic, version: number | undefined): void {
-  if (version === undefined) watched.latest = 'unknown';
-  else if (watched.latest !== 'unknown') watched.latest = Math.max(watched.latest, version);
+function setLatest(watched: WatchedTopic, version: number): void {
+  watched.latest = Math.max(watched.latest, version);
 }
 
 function adoptVersions({ lobbies, queue }: Entry, versions: Map<string, number>): void {
-  for (const watched of [lobbies, queue]) {
-    watched.cached = versions.get(watched.topic) ?? 0;
-    if (watched.latest === 'unknown') watched.latest = watched.cached;
-  }
+  for (const watched of [lobbies, queue]) watched.cached = versions.get(watched.topic) ?? 0;
 }
 
 function setAll(index: LobbyIndex, rows: (store.CachedLobby | ChangedLobby<store.CachedLobby>)[]): void {
