@@ -36,38 +36,13 @@ export async function find(
   body: FindBody,
   context: RequestContext,
 ): Promise<JoinAnswer> {
-  const { namespaces, captcha, rounds, queue, receipts } = dependencies;
+  const { namespaces, rounds, queue, receipts } = dependencies;
   const namespace = await requireNamespace(namespaces, namespace_id);
   return await receipts.withReceipt(
     () => describe(namespace, body, context),
     async (draft) => {
       const players = newPlayers(body);
-      const passCaptcha = createCaptchaGate(captcha, body, context, draft);
-      let permitted: PermittedSearch | undefined;
-      const prepare = async (): Promise<FindRequest> => {
-        let row = await requireNamespace(namespaces, namespace_id);
-        if (permitted?.version_id !== row.version_id) {
-          const permit = (now: NamespaceRow) => permitSearch(dependencies, { body, context, draft, passCaptcha }, now);
-          const current = await atCurrentVersion(namespaces, row, permit);
-          permitted = current.result;
-          row = current.namespace;
-        }
-        const { game_id, lobby_count_max } = row;
-        const { address } = context;
-        const client = toClient(row, address, dependencies.address_classes);
-        const is_explained = draft !== undefined;
-        return {
-          kind: 'find',
-          ...players,
-          game_id,
-          namespace_id,
-          address,
-          client,
-          lobby_count_max,
-          ...permitted,
-          is_explained,
-        };
-      };
+      const prepare = createPreparation(dependencies, { namespace_id, players }, { body, context, draft });
       const { deadline } = context;
       const { wait_ms } = body;
       const ticket = body.ticket?.toLowerCase() ?? crypto.randomUUID();
@@ -90,13 +65,41 @@ interface FindInProgress {
   body: FindBody;
   context: RequestContext;
   draft: ReceiptDraft | undefined;
-  passCaptcha: PassCaptcha;
+}
+
+/**
+ * Returns the function that prepares a find for the matchmaker's decision. A find that waits is prepared before each
+ * decision, and is checked again if the namespace has another version by then.
+ */
+function createPreparation(
+  dependencies: FindDependencies,
+  { namespace_id, players }: { namespace_id: string; players: ReturnType<typeof newPlayers> },
+  find: FindInProgress,
+): () => Promise<FindRequest> {
+  const { namespaces, captcha, address_classes } = dependencies;
+  const { body, context, draft } = find;
+  const { address } = context;
+  const passCaptcha = createCaptchaGate(captcha, body, context, draft);
+  let permitted: PermittedSearch | undefined;
+
+  return async () => {
+    let namespace = await requireNamespace(namespaces, namespace_id);
+    if (permitted?.version_id !== namespace.version_id) {
+      const permit = (current: NamespaceRow) => permitSearch(dependencies, { ...find, passCaptcha }, current);
+      ({ result: permitted, namespace } = await atCurrentVersion(namespaces, namespace, permit));
+    }
+    const { game_id, lobby_count_max } = namespace;
+    const client = toClient(namespace, address, address_classes);
+    const is_explained = draft !== undefined;
+    const request = { game_id, namespace_id, address, client, lobby_count_max, is_explained };
+    return { kind: 'find', ...players, ...permitted, ...request };
+  };
 }
 
 /** Checks a find against the namespace's version: its body, the captcha, and the game's own verification. */
 async function permitSearch(
   dependencies: FindDependencies,
-  { body, context, draft, passCaptcha }: FindInProgress,
+  { body, context, draft, passCaptcha }: FindInProgress & { passCaptcha: PassCaptcha },
   { game_id, namespace_id, version_id }: NamespaceRow,
 ): Promise<PermittedSearch> {
   draft?.recordSearch(version_id, body.regions);
