@@ -52,7 +52,7 @@ function BuildRow({ build: { build_id, display_name, content_length, create_ts, 
         <Age of={create_ts} />
       </td>
       <td>
-        <span class={`badge ${complete ? 'good' : 'warn'}`}>{complete ? 'complete' : 'uploading'}</span>
+        <span class={`badge ${complete ? 'good' : 'warn'}`}>{complete ? 'complete' : 'not complete'}</span>
       </td>
     </tr>
   );

@@ -132,7 +132,7 @@ function OldLobbies() {
       <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id }, { status: 'old version' })}>
         {lobbies} {lobbies === 1 ? 'lobby' : 'lobbies'}
       </a>{' '}
-      on an older version, with {players} {players === 1 ? 'player' : 'players'}, until they are empty.
+      on an old version, with {players} {players === 1 ? 'player' : 'players'}, until they are empty.
     </p>
   );
 }
