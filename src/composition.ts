@@ -210,6 +210,8 @@ async function openServerFeatures(
   { evict, signal, countLobbies }: BelowServers,
 ) {
   const { datacenters, games, node_id, database_space } = with_sites;
+  // Before this machine is known as started, since a start may wait here for that of another process.
+  const bootstrap = add(await openBootstrap({ ...with_sites, with_demo: config.demo, signal }));
   const { datacenter_id } = await datacenters.register(config.datacenter);
   const node = { node_id, datacenter_id, api_url: config.local_url, ...config.servers };
   const machines = add(
@@ -224,7 +226,6 @@ async function openServerFeatures(
       countLobbies,
     }),
   );
-  const bootstrap = add(await openBootstrap({ ...with_sites, with_demo: config.demo }));
   const { port, tls } = config;
   const { https_port, http_port } = tls;
   const relaying = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, evict });

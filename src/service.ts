@@ -79,7 +79,7 @@ async function openAll(
   const { features, servers, machines, node, bootstrap, certificates, hub, operator } = composed;
   opened.defer(async () => {
     const has_servers = await servers.isAnyOn(node.node_id).catch(() => true);
-    // If the database is unavailable, the others give the machine up sooner.
+    // If this fails, others give the machine up after `lost_after_ms` instead of `rest_ms`.
     await machines
       .stop({ has_servers })
       .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'stop', cause }));

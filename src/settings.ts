@@ -19,7 +19,8 @@ export const Settings = Type.Object({
   MUSTER_DATA: Type.Optional(
     Type.String({
       minLength: 1,
-      description: 'Directory for all files of the service. Default: ./muster-data (see README for root).',
+      description:
+        'Directory for all files of the service. Default: ./muster-data; for root /var/lib/muster if other users cannot enter the current directory.',
     }),
   ),
   MUSTER_DISK_RESERVE_MB: Type.Integer({
@@ -58,13 +59,16 @@ export const Settings = Type.Object({
     description: 'Address of the ACME authority.',
   }),
   MUSTER_ACME_EMAIL: Type.Optional(
-    Type.String({ pattern: '^[^@ ]+@[^@ ]+$', description: 'Address for messages of the ACME authority.' }),
+    Type.String({
+      pattern: '^[^@ ]+@[^@ ]+$',
+      description: 'Address for messages of the ACME authority, when the account with it is created.',
+    }),
   ),
   MUSTER_ACME_CA: Type.Optional(
     Type.String({
       minLength: 1,
       description:
-        'File with the certificate that MUSTER_ACME_DIRECTORY is trusted by, if the system does not trust it.',
+        'File with the certificate of the authority that signed that of MUSTER_ACME_DIRECTORY, if the system lacks it.',
     }),
   ),
   MUSTER_TLS_LOCAL: Type.Union([Type.Literal('on'), Type.Literal('off')], {
@@ -132,7 +136,7 @@ export const Settings = Type.Object({
   ),
   MUSTER_DEMO: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
-    description: 'Whether the first start creates the demo game: on or off.',
+    description: 'Whether a start creates the demo game if it is missing: on or off.',
   }),
   MUSTER_DATACENTER: Type.String({
     default: 'local',

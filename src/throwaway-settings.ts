@@ -5,7 +5,7 @@ import { Settings } from './settings.ts';
  * do DATABASE_URL and all other settings without MUSTER_.
  */
 const OF_ONE_SERVICE =
-  /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;
+  /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SITES_DOMAIN|SERVERS_DOMAIN|DOMAINS_ALLOW|NAME_SERVERS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;
 
 /** What differs from a service with default settings; the environment may say otherwise. */
 const DEFAULTS = {

@@ -1,10 +1,11 @@
 import { takeConfig } from '../config.ts';
 import { openDataDirectory } from '../platform/data-directory.ts';
-import { asStartError, openConfiguredDatabase } from '../platform/database/connect.ts';
+import { openConfiguredDatabase } from '../platform/database/connect.ts';
 import { migrateDatabase } from '../platform/database/migrate.ts';
 import { createLog } from '../platform/events.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
+import { runStoppable } from './stoppable.ts';
 
 /**
  * Migrates the database without serving, for example before several processes start. Fails if the database is not
@@ -12,13 +13,10 @@ import type { CommandOutput } from './command-output.ts';
  */
 export async function migrate(_: string[], output: CommandOutput): Promise<number> {
   const config = takeConfig();
-  using data = openDataDirectory(config.data_directory);
-  try {
+  return await runStoppable({ not_done: 'The database was not migrated', output }, async (signal) => {
+    using data = openDataDirectory(config.data_directory);
     await using database = await openConfiguredDatabase(config, data, createLog(config.log));
-    await migrateDatabase(database);
-  } catch (cause) {
-    throw asStartError(cause);
-  }
-  output.show({ version: VERSION }, 'The database is up to date with this release.');
-  return 0;
+    await migrateDatabase(database, { signal });
+    output.show({ version: VERSION }, 'The database is up to date with this release.');
+  });
 }

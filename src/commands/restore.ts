@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { openProgress, percent } from '../cli/progress-line.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
-import { setAllResting } from '../features/machines/store.ts';
+import { SET_ALL_RESTING } from '../features/machines/store.ts';
 import { type ArchiveEntry, readArchive } from '../platform/backup/archive-reader.ts';
 import { parseEntryName } from '../platform/backup/entries.ts';
 import { type BackupHeader, readHeader } from '../platform/backup/header.ts';
@@ -41,13 +41,13 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
     const { header } = backup;
     using data = openDataDirectory(config.data_directory, header.node_id);
     await using database = await openConfiguredDatabase(config, data, createLog(config.log));
-    await database.exclusively(LOCKS.backup, async () => {
+    const work = async () => {
       await assertFillable(database, header.migrations);
       await restoreFiles(backup, { data, objects: await openObjects(config, data) });
       await migrateAsFarAs(database, header);
       await restoreDatabase(backup, database);
-      await setAllResting(database.queries);
-    });
+    };
+    await database.exclusively(LOCKS.backup, work, signal);
     const { create_ts, node_id } = header;
     const is_other_machine = node_id !== undefined && node_id !== data.node_id;
     if (is_other_machine) console.error(otherMachine(node_id));
@@ -141,7 +141,7 @@ async function restoreDatabase({ header, read }: Backup, database: Database): Pr
       await copyIn(shape, content);
       return undefined;
     });
-  await fillDatabase(database, header.migrations, restoreRows);
+  await fillDatabase(database, header.migrations, restoreRows, SET_ALL_RESTING);
 }
 
 function otherMachine(node_id: string): string {

@@ -8,7 +8,7 @@ import { openOwnDatabase } from './own-database.ts';
 import { runStoppable } from './stoppable.ts';
 
 const USAGE = `To upgrade, stop "muster serve", and start the new executable with the same data.
-Before that, "muster upgrade --check" of the new executable says whether it can take them over.`;
+Before that, "muster upgrade --check" of the new executable says whether it can use the database.`;
 
 /** Says what the first start of this release would do to the database. Changes nothing. */
 export async function upgrade(args: string[], output: CommandOutput): Promise<number> {
@@ -17,9 +17,9 @@ export async function upgrade(args: string[], output: CommandOutput): Promise<nu
     return args[0] === '--help' || args[0] === '-h' ? 0 : EXIT.wrong_use;
   }
   const config = takeConfig();
-  return await runStoppable({ not_done: 'The database was not checked', output }, async () => {
+  return await runStoppable({ not_done: 'The database was not checked', output }, async (signal) => {
     await using opened = new AsyncDisposableStack();
-    const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened));
+    const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened), signal);
     const database = release === undefined ? 'the database' : `the database, of Muster ${release},`;
     output.show(
       { version: VERSION, database_version: release, pending_migrations: pending_count },

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { openDatabase } from '../../src/platform/database/database.ts';
+import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn, waitForEnd } from '../support/backups.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
@@ -84,4 +84,33 @@ test('backup and restore: a second one succeeds after the first was killed at an
   await waitForEnd(last, game, seat.lobby.lobby_id);
   await enterRoom(await findSeat(last, game));
   await last.stop('SIGINT');
+}, 300_000);
+
+test('commands: one that waits for another process on the database ends at SIGTERM, and changes nothing', async () => {
+  await using folder = await makeBackupFolder();
+  await using external = await openExternalDatabase();
+  await using home = await makeHome({ DATABASE_URL: external.url });
+  await using database = openDatabase({ url: external.url }, 2);
+  expect((await home.run({ command: commandFor('migrate') })).exit_code).toBe(0);
+  const isWaiting = async () => {
+    const asking = await database.queries.execute(sql`
+      select from pg_stat_activity where datname = current_database() and query like '%pg_try_advisory_lock%'
+        and pid <> pg_backend_pid()`);
+    // One is the connection that holds the lock.
+    return asking.length > 1;
+  };
+  const waiting: [command: string[], lock: number, not_done: string][] = [
+    [commandFor('backup', folder.file), LOCKS.backup, 'The backup was not made'],
+    [[...commandFor('upgrade'), '--check'], LOCKS.migration, 'The database was not checked'],
+    [commandFor('migrate'), LOCKS.migration, 'The database was not migrated'],
+  ];
+  for (const [command, lock, not_done] of waiting) {
+    await database.exclusively(lock, async () => {
+      const launched = home.launch({ command });
+      await waitFor(isWaiting, 'it to wait');
+      expect(await launched.stop('SIGTERM')).toBe(130);
+      expect(launched.output()).toContain(`${not_done}, because SIGTERM stopped it.`);
+    });
+  }
+  expect(existsSync(folder.file)).toBe(false);
 }, 300_000);

@@ -86,7 +86,7 @@ describe('a command exits with 1 and one sentence', () => {
     expect(await run(['migrate'], { DATABASE_URL })).toEqual({
       exit_code: 1,
       output:
-        'Muster cannot start, because the database refuses connections (ECONNREFUSED): start PostgreSQL, or correct DATABASE_URL.\n',
+        'The database was not migrated, because the database refuses connections (ECONNREFUSED): repeat the command once it answers.\n',
     });
   }, 300_000);
 });

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { asStartError, connectDatabase } from '../../src/platform/database/connect.ts';
+import { connectDatabase } from '../../src/platform/database/connect.ts';
 import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
 import { describeAbsence } from '../../src/platform/database/failures.ts';
 import { findPostmaster } from '../../src/platform/database/postmaster.ts';
-import { StartError } from '../../src/platform/errors.ts';
+import { ServiceError, StartError } from '../../src/platform/errors.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../support/certificates.ts';
 import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { rejectionOf } from '../support/refusal.ts';
@@ -45,18 +45,18 @@ describe('describeAbsence', () => {
     expect(describeAbsence(refused)).toBe('the database refuses connections (ECONNREFUSED)');
     const unknown = await failureOf('postgres://user:secret@no-such-host.invalid/things');
     expect(describeAbsence(unknown)).toMatch(/^the database has a host name that cannot be resolved \(E\w+\)$/);
-    const shown = asStartError(refused);
-    expect(shown).toBeInstanceOf(StartError);
-    expect((shown as StartError).message).toBe(
-      'Muster cannot start, because the database refuses connections (ECONNREFUSED): start PostgreSQL, or correct DATABASE_URL.',
-    );
+  });
+
+  test('describes a lock that another process holds', () => {
+    const cause = Object.assign(new Error('another process holds the lock'), { code: 'LOCK_HELD' });
+    const what = describeAbsence(new ServiceError('DATABASE_BUSY', {}, { cause }));
+    expect(what).toBe('the database is being started, migrated, backed up or restored by another process (LOCK_HELD)');
   });
 
   test('returns undefined for a failure with another cause', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     for (const failure of [new StartError('wrong', { cause }), new Error('a fault of ours'), new TypeError()]) {
       expect(describeAbsence(failure)).toBeUndefined();
-      expect(asStartError(failure)).toBe(failure);
     }
   });
 });

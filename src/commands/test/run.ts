@@ -12,7 +12,7 @@ import type { TestVariables } from './service.ts';
 const USAGE = `Usage: muster test [--deploy] -- COMMAND [ARGUMENT...]
 
 Runs a command, such as "bun test", with a Muster of its own: a throwaway service with an empty game, without rate limits.
-Ends with the command's exit code, and leaves no process, port or data, also none that the command has started.
+Ends with the command's exit code. Afterwards no process, port or data is left, including those of the command.
 
   --deploy  deploy the game of this folder (muster.yaml) first
 

@@ -20,6 +20,8 @@ export interface BootstrapDependencies extends DemoDependencies, BootstrapSettin
   tokens: Tokens;
   identities: Identities;
   groups: Groups;
+  /** Ends the wait for another process that starts. */
+  signal: AbortSignal | undefined;
 }
 
 export interface BootstrapResult {
@@ -36,8 +38,8 @@ export interface BootstrapResult {
  * the next start completes one that was interrupted.
  */
 export async function bootstrap(dependencies: BootstrapDependencies): Promise<BootstrapResult> {
-  const { database, tokens, identities, groups, with_demo } = dependencies;
-  return await database.exclusively(LOCKS.first_start, async () => {
+  const { database, tokens, identities, groups, with_demo, signal } = dependencies;
+  const work = async () => {
     const existing = await identities.findAdministrator();
     const administrator =
       existing ?? (await identities.create({ display_name: 'Administrator', is_registered: true, is_admin: true }));
@@ -52,5 +54,6 @@ export async function bootstrap(dependencies: BootstrapDependencies): Promise<Bo
       metrics_token: await tokens.issue({ kind: 'metrics' }),
       demo,
     };
-  });
+  };
+  return await database.exclusively(LOCKS.first_start, work, signal);
 }

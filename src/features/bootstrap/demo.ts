@@ -27,24 +27,29 @@ export interface DemoDependencies {
   builds: Builds;
 }
 
-/** Creates the demo game by the steps of a developer: game, build, version, namespaces on that version. */
+/**
+ * Creates the demo game by the steps of a developer: game, build, version, namespaces on that version. Returns undefined if
+ * another group has a game of this name.
+ */
 export async function createDemo(
   dependencies: DemoDependencies,
   caller: CallerOf<'identity'>,
   developer_group_id: string,
-): Promise<Demo> {
+): Promise<Demo | undefined> {
   const { games, versions, namespaces } = dependencies;
+  const existing = await games.findByName(GAME_NAME);
+  if (existing && existing.developer_group_id !== developer_group_id) return undefined;
   const game_id =
-    (await games.findByName(GAME_NAME))?.game_id ??
-    (await games.create(caller, { display_name: 'Demo', developer_group_id, name_id: GAME_NAME }));
+    existing?.game_id ?? (await games.create(caller, { display_name: 'Demo', developer_group_id, name_id: GAME_NAME }));
+  const its_versions = await versions.list(game_id);
   const demo_version =
-    (await versions.list(game_id)).find(({ display_name }) => display_name === VERSION_NAME) ??
+    its_versions.find(({ display_name }) => display_name === VERSION_NAME) ??
     (await createVersion(dependencies, game_id));
   const its_namespaces = await namespaces.list(game_id);
-  for (const { namespace_id } of its_namespaces) {
-    // A namespace that was moved to another version stays there.
+  for (const { namespace_id, version_id } of its_namespaces) {
+    // A namespace that was moved to another version, or created on one, stays there.
     const [, ...before] = await namespaces.versionHistory({ game_id, namespace_id }, 2);
-    if (before.length > 0) continue;
+    if (before.length > 0 || version_id !== its_versions[0]?.version_id) continue;
     await namespaces.setMatchmakerLimits({ game_id, namespace_id }, DEMO_LIMITS);
     await namespaces.setVersion({ game_id, namespace_id }, demo_version.version_id);
   }

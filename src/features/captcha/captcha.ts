@@ -273,7 +273,8 @@ type Checked = rules.Verdict & Pick<Outcome, 'exchange'>;
 const SOLVED: Checked = { is: 'solved' };
 const USED: Checked = { is: 'refused', reasons: ['used-before'] };
 
-/** Identifies a captcha without revealing it. Games with the same keys share the id, as the provider does. */
+/** Identifies a captcha without revealing it. Games with the same keys get the same
+ * id, because the provider accepts a captcha only once for these keys. */
 function digest(parts: string[]): string {
   return new Bun.CryptoHasher('sha256').update(parts.join('\0')).digest('base64url');
 }
@@ -287,6 +288,8 @@ const EXPLANATIONS = new Map([
   ['too-long', 'it is longer than any captcha of its provider'],
   ['unreadable', 'it is not a solution in base64'],
   ['expired', 'its challenge has expired'],
+  ['wrong', 'it does not solve its challenge'],
+  ['invalid-signature', 'its challenge was changed, or is of another service'],
 ]);
 
 /** Explains a refusal to the caller. Codes that only the provider knows are not repeated. */

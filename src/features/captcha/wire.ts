@@ -40,7 +40,9 @@ export const CaptchaDecision = Type.Object(
         }),
         Type.Literal('required', { description: 'The request had no captcha and needed one.' }),
         Type.Literal('refused', { description: 'The provider or the service rejected the captcha.' }),
-        Type.Literal('unavailable', { description: 'The provider was unavailable.' }),
+        Type.Literal('unavailable', {
+          description: 'The captcha could not be checked: its provider gave no verdict, or the version has no keys.',
+        }),
       ],
       { title: 'CaptchaOutcome', description: 'Why the request passed the captcha check, or did not.' },
     ),

@@ -3,7 +3,7 @@ import { Agent } from 'node:https';
 import acme from 'acme-client';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { StartError } from '../../platform/errors.ts';
+import { assert, StartError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { parseCertificate } from './certificate.ts';
 import { renewalOf, retryAfter } from './rules.ts';
@@ -134,14 +134,18 @@ function hasAccountUrl(client: acme.Client): boolean {
 }
 
 /**
- * Sets the deadline and the trusted authority of all requests of the library. Throws StartError if the file cannot be
- * read.
+ * Sets the deadline and the trusted authority of all requests of the library. A failed request is not repeated, because
+ * the library would wait for as long as the authority demands, and an order is repeated as a whole. Throws StartError if
+ * the file cannot be read.
  */
 function configureLibrary(ca_file: string | undefined): void {
-  acme.axios.defaults.timeout = REQUEST_MS;
+  const { defaults } = acme.axios;
+  assert('acmeSettings' in defaults, 'the library has settings of its own');
+  Object.assign(defaults.acmeSettings as object, { retryMaxAttempts: 0 });
+  defaults.timeout = REQUEST_MS;
   if (ca_file === undefined) return;
   try {
-    acme.axios.defaults.httpsAgent = new Agent({ ca: readFileSync(ca_file) });
+    defaults.httpsAgent = new Agent({ ca: readFileSync(ca_file) });
   } catch (cause) {
     throw new StartError(`The file ${ca_file} cannot be read (${cause}): check MUSTER_ACME_CA.`, { cause });
   }

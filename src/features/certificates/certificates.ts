@@ -16,7 +16,7 @@ const FILES_EVERY_MS = 2_000;
 const DUE_EVERY_MS = 60_000;
 /** Limits lookups of challenges, because anyone may request one and each reads the database. */
 const LOOKUPS_MAX = 8;
-const LOCAL_ADVICE = 'import this file as a certificate authority into the browsers that shall trust this machine';
+const LOCAL_ADVICE = 'import this file as a certificate authority into the browsers that should trust this machine';
 const CHALLENGE_PATH = '/.well-known/acme-challenge/';
 /** RFC 8555 has tokens of base64url. Authorities use 43 characters. */
 const CHALLENGE_TOKEN = /^[A-Za-z0-9_-]{16,128}$/;

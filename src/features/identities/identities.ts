@@ -184,8 +184,8 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     cancelDeletion: (identity_id: string) => update(identity_id, { delete_ts: null }),
     /**
-     * Deletes a batch of guests 30 days after their last token expired. Keeps a guest that a group lists, or that can
-     * still renew a token, for 30 more days. Returns how many it checked; more may remain.
+     * Deletes a batch of guests 30 days after their last token expired. Keeps a guest that a group lists, or that has
+     * a refresh token that has not expired, for 30 more days. Returns how many it checked; more may remain.
      */
     async deleteOldGuests(): Promise<number> {
       return await database.transact(async (tx) => {
@@ -222,15 +222,20 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
             is_deleted: true,
             avatar_upload_id: null,
           };
+          // The deletion may be cancelled until the identity is erased.
+          const isDue = (row: IdentityRow | undefined) => row?.delete_ts != null && row.delete_ts <= now;
           const forget = async ({ identity_id }: IdentityRow) => {
+            if (!isDue(await store.selectIdentity(queries, identity_id))) return;
             await leaveGroups(identity_id);
-            await database.transact(async (tx) => {
+            const is_erased = await database.transact(async (tx) => {
               const before = await store.lockIdentity(tx, identity_id);
+              if (!isDue(before)) return false;
               await change(tx, identity_id, erased);
               await store.revokeRefreshTokensOf(tx, identity_id, now);
               if (before?.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);
+              return true;
             });
-            events.emit({ event: 'identity_forgotten', identity_id });
+            if (is_erased) events.emit({ event: 'identity_forgotten', identity_id });
           };
           // One that fails must not keep the others waiting; the loop logs it and repeats.
           const failures: unknown[] = [];

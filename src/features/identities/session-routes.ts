@@ -24,7 +24,7 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
       {
         operation: 'refreshIdentityToken',
         summary:
-          'Returns a token for the identity of the cookie. Creates a guest if there is no cookie, or after a logout.',
+          'Returns a token for the identity of the cookie. Creates a guest after a logout, or if the cookie is missing, unreadable or expired.',
         allow: 'anyone',
         body: RefreshBody,
         response: RefreshAnswer,

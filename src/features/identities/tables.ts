@@ -3,7 +3,7 @@ import { boolean, index, integer, pgTable, text, timestamp, uuid } from 'drizzle
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
-/** Identities of people. A guest becomes registered when a login is linked to it. */
+/** Identities of people. All but the administrator are guests. */
 export const identities = pgTable(
   'identities',
   {
@@ -44,7 +44,7 @@ export const refreshTokens = pgTable(
       .notNull()
       .references(() => identities.identity_id),
     expire_ts: moment().notNull(),
-    /** When the token was used, or its identity deleted. */
+    /** When the token was replaced by its use, or revoked by a logout or the deletion of its identity. */
     revoke_ts: moment(),
     /** Whether the token was revoked by its use. */
     is_replaced: boolean().notNull().default(false),

@@ -29,8 +29,8 @@ export interface HeldCluster {
    */
   mayAct(): boolean;
   /**
-   * Returns for how many milliseconds no other process takes the lease over, by the same clock; 0 once it has ended, or while
-   * it is offered or about to be.
+   * Returns how many milliseconds are left, by the same clock, until another process may take the lease over; 0 once it has
+   * ended, or while it is offered or about to be.
    */
   timeLeft(): number;
   /** Locks the machine's row until the transaction ends. Returns undefined if this process is no longer its holder. */

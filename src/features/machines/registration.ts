@@ -38,7 +38,7 @@ export async function registerOwn(
     const now = await store.selectMachine(database.queries, node_id);
     if (now && now.beat !== beat && now.state === 'up') {
       throw new StartError(
-        `The data directory ${data_directory} is a copy: the machine ${node_id} runs at ${now.name} with another one. To add a machine, start with an empty data directory; to move one, stop the other first.`,
+        `The data directory ${data_directory} is a copy: the machine ${node_id} already runs on ${now.name} with another data directory. To add a machine, start with an empty data directory; to move one, stop the other first.`,
       );
     }
     await sleep(ATTEMPT_EVERY_MS, undefined, { signal }).catch(() => signal?.throwIfAborted());

@@ -30,8 +30,8 @@ export function beatEvery(lost_after_ms: number): number {
 
 /**
  * Judges other machines by their beats. Measures on this process's monotonic clock how long each beat has stayed the same, so
- * no two clocks are compared. Starts anew after a while without reads: the others may have raised their beats meanwhile, or
- * could not.
+ * no two clocks are compared. Forgets its measurements after a while without reads, because it did not see whether the others
+ * raised their beats.
  */
 export class Judgement {
   readonly #unchanged = new Map<string, { holder: string; beat: number; since_ms: number }>();

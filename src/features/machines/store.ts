@@ -23,8 +23,7 @@ export type Registration = Pick<
 
 /**
  * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up, in another
- * place, was neither released nor offered, and its beat is recent and not `unchanged_beat`, which the caller saw stay the
- * same.
+ * place, neither released nor offered. Its beat is then recent, and not `unchanged_beat`, which the caller saw stay the same.
  */
 export async function registerMachine(
   tx: Tx,
@@ -245,13 +244,13 @@ export async function setDrain(
 /** Time for the machines of a restored database to start, before they are given up. */
 const RESTORED_REST_MS = 600_000;
 
-/** Makes all machines of a restored database rest. An older database has none. */
-export async function setAllResting(queries: Queries): Promise<void> {
-  const [table] = await queries.execute<{ name: string | null }>(sql`select to_regclass('machines')::text as name`);
-  if (!table?.name) return;
-  const rest = { state: 'resting', lost_after_ms: RESTORED_REST_MS } as const;
-  await queries.update(machines).set(rest).where(eq(machines.state, 'up'));
-}
+/** The statement that makes all machines of a restored database rest. The database of an older release has none. */
+export const SET_ALL_RESTING = `
+  do $$ begin
+    if to_regclass('machines') is not null then
+      update machines set state = 'resting', lost_after_ms = ${RESTORED_REST_MS} where state = 'up';
+    end if;
+  end $$`;
 
 const DELETED_AT_ONCE_MAX = 100;
 

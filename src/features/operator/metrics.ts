@@ -8,7 +8,7 @@ export const METRICS_TYPE = Registry.OPENMETRICS_CONTENT_TYPE;
 const MS_PER_S = 1_000;
 const US_PER_S = 1_000_000;
 
-/** The values that metrics are written from. None is a text of a tenant, and each list has a limit. */
+/** The values that metrics are written from. No value is text that a tenant chose, and each list has a limit. */
 export interface Readings {
   now: Date;
   version: string;

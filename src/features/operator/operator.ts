@@ -55,7 +55,10 @@ export interface OperatorDependencies {
   namesOf(namespace_id: string): Promise<NamespaceNames | undefined>;
 }
 
-/** The use cases of the operator. All but `warnings`, `addLimits` and `startWork` throw IDENTITY_NOT_ADMIN. */
+/**
+ * The use cases of the operator. All but `warnings`, `addLimits` and `startWork` throw IDENTITY_NOT_ADMIN;
+ * `readMetrics` also accepts a token for metrics.
+ */
 export type Operator = ReturnType<typeof createOperator>;
 
 type Administrator = CallerOf<'identity'>;

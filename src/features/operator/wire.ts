@@ -62,7 +62,7 @@ const ServiceLoop = Type.Object(
     next_step_ts: Type.Optional(
       Type.String({ description: 'RFC 3339. Absent while a step runs. The loop may be woken sooner.' }),
     ),
-    failures: Type.Integer({ minimum: 0, description: 'Steps that failed since the last one that did not.' }),
+    failures: Type.Integer({ minimum: 0, description: 'Failed steps in a row.' }),
     last_failure: Type.Optional(
       Type.Object({ at_ts: Timestamp, message: Type.String() }, { title: 'ServiceLoopFailure' }),
     ),
@@ -237,11 +237,14 @@ export function toLogEvent({ number, at, level, event, details }: DescribedEvent
 const ServiceSample = Type.Object(
   {
     ts: Timestamp,
-    span_ms: Type.Integer({ minimum: 1, description: 'The time since the sample before, or since the start.' }),
-    cpu: Type.Number({ minimum: 0, description: 'Processor time since the sample before, in thousandths of a core.' }),
+    span_ms: Type.Integer({ minimum: 1, description: 'The time since the previous sample, or since the start.' }),
+    cpu: Type.Number({
+      minimum: 0,
+      description: 'Processor time since the previous sample, in thousandths of a core.',
+    }),
     memory_bytes: Bytes,
-    delay_ms: Type.Number({ minimum: 0, description: 'The longest event loop delay since the sample before.' }),
-    requests: Type.Integer({ minimum: 0, description: 'Answered since the sample before.' }),
+    delay_ms: Type.Number({ minimum: 0, description: 'The longest event loop delay since the previous sample.' }),
+    requests: Type.Integer({ minimum: 0, description: 'Answered since the previous sample.' }),
     failed_requests: Type.Integer({ minimum: 0, description: 'Of these, those that failed by a fault of Muster.' }),
     sockets: Count,
     watchers: Count,

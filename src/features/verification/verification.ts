@@ -34,7 +34,7 @@ export type Verdict = ({ is_accepted: boolean; status: number } | { is_accepted:
   exchange: OutboundExchange;
 };
 
-/** Headers whose values are no secret. */
+/** Headers whose values developers may see. */
 const SHOWN_HEADERS = ['content-type', 'webhook-id', 'webhook-timestamp'];
 
 export type Verification = ReturnType<typeof createVerification>;

@@ -148,12 +148,3 @@ const REFUSALS: [refusal: RegExp, sentence: string][] = [
     'The certificate of the PostgreSQL at DATABASE_URL is not trusted for that host: install another one, or set sslmode=require, which does not check it.',
   ],
 ];
-
-/** Turns a failure that means "the database is unavailable" into a StartError, for commands that do not wait for it. */
-export function asStartError(cause: unknown): unknown {
-  const reason = describeAbsence(cause);
-  if (reason === undefined) return cause;
-  return new StartError(`Muster cannot start, because ${reason}: start PostgreSQL, or correct DATABASE_URL.`, {
-    cause,
-  });
-}

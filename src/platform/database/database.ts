@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import { busy, DEADLINES, type Deadlines, limit, withDeadlines } from './deadlines.ts';
+import { ServiceError } from '../errors.ts';
+import { DEADLINES, type Deadlines, limit, withDeadlines } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isDiskFull, isWorthRetrying } from './failures.ts';
@@ -156,7 +157,8 @@ async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: A
     if (row?.is_taken) return;
     await Bun.sleep(LOCK_RETRY_EVERY_MS);
   }
-  throw busy();
+  const cause = Object.assign(new Error('another process holds the lock'), { code: 'LOCK_HELD' });
+  throw new ServiceError('DATABASE_BUSY', {}, { cause });
 }
 
 /** Takes some megabytes of the server's disk and frees them again. */

@@ -26,6 +26,7 @@ const ABSENCES: [codes: RegExp, what: string][] = [
   [/^25006$/, 'is read-only'],
   [/^(CONNECT_TIMEOUT|ETIMEDOUT|DATABASE_BUSY)$/, 'does not answer'],
   [/^(57014|55P03|25P03|40001|40P01)$/, 'is too busy to answer in time'],
+  [/^LOCK_HELD$/, 'is being started, migrated, backed up or restored by another process'],
 ];
 const UNIQUE_VIOLATION = '23505';
 

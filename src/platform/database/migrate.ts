@@ -109,9 +109,9 @@ interface Upgrade {
 }
 
 /** Says what this release would do to a database. Changes nothing. Throws StartError if a newer one has migrated it. */
-export async function readUpgrade(database: Database): Promise<Upgrade> {
+export async function readUpgrade(database: Database, signal: AbortSignal): Promise<Upgrade> {
   const folder = findAsset('drizzle');
-  return await database.exclusively(LOCKS.migration, async (connection) => {
+  const read = async (connection: PostgresJsDatabase) => {
     await assertNotNewer(connection, { version: VERSION, folder });
     const known = readMigrationFiles({ migrationsFolder: folder });
     if (!(await hasReleases(connection))) return { release: undefined, pending_count: known.length };
@@ -120,7 +120,8 @@ export async function readUpgrade(database: Database): Promise<Upgrade> {
     );
     const pending = known.filter(({ folderMillis }) => folderMillis > Number(last?.created_at ?? 0));
     return { release: last?.release ?? undefined, pending_count: pending.length };
-  });
+  };
+  return await database.exclusively(LOCKS.migration, read, signal);
 }
 
 /** Throws if the database has migrations that this release does not know. */

@@ -51,11 +51,15 @@ export async function copyDatabase<Result>(
   });
 }
 
-/** Fills an empty database in one transaction. Throws StartError if a table has rows, or other migrations were applied. */
+/**
+ * Fills an empty database in one transaction, which ends with a statement of the caller. Throws StartError if a table has
+ * rows, or other migrations were applied.
+ */
 export async function fillDatabase(
   database: Database,
   migrations: AppliedMigration[],
   work: (copyIn: CopyIn) => Promise<void>,
+  last_statement: string,
 ): Promise<void> {
   await transact(database, 'read write', async (tx) => {
     await assertEmpty(tx);
@@ -67,6 +71,7 @@ export async function fillDatabase(
     });
     await recordReleases(tx, migrations);
     await advanceSequences(tx);
+    await tx.unsafe(last_statement);
     // Otherwise PostgreSQL plans the first statements for empty tables.
     await tx.unsafe('analyze');
   });

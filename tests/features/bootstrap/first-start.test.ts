@@ -152,6 +152,38 @@ describe('a later start', () => {
     expect((await readDemo(second)).namespaces).toEqual((await readDemo(first)).namespaces);
     expect((await readDemo(second)).namespaces[1].version_id).toBe(version_id);
   });
+
+  test('leaves a namespace that a developer added to the demo as it is', async () => {
+    await using database = await openTestDatabase();
+    await using first = await start(database.address);
+    const { api, administrator_token: token } = first;
+    const { game_id, versions } = await readDemo(first);
+    const path = `/cloud/games/${game_id}`;
+    const { config } = (await api.ok('GET', `${path}/versions/${versions[1].version_id}`, { token })).version;
+    const body = { display_name: 'Mine', config };
+    const { version_id } = await api.ok('POST', `${path}/versions`, { token, body });
+    const namespace = { display_name: 'Mine', name_id: 'mine', version_id };
+    await api.ok('POST', `${path}/namespaces`, { token, body: namespace });
+    await using second = await start(database.address);
+    const read = (await readDemo(second)).namespaces;
+    expect(read.find(({ name_id }: { name_id: string }) => name_id === 'mine').version_id).toBe(version_id);
+  });
+
+  test('leaves a game of another group that is named demo as it is', async () => {
+    await using database = await openTestDatabase();
+    await using first = await start(database.address, { MUSTER_DEMO: 'off' });
+    const { api, administrator_token: token } = first;
+    const { group_id } = await api.ok('POST', '/group/groups', { token, body: { display_name: 'Others' } });
+    const body = { display_name: 'Demo', name_id: 'demo', developer_group_id: group_id };
+    const { game_id } = await api.ok('POST', '/cloud/games', { token, body });
+    const read = () => api.ok('GET', `/cloud/games/${game_id}`, { token });
+    const before = (await read()).game;
+    expect(before.name_id).toBe('demo');
+    await using second = await start(database.address);
+    expect(second.service.bootstrap_result.demo).toBeUndefined();
+    expect((await second.api.get('/demo')).status).toBe(404);
+    expect((await read()).game).toEqual(before);
+  });
 });
 
 test('first start: a failure at any step is completed by the next start', async () => {

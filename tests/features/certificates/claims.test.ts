@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test';
+import { createAcme } from '../../../src/features/certificates/acme.ts';
 import { claimDue, insertHosts } from '../../../src/features/certificates/store.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -19,3 +21,36 @@ test('certificates: processes that claim at the same moment get different hosts,
     expect(await claim()).toBeUndefined();
   }
 });
+
+test('certificates: an authority that refuses for an hour is not asked again meanwhile, and its reason is logged', async () => {
+  const refused: string[] = [];
+  using authority = Bun.serve({
+    port: 0,
+    fetch({ url, method }) {
+      const { pathname } = new URL(url);
+      const at = (path: string) => new URL(path, url).href;
+      if (pathname === '/directory') {
+        return Response.json({ newNonce: at('/nonce'), newAccount: at('/account'), newOrder: at('/order') });
+      }
+      if (pathname === '/nonce') return new Response(null, { headers: { 'replay-nonce': 'bm9uY2U' } });
+      refused.push(`${method} ${pathname}`);
+      const problem = { type: 'urn:ietf:params:acme:error:rateLimited', detail: 'too many accounts of one address' };
+      return Response.json(problem, { status: 429, headers: { 'retry-after': '3600' } });
+    },
+  });
+  const events: ServiceEvent[] = [];
+  const acme = createAcme({
+    database: muster.database,
+    clock: muster.clock,
+    events: { emit: (event) => void events.push(event) },
+    hosts: ['play.example.com'],
+    directory: `${authority.url}directory`,
+    email: undefined,
+    ca_file: undefined,
+  });
+  await acme.register();
+  expect(await acme.renew(new AbortController().signal)).toBe(0);
+  const reason = expect.stringContaining('too many accounts of one address');
+  expect(events).toMatchObject([{ event: 'certificate_not_issued', host: 'play.example.com', reason, failures: 1 }]);
+  expect(refused).toEqual(['POST /account']);
+}, 60_000);

@@ -152,6 +152,31 @@ test('identities: a deletion that fails is repeated, and those after it happen',
   await stopped;
 });
 
+test('identities: a deletion that is cancelled while others happen does not happen', async () => {
+  const emitted: ServiceEvent[] = [];
+  let second_id: string | undefined;
+  await using only = await openIdentities({
+    events: { emit: (event) => void emitted.push(event) },
+    leaveGroups: async () => {
+      if (second_id !== undefined) await identities.cancelDeletion(second_id);
+    },
+  });
+  const { identities, clock } = only;
+  const [first, second] = [await identities.createGuest(), await identities.createGuest()];
+  for (const { identity_id } of [first, second]) {
+    await identities.requestDeletion(identity_id);
+    clock.advance(60_000);
+  }
+  second_id = second.identity_id;
+  clock.advance(30 * DAY_MS);
+  const working = new AbortController();
+  const { stopped } = identities.startForgetting(working.signal);
+  working.abort();
+  await stopped;
+  expect(emitted).toEqual([{ event: 'identity_forgotten', identity_id: first.identity_id }]);
+  expect(await identities.get(second.identity_id)).toMatchObject({ display_name: 'Guest', delete_ts: null });
+});
+
 test('identities: a deletion happens after 30 days, unless it is cancelled', async () => {
   await using only = await openIdentities();
   const { identities, clock } = only;

@@ -13,7 +13,7 @@ test('a copy of the data directory of a machine that runs is refused, and the ma
   try {
     await cp(data_directory, copy, { recursive: true });
     const { message } = await rejectionOf(StartError, openTestService({ MUSTER_DATA: copy }, { database_of: muster }));
-    expect(message).toStartWith(`The data directory ${copy} is a copy: the machine ${machine_id} runs at `);
+    expect(message).toStartWith(`The data directory ${copy} is a copy: the machine ${machine_id} already runs on `);
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
