@@ -10,7 +10,7 @@ import { type ReconcileDependencies, type ServerRelays, startReconciling } from 
 import type { Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
 import * as store from './store.ts';
 
-/** Pause after this process no longer had the lease. */
+/** Pause between the end of a lease and the next attempt to get one. */
 const TAKE_AGAIN_AFTER_MS = 2_000;
 /**
  * The longest pause while the API server does not answer. Short, because servers wait to start, perhaps for this

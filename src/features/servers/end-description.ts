@@ -10,7 +10,7 @@ const SIGNALS: Record<string, string> = {
   SIGKILL: 'it was killed',
   SIGPIPE: 'it wrote to a connection that was closed',
   SIGSEGV: 'a segmentation fault',
-  SIGSYS: 'a system call that its isolation forbids',
+  SIGSYS: 'it made a system call that does not exist or that a filter forbids',
   SIGTERM: 'it was asked to end',
   SIGTRAP: 'a trap',
   SIGXCPU: 'it exceeded its processor time',

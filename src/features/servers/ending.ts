@@ -6,14 +6,16 @@ import { forEachAtOnce } from '../../platform/pacing.ts';
 import { describeEnd, hasCrashed } from './end-description.ts';
 import { setEnded } from './ends-store.ts';
 import type { LogSource } from './log-collector.ts';
-import type { Logs } from './logs.ts';
+import { type Logs, PIECE_BYTES_MAX } from './logs.ts';
 import { planRestart } from './restarts.ts';
 import { handleOf, nextStep } from './rules.ts';
-import type { Runtime, ServerHandle } from './runtimes/runtime.ts';
+import { BACKLOG_BYTES_MAX, type Runtime, type ServerHandle } from './runtimes/runtime.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
 /** Maximum number of servers whose output is read or whose files are removed concurrently. */
 const AT_ONCE_MAX = 8;
+/** Pieces of each stream to collect at the end of a server: enough for the unread output that is kept, in whole lines. */
+const LAST_PIECES_MAX = 2 * (BACKLOG_BYTES_MAX / PIECE_BYTES_MAX);
 
 interface EndingDependencies {
   database: Database;
@@ -65,7 +67,10 @@ export function createEnding(dependencies: EndingDependencies) {
     await doTogether(servers, fail, async (some) => {
       const gone = await runtime.kill(some.map(handleOf));
       for (const server of some.filter(({ server_id }) => !gone.has(server_id))) {
-        fail(server, new Error('the server has processes that have not ended, or its cluster does not answer'));
+        fail(
+          server,
+          new Error('processes of the server still run, or its container engine or cluster does not answer'),
+        );
       }
     });
   }
@@ -88,7 +93,8 @@ export function createEnding(dependencies: EndingDependencies) {
   /** Collects the rest of a server's output. After a crash or a loss, the last line says how the server ended. */
   async function keepOutput(end: ServerRow): Promise<void> {
     const { server_id, failure } = end;
-    while (await collect(end));
+    // A hostile pod always has more, and its end must not hold up the others of the round.
+    for (let piece = 0; piece < LAST_PIECES_MAX && (await collect(end)); piece += 1);
     if (!hasCrashed(end) && !end.has_lost_machine) return;
     const text = failure ?? `the server ${describeEnd(end)}`;
     await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);

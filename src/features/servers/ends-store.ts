@@ -6,7 +6,7 @@ import { topics } from '../topics.ts';
 import { type Named, topicsOf } from './store.ts';
 import { type ServerRow, serverPorts, servers } from './tables.ts';
 
-/** The server that restarts one that has ended. It copies everything else from that one. */
+/** The restart of a server that has ended. All other columns are copied from that server. */
 export type Restart = Pick<ServerRow, 'server_id' | 'ports' | 'restart_count'> & { start_after: Date };
 
 /** A server and how it ended. */
@@ -21,8 +21,8 @@ export type ServerEnd = Named &
 
 /**
  * Records the ends of servers, creates their restarts and releases their ports. Returns the ids of restarts by the servers
- * that they restart. It is one statement, so that no kill of the service comes between an end and its restart, and because
- * every request that creates or destroys a server waits for the rows of these topics.
+ * that they restart. It is one statement: a kill of the service cannot separate an end from its restart, and it holds the
+ * topics' rows, for which every request that creates or destroys a server waits, only briefly.
  */
 export async function setEnded(queries: Queries, ends: readonly ServerEnd[], now: Date): Promise<Map<string, string>> {
   const column = (key: 'server_id' | 'exit_code' | 'exit_signal' | 'failure') => sql.param(ends.map((end) => end[key]));

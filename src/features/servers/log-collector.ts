@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { toServiceError } from '../../platform/database/failures.ts';
+import type { Events } from '../../platform/events.ts';
 import type { LogName } from './log-store.ts';
 import { type Collected, type Logs, PIECE_BYTES_MAX, type ReadOutput } from './logs.ts';
 
@@ -21,9 +22,12 @@ export interface LogSource {
 /**
  * Returns a function that moves one round of output into the database: a piece of each log in turn, then further pieces
  * of the logs that have more, up to the bytes of a round. The next round starts with the first log that was not reached.
+ * A log that cannot be read is reported, and again only after it was read. Throws failures of the database only.
  */
-export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promise<void> {
+export function createLogCollector(logs: Logs, events: Events): (sources: LogSource[]) => Promise<void> {
   let begin_at: LogName | undefined;
+  /** The logs that could not be read the last time. */
+  let unreadable = new Set<string>();
 
   return async function collectRound(sources) {
     const start = Math.max(
@@ -33,15 +37,21 @@ export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promis
     const waiting = [...sources.slice(start), ...sources.slice(0, start)];
     let bytes_left = ROUND_BYTES_MAX;
     let read_count = 0;
-    const failures: unknown[] = [];
+    const known = new Set(sources.map(({ name }) => keyOf(name)));
+    unreadable = new Set([...unreadable].filter((key) => known.has(key)));
 
     /** Moves a piece of a log. If that fails, the others go on; but if the database fails, the round ends. */
     async function collect({ name, read }: LogSource): Promise<Collected> {
       try {
-        return await logs.collect(name, read, false);
+        const collected = await logs.collect(name, read, false);
+        unreadable.delete(keyOf(name));
+        return collected;
       } catch (cause) {
         if (toServiceError(cause)) throw cause;
-        failures.push(cause);
+        const { server_id } = name;
+        if (!unreadable.has(keyOf(name)))
+          events.emit({ event: 'server_step_failed', server_id, step: 'collect', cause });
+        unreadable.add(keyOf(name));
         return { bytes: 0, has_more: false };
       }
     }
@@ -62,7 +72,9 @@ export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promis
 
     const ends = await Promise.allSettled(Array.from({ length: COLLECTED_AT_ONCE }, work));
     begin_at = waiting[0]?.name;
-    failures.push(...ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : [])));
+    const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
     if (failures.length > 0) throw new AggregateError(failures, 'output of servers was not collected');
   };
 }
+
+const keyOf = ({ server_id, stream }: LogName): string => `${server_id} ${stream}`;

@@ -7,7 +7,7 @@ import { timesOf } from './log-times.ts';
 import { LINES_PER_ANSWER_MAX, type LogLines } from './logs.ts';
 import type { LogPieceRow } from './tables.ts';
 
-/** What a search reads at a time, and at most how often: all that a log keeps, unless its pieces are very small. */
+/** Limits of a page, and the maximum number of pages: together all that a log keeps, unless its pieces are very small. */
 const PAGE: store.PageLimits = { pieces_max: 256, bytes_max: 2 * 1024 ** 2 };
 const PAGES_MAX = 64;
 /**

@@ -5,13 +5,11 @@ import { selectLines, takeLines } from './log-lines.ts';
 import type { LogName } from './log-store.ts';
 import * as store from './log-store.ts';
 import { packTimes, type TimedLines, timeLines, timesOf } from './log-times.ts';
-import type { OutputPiece, OutputQuery, ResumePoint } from './runtimes/runtime.ts';
+import { BACKLOG_BYTES_MAX, type OutputPiece, type OutputQuery, type ResumePoint } from './runtimes/runtime.ts';
 import type { LogPieceRow } from './tables.ts';
 
 /** Maximum bytes of a piece. It bounds the work between two turns of the event loop. */
 export const PIECE_BYTES_MAX = 256 * 1024;
-/** Unread output beyond this is dropped, because the server writes faster than its log can be stored. */
-const BACKLOG_BYTES_MAX = 8 * 1024 ** 2;
 /** Bytes to keep of each log. */
 const LOG_BYTES_MAX = 16 * 1024 ** 2;
 const LINE_BYTES_MAX = 16 * 1024;

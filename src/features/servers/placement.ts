@@ -17,7 +17,9 @@ import * as waitingStore from './waiting-store.ts';
 /** Time before a released port is assigned again, because players of its previous server may still connect to it. */
 const PORT_REUSED_AFTER_MS = 60_000;
 const TAKEN_AT_ONCE_MAX = 32;
-/** Time for which ports that other programs use are not tried again, so that servers that need none are taken. */
+/**
+ * How long the number of ports that other programs use is remembered. Meanwhile, servers that need no ports are taken.
+ */
 const FOREIGN_PORTS_KNOWN_FOR_MS = 5_000;
 /** Time before it is reported again why a namespace's servers wait. */
 const REPORTED_AGAIN_AFTER_MS = 10 * 60_000;
@@ -187,7 +189,10 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       if (reason !== wait_reason) changed.set(server_id, reason);
       if (reported.get(namespace_id) === reason) continue;
       reported.set(namespace_id, reason);
-      await logs.addLine({ server_id, stream: 'std_err' }, `[muster] this server waits: ${describeWait(reason)}`);
+      await logs.addLine(
+        { server_id, stream: 'std_err' },
+        `[muster] this server does not run yet: ${describeWait(reason)}`,
+      );
       events.emit({ event: 'server_waits', server_id, namespace_id, reason });
     }
     if (changed.size > 0) await waitingStore.setWaitReasons(database.queries, changed);

@@ -75,11 +75,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** When to try again to end the servers that could not be ended, in the time of `performance.now()`. */
   const end_again_at = new Map<string, number>();
   /**
-   * What this process has requested and reported for each server. After a restart of the service it does so once more.
+   * What this process has requested and reported for each server. It is empty after a restart of the service, so each
+   * request and report is then repeated once.
    */
   const remembered_by_server = new Map<string, Remembered>();
   let known: ServerRow[] = [];
-  const collectRound = createLogCollector(logs);
+  const collectRound = createLogCollector(logs, events);
   const { takeWaiting } = createPlacement(dependencies, (ms) => void setTimeout(() => loop.wake(), ms).unref());
 
   async function step(): Promise<number> {

@@ -36,13 +36,13 @@ export type { LogStream, ServerPort } from './tables.ts';
 /** Default time between asking a server to end and killing it. */
 const KILL_TIMEOUT_DEFAULT_MS = 30_000;
 
-/** How often in a row a server is restarted, by default: for about five minutes. */
+/** Default maximum of restarts in a row. Their pauses add up to about five minutes. */
 const RESTARTS_DEFAULT_MAX = 10;
 
 /** Time between asking and killing when ctrl-C ends all servers of a machine. */
 const STOP_ALL_WITHIN_MS = 5_000;
 
-/** Time for a cluster to report that a pod runs whose program already calls. */
+/** How long a call of a server waits until its start is recorded: a cluster reports late that a pod runs. */
 const START_RECORDED_WITHIN_MS = 20_000;
 
 /** Repeats a step while the database cannot be used, for about 5 s. */
@@ -230,7 +230,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       await stopWaiting(datacenter_id);
       const haveEnded = async () => {
         const of_node = await store.selectOfNode(database.queries, node_id);
-        // Not those that the machine took since.
+        // Servers that the machine has taken since then do not count.
         const is_any_left = of_node.some(({ destroyed_at }) => destroyed_at !== null);
         return is_any_left || (await isAnyEndingUnplaced(database.queries, datacenter_id)) ? undefined : true;
       };

@@ -8,6 +8,7 @@ import type { Logs } from './logs.ts';
 import type { Node } from './placement.ts';
 import { describeMovedPorts, portsAt, portsInside, portVariables, serviceVariables } from './rules.ts';
 import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
+import { describeStartFailure } from './start-failure.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
 
@@ -106,7 +107,7 @@ export function createStarting(dependencies: StartingDependencies) {
         },
       });
     } catch (cause) {
-      const { status, message } = toServiceError(cause) ?? { status: 500, message: sentenceOf(cause) };
+      const { status, message } = toServiceError(cause) ?? { status: 500, message: describeStartFailure(cause) };
       if (status === 503) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
       await database.transact((tx) => store.setFailed(tx, server, message, clock.now()));
@@ -134,15 +135,6 @@ export function createStarting(dependencies: StartingDependencies) {
       record(server, started, server.identity ? 'server_started' : 'server_adopted'),
     /** Reports to its developer why a server does not run yet. */
     report: ({ server_id }: ServerRow, reason: string): Promise<void> =>
-      logs.addLine({ server_id, stream: 'std_err' }, `[muster] it waits: ${reason}`),
+      logs.addLine({ server_id, stream: 'std_err' }, `[muster] this server does not run yet: ${reason}`),
   };
-}
-
-/**
- * Returns why a server cannot run, for its developer. The full error goes only to the service's log, because it may name
- * files of the machine.
- */
-function sentenceOf(error: unknown): string {
-  const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
-  return `the machine could not start the server${reason}: tell its operator`;
 }

@@ -110,7 +110,7 @@ export const servers = pgTable(
     failure: text(),
     /** Whether it ended because its machine was given up, or was lost or drained in a cluster. It is no crash. */
     has_lost_machine: boolean().notNull().default(false),
-    /** How often in a row it is restarted after a crash; null for never. */
+    /** Maximum of restarts in a row; null if it is never restarted. */
     restarts_max: integer(),
     /** The first server of its chain, which is a server and its restarts. Null for a server that is never restarted. */
     chain_id: uuid(),

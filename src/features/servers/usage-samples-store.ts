@@ -10,6 +10,8 @@ const MINUTES_PER_HOUR = 60;
 const HOUR_MS = 3_600_000;
 const KIB = 1_024;
 const DELETED_AT_ONCE_MAX = 1_000;
+/** The largest `integer` of PostgreSQL. */
+const INTEGER_MAX = 2 ** 31 - 1;
 
 /** Adds samples to the hours of their servers, and wakes watchers. A repeated sample adds nothing. */
 export async function insertSamples(queries: Queries, samples: UsageSample[]): Promise<void> {
@@ -24,8 +26,9 @@ async function insertMinute(queries: Queries, samples: UsageSample[]): Promise<v
     ...sample,
     hour_start: startOf(minute - (minute % MINUTES_PER_HOUR)),
     minute: minute % MINUTES_PER_HOUR,
-    cpu_ms: Math.round(cpu_ms),
-    memory_kib: memory_bytes === null ? null : Math.round(memory_bytes / KIB),
+    // A sample that does not fit would make each attempt fail, with those of all other servers.
+    cpu_ms: toInteger(cpu_ms),
+    memory_kib: memory_bytes === null ? null : toInteger(memory_bytes / KIB),
   }));
   const added = (name: string) => {
     const identifier = sql.identifier(name);
@@ -79,6 +82,8 @@ export async function deleteSamplesBefore(queries: Queries, moment: Date): Promi
   const oldest_kept = new Date(moment.getTime() - HOUR_MS);
   return await deleteOldRows(queries, serverSamples.hour_start, { before: oldest_kept, limit: DELETED_AT_ONCE_MAX });
 }
+
+const toInteger = (value: number): number => Math.min(Math.round(value), INTEGER_MAX);
 
 function timesKib(kib: number | null | undefined): number | null {
   return kib === null || kib === undefined ? null : kib * KIB;

@@ -34,7 +34,7 @@ const Resources = Type.Object(
 const KillTimeout = Type.Integer({ minimum: 0, maximum: 7_199_999, description: 'Milliseconds.' });
 const RestartPolicy = oneOf('RestartPolicy', ['never', 'on_crash'], {
   description:
-    'When another server like it follows. on_crash: after a crash, or with its machine lost. By default never.',
+    'Whether another server replaces it. on_crash: after a crash or the loss of its machine. By default never.',
 });
 const RestartsMax = Type.Integer({
   minimum: 1,

@@ -176,6 +176,12 @@ describe('a server above its disk limit', () => {
       'it exceeded its 8 MiB of disk',
     ],
     [
+      'makes its output longer without writing, again and again',
+      `perl -e 'for (;;) { @file = stat(STDOUT); select(undef, undef, undef, 0.02);
+        syscall(${FALLOCATE}, 1, 0, $file[7], 40000000) if $file[12] * 512 < 40000000 }'`,
+      'it exceeded its 8 MiB of disk',
+    ],
+    [
       'nests folders too deeply',
       'cd "$HOME"; for n in $(seq 300); do mkdir n; cd n; done; echo done; exec sleep 600',
       'it has folders that cannot be counted, such as more than 256 inside of each other',

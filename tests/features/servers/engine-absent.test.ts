@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { openEngine } from '../../../src/features/servers/runtimes/engine/engine.ts';
 import { EngineClient } from '../../../src/features/servers/runtimes/engine/engine-client.ts';
 import type { Runtime, StartOrder } from '../../../src/features/servers/runtimes/runtime.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { rejectionOf } from '../../support/refusal.ts';
 import { makeDataDirectory } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
 
 /** A user that owns nothing. */
 const USER_ID = 64_323;
@@ -58,6 +61,25 @@ describe('a container engine that is configured and cannot be used', () => {
     await expect((runtime as Runtime).remove(started.server_id)).rejects.toThrow('there is no socket at');
   });
 
+  /** Starts a container of a build with this configuration. Returns the order. */
+  async function startIn(directory: string, runtime: Runtime, config: object): Promise<StartOrder> {
+    const build = join(directory, 'build');
+    await mkdir(build);
+    const text = JSON.stringify({ ociVersion: '1.0.2', process: { args: ['true'], ...config } });
+    await Bun.write(join(build, 'config.json'), text);
+    const order = {
+      server_id: crypto.randomUUID(),
+      resources: { cpu: 100, memory: 64 },
+      ports: {},
+      arguments: [],
+      environment: {},
+      build: { kind: 'oci_bundle' as const, sha256: undefined, directory: build, command: [] },
+      build_id: crypto.randomUUID(),
+    } satisfies StartOrder;
+    await runtime.start(order);
+    return order;
+  }
+
   test('lets new servers wait, and does not say where it is', async () => {
     const { runtime, directory } = await open(join(place, 'nowhere'));
     const build = join(directory, 'build');
@@ -81,6 +103,62 @@ describe('a container engine that is configured and cannot be used', () => {
       const seen = await (runtime as Runtime).observe([{ server_id: order.server_id, identity: undefined }]);
       expect(seen.get(order.server_id)).toEqual({ is: 'absent' });
     }
+  });
+
+  test('hangs, holds up nothing, and is noticed when it answers again', async () => {
+    const socket = join(place, 'hanging');
+    let is_hanging = true;
+    const engine = Bun.serve({
+      unix: socket,
+      fetch: () => (is_hanging ? new Promise<never>(() => {}) : Response.json([])),
+    });
+    const { runtime, directory } = await open(socket);
+    const { observe, kill, readUsage } = runtime as Runtime;
+    const server = { server_id: crypto.randomUUID(), identity: undefined };
+    await mkdir(join(directory, server.server_id));
+    // Each of them would wait for the engine for 10 s or more.
+    for (let step = 0; step < 30; step += 1) {
+      expect((await observe([server])).get(server.server_id)).toMatchObject({ is: 'unreachable' });
+      expect(await kill([server])).toEqual(new Set());
+      expect(await readUsage?.([server])).toEqual(new Map());
+    }
+    is_hanging = false;
+    const isAbsent = async () => (await observe([server])).get(server.server_id)?.is === 'absent';
+    await waitFor(isAbsent, 'the engine to be asked again', 120_000);
+    await engine.stop(true);
+  }, 240_000);
+
+  test('fails to start a container late, which the log of the service explains, and not that of the server', async () => {
+    const socket = join(place, 'late');
+    const { promise: is_late, resolve: answer } = Promise.withResolvers<void>();
+    const engine = Bun.serve({
+      unix: socket,
+      async fetch(request) {
+        const { pathname } = new URL(request.url);
+        if (pathname === '/_ping' || pathname === '/containers/json') return Response.json([]);
+        await is_late;
+        return Response.json({ message: 'no space in /var/lib/engine' }, { status: 500 });
+      },
+    });
+    const { runtime, directory, events } = await open(socket);
+    const { server_id } = await startIn(directory, runtime as Runtime, {});
+    answer();
+    const seen = await waitFor(async () => {
+      const one = (await (runtime as Runtime).observe([{ server_id, identity: undefined }])).get(server_id);
+      return one?.is === 'ended' && one;
+    }, 'its end');
+    expect(seen).toMatchObject({ reason: 'the machine could not start the server: tell the operator of the service' });
+    const cause = expect.objectContaining({ message: 'the container engine says: no space in /var/lib/engine' });
+    expect(events).toEqual([{ event: 'server_step_failed', server_id, step: 'start', cause }]);
+    await engine.stop(true);
+  }, 120_000);
+
+  test('tells the developer what is wrong with a build', async () => {
+    const { runtime, directory } = await open(join(place, 'nowhere'));
+    const refused = await rejectionOf(ServiceError, startIn(directory, runtime as Runtime, { cwd: '/proc/self' }));
+    expect(refused.message).toContain(
+      'the build starts in "/proc/self": use an absolute path outside of /proc, /sys and /dev',
+    );
   });
 
   test('accepts a connection and does not answer', async () => {

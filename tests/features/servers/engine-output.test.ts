@@ -1,9 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { followOutput } from '../../../src/features/servers/runtimes/engine/output-follower.ts';
 import { createOutputFiles } from '../../../src/features/servers/runtimes/process/output-files.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'muster-engine-output-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -70,6 +71,45 @@ describe('the output of a container that was copied from its engine', () => {
       [2, 30_000],
       [4, 10_000],
     ]);
+  });
+
+  test('has no bytes that the container did not write after a flood was dropped', async () => {
+    const folder = mkdtempSync(join(directory, 'server-'));
+    const files = { std_out: join(folder, 'std_out'), std_err: join(folder, 'std_err') };
+    for (const file of Object.values(files)) writeFileSync(file, '');
+    const output_files = createOutputFiles({ are_copies: true });
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const following = followOutput({
+      files,
+      positions: join(folder, 'positions'),
+      open: async () => readable,
+      onWritten: (stream, reached) => output_files.noteWritten(files[stream], reached),
+    });
+    const engine = writable.getWriter();
+    const line = `${'y'.repeat(1_023)}\n`;
+    const FLOOD_LINES = 4 * 1_024;
+    await engine.write(Buffer.concat(Array.from({ length: FLOOD_LINES }, () => frameOf(line, 1_000))));
+    await waitFor(() => statSync(files.std_out).size === FLOOD_LINES * line.length, 'the flood');
+    let from: string | undefined;
+    const texts: string[] = [];
+    const read = async () => {
+      const piece = await output_files.read(files.std_out, { from, ...LIMITS });
+      texts.push(Buffer.from(piece.bytes).toString());
+      from = piece.resumeAfter(piece.bytes.length);
+    };
+    // This drops all but the end of the flood, and the next one frees the space of everything until then.
+    await read();
+    const { size } = statSync(files.std_out);
+    await engine.write(frameOf('meanwhile\n', 0));
+    await waitFor(() => statSync(files.std_out).size > size, 'more output');
+    await read();
+    expect(statSync(files.std_out).blocks * 512).toBeLessThan(1_024 ** 2);
+    await engine.write(frameOf('after\n', 0));
+    await engine.close();
+    await following;
+    await read();
+    expect(texts.at(-1)).toBe('after\n');
+    expect(texts.join('')).not.toContain('\0');
   });
 
   test('has the times of the lines of a long log, to a second', async () => {

@@ -6,6 +6,7 @@ import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.
 import { shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
 
+const QUIET = { emit() {} };
 const muster = shareService();
 const { makeLog, makeLogs } = shareServerLogs(muster);
 
@@ -24,7 +25,7 @@ describe('log collector:', () => {
     const quiet = await makeLogs('hello\n');
     const sources = [...flooding, ...quiet];
     const logs = createLogs({ database: muster.database, clock: muster.clock });
-    const collectRound = createLogCollector(logs);
+    const collectRound = createLogCollector(logs, QUIET);
 
     await collectRound(sources);
     expect(await keptBytes(sources)).toBe(ROUND_BYTES_MAX);
@@ -41,7 +42,7 @@ describe('log collector:', () => {
 
   test('a single log may use the whole round', async () => {
     const source = await makeLog('\n'.repeat(2 * ROUND_BYTES_MAX));
-    await createLogCollector(createLogs({ database: muster.database, clock: muster.clock }))([source]);
+    await createLogCollector(createLogs({ database: muster.database, clock: muster.clock }), QUIET)([source]);
     expect(await keptBytes([source])).toBe(ROUND_BYTES_MAX);
   });
 

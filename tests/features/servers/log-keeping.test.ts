@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { appendFileSync, statSync, truncateSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
 import type { LogName } from '../../../src/features/servers/log-store.ts';
 import { createLogs, type Logs, PIECE_BYTES_MAX, type ReadOutput } from '../../../src/features/servers/logs.ts';
 import type { Database } from '../../../src/platform/database/database.ts';
@@ -8,6 +9,8 @@ import { waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
 const MIB = 1024 ** 2;
+/** A file system whose files may be longer than any offset that can be read. */
+const TMPFS = '/dev/shm';
 const muster = shareService();
 const shared = shareServerLogs(muster);
 const { makeLog } = shared;
@@ -91,6 +94,24 @@ describe('server logs: what a server writes is kept', () => {
     write(file, numbered(102, 104));
     await openLogs().collect(name, read, true);
     expect(await linesOf(logs, name)).toEqual(numbered(0, 104));
+  });
+
+  test.skipIf(!existsSync(TMPFS))('after its file was made longer than any offset that can be read', async () => {
+    const { name } = await makeLog();
+    const logs = openLogs();
+    const folder = mkdtempSync(join(TMPFS, 'muster-log-'));
+    const file = join(folder, 'std_out');
+    const read = readerOf(file);
+    write(file, numbered(0, 10));
+    await logs.collect(name, read, false);
+    await Bun.$`truncate -s 9007199254740993 ${file}`;
+    await logs.collect(name, read, false);
+    write(file, numbered(10, 12));
+    await logs.collect(name, read, true);
+    const lines = await linesOf(logs, name);
+    expect([lines.slice(0, 10), lines.slice(11)]).toEqual([numbered(0, 10), numbered(10, 12)]);
+    expect(lines[10]).toMatch(/^\[muster\] at least \d+ bytes dropped/);
+    rmSync(folder, { recursive: true });
   });
 
   test('with the times of lines that were written at different times and read together', async () => {

@@ -127,7 +127,9 @@ describe('a service with few ports', () => {
     const waiting_id = oldest?.event === 'server_waits' ? oldest.server_id : '';
     expect(waiting.map(({ id }) => id)).toContain(waiting_id);
     const [line] = await servers.linesOf(waiting_id, 'std_err');
-    expect(line).toStartWith('[muster] this server waits: each machine of this region has too few free ports');
+    expect(line).toStartWith(
+      '[muster] this server does not run yet: each machine of this region has too few free ports',
+    );
   });
 
   test('keeps a port for a minute after its server has ended', async () => {

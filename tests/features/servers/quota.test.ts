@@ -54,7 +54,7 @@ describe('quota: of four servers that a machine runs', () => {
       const waiting = ids.find((id) => !startedOf(muster, ids).includes(id)) ?? '';
       const [line] = await greedy.waitForLines(waiting, 1, 'std_err');
       expect(line).toStartWith(
-        "[muster] this server waits: each machine of this region runs the maximum of servers for your group's games",
+        "[muster] this server does not run yet: each machine of this region runs the maximum of servers for your group's games",
       );
     },
     TEST_TIMEOUT_MS,

@@ -53,6 +53,19 @@ describe('a machine with several runtimes', () => {
     expect(runtime.isolation).toEqual(PARTIAL);
   });
 
+  test('kills the servers of all runtimes at once, so that one that hangs delays no other', async () => {
+    const { promise: containers_were_killed, resolve } = Promise.withResolvers<void>();
+    const kill =
+      (before: () => Promise<void> | void): Runtime['kill'] =>
+      async (servers) => {
+        await before();
+        return new Set(servers.map(({ server_id }) => server_id));
+      };
+    const runtime = combine({ kill: kill(() => containers_were_killed) }, { kill: kill(resolve) });
+    const server = { server_id: crypto.randomUUID(), identity: undefined };
+    expect(await runtime.kill([server])).toEqual(new Set([server.server_id]));
+  });
+
   test('counts what servers use and have on the disk, also if one runtime fails, which is reported once', async () => {
     const server = await opened.run('echo x > "$HOME/file"; while :; do :; done');
     let is_broken = true;

@@ -118,8 +118,8 @@ describe('a machine whose runtime answers late', () => {
     const { public_port } = row.ports.game ?? {};
     expect(row.ports.game).toMatchObject({ public_hostname: HOST, internal_port: public_port ?? 0 });
     expect(await linesOf(server_id)).toEqual([
-      '[muster] it waits: the image is being fetched',
-      '[muster] it waits: the image is being unpacked',
+      '[muster] this server does not run yet: the image is being fetched',
+      '[muster] this server does not run yet: the image is being unpacked',
     ]);
     await waitFor(() => eventsOf(server_id).length > 0, 'the event of its start');
     expect(eventsOf(server_id)).toEqual(['server_started']);

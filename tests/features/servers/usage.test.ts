@@ -106,6 +106,25 @@ test('usage: samples are stored once, in order, and a day of them takes little s
   expect(await selectSamples(queries, server_id, 0)).toEqual([]);
 }, 300_000);
 
+test('usage: a sample that the database cannot hold is stored as the most that it can, with those of others', async () => {
+  const ids = [await servers.run('exit 0'), await servers.run('exit 0')] as const;
+  for (const server_id of ids) await waitForEndEvent(muster, server_id);
+  const minute = minuteOf(muster.clock.now()) - 60;
+  const traffic = { received_bytes: null, sent_bytes: null };
+  const sampleOf = (server_id: string, used: number) => ({
+    server_id,
+    minute,
+    cpu_ms: used,
+    memory_bytes: used * 1_024,
+    ...traffic,
+  });
+  await insertSamples(muster.database.queries, [sampleOf(ids[0], 2 ** 40), sampleOf(ids[1], 5)]);
+  for (const [server_id, most] of [[ids[0], 2 ** 31 - 1] as const, [ids[1], 5] as const]) {
+    const stored = await selectSamples(muster.database.queries, server_id, minute);
+    expect(stored[0]).toEqual(sampleOf(server_id, most));
+  }
+}, 300_000);
+
 describe('the usage of a server', () => {
   test('has each minute beside the resources, in a GET, a poll and a socket', async () => {
     const server_id = await servers.run('while :; do :; done');

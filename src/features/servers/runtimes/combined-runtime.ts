@@ -96,11 +96,13 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     stop: async (server) => await (await ownerOf(server)).stop(server),
     async kill(servers) {
       const left = new Set<string>();
-      for (const [runtime, some] of share(servers)) {
-        if (some.length === 0) continue;
+      const kills = share(servers).map(async ([runtime, some]) => {
+        if (some.length === 0) return;
         const gone = await runtime.kill(some);
         for (const { server_id } of some) if (!gone.has(server_id)) left.add(server_id);
-      }
+      });
+      // A rejection must not leave kills of other runtimes under way.
+      for (const killed of await Promise.allSettled(kills)) if (killed.status === 'rejected') throw killed.reason;
       return new Set(servers.map(({ server_id }) => server_id).filter((server_id) => !left.has(server_id)));
     },
     readOutput: async (server, ...query) => await (await ownerOf(server)).readOutput(server, ...query),

@@ -54,6 +54,9 @@ export type Observation =
   /** Unknown, because its machine does not answer. */
   | { is: 'unreachable'; since: Date };
 
+/** Unread output of a stream beyond this is dropped, because the server writes faster than its log can be stored. */
+export const BACKLOG_BYTES_MAX = 8 * 1_024 ** 2;
+
 /** Where to continue reading a server's output: text that only the runtime interprets. */
 export type ResumePoint = string;
 

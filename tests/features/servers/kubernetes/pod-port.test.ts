@@ -211,8 +211,8 @@ describe('kubernetes: the port for pods', () => {
   });
 
   test('calls a pod, and a call fails if its answer has another shape or the pod sends an invalid message', async () => {
-    const { socket } = await connect('one');
-    const connection = await waitFor(() => port.connectionOf('one'), 'its connection');
+    const { socket } = await connect('broken');
+    const connection = await waitFor(() => port.connectionOf('broken'), 'its connection');
     socket.onmessage = ({ data }) => {
       const { call } = JSON.parse(String(data));
       socket.send(JSON.stringify({ state: { sizes: { std_out: 7, std_err: 0 } } }));
@@ -223,9 +223,45 @@ describe('kubernetes: the port for pods', () => {
     expect(
       await rejectionOf(PodUnreachable, connection.call(Type.Object({ other: Type.String() }), { do: 'stop' })),
     ).toBeDefined();
-    socket.onmessage = () => socket.send('{"nonsense": 1}');
-    expect(await rejectionOf(PodUnreachable, connection.call(Type.Unknown(), { do: 'stop' }))).toBeDefined();
-    await waitFor(() => port.connectionOf('one') === undefined, 'the connection to be closed');
+    const other = await connect('nonsense');
+    const invalid = await waitFor(() => port.connectionOf('nonsense'), 'its connection');
+    other.socket.onmessage = () => other.socket.send('{"nonsense": 1}');
+    expect(await rejectionOf(PodUnreachable, invalid.call(Type.Unknown(), { do: 'stop' }))).toBeDefined();
+    for (const server_id of ['broken', 'nonsense']) {
+      await waitFor(() => port.connectionOf(server_id) === undefined, 'the connection to be closed');
+    }
+  });
+
+  test.each([
+    ['an answer to no call', 'unasked', '{"answer": 999, "result": {}}'],
+    [
+      'a state that is too long',
+      'long',
+      JSON.stringify({ state: { sizes: { std_out: 0, std_err: 0 }, x: 'x'.repeat(5_000) } }),
+    ],
+  ])(
+    'closes the connection of a pod that sends %s, also during a call, and lets it in again later',
+    async (_, id, text) => {
+      const { socket } = await connect(id);
+      const connection = await waitFor(() => port.connectionOf(id), 'its connection');
+      socket.onmessage = () => socket.send(text);
+      expect(await rejectionOf(PodUnreachable, connection.call(Type.Unknown(), { do: 'stop' }))).toBeDefined();
+      await waitFor(() => socket.readyState === WebSocket.CLOSED, 'it to be closed');
+      expect((await connect(id)).is_open).toBe(false);
+      await waitFor(async () => (await connect(id)).is_open, 'it to be let in');
+    },
+  );
+
+  test('refuses a pod that connects again and again, and no other', async () => {
+    const opened: boolean[] = [];
+    for (let time = 0; time < 30; time += 1) {
+      const { socket, is_open } = await connect('restless');
+      socket.close();
+      opened.push(is_open);
+    }
+    expect(opened.slice(0, 10)).toEqual(Array(10).fill(true));
+    expect(opened).toContain(false);
+    expect((await connect('calm')).is_open).toBe(true);
   });
 
   test('refuses pods while another process has them, but not their builds, and closes what it had', async () => {

@@ -77,7 +77,8 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
-    // Out of memory, the kernel kills one process. That is why the server ended only if it was its first process.
+    // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
+    // process.
     const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
     if (!was_killed) return { is: 'ended', ...status };
     if (existsSync(folders.networkEnded(server_id))) return { is: 'ended', ...status, reason: NETWORK_ENDED };

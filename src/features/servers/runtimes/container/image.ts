@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { ServiceError } from '../../../../platform/errors.ts';
 import type { UnpackedBuild } from '../../../builds/builds.ts';
 
 const USER_ID_MAX = 2 ** 31 - 1;
@@ -36,14 +37,16 @@ export function splitVariable(variable: string): [name: string, value: string] {
   return [name, value.join('=')];
 }
 
-/** Reads how an unpacked image's program runs. Throws an error that says what is wrong with it. */
+const refusal = (error: string) => new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error });
+
+/** Reads how an unpacked image's program runs. Throws a ServiceError that says what is wrong with it. */
 export async function readImage({ directory }: Pick<UnpackedBuild, 'directory'>): Promise<ImageProcess> {
   const config: unknown = JSON.parse(await readFile(join(directory, 'config.json'), 'utf8'));
-  if (!Value.Check(UnpackedConfig, config)) throw new Error('the config.json of the build does not describe a process');
+  if (!Value.Check(UnpackedConfig, config)) throw refusal('the config.json of the build does not describe a process');
   const image = config.process ?? {};
   const { cwd } = image;
   if (cwd !== undefined && (!cwd.startsWith('/') || cwd.split('/').includes('..') || KERNEL_DIRECTORY.test(cwd))) {
-    throw new Error(`the build starts in "${cwd}": use an absolute path outside of /proc, /sys and /dev`);
+    throw refusal(`the build starts in "${cwd}": use an absolute path outside of /proc, /sys and /dev`);
   }
   return image;
 }

@@ -1,3 +1,4 @@
+import { ServiceError } from '../../../../platform/errors.ts';
 import type { ServerPort } from '../../tables.ts';
 import { PROCESSES_MAX } from '../container/container-config.ts';
 import { type ImageProcess, splitVariable } from '../container/image.ts';
@@ -48,7 +49,10 @@ export interface EngineContainerPlan {
 /** The name of a server's container. */
 export const nameOf = (server_id: string): string => `muster-${server_id}`;
 
-/** Returns the body of the call that creates a container. Of the image's own configuration it uses only the program. */
+/**
+ * Returns the body of the call that creates a container. Of the image's own configuration it uses only the program. Throws
+ * a ServiceError for a range of ports that is too long.
+ */
 export function makeEngineContainer(plan: EngineContainerPlan) {
   const { order, image, machine_id } = plan;
   const { build } = order;
@@ -119,9 +123,9 @@ function publishedPortsOf({ protocol, internal_port, public_port, port_range }: 
     const { min, max } = port_range;
     const count = max - min + 1;
     if (count > PORTS_OF_RANGE_MAX) {
-      throw new Error(
-        `the range ${min}-${max} is too long: containers of this machine have at most ${PORTS_OF_RANGE_MAX} ports`,
-      );
+      throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
+        error: `the range ${min}-${max} is too long: containers of this machine have at most ${PORTS_OF_RANGE_MAX} ports`,
+      });
     }
     return Array.from({ length: count }, (_, index) => String(min + index)).map((port) => ({
       inside: `${port}/${transport}`,

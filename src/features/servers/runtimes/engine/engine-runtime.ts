@@ -2,6 +2,7 @@ import { ServiceError } from '../../../../platform/errors.ts';
 import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import { readUserProcessesMax } from '../../../../platform/processes.ts';
+import { describeStartFailure } from '../../start-failure.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { readImage } from '../container/image.ts';
 import { exitStatusOf } from '../process/exit-status.ts';
@@ -44,6 +45,8 @@ export interface EngineRuntimeOptions {
   has_read_only_root: boolean;
   /** Whether servers start only if nothing of their isolation is missing. */
   is_isolation_required: boolean;
+  /** Reports why a container could not be started, if that is not for its developer. */
+  onStartFailed?(server_id: string, cause: unknown): void;
 }
 
 /** A start that has not ended. */
@@ -66,7 +69,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   const containers = new EngineContainers(client, machine_id);
   const images = openEngineImages(client, machine_id);
   const networks = new EngineNetworks({ client, machine_id });
-  const output_files = createOutputFiles();
+  const output_files = createOutputFiles({ are_copies: true });
   const limits = { open_files_max: readDescriptorsMax(), user_processes_max: readUserProcessesMax() };
   const starting = new Map<string, Starting>();
   const following = new Map<string, Following>();
@@ -75,6 +78,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   let forward: ApiForward | undefined;
   /** Since when the engine has not described its containers. */
   let failing_since: Date | undefined;
+  /** The call that finds out whether an engine that did not answer does so again. */
+  let probing: Promise<void> | undefined;
   let notify = () => {};
 
   const readFacts = async () => (facts ??= await readEngineFacts(client));
@@ -97,7 +102,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
 
   async function startOnce(order: StartOrder): Promise<Started> {
     const { server_id } = order;
-    const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
+    const seen = (await observeByEngine([{ server_id, identity: undefined }])).get(server_id);
     if (seen?.is === 'running' || seen?.is === 'pending') return seen;
     if (folders.has(server_id)) await removeAll(server_id);
     folders.create(server_id);
@@ -113,14 +118,18 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     });
     if (!is_late) return running(server_id);
     // The outcome of the start is observed later.
-    launched.catch((cause: unknown) => recordFailure(server_id, cause)).finally(() => notify());
+    launched
+      .catch((cause: unknown) => recordFailure(server_id, abort.signal.aborted ? abort.signal.reason : cause))
+      .finally(() => notify());
     return pending(server_id);
   }
 
   function recordFailure(server_id: string, cause: unknown): void {
-    // The reason is for the developer, who must not learn where the engine is.
-    const reason =
-      cause instanceof EngineUnreachable ? ENGINE_AWAY : cause instanceof Error ? cause.message : String(cause);
+    const is_for_developer = cause instanceof ServiceError;
+    // The reason is for the developer, who must not learn where the engine or files of the machine are.
+    const sentence = cause instanceof EngineUnreachable ? ENGINE_AWAY : describeStartFailure(cause);
+    if (!is_for_developer) options.onStartFailed?.(server_id, cause);
+    const reason = is_for_developer ? cause.message : sentence;
     if (folders.has(server_id)) marks.set(server_id, 'failed', reason);
   }
 
@@ -189,7 +198,30 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     return one;
   }
 
+  /** Returns whether the engine does not answer, without asking it, and lets a call find out when it does again. */
+  function isAway(): boolean {
+    if (!client.unreachable_since) return false;
+    if (probing) return true;
+    probing = containers
+      .list()
+      .then(() => notify())
+      .catch(() => {})
+      .finally(() => {
+        probing = undefined;
+      });
+    return true;
+  }
+
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
+    const { unreachable_since: since } = client;
+    if (!since || !isAway()) return await observeByEngine(servers);
+    // An engine that hangs must not hold up the servers of other runtimes.
+    return new Map(
+      servers.map(({ server_id }) => [server_id, observeFiles(server_id) ?? { is: 'unreachable', since }]),
+    );
+  }
+
+  async function observeByEngine(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const observed = new Map<string, Observation>();
     const unknown: string[] = [];
     for (const { server_id } of servers) {
@@ -258,7 +290,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   /** Kills a container. Returns whether it has ended. */
   async function killOne(server_id: string): Promise<boolean> {
     const start = starting.get(server_id);
-    start?.abort.abort(new Error('the server was stopped before its container started'));
+    const error = 'it was stopped before its container started';
+    start?.abort.abort(new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error }));
     await start?.settled;
     if (!(await containers.find(server_id))?.is_running) return true;
     marks.set(server_id, 'killed');
@@ -305,8 +338,9 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     stop,
     async kill(servers) {
       const gone = new Set<string>();
+      const is_away = isAway();
       await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        if (!folders.has(server_id) || (await killOne(server_id).catch(() => false))) gone.add(server_id);
+        if (!folders.has(server_id) || (!is_away && (await killOne(server_id).catch(() => false)))) gone.add(server_id);
       });
       return gone;
     },
@@ -318,7 +352,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     },
     async measureDisk(servers) {
       const measured = new Map<string, DiskUse>();
-      const known = servers.filter(({ server_id }) => folders.has(server_id));
+      const known = isAway() ? [] : servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
         const used = await containers.readDiskUse(server_id).catch(unlessUnreachable);
         if (used) measured.set(server_id, used);
@@ -327,7 +361,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     },
     async readUsage(servers) {
       const used = new Map<string, UsageReading>();
-      const known = servers.filter(({ server_id }) => folders.has(server_id));
+      const known = isAway() ? [] : servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
         const reading = await containers.readUsage(server_id).catch(unlessUnreachable);
         if (reading) used.set(server_id, reading);
@@ -348,7 +382,8 @@ function endOf({
   memory_bytes: number;
 }): Observation {
   const status = exitStatusOf(exit_code);
-  // Out of memory, the kernel kills one process. That is why the server ended only if it was its first process.
+  // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
+  // process.
   if (!was_out_of_memory || status.exit_signal !== 'SIGKILL') return { is: 'ended', ...status };
   return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MiB` };
 }

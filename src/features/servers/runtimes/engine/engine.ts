@@ -42,5 +42,10 @@ export async function openEngine(options: EngineOptions): Promise<Runtime | Miss
     const reason = cause instanceof Error ? cause.message : String(cause);
     events.emit({ event: 'container_engine_unavailable', engine: engine_url, reason });
   }
-  return openEngineRuntime({ ...rest, client, is_isolation_required: isolation === 'required' });
+  return openEngineRuntime({
+    ...rest,
+    client,
+    is_isolation_required: isolation === 'required',
+    onStartFailed: (server_id, cause) => events.emit({ event: 'server_step_failed', server_id, step: 'start', cause }),
+  });
 }

@@ -25,7 +25,7 @@ export interface ApiRequest {
   signal?: AbortSignal;
 }
 
-/** How far this process may change the cluster, while others may do so later. */
+/** Whether this process may change the cluster, and for how long. */
 export interface CallLimits {
   /** Returns whether this process may change the cluster now. */
   mayAct(): boolean;

@@ -159,8 +159,9 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     if (!pod) return pods.is_loaded;
     const connection = await awaitConnection(server_id, pod);
     if (connection) {
-      await connection.call(Type.Object({}), { do: 'kill' });
-      return true;
+      await connection.call(Type.Object({}), { do: 'kill' }).catch(ignoreUnreachable);
+      // A hostile server can answer in the name of its pod. The first process reports the end before it answers.
+      if (connection.end) return true;
     }
     const seen = observePod(pod);
     if (seen.is === 'ended' || states.hasEnd(server_id)) return true;
@@ -204,12 +205,19 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const { from = '0', ...limits } = query;
     const connection = connectionOf(server_id);
     if (!connection || connection.sizes[stream] === Number(from)) return pieceAt(Number(from));
-    const { start, bytes, ...piece } = await connection.call(Piece, { do: 'read', stream, from, ...limits });
-    return { ...pieceAt(start), ...piece, bytes: Buffer.from(bytes, 'base64') };
+    const { start, bytes: encoded, ...piece } = await connection.call(Piece, { do: 'read', stream, from, ...limits });
+    const bytes = Buffer.from(encoded, 'base64');
+    if (bytes.length > limits.bytes_max) {
+      connection.fail();
+      throw new PodUnreachable('the pod gave more output than it was asked for');
+    }
+    // A piece is full if there is more. Otherwise a hostile server could have a round of readings go on without end.
+    const has_more = piece.has_more && bytes.length === limits.bytes_max;
+    return { ...pieceAt(start), ...piece, bytes, has_more };
   }
 
   async function removePod(server_id: string): Promise<void> {
-    // Without an answer, the cluster ends its container.
+    // If the pod does not answer, deleting it ends its container.
     await connectionOf(server_id)?.call(Type.Object({}), { do: 'leave' }).catch(ignoreUnreachable);
     await agones?.remove(nameOf(server_id));
     if (podOf(server_id)) await pods.remove(nameOf(server_id), FINALIZER);

@@ -7,7 +7,9 @@ import { type Call, type End, readFromPod, type Sizes } from './pod-messages.ts'
 const CALL_TIMEOUT_MS = 15_000;
 const MESSAGES_PER_SECOND_MAX = 500;
 /** Longest message that is not the answer to a call. */
-const STATE_CHARACTERS_MAX = 16_384;
+const STATE_CHARACTERS_MAX = 4_096;
+/** How the first process begins an answer. */
+const ANSWER = '{"answer":';
 /** Calls to one pod that wait for an answer. */
 const CALLS_MAX = 64;
 
@@ -25,6 +27,9 @@ export class PodConnection {
   sizes: Sizes = { std_out: 0, std_err: 0 };
   /** How the program ended; undefined while it runs. */
   end: End | undefined;
+  /** Whether the pod took too long, or sent what the first process does not send. Then this connection is closed. */
+  has_failed = false;
+  #is_closed = false;
   readonly #pending_calls = new Map<number, PendingCall>();
   #calls = 0;
   #second = 0;
@@ -32,35 +37,41 @@ export class PodConnection {
 
   constructor(private readonly socket: Pick<ServerWebSocket<unknown>, 'send' | 'close'>) {}
 
-  /** Calls the first process. Throws PodUnreachable if its connection is lost. */
+  /** Calls the first process. Throws PodUnreachable if its connection is lost, or if it does not answer as it should. */
   async call<Shape extends TSchema>(shape: Shape, call: Call): Promise<Static<Shape>> {
-    if (this.#pending_calls.size >= CALLS_MAX) throw new PodUnreachable('the pod does not answer');
+    if (this.has_failed || this.#is_closed || this.#pending_calls.size >= CALLS_MAX)
+      throw new PodUnreachable('the pod does not answer');
     this.#calls += 1;
     const id = this.#calls;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#pending_calls.set(id, { resolve, reject });
     const timer = setTimeout(() => {
       // A stuck pod must not delay every later call.
-      this.close();
+      this.fail();
       reject(new PodUnreachable('the pod took too long to answer'));
     }, CALL_TIMEOUT_MS);
     try {
       this.socket.send(JSON.stringify({ ...call, call: id }));
       const result = await promise;
-      if (!Value.Check(shape, result)) throw new PodUnreachable('the pod gave an unknown answer');
-      return result;
+      if (Value.Check(shape, result)) return result;
+      this.fail();
+      throw new PodUnreachable('the pod gave an unknown answer');
     } finally {
       clearTimeout(timer);
       this.#pending_calls.delete(id);
     }
   }
 
-  /** Takes a message. Returns whether the state of the server has changed. */
+  /** Takes a message. Returns whether the state of the server has changed. Throws an error for an invalid message. */
   receive(text: string): boolean {
+    if (this.has_failed) return false;
     this.#count(text);
     const message = readFromPod(text);
     if ('answer' in message) {
-      this.#pending_calls.get(message.answer)?.resolve(message.result);
+      const pending = this.#pending_calls.get(message.answer);
+      if (!pending) throw new Error('the pod answers without a call');
+      this.#pending_calls.delete(message.answer);
+      pending.resolve(message.result);
       return false;
     }
     const had_ended = this.end !== undefined;
@@ -73,18 +84,26 @@ export class PodConnection {
    * Throws an error for more messages than Muster's first process sends. A hostile server can send in the name of its
    * pod.
    */
-  #count({ length }: string): void {
+  #count(text: string): void {
     const second = Math.floor(performance.now() / 1_000);
     this.#received = second === this.#second ? this.#received + 1 : 1;
     this.#second = second;
     const is_flood = this.#received > MESSAGES_PER_SECOND_MAX;
-    const is_unasked = length > STATE_CHARACTERS_MAX && this.#pending_calls.size === 0;
-    if (is_flood || is_unasked) throw new Error('the pod sends too much');
+    // An answer is as long as its call allows, and each call has one.
+    const is_too_long = text.length > STATE_CHARACTERS_MAX && !text.startsWith(ANSWER);
+    if (is_flood || is_too_long) throw new Error('the pod sends too much');
   }
 
   /** Ends the calls that wait, because the connection is closed. */
   rejectCalls(): void {
+    this.#is_closed = true;
     for (const { reject } of this.#pending_calls.values()) reject(new PodUnreachable('the pod lost its connection'));
+  }
+
+  /** Closes the connection of a pod that does not keep to the rules. */
+  fail(): void {
+    this.has_failed = true;
+    this.close();
   }
 
   close(): void {

@@ -4,7 +4,7 @@ import { type BuildOrder, encodeOrder, type ServerOrder } from './pod-messages.t
 import { ORDER_VARIABLE, POD_COMMANDS, POD_EXECUTABLE, POD_FOLDERS } from './pod-names.ts';
 
 export const LABELS = { machine: 'muster.internal/machine', server: 'muster.internal/server' } as const;
-/** The kind of a build that its node pulls as an image. */
+/** The annotation with the build's kind, for a pod whose node pulls an image. */
 export const IMAGE_ANNOTATION = 'muster.internal/image';
 /** Keeps an ended pod in the API until its end is recorded. */
 export const FINALIZER = 'muster.internal/end';

@@ -4,6 +4,12 @@ import { ORDER_VARIABLE } from './pod-names.ts';
 
 const REASON_CHARACTERS_MAX = 300;
 const WRITTEN_MAX = 10_000;
+/** A hostile server can send in the name of its pod, so every number has limits: those that the database can add up. */
+const Count = Type.Integer({ minimum: 0, maximum: 2 ** 50 });
+/** An offset in the output. A call has at most 15 digits for it. */
+const Offset = Type.Integer({ minimum: 0, maximum: 10 ** 15 - 1 });
+/** How many milliseconds ago something was written, also by a clock that was set. */
+const Age = Type.Number({ minimum: 0, maximum: 10 ** 13 });
 
 /** What the container that fetches a build needs. */
 export const BuildOrder = Type.Object({
@@ -38,7 +44,7 @@ const End = Type.Object({
 });
 export type End = Static<typeof End>;
 
-const Sizes = Type.Object({ std_out: Type.Integer(), std_err: Type.Integer() });
+const Sizes = Type.Object({ std_out: Offset, std_err: Offset });
 export type Sizes = Static<typeof Sizes>;
 
 /** Output of a server. */
@@ -46,14 +52,14 @@ export const Piece = Type.Object({
   /** Base64. */
   bytes: Type.String(),
   /** The offset of the first byte. */
-  start: Type.Integer(),
-  skipped_bytes: Type.Integer(),
+  start: Offset,
+  skipped_bytes: Offset,
   has_more: Type.Boolean(),
-  written: Type.Array(Type.Object({ until: Type.Integer(), age_ms: Type.Number() }), { maxItems: WRITTEN_MAX }),
+  written: Type.Array(Type.Object({ until: Offset, age_ms: Age }), { maxItems: WRITTEN_MAX }),
 });
 export type Piece = Static<typeof Piece>;
 
-export const Usage = Type.Object({ cpu_ms: Type.Number(), memory_bytes: Type.Optional(Type.Number()) });
+export const Usage = Type.Object({ cpu_ms: Count, memory_bytes: Type.Optional(Count) });
 
 /** From the first process of a pod: its state, after each change, or the answer to a call. */
 const FromPod = Type.Union([

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Server } from 'bun';
+import { LRUCache } from 'lru-cache';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
@@ -9,7 +10,12 @@ import { BuildReads, type Pack } from './build-reads.ts';
 import type { ImageRegistry } from './image-registry.ts';
 import { PodConnection } from './pod-connection.ts';
 
-const MESSAGE_BYTES_MAX = 4 * 1_024 ** 2;
+/** Enough for a piece of output with the times of its lines. */
+const MESSAGE_BYTES_MAX = 1_024 ** 2;
+/** Connections of a server in a period. A hostile server can connect in the name of its pod, and each wakes a loop. */
+const CONNECTIONS_MAX = 10;
+const CONNECTIONS_PERIOD_MS = 10_000;
+const SERVERS_MAX = 20_000;
 /** Pods send no bodies. */
 const BODY_BYTES_MAX = 1_024;
 const IDLE_SECONDS = 60;
@@ -66,6 +72,8 @@ export function openPodPort(options: PodPortOptions): PodPort {
   const connections = new Map<string, PodConnection>();
   /** The ids of the servers whose pods are downloading a build. */
   const downloads = new Set<string>();
+  /** How often the pods of servers have connected in the current period. */
+  const connection_counts = new LRUCache<string, number>({ max: SERVERS_MAX, ttl: CONNECTIONS_PERIOD_MS });
   let owner: PodOwner | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
 
@@ -80,6 +88,9 @@ export function openPodPort(options: PodPortOptions): PodPort {
     if (!is_known || !isAllowed(request, server_id)) return new Response('not found\n', { status: 404 });
     if (part === 'socket') {
       if (!owner?.mayAct()) return unavailable('another process has this pod');
+      const count = connection_counts.get(server_id) ?? 0;
+      if (count >= CONNECTIONS_MAX) return unavailable('this pod connects too often, or did not keep to the rules');
+      connection_counts.set(server_id, count + 1, { noUpdateTTL: true });
       if (server.upgrade(request, { data: { server_id, connection: undefined } })) return undefined;
       return new Response('a WebSocket is expected\n', { status: 426 });
     }
@@ -124,12 +135,14 @@ export function openPodPort(options: PodPortOptions): PodPort {
         try {
           if (socket.data.connection?.receive(String(text))) owner?.onChange();
         } catch {
-          socket.close();
+          socket.data.connection?.fail();
         }
       },
       close({ data: { server_id, connection } }) {
         connection?.rejectCalls();
         if (connections.get(server_id) === connection) connections.delete(server_id);
+        // Its pod may connect again in the next period. Meanwhile its server can be killed without it.
+        if (connection?.has_failed) connection_counts.set(server_id, CONNECTIONS_MAX);
         owner?.onChange();
       },
     },
@@ -140,7 +153,10 @@ export function openPodPort(options: PodPortOptions): PodPort {
       const place = `${toUrlHost(host)}:${listener.port}/pods/${server_id}`;
       return { socket: `ws://${place}/socket`, build: `http://${place}/build`, token: tokenOf(server_id) };
     },
-    connectionOf: (server_id) => connections.get(server_id),
+    connectionOf(server_id) {
+      const connection = connections.get(server_id);
+      return connection?.has_failed ? undefined : connection;
+    },
     serve(own) {
       owner = own;
     },

@@ -16,7 +16,7 @@ interface PodsOptions {
   /** Selects the pods of this machine. */
   selector: string;
   onChange(): void;
-  /** Reports that the API server does not answer, once until it does again. */
+  /** Reports that the API server does not answer: once, and again only after it has answered. */
   onLost(cause: unknown): void;
   signal: AbortSignal;
 }
@@ -24,7 +24,7 @@ interface PodsOptions {
 /** The pods of this machine in a cluster: a copy that a watch keeps current, and the calls that change them. */
 export class Pods {
   readonly #by_name = new Map<string, Pod>();
-  /** The uids of pods that were removed, until the watch reports it too. */
+  /** The uids of pods that this process removed and whose removal the watch has not reported yet. */
   readonly #removed = new Set<string>();
   readonly #path: string;
   /** The latest version of a list or a watch. A list with an earlier one shows that the cluster was restored. */

@@ -2,7 +2,7 @@ import { closeSync, openSync, statSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
 import { punchHole } from '../../../../platform/libc.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
-import type { OutputPiece, OutputQuery } from '../runtime.ts';
+import { BACKLOG_BYTES_MAX, type OutputPiece, type OutputQuery } from '../runtime.ts';
 import { createWriteTimes, type ReachedSize } from './write-times.ts';
 
 const BLOCK_BYTES = 4_096;
@@ -17,8 +17,8 @@ export interface OutputFiles {
   /** Records when the original of a file that is a copy reached a size. Then its lines have these times. */
   noteWritten(file: string, reached: ReachedSize): void;
   /**
-   * Returns the bytes on the disk of a file that was read, beside its unread output: allocated in advance by the server
-   * (fallocate(2)), or read and not freed.
+   * Returns how much disk a file takes beyond its unread output: space that the server allocated in advance, and output
+   * that was read and is not freed yet.
    */
   heldBytes(file: string): number;
   /** Forgets a file that is removed. */
@@ -27,9 +27,10 @@ export interface OutputFiles {
 
 /**
  * Reads the files that servers append their output to. A resume point is an offset. It stays valid, because space before
- * it is freed as a hole, so the writer is not affected.
+ * it is freed as a hole, so the writer is not affected. `are_copies`: this process writes the files, at fixed offsets, so
+ * they must not shrink.
  */
-export function createOutputFiles(): OutputFiles {
+export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
   /** Files whose last piece skipped output: they hold more than can be freed exactly without delaying others. */
   const flooded = new Set<string>();
   const write_times = createWriteTimes();
@@ -40,11 +41,17 @@ export function createOutputFiles(): OutputFiles {
     const stats = statSync(file, { throwIfNoEntry: false });
     if (!stats) return pieceAt(Number(recorded));
     const { size, blocks } = stats;
+    // A server can make its file longer than any offset that can be read.
+    if (!Number.isSafeInteger(size)) flooded.add(file);
     // A server may truncate its file, for example with `> /dev/stdout` in a script.
     const from = size < Number(recorded) ? 0 : Number(recorded);
     write_times.note(file, from, stats);
     read_from.set(file, from);
     if (flooded.delete(file)) {
+      if (are_copies) {
+        freeBlocks(file, size);
+        return pieceAt(size, { skipped_bytes: size - from });
+      }
       await discard(file, from);
       return pieceAt(from, { skipped_bytes: size - from });
     }
@@ -64,7 +71,10 @@ export function createOutputFiles(): OutputFiles {
     heldBytes(file) {
       const from = read_from.get(file);
       const stats = from === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
-      return stats && from !== undefined ? Math.max(0, stats.blocks * STAT_BLOCK_BYTES - (stats.size - from)) : 0;
+      if (!stats || from === undefined) return 0;
+      // A server can make its file longer without writing to it (fallocate(2)), so little of it counts as unread output.
+      const unread = Math.min(Math.max(0, stats.size - from), BACKLOG_BYTES_MAX);
+      return Math.max(0, stats.blocks * STAT_BLOCK_BYTES - unread);
     },
     forget(file) {
       read_from.delete(file);

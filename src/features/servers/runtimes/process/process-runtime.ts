@@ -73,7 +73,8 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
-    // Out of memory, the kernel kills one process. That is why the server ended only if it was its first process.
+    // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
+    // process.
     const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
     const reason = was_killed ? groups.reasonOf(server_id) : undefined;
     return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };

@@ -1,7 +1,10 @@
 import { type Stats, statSync } from 'node:fs';
 import type { WrittenPart } from '../runtime.ts';
 
-/** Interval at which files that grow are observed. Times of lines are exact to this, or to one reading after a pause. */
+/**
+ * Interval at which files that grow are observed. Times of lines are exact to this interval; after a pause, to the interval
+ * of readings.
+ */
 const OBSERVE_EVERY_MS = 25;
 /** Files to observe at a time; others take turns. */
 const FILES_AT_ONCE_MAX = 64;
