@@ -27,7 +27,7 @@ export const JSON_KEYS: Record<string, string> = {
   regions: 'regions',
   'exports lobbies': 'url',
   'exports log': 'url',
-  bots: 'connected, faults, find_p50_ms, find_p95_ms, refusals, seats, without_port',
+  bots: 'connected, faults, find_p50_ms?, find_p95_ms?, refusals, seats, without_port',
   doctor: 'findings, url',
   machines: 'machine?, machines?',
   login: 'profile, url',

@@ -206,11 +206,12 @@ everything is uploaded, and the command says which file has their output. \`must
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.
 
-\`muster bots\` fails if a player could not play: no connection to a seat, no answer to a find, an over-filled lobby, one
-seat for two players, or a seat in another game mode, in a closed lobby or in one of an old version. All bots come from
-one address, whose limits refuse more than a few: by default 16 finds a minute and 8 players in a namespace
-([limits](operating.md)). The command says so and how to raise them. ctrl-C ends the bots early, and their figures until
-then are shown.
+\`muster bots\` fails after a fault, which must not happen to any player: no connection to a seat, no answer to a find,
+an over-filled lobby, one seat for two players, or a seat in another game mode, in a closed lobby or in one of an old
+version. It also fails if a limit of your address refused bots. All of them come from one address, whose limits
+refuse more than a few: by default 16 finds a minute and 8 players in a namespace ([limits](operating.md)). The command
+says so and how to raise them. Other refusals are counted, and do not fail it. ctrl-C ends the bots early, and their
+figures until then are shown. Without a seat, there are no times of finds.
 
 The tab key completes commands, options, ids of lobbies and servers, and names of games, namespaces and versions:
 

@@ -40,6 +40,16 @@ interface Answer {
   text: string;
 }
 
+/** The body of a refusal. */
+interface RefusalBody {
+  code: string;
+  message: string;
+  ray_id?: string;
+  metadata?: unknown;
+}
+
+/** Codes of tokens that the service does not accept, or not for this. Another login gets a token that it may accept. */
+const NEEDS_LOGIN = /^(API_UNAUTHORIZED|CLAIMS_.*|TOKEN_INVALID|TOKEN_REVOKED)$/;
 /** Refusals of a busy service, and what a proxy answers when the service or the object storage is unavailable. */
 const MAY_PASS = new Set([429, 502, 503, 504]);
 
@@ -128,8 +138,13 @@ export class ApiCaller {
       return new Failure(`${this.url} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.refused);
     }
     const { response, text } = answer;
-    const { code = `HTTP_${response.status}`, message = text.slice(0, 300), ray_id, metadata } = parse(text);
-    const exit_code = exitCodeOf(response.status, code);
+    const { code = `HTTP_${response.status}`, message = text.slice(0, 300), ...more } = parse(text);
+    return this.toFailure({ code, message, ...more }, response.status);
+  }
+
+  /** Returns the failure with which a command ends because of a refusal. What a socket refuses has no status. */
+  toFailure({ code, message, ray_id, metadata }: RefusalBody, status?: number): Failure {
+    const exit_code = exitCodeOf(code, status);
     const advice = exit_code === EXIT.not_logged_in ? ` Log in: muster login ${this.url}` : '';
     return new Failure(`${message}${advice}`, exit_code, { code, ray_id, metadata });
   }
@@ -140,7 +155,7 @@ function pauseAfter(answer: Answer | Error, attempt: number): number {
   return Math.max(asked || 0, Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** (attempt - 1)));
 }
 
-function parse(text: string): { code?: string; message?: string; ray_id?: string; metadata?: unknown } {
+function parse(text: string): Partial<RefusalBody> {
   try {
     return JSON.parse(text);
   } catch {
@@ -148,8 +163,8 @@ function parse(text: string): { code?: string; message?: string; ray_id?: string
   }
 }
 
-function exitCodeOf(status: number, code: string): number {
-  if (status === 401) return EXIT.not_logged_in;
-  if (status === 404) return EXIT.not_found;
+function exitCodeOf(code: string, status: number | undefined): number {
+  if (status === 401 || NEEDS_LOGIN.test(code)) return EXIT.not_logged_in;
+  if (status === 404 || (status === undefined && code.endsWith('_NOT_FOUND'))) return EXIT.not_found;
   return code === 'API_REQUEST_TIMEOUT' ? EXIT.timed_out : EXIT.refused;
 }

@@ -1,7 +1,7 @@
 import { readNewestServers, type Server } from './commands/servers.ts';
-import { Failure } from './failure.ts';
+import { EXIT, Failure } from './failure.ts';
 import { paths } from './paths.ts';
-import { followLog, type LogLine, readLog, type ServerEnd } from './server-log.ts';
+import { followLog, type LogLine, mayHaveEarlierLines, readLog, type ServerEnd } from './server-log.ts';
 import type { Scope, Session } from './session.ts';
 
 /** Each followed server holds three long polls. */
@@ -9,6 +9,8 @@ const FOLLOWED_MAX = 30;
 const READ_MAX = 30;
 const READ_AT_ONCE = 4;
 const PAUSE_AFTER_FAILURE_MS = 1_000;
+/** Exit codes of failures that do not pass: the token is not accepted any more, or the namespace is gone. */
+const FINAL: readonly number[] = [EXIT.not_logged_in, EXIT.not_found];
 
 /** A line of one of the servers of a namespace. */
 export interface NamespaceLine extends LogLine {
@@ -34,10 +36,12 @@ interface LogsToFollow extends LogsToRead {
 
 interface ReadLogs {
   lines: NamespaceLine[];
-  /** How many servers wrote them, or have no line. */
+  /** How many servers were read, also those without a line. */
   read_count: number;
   /** Whether there are servers whose lines were not read. */
   is_cut: boolean;
+  /** Whether a server may have earlier lines, which were not read. */
+  has_earlier_lines: boolean;
 }
 
 /** Returns the lines of at most 30 servers of a namespace in the order of time: of those that run first, then of the newest. */
@@ -48,19 +52,24 @@ export async function readServerLogs({ session, scope, ...wanted }: LogsToRead):
   const waiting = running_first.slice(0, READ_MAX);
   const read_count = waiting.length;
   const lines: NamespaceLine[] = [];
+  let has_earlier_lines = false;
   const readAll = async () => {
     for (let server = waiting.shift(); server; server = waiting.shift()) {
       const { id: server_id } = server;
       const read = await readLog(session.api, { ...wanted, path: `${paths.servers(scope)}/${server_id}` });
       lines.push(...read.map((line) => ({ ...line, server_id })));
+      has_earlier_lines ||= mayHaveEarlierLines(read, wanted);
     }
   };
   await Promise.all(Array.from({ length: READ_AT_ONCE }, readAll));
   const in_order = lines.toSorted((one, other) => one.ts.localeCompare(other.ts));
-  return { lines: in_order, read_count, is_cut: read_count < servers.length };
+  return { lines: in_order, read_count, is_cut: read_count < servers.length, has_earlier_lines };
 }
 
-/** Follows every server that starts in a namespace, until the signal is aborted. */
+/**
+ * Follows every server that starts in a namespace, until the signal is aborted. Throws Failure if the token is not accepted
+ * any more, or the namespace is gone.
+ */
 export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
   const { session, scope, grep, with_running, signal, onLine, onEnd, onSkipped } = wanted;
   const known = await readNewestServers(session, scope);
@@ -98,7 +107,7 @@ export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
       }
     } catch (error) {
       if (signal.aborted) break;
-      if (!(error instanceof Failure)) throw error;
+      if (!(error instanceof Failure) || FINAL.includes(error.exit_code)) throw error;
       await Bun.sleep(PAUSE_AFTER_FAILURE_MS);
     }
   }

@@ -115,10 +115,13 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     'logs [server]',
     'shows the log of a server or lobby, by default of the newest, also if it has ended',
   )
-    .option('-f, --follow', 'from its first line until the server has ended; fail if it crashed')
+    .option(
+      '-f, --follow',
+      'from its first line until the server has ended; fail if it crashed; with --all, until ctrl-C',
+    )
     .option('--server <id>', 'of a server')
     .option('--lobby <id>', 'of the server of a lobby')
-    .option('--all', 'of all servers; with --follow, also of those that start later')
+    .option('--all', 'of up to 30 servers, those that run first; with --follow, also of those that start later')
     .option('--grep <text>', 'only lines that contain a text')
     .option('--since <time>', 'only lines since 30s, 10m, 2h, 1d or a moment')
     .action(async (server, options) => (await import('./commands/logs.ts')).logs(server, options));
@@ -205,7 +208,11 @@ export function createProgram(machine_commands: readonly string[] = []): Command
   addCommand(exported, 'log <server>', 'writes a link to the whole log of a server')
     .option('--errors', 'what it wrote to stderr, instead of stdout')
     .action(async (server, options) => (await import('./commands/exports.ts')).exportLog(server, options));
-  addCommand(program, 'bots <count>', 'lets bots find seats, connect, stay and leave; fails if a player could not play')
+  addCommand(
+    program,
+    'bots <count>',
+    'lets bots find seats, connect, stay and leave; fails after a fault, or if a limit refused bots',
+  )
     .option('--for <time>', 'how long they play: 30s, 10m', '30s')
     .option('--mode <name>', 'the game mode; by default the first')
     .action(async (count, options) => (await import('./commands/bots.ts')).bots(count, options));
@@ -242,7 +249,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
   addCommand(tokens, 'inspect', 'shows whose token you use').action(async (options) =>
     (await import('./commands/tokens.ts')).inspectToken(options),
   );
-  addCommand(tokens, 'revoke', 'revokes all cloud and service tokens of a game')
+  addCommand(tokens, 'revoke', 'revokes all cloud and service tokens and share links of a game')
     .option('--yes', 'confirm it')
     .action(async (options) => (await import('./commands/tokens.ts')).revokeTokens(options));
   addCommand(program, 'use <profile>', 'chooses a service, a game and a namespace for the next commands').action(

@@ -1,7 +1,7 @@
 import { type ApiCaller, LONG_ATTEMPTS_MAX } from './api-caller.ts';
 
-export const STREAMS = ['std_out', 'std_err'] as const;
-export type Stream = (typeof STREAMS)[number];
+const STREAMS = ['std_out', 'std_err'] as const;
+type Stream = (typeof STREAMS)[number];
 
 /** Without a moment to begin at, the service answers with this many lines of each stream at most, the last ones. */
 export const LAST_LINES_MAX = 256;
@@ -49,6 +49,12 @@ export async function readLog(api: ApiCaller, log: Omit<LogToRead, 'onLine'>): P
     await Promise.all(pages.map(({ stream, index }) => read(api, { ...rest, stream, index })));
   }
   return lines.toSorted(byTime);
+}
+
+/** Returns whether a server may have earlier lines than those that `readLog` returned. */
+export function mayHaveEarlierLines(read: readonly LogLine[], { since }: Pick<LogToRead, 'since'>): boolean {
+  if (since !== undefined) return false;
+  return STREAMS.some((one) => read.filter(({ stream }) => stream === one).length >= LAST_LINES_MAX);
 }
 
 /** Passes on the log of a server: what is there, then new lines until the server has ended. Returns how it has ended. */

@@ -1,7 +1,7 @@
 import { poll } from './poll.ts';
 import { fitsFrame, readPosition } from './positions.ts';
 import { applyRows, type RowsBody, type WholeBody } from './rows.ts';
-import { deliver, endPoll, type Listener, notify, type Stream, Streams } from './streams.ts';
+import { callBack, deliver, endPoll, type Listener, notify, type Stream, Streams } from './streams.ts';
 import { endPause, type Pause, startPause, TIMING, type Timing, within } from './timing.ts';
 import { type SocketEnd, WatchSocket } from './watch-socket.ts';
 import { CLOSE, FRAME_TOO_LONG, type Refusal, SUBPROTOCOL, type Watched } from './wire.ts';
@@ -63,8 +63,8 @@ export class Client {
   /**
    * Calls `onBody` with the body of the path's GET, now and after each change. Each index comes once and in order; a body
    * of a log has the lines since the previous one. Continues after a lost connection, a restart of the service and an
-   * expired token. Returns the function that ends it. Throws TypeError unless the path begins with `/`, and RangeError for
-   * too many paths.
+   * expired token. Returns the function that ends it. Throws TypeError for an invalid path or a closed client, and
+   * RangeError for too many paths.
    */
   watch<Body extends Watched = Watched & Record<string, unknown>>(
     path: string,
@@ -149,7 +149,7 @@ export class Client {
       const socket = this.#options.openSocket?.(address, protocols) ?? new WebSocket(address, protocols);
       this.#socket = new WatchSocket(socket, this.#timing, {
         onOpen: () => {
-          this.#options.onConnection?.(true);
+          callBack(() => this.#options.onConnection?.(true));
           this.#endPauses();
         },
         onBody: (stream, body) => this.#deliver(stream, body),
@@ -167,7 +167,7 @@ export class Client {
     this.#socket = undefined;
     this.#is_connecting = false;
     if (this.#isClosed()) return;
-    if (was_open) this.#options.onConnection?.(false);
+    if (was_open) callBack(() => this.#options.onConnection?.(false));
     if (was_useful) this.#failures = 0;
     else if (retry_after_ms > 0) this.#failures = ATTEMPTS_MAX;
     if (code === CLOSE.unauthorized || !was_open) this.#token = undefined;

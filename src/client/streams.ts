@@ -107,13 +107,17 @@ export function deliver(stream: Stream, body: Watched): void {
 export function notify({ listeners }: Pick<Stream, 'listeners'>, call: (listener: Listener) => void): void {
   for (const listener of [...listeners]) {
     // An earlier callback may have ended this listener.
-    if (listener.is_over) continue;
-    try {
-      call(listener);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
+    if (!listener.is_over) callBack(() => call(listener));
+  }
+}
+
+/** Calls a callback of the page. An error of it becomes an uncaught error, and the client goes on. */
+export function callBack(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
   }
 }

@@ -53,7 +53,11 @@ export const CATALOGUE = {
     status: 400,
     message: 'The build is not complete. Upload its file, then complete the build.',
   },
-  BUILDS_BUILD_NOT_FOUND: { status: 404, message: 'This game or environment has no such build. Check the build id.' },
+  BUILDS_BUILD_NOT_FOUND: {
+    status: 404,
+    message:
+      'This game or environment has no such build, or the build belongs to the whole game and has no tags. Check the build id.',
+  },
   BUILDS_KIND_NOT_AVAILABLE: {
     status: 400,
     message: 'This service cannot run builds of kind "{kind}": {reason}. Use one of: {kinds}.',
@@ -405,7 +409,11 @@ export const CATALOGUE = {
   },
   TOO_MANY_WATCHERS: { status: 429, message: 'Too many requests of this caller are waiting for a change. Close some.' },
   TRANSFERS_BUSY: { status: 503, message: 'The service has too many downloads and uploads in progress. Try again.' },
-  UPLOAD_BUSY: { status: 503, message: 'Another request is completing this upload. Try again in a moment.' },
+  UPLOAD_BUSY: {
+    status: 503,
+    message:
+      'Another request is completing this upload, or its files changed while they were checked. Try again in a moment.',
+  },
   UPLOAD_INCOMPLETE: {
     status: 400,
     message: 'The upload is incomplete: {error}. Send the missing parts, then complete it.',
@@ -420,11 +428,12 @@ export const CATALOGUE = {
   UPLOAD_QUOTA_REACHED: {
     status: 429,
     message:
-      'The picture quota of {quota} for this game, namespace or identity is exceeded. Ask the operator to raise it.',
+      'The picture quota of {quota} for this game, namespace or identity is exceeded. Wait as Retry-After says if it is that of a day, or ask the operator to raise it.',
   },
   UPLOAD_SIGNATURE_INVALID: {
     status: 403,
-    message: 'The upload address was altered or has expired. Prepare the upload again.',
+    message:
+      'The upload address was altered or has expired. Ask for the requests of its missing parts, or prepare the upload again.',
   },
   UPLOAD_TOO_LARGE: {
     status: 400,

@@ -116,6 +116,12 @@ test('bots: a refused find is not a fault, and is shown with its code and ray id
   const bots = await deploy('full', ROOM_SOURCE);
   const { exit_code, stdout } = await bots('2', '--for', '2s', '--mode', 'unknown');
   expect([exit_code, stdout]).toEqual([0, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
+  // Without a seat, there are no times of finds.
+  expect(stdout).toMatch(/^seats +0\nconnected /);
+  const as_json = await bots('1', '--for', '1s', '--mode', 'unknown', '--json');
+  expect(Object.keys(JSON.parse(as_json.stdout)).toSorted()).toEqual(
+    'connected, faults, refusals, seats, without_port'.split(', '),
+  );
   for (const wrong of ['0', 'many', '1001']) expect(await bots(wrong)).toMatchObject({ exit_code: 2 });
   expect(await bots('1', '--for', 'ever')).toMatchObject({ exit_code: 2 });
 }, 300_000);

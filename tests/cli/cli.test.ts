@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
+import { makeMember } from '../support/people.ts';
 import { readToEnd } from '../support/processes.ts';
 import { COMMAND } from '../support/program.ts';
 import { STUBBORN, serversOf, uploadShell, waitForEndEvent } from '../support/servers.ts';
@@ -257,7 +258,8 @@ test('logs: of a lobby, of a server and of all servers; -f begins with the first
   expect(lobby_logs).toMatchObject({ exit_code: 0, stdout: expect.stringContaining(`this is ${lobby_id}`) });
   expect(await run(['logs', '--lobby', server_id], as_developer)).toMatchObject({ exit_code: 4 });
   const last = await run(['logs', '--server', server_id], as_developer);
-  expect(last.stderr).toContain('These are the last 256 lines. For older ones: --since 1d');
+  const EARLIER = 'At most the last 256 lines of each stream are shown. For older ones: --since 1d';
+  expect(last.stderr).toContain(EARLIER);
   expect(last.stdout).not.toContain('  444\n');
   const since = await run(['logs', '--server', server_id, '--since', '1d'], as_developer);
   expect(
@@ -273,6 +275,9 @@ test('logs: of a lobby, of a server and of all servers; -f begins with the first
     .map((line) => JSON.parse(line));
   expect(lines.map(({ line }) => line)).toContain(`this is ${lobby_id}`);
   expect(lines.filter((one) => one.server_id === server_id)).toHaveLength(256);
+  expect(all.stderr).toContain(EARLIER);
+  const all_since = await run(['logs', '--all', '--since', '1d'], as_developer);
+  expect([since.stderr, all_since.stderr].join('\n')).not.toContain(EARLIER);
 
   const child = start(['logs', '-f', '--all'], as_developer);
   let followed = '';
@@ -289,6 +294,14 @@ test('logs: of a lobby, of a server and of all servers; -f begins with the first
   await reading;
 }, 300_000);
 
+/** Inserts servers that have ended as another one has, and are newer. */
+async function insertNewerThan(server_id: string, count: number): Promise<void> {
+  await muster.database.queries.execute(sql`
+    insert into servers select (jsonb_populate_record(one, jsonb_build_object(
+      'server_id', gen_random_uuid(), 'created_at', one.created_at + number * interval '1 second'))).*
+    from servers one, generate_series(1, ${count}::int) number where one.server_id = ${server_id}::uuid`);
+}
+
 test('servers: commands find a server among any number of newer ones that have ended', async () => {
   const own = await makeControlledGame(muster);
   const servers = serversOf(muster, own);
@@ -298,10 +311,7 @@ test('servers: commands find a server among any number of newer ones that have e
   const ended = await servers.run('exit 0');
   await servers.waitForEnd(ended);
   const NEWER = 150;
-  await muster.database.queries.execute(sql`
-    insert into servers select (jsonb_populate_record(one, jsonb_build_object(
-      'server_id', gen_random_uuid(), 'created_at', one.created_at + number * interval '1 second'))).*
-    from servers one, generate_series(1, ${NEWER}::int) number where one.server_id = ${ended}::uuid`);
+  await insertNewerThan(ended, NEWER);
   const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
   const here = { exit_code: 0, stdout: expect.stringContaining('  here\n') };
   expect(await run(['logs', running], { env })).toMatchObject(here);
@@ -315,6 +325,21 @@ test('servers: commands find a server among any number of newer ones that have e
   expect(await run(['exports', 'log', running], { env })).toMatchObject({ exit_code: 0 });
   const all = JSON.parse((await run(['servers', 'list', '--all', '--json'], { env })).stdout);
   expect(all.servers).toHaveLength(NEWER + 3);
+}, 300_000);
+
+test('servers: commands find one that is older than all that are listed by its whole id', async () => {
+  const own = await makeGame(muster.api, muster.administrator_token);
+  const servers = serversOf(muster, own);
+  const oldest = await servers.run('echo here; exit 0');
+  await servers.waitForEnd(oldest);
+  await insertNewerThan(oldest, 2_100);
+  const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
+  const here = { exit_code: 0, stdout: expect.stringContaining('  here\n') };
+  expect(await run(['logs', oldest], { env })).toMatchObject(here);
+  expect(await run(['logs', '--server', oldest.toUpperCase()], { env })).toMatchObject(here);
+  expect(await run(['servers', 'show', oldest], { env })).toMatchObject({ exit_code: 0 });
+  expect(await run(['exports', 'log', oldest], { env })).toMatchObject({ exit_code: 0 });
+  expect(await run(['servers', 'show', crypto.randomUUID()], { env })).toMatchObject({ exit_code: 4 });
 }, 300_000);
 
 test('servers: a restart is listed during its pause, and can be stopped', async () => {
@@ -335,7 +360,7 @@ test('servers: a restart is listed during its pause, and can be stopped', async 
   expect((await servers.get(restart_id)).destroyed_at).toBeDefined();
 }, 300_000);
 
-test('servers: one that has been asked to end is listed as ending until it has ended', async () => {
+test('servers: one that has been asked to end is listed as ending, and shown without an end, until it has ended', async () => {
   const own = await makeGame(muster.api, muster.administrator_token);
   const servers = serversOf(muster, own);
   const server_id = await servers.run(STUBBORN, { lifecycle: { kill_timeout: 600_000 } });
@@ -345,9 +370,12 @@ test('servers: one that has been asked to end is listed as ending until it has e
   expect(await list()).toContain(' running ');
   expect(await run(['servers', 'stop', server_id], { env })).toMatchObject({ exit_code: 0 });
   expect(await list()).toContain(' ending ');
+  const show = async () => JSON.parse((await run(['servers', 'show', server_id, '--json'], { env })).stdout);
+  expect(await show()).toEqual({ server: expect.objectContaining({ id: server_id }) });
   await servers.destroy(server_id, '?override_kill_timeout=0');
   await waitForEndEvent(muster, server_id);
   expect(await list()).toContain(' ended ');
+  expect((await show()).end).toMatchObject({ summary: expect.any(String) });
 }, 300_000);
 
 test('lobbies watch: each change is a line of JSON', async () => {
@@ -376,6 +404,54 @@ test('lobbies watch: each change is a line of JSON', async () => {
   await child.exited;
   await reading;
 }, 300_000);
+
+describe('commands that go on: end with the code of the refusal', () => {
+  const GOING_ON = [
+    ['logs', '--all', '-f'],
+    ['lobbies', 'watch'],
+  ];
+  test.each(GOING_ON)(
+    '%s %s, once its token is revoked, or its member removed',
+    async (...command) => {
+      const own = await makeGame(muster.api, muster.administrator_token);
+      const servers = serversOf(muster, own);
+      const server = await servers.bodyOf(await uploadShell(muster.api, own, 'echo here; sleep 600'));
+      const token = muster.administrator_token;
+      const startServer = () => muster.api.ok('POST', servers.path, { token, body: server });
+      await startServer();
+      const member = await makeMember(muster, own);
+      const ENDS: [MUSTER_TOKEN: string, path: string, error: object][] = [
+        [
+          own.cloud_token,
+          `/cloud/games/${own.game_id}/tokens/revoke`,
+          { exit_code: 3, code: 'TOKEN_REVOKED', message: expect.stringContaining('muster login') },
+        ],
+        [
+          member.token,
+          `/group/groups/${own.group_id}/kick/${member.identity_id}`,
+          { exit_code: 4, code: 'GAME_NOT_FOUND', message: expect.any(String) },
+        ],
+      ];
+      for (const [MUSTER_TOKEN, path, error] of ENDS) {
+        const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN, MUSTER_GAME: own.game_id };
+        const child = start([...command, '--json'], { env });
+        let stdout = '';
+        const reading = (async () => {
+          for await (const chunk of child.stdout) stdout += Buffer.from(chunk).toString();
+        })();
+        await waitFor(() => stdout !== '', 'the first line');
+        await muster.api.ok('POST', path, { token, body: {} });
+        // A poll is answered at the next change.
+        await startServer();
+        const stderr = (await new Response(child.stderr).text()).trimEnd().split('\n').at(-1) ?? '';
+        expect(JSON.parse(stderr)).toEqual({ error: { ...error, ray_id: expect.stringMatching(/^[0-9a-f-]{36}$/) } });
+        expect(await child.exited).toBe(JSON.parse(stderr).error.exit_code);
+        await reading;
+      }
+    },
+    300_000,
+  );
+});
 
 test('a command that goes on ends once the reader of its output has ended', async () => {
   const command = ['sh', '-c', '"$0" "$@" | head -1', ...COMMAND, 'lobbies', 'watch', '--json'];

@@ -40,7 +40,7 @@ test('deploy: says how many lobbies run on other versions, and waits for their e
   const late = await room.run('deploy', '--message', 'other', '--wait', '1s');
   expect([late.exit_code, late.stdout]).toEqual([5, expect.stringContaining('one → other')]);
   expect(late.stderr).toContain('On other versions until they end: 1 lobby, 1 player. To undo: muster rollback');
-  expect(late.stderr).toContain('The new version is live; the wait for their end took too long.');
+  expect(late.stderr).toContain('The new version is live, but lobbies of other versions did not end in time.');
   expect(await room.liveVersion()).toBe('other');
 
   const waiting = room.start(['deploy', '--message', 'third', '--wait', '--json']);

@@ -86,6 +86,8 @@ test('tokens: are created for clients, tools and back ends, inspected, and revok
   const servers = `/games/${game_id}/environments/${namespace_id}/servers`;
   expect(await statusOf('/matchmaker/lobbies/list', client)).toBe(200);
   expect(await statusOf(servers, back_end)).toBe(200);
+  // A cloud token has no namespace.
+  expect(await run('tokens', 'create', 'cloud', ...in_game, '--namespace', 'nowhere')).toMatchObject({ exit_code: 0 });
   expect((await run('tokens', 'inspect', '--token', tool, ...in_game)).stdout).toContain(game_id);
 
   expect(await run('tokens', 'revoke', ...in_game)).toMatchObject({

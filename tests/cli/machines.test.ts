@@ -46,7 +46,7 @@ test('muster machines: drains a machine, says what is left, waits for it, and le
   const late = await run('machines', machine_id, '--wait', '1s');
   expect([late.exit_code, late.stderr]).toEqual([
     5,
-    'It is being drained; left: 1 server with 0 players.\nIt is being drained; left: 1 server with 0 players. It took too long.\n',
+    'It is being drained; left: 1 server with 0 players.\nIt is being drained; left: 1 server with 0 players. The time of --wait is over.\n',
   ]);
   // At a deadline that is over, all that is left ends.
   const waited = await run('machines', machine_id, '--drain', '0s', '--wait', '--json');

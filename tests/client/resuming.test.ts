@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test';
+import { resolve } from 'node:path';
 import type { ClientOptions } from '../../src/client/client.ts';
 import { SUBPROTOCOL } from '../../src/client/wire.ts';
 import { QUICK, shareClientProxy, type Watcher, watchWith } from '../support/client.ts';
@@ -205,6 +206,35 @@ describe('client: resumes', () => {
     expect(performance.now() - began).toBeGreaterThan(900);
     await watcher.next(await change());
     expectEachOnce(watcher);
+  });
+
+  test('although onConnection throws each time', async () => {
+    // A process of its own, because an uncaught error fails a test.
+    const script = `const { connect } = await import('${resolve(import.meta.dir, '../../src/client/client.ts')}');
+process.on('uncaughtException', ({ message }) => console.log(message));
+const onConnection = (is_connected) => { throw new Error('thrown at ' + is_connected); };
+const [url, token, path] = process.argv.slice(1);
+connect({ url, token, onConnection, timing: ${JSON.stringify(QUICK)} }).watch(path, ({ watch }) => console.log(watch.index));`;
+    const args = [`http://127.0.0.1:${proxied.proxy.port}`, game.cloud_token, path];
+    const child = Bun.spawn([process.execPath, '-e', script, ...args], { stdout: 'pipe', stderr: 'inherit' });
+    let stdout = '';
+    const reading = (async () => {
+      for await (const chunk of child.stdout) stdout += Buffer.from(chunk).toString();
+    })();
+    const linesAfter = (event: string, times: number) =>
+      waitFor(() => {
+        const parts = stdout.split(`${event}\n`);
+        return parts.length > times && /^\d/m.test(parts.at(-1) ?? '');
+      }, `a body after "${event}"`);
+    await linesAfter('thrown at true', 1);
+    await proxied.proxy.cut();
+    await waitFor(() => stdout.includes('thrown at false\n'), 'the lost connection');
+    await change();
+    await proxied.proxy.heal();
+    await linesAfter('thrown at true', 2);
+    child.kill();
+    await child.exited;
+    await reading;
   });
 
   test('after a restart of the service', async () => {

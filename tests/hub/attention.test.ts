@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import type { Page } from 'playwright-core';
 import { insertMinutes } from '../../src/features/counters/store.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeControlledGame } from '../support/game-server.ts';
@@ -12,6 +13,12 @@ const chromium = shareChromium(muster);
 const MINUTE_MS = 60_000;
 /** More than any limit allows. */
 const REQUESTS_MAX = 5_000;
+/** Sets the clock of a page forward. */
+const forward = (page: Page, ms: number) =>
+  page.evaluate((by_ms) => {
+    const realNow = Date.now;
+    Date.now = () => realNow() + by_ms;
+  }, ms);
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => {
   let game: Awaited<ReturnType<typeof makeControlledGame>>;
@@ -50,6 +57,11 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     await takePictures(opened, 'attention');
     await attention.getByRole('link', { name: 'Why' }).first().click();
     await page.waitForURL(/\/prod\/why\?code=MATCHMAKER_VERIFICATION_REQUEST_FAILED$/);
+    // After an hour without requests, nothing is left, although no new answer comes.
+    await page.goBack();
+    await attention.getByText('3 refused within the last hour').waitFor();
+    await forward(page, 60 * MINUTE_MS);
+    await attention.waitFor({ state: 'detached' });
     expect(problems).toEqual([]);
   });
 

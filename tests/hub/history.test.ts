@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import type { Page } from 'playwright-core';
 import { insertMinutes } from '../../src/features/counters/store.ts';
 import { linesOf, refusalsOf, WINDOWS } from '../../src/hub/data/counters.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
@@ -13,6 +14,12 @@ const MINUTE_MS = 60_000;
 const STEPS_OF_DAY = 288;
 /** One that is wider than a phone. */
 const LONG_CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
+/** Sets the clock of a page forward. */
+const forward = (page: Page, ms: number) =>
+  page.evaluate((by_ms) => {
+    const realNow = Date.now;
+    Date.now = () => realNow() + by_ms;
+  }, ms);
 
 describe('history: lines', () => {
   const NOON = Date.UTC(2026, 0, 15, 12);
@@ -114,6 +121,21 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the history of a namespace', 
     await marks.nth(7).waitFor({ state: 'attached' });
     expect(await marks.locator('text').count()).toBe(4);
     expect(opened.problems).toEqual([]);
+  });
+
+  test('moves on with the time while nothing happens', async () => {
+    const quiet = await makeControlledGame(muster);
+    await count(2, 7, quiet);
+    await count(45, 9, quiet);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${quiet.game_id}`, { token: quiet.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod?over=hour`, quiet.cloud_token);
+    const { page, problems } = opened;
+    await page.getByRole('img', { name: 'Players over the last hour: 9 at most' }).waitFor();
+    await page.getByText('6 requests got a seat, 6 did not').waitFor();
+    await forward(page, 30 * MINUTE_MS);
+    await page.getByRole('img', { name: 'Players over the last hour: 7 at most' }).waitFor();
+    await page.getByText('3 requests got a seat, 3 did not').waitFor();
+    expect(problems).toEqual([]);
   });
 
   test('without any players or deploys says so', async () => {

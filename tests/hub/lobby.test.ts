@@ -119,6 +119,23 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     expect(problems).toEqual([]);
   });
 
+  test('a new lobby gets a number of seats only in a game mode that takes one', async () => {
+    const actions = { create: { enabled: true } };
+    const mixed = await makeControlledGame(muster, {
+      game_modes: { sized: { max_players: 30, allow_dynamic_max_players: true, actions }, usual: { actions } },
+    });
+    const answer = await muster.api.ok('GET', `/cloud/games/${mixed.game_id}`, { token: mixed.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod`, mixed.cloud_token);
+    const dialog = opened.page.getByRole('dialog');
+    await opened.page.getByRole('button', { name: 'New lobby' }).click();
+    await dialog.getByLabel('Game mode').selectOption('sized');
+    await dialog.getByLabel('Seats').fill('20');
+    await dialog.getByLabel('Game mode').selectOption('usual');
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByText('The lobby is ready').waitFor();
+    expect(opened.problems).toEqual([]);
+  });
+
   test('where no game mode lets players create one, the page says so', async () => {
     const other = await makeControlledGame(muster);
     const answer = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, { token: other.cloud_token });

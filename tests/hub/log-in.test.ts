@@ -89,6 +89,26 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     expect(readable).toEqual(['', 0, 0]);
   });
 
+  test('a token that is submitted twice logs in once', async () => {
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    const requests: string[] = [];
+    const released = Promise.withResolvers<void>();
+    await page.route('**/hub/links', async (route) => {
+      requests.push(route.request().method());
+      await released.promise;
+      await route.continue();
+    });
+    await page.goto(`${muster.config.public_url}/`);
+    const input = page.getByLabel('Or paste a token of yours');
+    await input.fill(muster.administrator_token);
+    await input.press('Enter');
+    await input.press('Enter');
+    released.resolve();
+    await page.getByRole('heading', { name: 'Games' }).waitFor();
+    expect(requests).toEqual(['POST']);
+  });
+
   test('logging out ends the session in all tabs of the browser', async () => {
     await using opened = await chromium.open('/');
     const { page, context } = opened;

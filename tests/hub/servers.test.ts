@@ -92,9 +92,16 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
     await page.getByLabel('Id or tag').fill('no-22');
     await page.locator(ROW).getByText('number=no-229 in').waitFor();
     expect(await page.locator(ROW).count()).toBe(10);
+    await page.getByLabel('Id or tag').fill('no-1000');
+    await page.getByText('No server of this page matches these filters.').waitFor();
     await page.getByLabel('Id or tag').fill('');
     await page.getByRole('button', { name: 'Later servers' }).click();
     await page.getByText('101 to 200').waitFor();
+    // The page of one list is not a page of the other.
+    await page.getByLabel('Show').selectOption('ending');
+    expect(new URL(page.url()).search).toBe('?show=ending');
+    await page.getByLabel('Show').selectOption('ended');
+    await page.getByText('1 to 100').waitFor();
     expect(problems).toEqual([]);
   });
 });

@@ -88,7 +88,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     await page.goto(`${muster.config.public_url}${new URL(link).pathname}`);
     await page.getByRole('heading', { name: 'There is no such game' }).waitFor();
     await page.goto(link);
-    await page.getByText('shared, to look at').waitFor();
+    await page.getByText('view only').waitFor();
     await page.getByRole('heading', { name: 'Lobbies' }).waitFor();
     await page.goBack();
     await page.getByRole('heading', { name: 'There is no such game' }).waitFor();

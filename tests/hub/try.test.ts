@@ -47,6 +47,70 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
     expect(problems).toEqual([]);
   });
 
+  test('bots do not start if the page is left before their token arrives', async () => {
+    await using opened = await chromium.open(`${path}/try`, game.cloud_token);
+    const { page, problems } = opened;
+    const released = Promise.withResolvers<void>();
+    await page.route('**/tokens/public', async (route) => {
+      await released.promise;
+      await route.continue();
+    });
+    const requested = page.waitForRequest('**/tokens/public');
+    const answered = page.waitForResponse('**/tokens/public');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await requested;
+    await page.getByRole('link', { name: 'Lobbies', exact: true }).click();
+    await page.getByRole('heading', { name: 'Production' }).waitFor();
+    released.resolve();
+    await (await answered).finished();
+    await page.getByRole('link', { name: 'Servers', exact: true }).click();
+    await page.getByRole('heading', { name: 'Servers' }).waitFor();
+    expect(page.workers()).toEqual([]);
+    expect(problems).toEqual([]);
+  });
+
+  test('figures go with the page, so that another namespace does not show them', async () => {
+    await using opened = await chromium.open(`${path}/try`, game.cloud_token);
+    const { page, problems } = opened;
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.getByText('seats found').waitFor();
+    await page.getByRole('link', { name: 'Lobbies', exact: true }).click();
+    await page.getByRole('heading', { name: 'Production' }).waitFor();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Start' }).waitFor();
+    expect(await page.getByText('seats found').count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
+  test('bots whose script cannot be loaded are stopped, and the page says why', async () => {
+    await using opened = await chromium.open(`${path}/try`, game.cloud_token);
+    const { page } = opened;
+    // After an upgrade, the service has no longer the files of a page that is open.
+    await page.context().route('**/hub-files/worker-*', (route) => route.fulfill({ status: 404 }));
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.getByRole('alert').getByText('A script of this page could not be loaded.').waitFor();
+    await page.getByRole('button', { name: 'Start' }).waitFor();
+  });
+
+  test('tags are sent only in a game mode that takes them', async () => {
+    const mixed = await makeControlledGame(muster, {
+      source: ROOM_SOURCE,
+      game_modes: { duel: { max_players: 2, taggable: true }, plain: {} },
+    });
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${mixed.game_id}`, { token: mixed.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/try`, mixed.cloud_token);
+    const { page, problems } = opened;
+    await page.getByLabel('Bots').fill('1');
+    await page.getByLabel('Tags').fill('map=ice');
+    await page.getByLabel('Game mode').selectOption('plain');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.waitForFunction(
+      () => Number([...document.querySelectorAll('.figures > div')].at(-1)?.querySelector('dd')?.textContent) >= 1,
+    );
+    expect(await page.getByRole('region', { name: 'Refused' }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
   test('bots connect to the first port that takes a WebSocket, and the page says if a game mode has none', async () => {
     // Answers list these ports before the one for WebSockets.
     const others = {

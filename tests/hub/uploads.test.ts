@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
+import { FILES_MAX } from '../../src/client/left-out.ts';
+import { selectFiles } from '../../src/hub/uploads/folder.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
@@ -20,6 +23,27 @@ echo "says $(cat data/words.txt)"
 curl -s -X POST -H "authorization: Bearer $SERVICE_TOKEN" "$SERVICE_API_ENDPOINT/matchmaker/lobbies/ready"
 exec sleep 600
 `;
+
+describe('hub: the files of a folder', () => {
+  const filesIn = (folder: string, count: number) =>
+    Array.from({ length: count }, (_, number) => ({ path: `${folder}/${number}`, file: new File([], `${number}`) }));
+  const server = { path: 'server.js', file: new File([''], 'server.js') };
+  const ignores = { path: '.musterignore', file: new File(['node_modules/'], '.musterignore') };
+
+  test('are limited without those that are left out', async () => {
+    const ignored = filesIn('node_modules', FILES_MAX + 1);
+    const selected = await selectFiles({ is: 'folder', name: 'tanks', files: [...ignored, ignores, server] });
+    expect(selected.files).toEqual([server]);
+  });
+
+  test('are refused if they are more than the limit', async () => {
+    const files = filesIn('data', FILES_MAX);
+    expect((await selectFiles({ is: 'folder', name: 'tanks', files })).files).toHaveLength(FILES_MAX);
+    await expect(selectFiles({ is: 'folder', name: 'tanks', files: [...files, server] })).rejects.toThrow(
+      `The folder tanks has more than ${FILES_MAX} files to upload.`,
+    );
+  });
+});
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
   let game: Awaited<ReturnType<typeof makeControlledGame>>;
@@ -83,6 +107,27 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
     await page.getByText('The service has this content already').waitFor();
     expect((await builds()).filter(({ display_name }) => display_name.startsWith('tanks'))).toHaveLength(1);
+    expect(problems).toEqual([]);
+  });
+
+  test('a folder that is dropped may have any number of files that are left out', async () => {
+    await using made = await makeFolder();
+    const ignored = join(made.folder, 'node_modules');
+    await mkdir(ignored);
+    for (let number = 0; number <= FILES_MAX; number += 1) writeFileSync(join(ignored, `${number}.js`), '');
+    await writeFile(join(made.folder, '.musterignore'), 'node_modules/\n');
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, context, problems } = opened;
+    const target = await page.getByText('Drop the folder of your game server here').boundingBox();
+    const place = { x: (target?.x ?? 0) + 5, y: (target?.y ?? 0) + 5 };
+    const browser = await context.newCDPSession(page);
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+      const data = { items: [], files: [made.folder], dragOperationsMask: 1 };
+      await browser.send('Input.dispatchDragEvent', { type, ...place, data });
+    }
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('2 files of tanks').waitFor();
+    await dialog.getByText('Left out, because they usually hold secrets: .env').waitFor();
     expect(problems).toEqual([]);
   });
 

@@ -47,10 +47,54 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
     await page.getByText('1 lobby', { exact: true }).waitFor();
     await page.locator(ROW).nth(1).getByText('prod', { exact: true }).waitFor();
     await takePictures(opened, 'versions');
+    const undos: string[] = [];
+    const released = Promise.withResolvers<void>();
+    await page.route('**/version', async (route) => {
+      undos.push(route.request().method());
+      await released.promise;
+      await route.continue();
+    });
     await page.getByRole('button', { name: 'Undo' }).click();
+    // It cannot be pressed again while it runs.
+    await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    released.resolve();
     await waitFor(async () => (await liveVersion()) === newer_id, 'the rollback to be undone');
     await newest.getByText('prod', { exact: true }).waitFor();
+    expect(undos).toEqual(['PUT']);
     expect(problems).toEqual([]);
+  });
+
+  test.each([
+    [503, 'SERVICE_STOPPING'],
+    [503, 'DATABASE_UNAVAILABLE'],
+    [503, 'DATABASE_BUSY'],
+    [503, 'API_REQUEST_TIMEOUT'],
+    [429, 'API_RATE_LIMIT'],
+  ])('a page whose first reads are refused with %d %s reads again', async (status, code) => {
+    const body = JSON.stringify({ code, message: 'Try again.' });
+    await using opened = await chromium.openPage();
+    const { page, problems } = opened;
+    for (const path_read of ['**/cloud/auth/inspect', `**/cloud/games/*/versions/${game.version_id}`])
+      await page.route(path_read, (route) => route.fulfill({ status, body }), { times: 1 });
+    await page.goto(await chromium.linkTo(`${path}/${newer_id}`, game.cloud_token));
+    await page.getByRole('region', { name: 'Configuration of the version' }).waitFor();
+    await page.getByLabel('Compared with').selectOption(game.version_id);
+    await page.getByRole('list', { name: 'Changes' }).getByText('matchmaker.game_modes.duel').waitFor();
+    // A tool of the game may act, which the page knows by now.
+    await page.getByRole('link', { name: 'Try it' }).first().waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('a version that cannot be read shows why, and one that does not exist says so', async () => {
+    const message = 'The service failed.';
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    const body = JSON.stringify({ code: 'INTERNAL', message });
+    await page.route(`**/cloud/games/*/versions/${newer_id}`, (route) => route.fulfill({ status: 500, body }));
+    await page.goto(await chromium.linkTo(`${path}/${newer_id}`, game.cloud_token));
+    await page.getByRole('alert').getByText(message).waitFor();
+    await page.goto(`${muster.config.public_url}${path}/${crypto.randomUUID()}`);
+    await page.getByRole('heading', { name: 'There is no such version' }).waitFor();
   });
 
   test('a version can be compared with any other, and deployed', async () => {

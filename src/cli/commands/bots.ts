@@ -78,7 +78,7 @@ function judge({ faults, refused }: Tally): void {
   if (limits.length > 0) {
     const advice = limits.map((code) => LIMITS[code]).join('; ');
     throw new Failure(
-      `All bots come from one address, and its limits refused some of them. Players of many addresses are not concerned. For more bots: ${advice}.`,
+      `All bots come from one address, and its limits refused some of them. Players at different addresses do not share these limits. For more bots: ${advice}.`,
     );
   }
 }
@@ -173,7 +173,7 @@ async function readLobbies({ api }: Session, scope: Scope): Promise<SeenLobby[] 
 
 function show(session: Session, tally: Tally): void {
   const { find_ms, connected, without_port } = tally;
-  const [p50, p95] = [0.5, 0.95].map((share) => Math.round(percentile(find_ms, share) ?? 0));
+  const [p50, p95] = [0.5, 0.95].map((share) => percentile(find_ms, share)).map((ms) => ms && Math.round(ms));
   const refusals = [...tally.refused].map(([code, one]) => ({ code, ...one }));
   const faults = [...tally.faults].map(([what, count]) => ({ what, count }));
   const answer = {
@@ -186,7 +186,8 @@ function show(session: Session, tally: Tally): void {
     faults,
   };
   session.show(answer, (output) => {
-    output.line(`seats      ${find_ms.length}, found in ${p50} ms (p50), ${p95} ms (p95)`);
+    const times = p50 === undefined ? '' : `, found in ${p50} ms (p50), ${p95} ms (p95)`;
+    output.line(`seats      ${find_ms.length}${times}`);
     output.line(
       `connected  ${connected}${without_port > 0 ? `; ${counted(without_port, 'seat has', 'seats have')} no port for WebSockets` : ''}`,
     );

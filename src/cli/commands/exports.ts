@@ -1,8 +1,7 @@
 import { readDuration } from '../durations.ts';
 import { paths } from '../paths.ts';
-import { pick } from '../pick.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { readAllServers } from './servers.ts';
+import { findServer } from './servers.ts';
 
 interface HistoryOptions extends SharedOptions {
   since: string;
@@ -27,7 +26,7 @@ export async function exportLobbies(options: HistoryOptions): Promise<void> {
 export async function exportLog(given: string, options: LogOptions): Promise<void> {
   const session = await Session.open(options);
   const scope = await session.scope();
-  const { id } = pick((await readAllServers(session, scope)).servers, given, (server) => server.id, 'server');
+  const { id } = await findServer(session, scope, given);
   const body = { stream: options.errors ? 'std_err' : 'std_out' };
   const path = `${paths.servers(scope)}/${id}/logs/export`;
   const answer = await session.api.call<{ url: string }>('POST', path, { body });

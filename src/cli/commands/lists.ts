@@ -38,7 +38,7 @@ export async function listBuilds(options: SharedOptions): Promise<void> {
       answer.builds.map(({ build_id, display_name, content_length, complete, create_ts }) => [
         display_name,
         (content_length / 1_000_000).toFixed(1),
-        complete ? 'complete' : 'not uploaded',
+        complete ? 'complete' : 'not complete',
         ago(create_ts),
         build_id,
       ]),

@@ -51,7 +51,7 @@ export async function deleteLobby(given: string, options: SharedOptions): Promis
   const session = await Session.open(options);
   const { lobby, scope } = await findLobby(session, given);
   await session.api.call('DELETE', paths.lobby(scope, lobby.lobby_id));
-  session.show({ lobby_id: lobby.lobby_id }, ({ say }) => say(`The lobby ${lobby.lobby_id} is ending.`));
+  session.show({ lobby_id: lobby.lobby_id }, ({ say }) => say(`The lobby ${lobby.lobby_id} has ended.`));
 }
 
 async function findLobby(session: Session, given: string): Promise<{ lobby: LiveLobby; scope: Scope }> {

@@ -3,9 +3,9 @@ import { EXIT, Failure } from '../failure.ts';
 import { followServerLogs, readServerLogs } from '../namespace-log.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
-import { followLog, LAST_LINES_MAX, type LogLine, readLog, STREAMS } from '../server-log.ts';
+import { followLog, LAST_LINES_MAX, type LogLine, mayHaveEarlierLines, readLog } from '../server-log.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
-import { readAllServers, readNewestServers, type Server } from './servers.ts';
+import { readAllServers, readNewestServers, readServer, type Server } from './servers.ts';
 
 interface LogsOptions extends SharedOptions {
   follow?: boolean;
@@ -15,6 +15,8 @@ interface LogsOptions extends SharedOptions {
   lobby?: string;
   all?: boolean;
 }
+
+const EARLIER_LINES = `At most the last ${LAST_LINES_MAX} lines of each stream are shown. For older ones: --since 1d`;
 
 interface Wanted {
   grep: string | undefined;
@@ -42,10 +44,7 @@ export async function logs(given: string | undefined, options: LogsOptions): Pro
 async function showOne(session: Session, log: Wanted & { path: string }): Promise<void> {
   const lines = await readLog(session.api, log);
   for (const line of lines) show(session, line);
-  const is_cut = STREAMS.some((one) => lines.filter(({ stream }) => stream === one).length >= LAST_LINES_MAX);
-  if (is_cut && log.since === undefined) {
-    session.output.say(`These are the last ${LAST_LINES_MAX} lines. For older ones: --since 1d`);
-  }
+  if (mayHaveEarlierLines(lines, log)) session.output.say(EARLIER_LINES);
 }
 
 /** Shows all lines of a server until it has ended. Throws Failure if it crashed. */
@@ -59,8 +58,9 @@ async function followOne(
 }
 
 async function showAll(session: Session, scope: Scope, wanted: Wanted): Promise<void> {
-  const { lines, read_count, is_cut } = await readServerLogs({ session, scope, ...wanted });
+  const { lines, read_count, is_cut, has_earlier_lines } = await readServerLogs({ session, scope, ...wanted });
   for (const { server_id, ...line } of lines) show(session, line, server_id);
+  if (has_earlier_lines) session.output.say(EARLIER_LINES);
   if (is_cut) {
     session.output.say(
       `These are the lines of ${read_count} servers. For another one: --server <id>, from "muster servers --all"`,
@@ -68,7 +68,7 @@ async function showAll(session: Session, scope: Scope, wanted: Wanted): Promise<
   }
 }
 
-/** Shows the lines of all servers that run and that start later, until ctrl-C. */
+/** Shows the lines of all servers that run and that start later, until ctrl-C. Throws Failure once it may not read them. */
 async function followAll(session: Session, scope: Scope, wanted: Wanted): Promise<void> {
   const { say } = session.output;
   await followServerLogs({
@@ -92,6 +92,8 @@ async function findServer(
   const [newest] = await readNewestServers(session, scope);
   if (!newest) throw new Failure('No server has run here yet. A find starts one.', EXIT.not_found);
   if ([given, server, lobby].every((one) => one === undefined)) return newest;
+  const whole = lobby === undefined && (await readServer(session, scope, server ?? given ?? ''));
+  if (whole) return whole;
   const { servers } = await readAllServers(session, scope);
   const ofLobbies = servers.filter(({ tags }) => tags.lobby_id !== undefined);
   const lobbyOf = ({ tags }: Server) => tags.lobby_id ?? '';

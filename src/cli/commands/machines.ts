@@ -90,7 +90,8 @@ async function waitUntilEmpty(
     const machine = await read(LONG_ATTEMPTS_MAX);
     if (machine.servers === 0) return machine;
     const words = describeDrain(machine);
-    if (performance.now() - started >= wait_ms) throw new Failure(`${words} It took too long.`, EXIT.timed_out);
+    if (performance.now() - started >= wait_ms)
+      throw new Failure(`${words} The time of --wait is over.`, EXIT.timed_out);
     if (words !== before) session.output.say(words);
     before = words;
     await Bun.sleep(CHECK_EVERY_MS);

@@ -1,4 +1,5 @@
 import { toNumbers } from '../../client/ports.ts';
+import { EXIT, Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
@@ -30,6 +31,7 @@ interface ServersOptions extends SharedOptions {
 const ENDING_COUNT_MAX = 200;
 /** Pages that are read of a list with ended servers. */
 const PAGES_MAX = 32;
+const WHOLE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Returns the servers of a namespace that run or start, newest first. */
 export async function readServers(session: Session, scope: Scope): Promise<Server[]> {
@@ -58,6 +60,26 @@ export async function readAllServers(
     is_complete = servers.length === 0;
   }
   return { servers: join(found, await readServers(session, scope)), is_complete };
+}
+
+/** Returns the server of a namespace with a whole id; undefined if there is none, or the text is no whole id. */
+export async function readServer({ api }: Session, scope: Scope, id: string): Promise<Server | undefined> {
+  if (!WHOLE_ID.test(id)) return undefined;
+  try {
+    return (await api.get<{ server: Server }>(`${paths.servers(scope)}/${id.toLowerCase()}`)).server;
+  } catch (error) {
+    if (error instanceof Failure && error.exit_code === EXIT.not_found) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Returns the server of a namespace with an id, or the one of those that `readAllServers` returns whose id begins or ends with
+ * a text. Throws Failure unless there is exactly one.
+ */
+export async function findServer(session: Session, scope: Scope, given: string): Promise<Server> {
+  const whole = await readServer(session, scope, given);
+  return whole ?? pick((await readAllServers(session, scope)).servers, given, ({ id }) => id, 'server');
 }
 
 async function readPage({ api }: Session, scope: Scope, query: Record<string, string | undefined>): Promise<Server[]> {
@@ -110,8 +132,9 @@ export async function listServers(options: ServersOptions): Promise<void> {
 export async function showServer(given: string, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
   const scope = await session.scope();
-  const server = pick((await readAllServers(session, scope)).servers, given, ({ id }) => id, 'server');
-  const end = server.destroyed_at && (await session.api.get<object>(`${paths.servers(scope)}/${server.id}/end`));
+  const server = await findServer(session, scope, given);
+  // A server that has been asked to end has no end yet.
+  const { end } = await session.api.get<{ end?: object }>(`${paths.servers(scope)}/${server.id}/end`);
   const answer = { server, ...(end && { end }) };
   session.show(answer, (output) => output.record(answer));
 }

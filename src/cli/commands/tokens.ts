@@ -11,15 +11,15 @@ export async function createToken(kind: TokenKind, options: SharedOptions): Prom
 }
 
 async function pathOf(session: Session, kind: TokenKind): Promise<string> {
-  const { game, namespace } = await session.scope();
-  switch (kind) {
-    case 'public':
-      return `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
-    case 'cloud':
-      return `/cloud/games/${game.game_id}/tokens/cloud`;
-    case 'service':
-      return `/games/${game.game_id}/environments/${namespace.namespace_id}/tokens/service`;
-  }
+  // A cloud token is for all namespaces of the game, which may have no default one.
+  if (kind === 'cloud') return `/cloud/games/${(await session.game()).game_id}/tokens/cloud`;
+  const {
+    game: { game_id },
+    namespace: { namespace_id },
+  } = await session.scope();
+  return kind === 'public'
+    ? `/cloud/games/${game_id}/namespaces/${namespace_id}/tokens/public`
+    : `/games/${game_id}/environments/${namespace_id}/tokens/service`;
 }
 
 /** Shows the caller that the token of the commands stands for. */
@@ -29,15 +29,15 @@ export async function inspectToken(options: SharedOptions): Promise<void> {
   session.show(answer, (output) => output.record(answer.agent));
 }
 
-/** Revokes all cloud and service tokens of a game. */
+/** Revokes all cloud and service tokens and share links of a game. */
 export async function revokeTokens(options: SharedOptions & { yes?: boolean }): Promise<void> {
   const session = await Session.open(options);
   const { game_id, name_id } = await session.game();
   if (!options.yes) {
-    const what = `This revokes all cloud and service tokens of ${name_id}, also those of its tools.`;
+    const what = `This revokes all cloud and service tokens and share links of ${name_id}, also the tokens of its tools.`;
     throw new Failure(`${what} To do it: muster tokens revoke --yes`, EXIT.wrong_use);
   }
   await session.api.call('POST', `/cloud/games/${game_id}/tokens/revoke`);
-  const words = `The cloud and service tokens of ${name_id} are revoked. Create new ones: muster tokens create cloud`;
+  const words = `All cloud and service tokens and share links of ${name_id} are revoked. A new token: muster tokens create cloud`;
   session.show({ game_id }, ({ say }) => say(words));
 }

@@ -77,7 +77,7 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
       list = body;
       draw();
     },
-    { onError: ({ code, message }) => reject(new Failure(message, EXIT.refused, { code, ray_id: undefined })) },
+    { onError: (refusal) => reject(session.api.toFailure(refusal)) },
   );
   try {
     await promise;

@@ -46,7 +46,10 @@ export async function waitForOldLobbies(
   } catch (error) {
     if (!deadline.aborted) throw error;
     const what = left ? describeOldLobbies(left) : 'The other versions may have lobbies.';
-    throw new Failure(`${what} The new version is live; the wait for their end took too long.`, EXIT.timed_out);
+    throw new Failure(
+      `${what} The new version is live, but lobbies of other versions did not end in time.`,
+      EXIT.timed_out,
+    );
   }
 }
 

@@ -164,7 +164,10 @@ export function createBuilds(dependencies: BuildsDependencies) {
         }
       });
     },
-    /** Returns whether this machine has files of the build. After a change of its base image, it is unpacked again all the same. */
+    /**
+     * Returns whether any files of the build are on this machine. They may be of an earlier base image; then the build is
+     * unpacked again when it is used.
+     */
     isUnpacked: unpacked_builds.has,
     /** Removes the files of builds that no server of this machine uses. They are unpacked again when needed. */
     removeUnused: unpacked_builds.removeUnused,

@@ -8,18 +8,25 @@ const INDEX_DEPTH_MAX = 4;
 /** Images named in a message. */
 const NAMED_MAX = 10;
 
+/** Length of an image's name; registries allow fewer characters. */
+const TAG_LENGTH_MAX = 1_024;
+
 /** The files that list the images of a tar, in the layouts of Docker and of OCI. */
 const DOCKER_MANIFEST = 'manifest.json';
 const OCI_INDEX = 'index.json';
 /** Annotations with the name of an image in the OCI layout; the first is that of containerd and Docker. */
-const NAME_ANNOTATIONS = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'];
+const CONTAINERD_NAME = 'io.containerd.image.name';
+const OCI_NAME = 'org.opencontainers.image.ref.name';
+const NAME_ANNOTATIONS = [CONTAINERD_NAME, OCI_NAME] as const;
 /** Registries that names leave out. */
 const IMPLIED_REGISTRY = /^(docker\.io\/library|docker\.io|localhost)\//;
+
+const Tag = Type.String({ maxLength: TAG_LENGTH_MAX });
 
 const DockerManifest = Type.Array(
   Type.Object({
     Config: Type.String(),
-    RepoTags: Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String())])),
+    RepoTags: Type.Optional(Type.Union([Type.Null(), Type.Array(Tag)])),
     Layers: Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String(), { maxItems: LAYERS_MAX })])),
   }),
   { maxItems: IMAGES_MAX },
@@ -28,7 +35,7 @@ const DockerManifest = Type.Array(
 const Descriptor = Type.Object({
   digest: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
   platform: Type.Optional(Type.Object({ os: Type.Optional(Type.String()) })),
-  annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+  annotations: Type.Optional(Type.Object({ [CONTAINERD_NAME]: Type.Optional(Tag), [OCI_NAME]: Type.Optional(Tag) })),
 });
 const OciIndex = Type.Object({ manifests: Type.Array(Descriptor, { maxItems: IMAGES_MAX }) });
 const OciManifest = Type.Object({ config: Descriptor, layers: Type.Array(Descriptor, { maxItems: LAYERS_MAX }) });
@@ -152,7 +159,7 @@ function blobOf({ digest }: { digest: string }): string {
 function isSameTag(tag: string, wanted: string): boolean {
   const complete = (name: string) => {
     const short = name.replace(IMPLIED_REGISTRY, '');
-    return /:[^/]*$/.test(short) ? short : `${short}:latest`;
+    return short.includes(':', short.lastIndexOf('/') + 1) ? short : `${short}:latest`;
   };
   // The OCI layout may name only the tag.
   return complete(tag) === complete(wanted) || tag === complete(wanted).split(':').at(-1);

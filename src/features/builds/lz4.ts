@@ -12,6 +12,8 @@ const MATCH_BYTES_MIN = 4;
 /** Up to this length, a loop is faster than a call. */
 const SHORT_BYTES = 48;
 const SKIPPABLE_MAGIC = /^5.2a4d18$/;
+/** As many as an archive may have entries. A frame may be empty, so the length of the content does not limit them. */
+const FRAMES_MAX = 100_000;
 const IS_RAW = 0x80_00_00_00;
 
 const DAMAGED = 'the lz4 stream is damaged';
@@ -24,11 +26,15 @@ const DAMAGED = 'the lz4 stream is damaged';
 export async function* decompressLz4(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const input = createByteReader(source);
   const hashing = await xxhash();
-  for (;;) {
+  const pace = createPacer();
+  const buffer: OutputBuffer = { bytes: Buffer.alloc(0) };
+  for (let frames = 0; ; frames += 1) {
+    await pace();
     const magic = (await input.take(4, { may_end: true }))?.toString('hex');
     if (magic === undefined) return;
+    if (frames === FRAMES_MAX) throw new Error(`the lz4 stream has more than ${FRAMES_MAX} frames`);
     if (SKIPPABLE_MAGIC.test(magic)) await input.skip(readLength(await input.take(4)));
-    else if (magic === LZ4_MAGIC) yield* decompressFrame(input, hashing);
+    else if (magic === LZ4_MAGIC) yield* decompressFrame({ input, hashing, pace, buffer });
     else throw new Error(DAMAGED);
   }
 }
@@ -36,13 +42,25 @@ export async function* decompressLz4(source: AsyncIterable<Uint8Array>): AsyncGe
 type ByteReader = ReturnType<typeof createByteReader>;
 type Hashing = Awaited<ReturnType<typeof xxhash>>;
 
-async function* decompressFrame(input: ByteReader, hashing: Hashing): AsyncGenerator<Uint8Array, void> {
+/** The window of earlier bytes, and behind it the block that is being decompressed. All frames use the same bytes. */
+interface OutputBuffer {
+  bytes: Buffer;
+}
+
+interface FrameSource {
+  input: ByteReader;
+  hashing: Hashing;
+  pace: () => Promise<void>;
+  buffer: OutputBuffer;
+}
+
+async function* decompressFrame({ input, hashing, pace, buffer }: FrameSource): AsyncGenerator<Uint8Array, void> {
   const frame = await readFrameHeader(input, hashing);
-  const content_hash = hashing.create32(0);
-  // The window of earlier bytes, and behind it the block that is being decompressed.
-  const output = Buffer.alloc(WINDOW_BYTES + frame.block_bytes_max);
+  const content_hash = frame.has_content_hash ? hashing.create32(0) : undefined;
+  const output_bytes = WINDOW_BYTES + frame.block_bytes_max;
+  if (buffer.bytes.length < output_bytes) buffer.bytes = Buffer.alloc(output_bytes);
+  const output = buffer.bytes.subarray(0, output_bytes);
   let window_bytes = 0;
-  const pace = createPacer();
   for (;;) {
     await pace();
     const header = readLength(await input.take(4));
@@ -57,12 +75,12 @@ async function* decompressFrame(input: ByteReader, hashing: Hashing): AsyncGener
       : decompressBlock(block, output, WINDOW_BYTES - window_bytes);
     // The consumer may keep the bytes, and the buffer is used again.
     const content = Buffer.from(output.subarray(WINDOW_BYTES, end));
-    if (frame.has_content_hash) content_hash.update(content);
+    content_hash?.update(content);
     output.copyWithin(0, end - WINDOW_BYTES, end);
     window_bytes = frame.is_linked ? Math.min(WINDOW_BYTES, window_bytes + content.length) : 0;
     if (content.length > 0) yield content;
   }
-  if (frame.has_content_hash) checkHash(content_hash.digest(), await input.take(4));
+  if (content_hash) checkHash(content_hash.digest(), await input.take(4));
 }
 
 async function readFrameHeader(input: ByteReader, hashing: Hashing) {

@@ -67,7 +67,7 @@ export class Rootfs {
     if (path.slice(0, -1).some((segment) => segment.startsWith(WHITEOUT))) return;
     if (!last.startsWith(WHITEOUT)) return await this.#write(entry, path, this.#linkPathOf(entry.header));
     const hidden = last.slice(WHITEOUT.length);
-    if (['', '.', '..'].includes(hidden)) throw invalid(`${quote(name)} removes nothing inside the image`);
+    if (['', '.', '..'].includes(hidden)) throw invalid(`${quote(name)} is a whiteout that names no file`);
     const folder = await this.#files.findFolder(path.slice(0, -1));
     if (!folder) return;
     if (last === OPAQUE) await this.#hideEntries(folder);
@@ -234,7 +234,7 @@ function checkedTarget({ name, linkname: target }: Header): string {
   const linkname = target ?? '';
   const is_plain = linkname !== '' && !/[\0\ufffd]/.test(linkname);
   if (is_plain && Buffer.byteLength(linkname) <= LINK_TARGET_BYTES_MAX) return linkname;
-  throw invalid(`${quote(name)} is a link to nowhere: ${quote(linkname)}`);
+  throw invalid(`${quote(name)} is a link whose target is empty, too long or not UTF-8: ${quote(linkname)}`);
 }
 
 /** Returns the mode of an entry without setuid and setgid, with the bits that this process needs. */
@@ -247,5 +247,5 @@ function ownerOf({ name, uid, gid, pax }: Header): [uid: number, gid: number] {
   const records = new Map(Object.entries(pax ?? {}));
   const owner = [Number(records.get('uid') ?? uid), Number(records.get('gid') ?? gid)] as const;
   if (owner.every((id) => Number.isInteger(id) && id >= 0 && id <= OWNER_MAX)) return [...owner];
-  throw invalid(`${quote(name)} has an owner that does not exist`);
+  throw invalid(`${quote(name)} has an owner whose number is out of range`);
 }

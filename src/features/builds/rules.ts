@@ -45,7 +45,7 @@ export function checkBuild(build: PrepareBuild, available: Available): StoredKin
   const kind = build.kind ?? inferKind(build);
   if (!kind) {
     const error =
-      'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar';
+      'its kind cannot be inferred from its file name. Send a "kind": javascript for one .js or .ts file, archive for a tar with a command, docker_image or oci_bundle for a container';
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
   if (build.isolation !== undefined && kind !== 'archive') {
@@ -84,10 +84,10 @@ export function assertAvailable(kind: StoredKind, { kinds, missing, has_base_ima
   const lacks_image = is_contained && kinds.includes('oci_bundle') && !has_base_image;
   if (kinds.includes(runtimeKindOf(kind)) && !lacks_image) return;
   const reason = lacks_image
-    ? 'its operator has set no MUSTER_CONTAINER_BASE, the image on which archives run in containers'
-    : (missing ?? 'it has no runtime for it');
+    ? 'its operator has set no MUSTER_CONTAINER_BASE, the image on which archives run in containers; leave out the isolation'
+    : (missing ?? 'it has no runtime for this kind');
   throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', {
-    kind: is_contained ? 'archive, isolation container' : kind,
+    kind: is_contained ? 'archive with isolation "container"' : kind,
     reason,
     kinds: kinds.join(', '),
   });

@@ -28,9 +28,11 @@ export const builds = pgTable(
     name: text().notNull(),
     kind: text({ enum: STORED_KINDS }).notNull(),
     image_tag: text(),
-    /** The name of a script on disk; its extension selects the language. Not used for an archive. */
+    /** The name of a script on disk; its extension selects the language. Used for a script only. */
     file_name: text().notNull(),
-    /** For an archive, the program and its first arguments. */
+    /**
+     * For an archive, the program and its first arguments. For an image or a bundle, what replaces its own; empty for nothing.
+     */
     command: jsonb().$type<string[]>().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
     content_length: bigint({ mode: 'number' }).notNull(),

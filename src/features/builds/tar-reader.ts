@@ -4,7 +4,11 @@ import { type Extract, extract, type Header } from 'tar-stream';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import { createDecompressor, MAGIC_BYTES } from './compression.ts';
 
-/** Limits against archives that expand to huge sizes. */
+/**
+ * Limits against archives that expand to huge sizes. `patches/` adds some to tar-stream for the headers that precede an
+ * entry, which are no entries: 64 KiB each, and eight in a row. Records for all entries of an archive are left out, because
+ * the library would copy them for each entry.
+ */
 export const UNPACK_LIMITS = {
   entries: 100_000,
   depth: 32,

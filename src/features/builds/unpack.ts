@@ -5,6 +5,7 @@ import { hasErrorCode } from '../../platform/system-errors.ts';
 import {
   asBytes,
   changedAt,
+  checkEntryCount,
   countPacked,
   IS_EMPTY,
   invalid,
@@ -34,9 +35,13 @@ export async function unpackArchive(
 ): Promise<void> {
   const count = { packed: 0, unpacked: 0, entries: 0 };
   await readTar(countPacked(archive, count), { limits, takeRoom, count }, async (entry) => {
-    const path = checkedPath(entry.header, limits);
-    if (isFolder(entry.header)) await makeFolder(entry, join(directory, path));
-    else await writeFile(entry, join(directory, path));
+    const path = join(directory, checkedPath(entry.header, limits));
+    const is_folder = isFolder(entry.header);
+    const made = await makeFolder(entry, is_folder ? path : dirname(path));
+    // A folder with an entry of its own has been counted.
+    count.entries += is_folder ? Math.max(0, made - 1) : made;
+    checkEntryCount(count, limits);
+    if (!is_folder) await writeFile(entry, path);
   });
   if (count.entries === 0) throw invalid(IS_EMPTY);
 }
@@ -55,8 +60,10 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') {
     throw invalid(`${quote(name)} is neither a file nor a folder`);
   }
+  // First of all, because the name may be long enough to make the other checks slow.
+  if (Buffer.byteLength(name) > limits.name_bytes) throw invalid(`the name ${quote(name)}… is too long`);
   const is_folder = isFolder(header);
-  const segments = (is_folder ? name.replace(/\/+$/, '') : name).split('/');
+  const segments = (is_folder ? withoutEndSlashes(name) : name).split('/');
   while (segments[0] === '.') segments.shift();
   const is_inside =
     !name.startsWith('/') && segments.every((segment) => segment !== '' && segment !== '.' && segment !== '..');
@@ -64,7 +71,7 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   // could not be found by its name.
   if (!is_inside || /[\p{Cc}\\\ufffd]/u.test(name))
     throw invalid(`${quote(name)} is not a plain path inside the archive`);
-  if (Buffer.byteLength(name) > limits.name_bytes || segments.some((segment) => Buffer.byteLength(segment) > 255)) {
+  if (segments.some((segment) => Buffer.byteLength(segment) > 255)) {
     throw invalid(`the name ${quote(name)}… is too long`);
   }
   if (segments.length > limits.depth) throw invalid(`${quote(name)} is more than ${limits.depth} folders deep`);
@@ -72,9 +79,17 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   return segments.join('/');
 }
 
-async function makeFolder(entry: TarEntry, path: string): Promise<void> {
+function withoutEndSlashes(name: string): string {
+  let end = name.length;
+  while (name[end - 1] === '/') end -= 1;
+  return name.slice(0, end);
+}
+
+/** Makes a folder and those above it. Returns how many were missing. */
+async function makeFolder(entry: TarEntry, path: string): Promise<number> {
   try {
-    await mkdir(path, { recursive: true, mode: 0o755 });
+    const first_made = await mkdir(path, { recursive: true, mode: 0o755 });
+    return first_made === undefined ? 0 : path.slice(first_made.length).split('/').length;
   } catch (error) {
     if (!hasErrorCode(error, 'EEXIST') && !hasErrorCode(error, 'ENOTDIR')) throw error;
     throw invalid(`${quote(entry.header.name)} needs a folder where the archive has a file`, error);
@@ -83,7 +98,6 @@ async function makeFolder(entry: TarEntry, path: string): Promise<void> {
 
 async function writeFile(entry: TarEntry, file: string): Promise<void> {
   const is_executable = (entry.header.mode & 0o111) !== 0;
-  await makeFolder(entry, dirname(file));
   // With "wx" the file system refuses a second entry of one name, or one where a folder is.
   const handle = await open(file, 'wx', is_executable ? 0o755 : 0o644).catch((error: unknown) => {
     throw hasErrorCode(error, 'EEXIST') ? invalid(`${quote(entry.header.name)} occurs twice`, error) : error;

@@ -23,8 +23,8 @@ import { createUnusedBuilds } from './unused-builds.ts';
 const UNFINISHED = '.unfinished';
 
 /**
- * The modes of directories, whatever the umask. Game servers may run as other users, except that only this user starts
- * containers: inside are files of any owner and folders that everyone may write to.
+ * The modes of directories. Game servers run as other users and enter those of archives and scripts. Only this user starts
+ * containers, whose files may have any owner and folders that anyone may write to, so no other user may enter these.
  */
 const MODES: Record<StoredKind, number> = {
   archive: 0o755,
@@ -110,7 +110,8 @@ export function openUnpackedBuilds({
       await recordDigest(build, sha256);
       await chmod(unfinished, MODES[build.kind]);
       await syncTree(unfinished);
-      // Game servers enter the folder but must not list it, whatever the umask. An existing one may have running servers.
+      // Game servers may enter the folder but not list it. An existing folder keeps its mode, because servers may be running
+      // in it.
       const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
       if (is_new) await chmod(folder, 0o711);
       // Counts as used before it can be found, so that it is not removed as an old one.

@@ -6,7 +6,7 @@ import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
 const Kind = oneOf('BuildKind', BUILD_KINDS, {
   description:
-    'archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out, it is inferred: from the extension of the file name, and without a command, from an image_tag or a name like image.tar.lz4 (docker_image) or oci-bundle.tar (oci_bundle).',
+    'archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out: a .js or .ts file is javascript. A file without a command is oci_bundle if its name is like oci-bundle.tar, and docker_image if it has an image_tag or its name is like image.tar.lz4. Any other tar is an archive.',
 });
 
 /** The smallest part that object storages take, and the largest, which is the default. */
@@ -35,7 +35,7 @@ const PrepareMembers = {
       minItems: 1,
       maxItems: 64,
       description:
-        'For an archive: its program and the first arguments, for example ["./server", "--fast"]. For a container, it replaces the ENTRYPOINT and CMD of the image.',
+        'For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments.',
     }),
   ),
   isolation: Type.Optional(

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { WebRequest } from '../../platform/http/site.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
 import { networkOf } from '../../platform/networks.ts';
+import { hasErrorCode } from '../../platform/system-errors.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { createTurns } from './turns.ts';
 
@@ -42,7 +43,7 @@ export function createAccess(namespaces: Namespaces) {
     const address = networkOf(web_request.address);
     const is_same = await share(`${key} ${address}`, async () => {
       await web_request.count(COMPARISONS, namespace_id);
-      return await takeTurn({ site: namespace_id, address }, () => Bun.password.verify(given.password, hash));
+      return await takeTurn({ site: namespace_id, address }, () => isPasswordOf(given.password, hash));
     });
     if (known && is_same) admitted.set(key, true);
     return known !== undefined && is_same;
@@ -65,6 +66,16 @@ export function createAccess(namespaces: Namespaces) {
       return given !== undefined && (await isUser(namespace_id, given, web_request));
     },
   };
+}
+
+/** Returns whether a hash is that of a password. An earlier release accepted hashes that none can be compared with. */
+async function isPasswordOf(password: string, hash: string): Promise<boolean> {
+  try {
+    return await Bun.password.verify(password, hash);
+  } catch (error) {
+    if (hasErrorCode(error, 'PASSWORD_INVALID_ENCODING')) return false;
+    throw error;
+  }
 }
 
 function readCredentials(authorization: string | null): SiteUser | undefined {

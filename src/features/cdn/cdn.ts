@@ -11,7 +11,7 @@ import type { Games } from '../games/games.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';
 import { topics } from '../topics.ts';
-import type { Uploads } from '../uploads/uploads.ts';
+import { contentIdOf, type Uploads } from '../uploads/uploads.ts';
 import type { CdnRoute, Versions } from '../versions/versions.ts';
 import { createAccess } from './access.ts';
 import { openCompressedFiles } from './compressed-files.ts';
@@ -114,8 +114,9 @@ export async function openCdn(dependencies: CdnDependencies) {
     const { request } = web_request;
     const content_type = contentTypeOf(path, file.content_type);
     const { content_length, file_number } = file;
-    // Files of a complete upload never change, so their location identifies their bytes.
-    const etagOf = (encoding?: Encoding) => `"${upload_id}.${file_number}${encoding ? `.${encoding}` : ''}"`;
+    // An unchanged file of a later site has the same objects, so caches keep it.
+    const content_id = contentIdOf(file);
+    const etagOf = (encoding?: Encoding) => `"${content_id}${encoding ? `.${encoding}` : ''}"`;
     const headers = new Headers({
       'content-type': content_type,
       'cache-control': isHtml(content_type) ? NEVER_KEPT : REVALIDATED,
@@ -138,7 +139,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     }
 
     const read = (range?: { start: number; end: number }) => uploads.read(upload_id, file_number, range);
-    const original = { upload_id, file_number, content_length, read };
+    const original = { upload_id, content_id, content_length, read };
     const compressed = wanted && (await compressed_files.find(original, wanted));
     if (compressed) {
       headers.set('etag', etagOf(wanted));

@@ -21,7 +21,8 @@ const NOT_WORTH_IT = 'not worth it';
 /** A file of a complete upload, which never changes. */
 export interface Original {
   upload_id: string;
-  file_number: number;
+  /** Files with the same content, also of other uploads, share a compressed file. */
+  content_id: string;
   content_length: number;
   read(): Promise<ReadableStream<Uint8Array>>;
 }
@@ -77,8 +78,8 @@ export async function openCompressedFiles(options: CompressedFilesOptions): Prom
           yield chunk;
         }
       }
-      const output = createWriteStream(path, { mode: 0o600 });
       const content = await original.read();
+      const output = createWriteStream(path, { mode: 0o600 });
       await pipeline(content, createCompressor(encoding), measure, output, { signal: stopping.signal });
       const content_length = (await stat(path)).size;
       const is_worth_it = content_length < original.content_length && content_length <= bytes_max;
@@ -96,7 +97,7 @@ export async function openCompressedFiles(options: CompressedFilesOptions): Prom
 
   return {
     async find(original, encoding) {
-      const name = `${original.upload_id}.${original.file_number}.${encoding}`;
+      const name = `${original.content_id}.${encoding}`;
       if (!known.has(name) && !working.has(name) && working.size < at_once && !stopping.signal.aborted) {
         working.set(name, make(name, original, encoding));
       }

@@ -27,9 +27,7 @@ export function createHosts({ games, namespaces, sites_domain }: HostsDependenci
   async function findByName(label: string): Promise<string | undefined> {
     const [game_name = '', namespace_name = PROD, ...more] = label.split('--');
     const game = more.length === 0 ? await games.findByName(game_name) : undefined;
-    if (!game) return undefined;
-    const all = await namespaces.list(game.game_id);
-    return all.find(({ name_id }) => name_id === namespace_name)?.namespace_id;
+    return game && (await namespaces.findByName(game.game_id, namespace_name));
   }
 
   return {

@@ -263,7 +263,7 @@ export function createGames(dependencies: GamesDependencies) {
     },
     /** Revokes the cloud and service tokens of a group's games when the transaction commits. */
     revokeTokensOf: (tx: Tx, group_id: string) => store.revokeTokens(tx, { developer_group_id: group_id }, clock),
-    /** Revokes all cloud and service tokens of a game, for the owner of its group. */
+    /** Revokes all cloud and service tokens and share links of a game, for the owner of its group. */
     async revokeTokens({ identity_id }: CallerOf<'identity'>, game_id: string): Promise<void> {
       const { developer_group_id } = await get(game_id);
       await groups.requireOwner({ group_id: developer_group_id, identity_id });

@@ -82,7 +82,7 @@ export function gameRoutes(games: Games) {
       '/cloud/games/:game_id/tokens/revoke',
       {
         operation: 'revokeTokens',
-        summary: 'Revokes all cloud and service tokens of the game. For the owner of its group.',
+        summary: 'Revokes all cloud and service tokens and share links of the game. For the owner of its group.',
         allow: ['identity'],
         access: 'write',
         body: Empty,

@@ -14,7 +14,7 @@ export const games = pgTable(
     /** The uploads with the game's pictures. */
     logo_upload_id: uuid(),
     banner_upload_id: uuid(),
-    /** Cloud and service tokens of the game issued before this moment are refused. */
+    /** Cloud and service tokens and share links of the game issued before this moment are refused. */
     tokens_not_before: timestamp({ withTimezone: true, precision: 3, mode: 'date' }),
     /** Players who had a seat when they were last counted. */
     player_count: integer().notNull().default(0),

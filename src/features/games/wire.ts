@@ -22,7 +22,7 @@ export const CreateGameBody = Type.Object({
   ),
   if_missing: Type.Optional(
     Type.Boolean({
-      description: 'Answers the game of the group with this display name if there is one, instead of a second one.',
+      description: "Returns the group's game with this display name if there is one, and creates none.",
     }),
   ),
 });

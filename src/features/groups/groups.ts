@@ -62,6 +62,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     return await store.selectMemberIds(tx, group_id);
   }
 
+  const membership = createMembership(dependencies);
   const isMember = (group_id: string, identity_id: string) => isListed(queries, 'members', group_id, identity_id);
 
   /** Returns the public profiles of listed people, without deleted identities. */
@@ -126,8 +127,25 @@ export function createGroups(dependencies: GroupsDependencies) {
     },
   };
 
+  /** Admits the join requests of a closed group until the group is full, for its owner. */
+  async function admitWaiting({ group_id, identity_id }: GroupViewer): Promise<void> {
+    const group = await get(group_id);
+    requireOwner(group, identity_id);
+    // In an open group each request waits for its own answer.
+    if (group.publicity === 'open') return;
+    for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: store.MEMBERS_MAX })) {
+      try {
+        await membership.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
+      } catch (error) {
+        // The remaining requests keep waiting.
+        if (error instanceof ServiceError && error.code === 'GROUP_FULL') return;
+        throw error;
+      }
+    }
+  }
+
   return {
-    ...createMembership(dependencies),
+    ...membership,
     people,
     profile,
     suggested,
@@ -161,26 +179,16 @@ export function createGroups(dependencies: GroupsDependencies) {
     async updateProfile({ group_id, identity_id }: GroupViewer, change: GroupChange): Promise<void> {
       refuseProblems(groupProblems(change));
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
-      const before = await database.transact(async (tx) => {
+      // First, so that a repetition after a failure admits those that are left: only opening a closed group admits them.
+      if (change.publicity === 'open') await admitWaiting({ group_id, identity_id });
+      await database.transact(async (tx) => {
         const members = await lockMembers(tx, group_id);
         await touchGroup(tx, group_id, { people: members, members });
         const group = await store.selectGroup(tx, group_id);
         if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
         requireOwner(group, identity_id);
         await store.updateGroup(tx, group_id, Object.fromEntries(given));
-        return group;
       });
-      // Only opening a group admits its join requests. In an open group each request waits for its own answer.
-      if (before.publicity === 'open' || change.publicity !== 'open') return;
-      for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: store.MEMBERS_MAX })) {
-        try {
-          await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
-        } catch (error) {
-          // The group stays open; the remaining requests keep waiting.
-          if (error instanceof ServiceError && error.code === 'GROUP_FULL') return;
-          throw error;
-        }
-      }
     },
     /** Makes an upload the group's picture, for its owner. Returns the replaced upload. */
     async setAvatar(tx: Tx, { group_id, identity_id }: GroupViewer, avatar_upload_id: string): Promise<string | null> {

@@ -4,7 +4,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
 import * as store from './members-store.ts';
-import { lockGroup, MEMBERS_MAX, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
+import { lockGroup, MEMBERS_MAX, selectGroup, selectGroupIdsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
 /**
@@ -125,10 +125,16 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     async leaveAll(identity_id: string): Promise<void> {
       const administrator = await identities.findAdministrator();
       const heir = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
-      for (const { group_id } of await selectGroupsOf(database.queries, identity_id)) {
-        await change({ group_id, identity_id, ...(heir && { heir }) }, (tx, group) =>
-          removeDeleted(tx, group, identity_id, heir),
-        );
+      let last: string | undefined;
+      for (;;) {
+        const group_ids = await selectGroupIdsOf(database.queries, identity_id, last);
+        if (group_ids.length === 0) return;
+        for (const group_id of group_ids) {
+          await change({ group_id, identity_id, ...(heir && { heir }) }, (tx, group) =>
+            removeDeleted(tx, group, identity_id, heir),
+          );
+        }
+        last = group_ids.at(-1);
       }
     },
     leave: ({ group_id, actor_id }: GroupAction) =>

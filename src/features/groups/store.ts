@@ -1,4 +1,4 @@
-import { asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -71,6 +71,22 @@ export async function selectGroupsOf(queries: Queries, identity_id: string): Pro
     .where(eq(groupMembers.identity_id, identity_id))
     .orderBy(asc(groups.create_ts), asc(groups.group_id))
     .limit(GROUPS_MAX);
+}
+
+/** Returns ids of groups of which an identity is a member, after the id `after`, in order. */
+export async function selectGroupIdsOf(
+  queries: Queries,
+  identity_id: string,
+  after: string | undefined,
+): Promise<string[]> {
+  const is_later = after === undefined ? undefined : gt(groupMembers.group_id, after);
+  const rows = await queries
+    .select({ group_id: groupMembers.group_id })
+    .from(groupMembers)
+    .where(and(eq(groupMembers.identity_id, identity_id), is_later))
+    .orderBy(asc(groupMembers.group_id))
+    .limit(GROUPS_MAX);
+  return rows.map(({ group_id }) => group_id);
 }
 
 /** Updates a group. The caller bumps its versions. */

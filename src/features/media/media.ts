@@ -93,7 +93,7 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
       if ((await uploads.complete(upload_id, replace)) || !show) return;
       await database.transact(async (tx) => {
         if ((await show(tx)) === upload_id) return;
-        const error = 'it is complete and used elsewhere; prepare another upload';
+        const error = 'it was completed before and is not shown here; prepare another upload';
         throw new ServiceError('UPLOAD_INVALID', { error });
       });
     },

@@ -76,13 +76,14 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     cdn: createCdnSettings({ ...dependencies, get, change }),
     /** Returns the namespace that a token names. */
     find: remembered.get,
+    /** Returns the id of a game's namespace by its name. */
+    findByName: (game_id: string, name_id: string) => store.selectNamespaceNamed(database.queries, game_id, name_id),
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
     /** Returns the namespaces that are on one of the versions. */
     onVersions: (version_ids: string[]) => store.selectOnVersions(database.queries, version_ids),
     async validate(game_id: string, wanted: { name_id: string; display_name: string }) {
-      const existing = await store.selectNamespaces(database.queries, game_id);
-      const is_taken = existing.some(({ name_id }) => name_id === wanted.name_id);
-      return [...namespaceProblems(wanted), ...(is_taken ? [{ path: ['name-id', 'not-unique'] }] : [])];
+      const existing = await store.selectNamespaceNamed(database.queries, game_id, wanted.name_id);
+      return [...namespaceProblems(wanted), ...(existing ? [{ path: ['name-id', 'not-unique'] }] : [])];
     },
     /** Creates a namespace. Throws VALIDATION_ERROR or VERSION_NOT_FOUND. */
     async create(wanted: WantedNamespace): Promise<string> {

@@ -43,9 +43,15 @@ export function isUserName(text: string): boolean {
   return /^[^:\p{Cc}]{1,128}$/u.test(text);
 }
 
+/**
+ * A bcrypt hash: version, cost, salt of 22 characters, digest of 31. The last character of both has unused bits, which must
+ * be zero; otherwise no password can be compared with it.
+ */
+const BCRYPT_HASH = /^\$2[ayb]\$[0-9]{2}\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26]$/;
+
 /** Accepts complete bcrypt hashes that do not take too long to check. */
 export function isPasswordHash(text: string): boolean {
-  return /^\$2[ayb]?\$[0-9]{2}\$[A-Za-z0-9./]{53}$/.test(text) && inRange(getRounds(text), 4, BCRYPT_COST_MAX);
+  return BCRYPT_HASH.test(text) && inRange(getRounds(text), 4, BCRYPT_COST_MAX);
 }
 
 function inRange(value: number, min: number, max: number): boolean {

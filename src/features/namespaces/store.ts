@@ -28,6 +28,19 @@ export async function selectNamespace(queries: Queries, namespace_id: string): P
   return row;
 }
 
+/** Returns the id of a game's namespace by its name. */
+export async function selectNamespaceNamed(
+  queries: Queries,
+  game_id: string,
+  name_id: string,
+): Promise<string | undefined> {
+  const [row] = await queries
+    .select({ namespace_id: namespaces.namespace_id })
+    .from(namespaces)
+    .where(and(eq(namespaces.game_id, game_id), eq(namespaces.name_id, name_id)));
+  return row?.namespace_id;
+}
+
 /** Returns the namespaces of a game, ordered by display name. */
 export async function selectNamespaces(queries: Queries, game_id: string): Promise<NamespaceRow[]> {
   return await queries

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
-import type { Uploads } from '../uploads/uploads.ts';
+import type { UploadFileRow, Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
 import { checkFiles } from './rules.ts';
 import * as store from './store.ts';
@@ -14,12 +14,8 @@ import type { PrepareSiteFile } from './wire.ts';
 /** Sites whose lists of files are cached; a list of 10,000 is about 2 MB. */
 const REMEMBERED_MAX = 64;
 
-/** A file of a site. */
-export interface SiteFile {
-  file_number: number;
-  content_type: string | null;
-  content_length: number;
-}
+/** A file of a site, under its path. */
+export type SiteFile = Omit<UploadFileRow, 'path'>;
 
 export interface SitesDependencies {
   database: Database;

@@ -13,7 +13,7 @@ const ABANDONED_AFTER_MS = 24 * 3_600_000;
 const UPLOADS_AT_ONCE = 100;
 const CLEAN_UP_EVERY_MS = 10 * 60_000;
 
-type Unused = Pick<UploadRow, 'upload_id' | 'kind'>;
+type Unused = Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>;
 
 interface CleaningDependencies {
   database: Database;
@@ -34,10 +34,10 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
   const { database, clock, events, objects, withLease, discardPurpose } = dependencies;
 
   /** Removes the objects first and the row last, so that the next run finds an interrupted removal. */
-  async function remove({ upload_id }: Unused): Promise<void> {
-    await objects.removeFolder(upload_id);
+  async function remove(unused: Unused): Promise<void> {
+    await objects.removeFolder(unused.upload_id);
     await database.transact(async (tx) => {
-      const removed = await store.deleteUpload(tx, upload_id);
+      const removed = await store.deleteUpload(tx, unused);
       if (removed?.quota_scope) await refundQuota(tx, removed.quota_scope, quotaBytesOf(removed));
     });
   }

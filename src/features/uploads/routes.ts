@@ -28,7 +28,8 @@ export function uploadRoutes({ uploads, transfers, authorize }: UploadRoutesDepe
       '/uploads/:upload_id',
       {
         operation: 'sendUpload',
-        summary: 'Uploads a file, or a part of it. The address comes from the request that prepared the upload.',
+        summary:
+          'Uploads a file, or a part of it. The address comes from the request that prepared the upload, or from the one for its missing parts.',
         // The signature in the URL authorizes the request.
         allow: 'anyone',
         body_kind: 'stream',
@@ -93,9 +94,9 @@ export function uploadRoutes({ uploads, transfers, authorize }: UploadRoutesDepe
         errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_BUSY', 'BUILDS_BUILD_INVALID', 'OBJECTS_UNAVAILABLE'],
       },
       async ({ caller, params }) => {
-        const { game_id } = await uploads.get(params.upload_id);
-        // Uploads of identities have their own route.
-        if (game_id === null) throw new ServiceError('UPLOAD_NOT_FOUND', {});
+        const { game_id, kind } = await uploads.get(params.upload_id);
+        // Pictures have routes of their own, which also show them.
+        if (game_id === null || (kind !== 'build' && kind !== 'site')) throw new ServiceError('UPLOAD_NOT_FOUND', {});
         await authorize(caller, { game_id }, 'write').catch((error: unknown) => {
           const is_foreign = error instanceof ServiceError && error.code === 'GAME_NOT_FOUND';
           throw is_foreign ? new ServiceError('UPLOAD_NOT_FOUND', {}) : error;

@@ -196,28 +196,39 @@ async function endLease(
   return rows.length > 0;
 }
 
+/** An upload to remove. */
+type UnusedUpload = Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>;
+
 /** Returns the oldest uploads begun before a moment that are neither complete nor being completed. */
 export async function selectAbandoned(
   queries: Queries,
   { before, now, limit }: { before: Date; now: Date; limit: number },
-): Promise<Pick<UploadRow, 'upload_id' | 'kind'>[]> {
+): Promise<UnusedUpload[]> {
   return await queries
-    .select({ upload_id: uploads.upload_id, kind: uploads.kind })
+    .select({ upload_id: uploads.upload_id, game_id: uploads.game_id, kind: uploads.kind })
     .from(uploads)
     .where(and(isClaimable(now), lt(uploads.create_ts, before)))
     .orderBy(asc(uploads.create_ts))
     .limit(limit);
 }
 
-/** Deletes a discarded upload. Returns the deleted row. */
-export async function deleteUpload(tx: Tx, upload_id: string): Promise<UploadRow | undefined> {
-  await touch(tx, [topics.upload(upload_id)]);
+/** Deletes a discarded upload, and the build or site whose files it has. Returns the deleted row. */
+export async function deleteUpload(tx: Tx, unused: UnusedUpload): Promise<UploadRow | undefined> {
+  const { upload_id } = unused;
+  await touch(tx, [topics.upload(upload_id), ...listTopicsOf(unused)]);
   const [row] = await tx
     .delete(uploads)
     .where(and(eq(uploads.upload_id, upload_id), isNotNull(uploads.discard_ts)))
     .returning();
   if (row) await deleteTopics(tx, [topics.upload(upload_id)]);
   return row;
+}
+
+/** Returns the topics of the lists that show the build or site of an upload. */
+function listTopicsOf({ game_id, kind }: UnusedUpload): string[] {
+  if (game_id === null) return [];
+  if (kind === 'build') return [topics.buildsOf(game_id)];
+  return kind === 'site' ? [topics.sitesOf(game_id)] : [];
 }
 
 /** Discards a complete upload. It is no longer found once the transaction commits. */
@@ -233,9 +244,9 @@ export async function markDiscarded(tx: Tx, upload_id: string, now: Date): Promi
 export async function selectDiscarded(
   queries: Queries,
   { after, limit }: { after: string | undefined; limit: number },
-): Promise<Pick<UploadRow, 'upload_id' | 'kind'>[]> {
+): Promise<UnusedUpload[]> {
   return await queries
-    .select({ upload_id: uploads.upload_id, kind: uploads.kind })
+    .select({ upload_id: uploads.upload_id, game_id: uploads.game_id, kind: uploads.kind })
     .from(uploads)
     .where(and(isNotNull(uploads.discard_ts), after === undefined ? undefined : gt(uploads.upload_id, after)))
     .orderBy(asc(uploads.upload_id))

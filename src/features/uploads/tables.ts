@@ -43,7 +43,7 @@ export const uploads = pgTable(
     part_bytes: integer(),
     /** Bytes of all files together. */
     content_length: bigint({ mode: 'number' }).notNull(),
-    /** Bytes of the parts that have arrived. A part sent twice counts once. */
+    /** Bytes of the parts that have arrived, and of the files that need not be sent. A part sent twice counts once. */
     received_length: bigint({ mode: 'number' }).notNull().default(0),
     create_ts: moment().notNull(),
     /** Until when one request has the exclusive right to complete it. */

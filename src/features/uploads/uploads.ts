@@ -28,14 +28,18 @@ import * as store from './store.ts';
 import type { Splitting, UploadFileRow, UploadRow } from './tables.ts';
 import { type PrepareFile, type PresignedRequest, toUpload, type UploadView } from './wire.ts';
 
+export { contentIdOf } from './content-id.ts';
 export type { QuotaLimits } from './quota-store.ts';
 export { isSendable } from './rules.ts';
-export type { UploadKind, UploadRow } from './tables.ts';
+export type { UploadFileRow, UploadKind, UploadRow } from './tables.ts';
 
 /** Time after which another request may complete an upload whose process has ended. */
 const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
-/** Ends of a lease to remember while it is unknown whether it was extended: more than the attempts before it is over. */
+/**
+ * Maximum number of ends that a lease remembers while requests to extend it are unanswered. More than that are not sent
+ * before it ends.
+ */
 const LEASE_ENDS_MAX = 16;
 const DAY_MS = 24 * 3_600_000;
 
@@ -159,8 +163,9 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       purposes.set(kind, purpose);
     },
     /**
-     * Prepares an upload. Returns the requests that send its files, one for each part. A file with the digest of one that
-     * the game has needs no request. Throws UPLOAD_QUOTA_REACHED if the quota has no room.
+     * Prepares an upload. Returns the requests that send its files, one for each part. A file needs no request if a
+     * complete upload of the same game and kind has a file with its digest and length. Throws UPLOAD_QUOTA_REACHED if the
+     * quota has no room.
      */
     async prepare(
       tx: Tx,

@@ -31,7 +31,10 @@ const Upload = Type.Object(
     kind: oneOf('UploadKind', UPLOAD_KINDS),
     create_ts: Timestamp,
     content_length: Type.Integer({ minimum: 0, description: 'Bytes of all files together.' }),
-    received_length: Type.Integer({ minimum: 0, description: 'Bytes of the parts that have arrived.' }),
+    received_length: Type.Integer({
+      minimum: 0,
+      description: 'Bytes of the parts that have arrived, and of the files that need not be sent.',
+    }),
     complete: Type.Boolean(),
   },
   { title: 'Upload' },

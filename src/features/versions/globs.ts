@@ -1,4 +1,4 @@
-/** Each `*` or `**` multiplies the ways to match a path; with more of them a match takes milliseconds. */
+/** Each `*` or `**` makes a match slower; with more of them it takes milliseconds. */
 const WILDCARDS_MAX = 8;
 const BRACES_MAX = 4;
 /** Extended patterns of shells, like `!(a)` and `@(a|b)`, which Bun.Glob reads as plain characters. */

@@ -21,7 +21,7 @@ import { TIERS } from './tiers.ts';
 export interface VersionContext {
   /** Slugs of all datacenters. */
   region_slugs: readonly string[];
-  /** Builds of the game that can run. */
+  /** Complete builds of the game. */
   build_ids: ReadonlySet<string>;
   /** Whether the named site is complete and belongs to the game. */
   is_site: boolean;

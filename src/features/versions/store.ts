@@ -1,4 +1,4 @@
-import { and, asc, eq, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, lt, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -41,15 +41,16 @@ export async function selectKeptWarm(queries: Queries): Promise<string[]> {
   return rows.map(({ version_id }) => version_id);
 }
 
-/** Returns the versions of a game, oldest first. */
+/** Returns the newest versions of a game, at most 10,000, oldest first. */
 export async function selectVersions(queries: Queries, game_id: string): Promise<VersionSummaryRow[]> {
   const { version_id, create_ts, display_name } = versions;
-  return await queries
+  const newest_first = await queries
     .select({ version_id, create_ts, display_name })
     .from(versions)
     .where(eq(versions.game_id, game_id))
-    .orderBy(asc(versions.create_ts), asc(versions.version_id))
+    .orderBy(desc(versions.create_ts), desc(versions.version_id))
     .limit(VERSIONS_MAX);
+  return newest_first.reverse();
 }
 
 export async function isNameTaken(queries: Queries, game_id: string, display_name: string): Promise<boolean> {

@@ -35,7 +35,7 @@ export interface BotsReport {
   p95_ms: number | undefined;
   /** Refused finds by the code of the error, with the ray id of the latest. */
   refused: Record<string, { count: number; ray_id: string | undefined }>;
-  /** Seats whose game server could not be reached, by lobby: the latest ones. */
+  /** Lobbies whose game server a bot could not reach, the latest first. */
   unreached: string[];
   /** The latest lobbies in which a bot got a seat. */
   lobbies: string[];

@@ -14,7 +14,7 @@ const FINDS_AT_ONCE = 6;
 /** A browser slows down sockets if more of them open at once, and allows 255 in all. */
 const SOCKETS_OPENING_MAX = 8;
 const SOCKETS_MAX = 200;
-/** How long a seat is kept for a player that has not connected. */
+/** How long a bot without a socket waits: by default, a seat is reserved for this long. */
 const RESERVED_FOR_MS = 120_000;
 /** The time between the starts of two bots. */
 const START_EVERY_MS = 5;

@@ -18,15 +18,16 @@ export async function run(
   try {
     await work();
   } catch (error) {
-    show({ error: error instanceof Error ? error : { message: String(error) } });
+    showOutcome({ error: error instanceof Error ? error : { message: String(error) } });
     return;
   }
-  if (done !== undefined) show({ done, ...(undo && { undo }) });
+  if (done !== undefined) showOutcome({ done, ...(undo && { undo }) });
   // The undo of an earlier action stays; why an earlier one failed is shown no longer.
   else if (outcome.value && 'error' in outcome.value) outcome.value = undefined;
 }
 
-function show(next: Outcome): void {
+/** Shows an outcome; one without an error for some seconds. */
+export function showOutcome(next: Outcome): void {
   clearTimeout(hiding);
   outcome.value = next;
   if ('error' in next) return;

@@ -1287,7 +1287,7 @@ export interface components {
       last_step_ms?: number;
       /** @description RFC 3339. Absent while a step runs. The loop may be woken sooner. */
       next_step_ts?: string;
-      /** @description Steps that failed since the last one that did not. */
+      /** @description Failed steps in a row. */
       failures: number;
       last_failure?: components['schemas']['ServiceLoopFailure'];
     };
@@ -1406,15 +1406,15 @@ export interface components {
     ServiceSample: {
       /** @description RFC 3339, UTC, with milliseconds. */
       ts: string;
-      /** @description The time since the sample before, or since the start. */
+      /** @description The time since the previous sample, or since the start. */
       span_ms: number;
-      /** @description Processor time since the sample before, in thousandths of a core. */
+      /** @description Processor time since the previous sample, in thousandths of a core. */
       cpu: number;
       /** @description Bytes. */
       memory_bytes: number;
-      /** @description The longest event loop delay since the sample before. */
+      /** @description The longest event loop delay since the previous sample. */
       delay_ms: number;
-      /** @description Answered since the sample before. */
+      /** @description Answered since the previous sample. */
       requests: number;
       /** @description Of these, those that failed by a fault of Muster. */
       failed_requests: number;
@@ -2197,7 +2197,7 @@ export interface components {
       restarts_max?: number;
     };
     /**
-     * @description When another server like it follows. on_crash: after a crash, or with its machine lost. By default never.
+     * @description Whether another server replaces it. on_crash: after a crash or the loss of its machine. By default never.
      * @enum {string}
      */
     RestartPolicy: 'never' | 'on_crash';
@@ -2485,7 +2485,7 @@ export interface components {
       developer_group_id: string;
       /** @description Ignored: the name id is derived from the display name. */
       name_id?: string;
-      /** @description Answers the game of the group with this display name if there is one, instead of a second one. */
+      /** @description Returns the group's game with this display name if there is one, and creates none. */
       if_missing?: boolean;
     };
     CreateGameResponse: {
@@ -2896,7 +2896,7 @@ export interface components {
       part_length?: number;
       kind?: components['schemas']['BuildKind'];
       compression?: components['schemas']['Compression'];
-      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For a container, it replaces the ENTRYPOINT and CMD of the image. */
+      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. */
       command?: string[];
       isolation?: components['schemas']['BuildIsolation'];
       prewarm_datacenters?: string[];
@@ -2909,7 +2909,7 @@ export interface components {
       content_length: number;
     };
     /**
-     * @description archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out, it is inferred: from the extension of the file name, and without a command, from an image_tag or a name like image.tar.lz4 (docker_image) or oci-bundle.tar (oci_bundle).
+     * @description archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out: a .js or .ts file is javascript. A file without a command is oci_bundle if its name is like oci-bundle.tar, and docker_image if it has an image_tag or its name is like image.tar.lz4. Any other tar is an archive.
      * @enum {string}
      */
     BuildKind: 'archive' | 'javascript' | 'docker_image' | 'oci_bundle';
@@ -2954,7 +2954,7 @@ export interface components {
       part_length?: number;
       kind?: components['schemas']['BuildKind'];
       compression?: components['schemas']['Compression'];
-      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For a container, it replaces the ENTRYPOINT and CMD of the image. */
+      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. */
       command?: string[];
       isolation?: components['schemas']['BuildIsolation'];
     };

@@ -1,8 +1,10 @@
 import type { paths } from './api-types.d.ts';
-import { callApi, Unreachable } from './session.ts';
+import { callApi, Refused, Unreachable } from './session.ts';
 
 /** The pause after a read without an answer. */
 const AGAIN_MS = 2_000;
+/** Codes of refusals that say nothing about what is read: the same read succeeds later. */
+const PASSING = ['SERVICE_STOPPING', 'DATABASE_UNAVAILABLE', 'DATABASE_BUSY', 'API_REQUEST_TIMEOUT', 'API_RATE_LIMIT'];
 
 /** The answer of a path of the API, by method. */
 export type Answer<Path extends keyof paths, Method extends keyof paths[Path]> = paths[Path][Method] extends {
@@ -46,8 +48,8 @@ export function toPath<Path extends string>(path: Path, parameters: Parameters<P
 }
 
 /**
- * Reads a path, again and again while the service does not answer, because a page has nothing else to show. Gives up once
- * `shown` is aborted.
+ * Reads a path, again and again while the service does not answer, or refuses for a passing reason, because a page has
+ * nothing else to show. Gives up once `shown` is aborted. Throws Refused.
  */
 export async function get<Path extends Readable>(
   path: Path,
@@ -59,11 +61,17 @@ export async function get<Path extends Readable>(
     try {
       return await callApi('GET', toPath(path, parameters, query));
     } catch (error) {
-      if (!(error instanceof Unreachable) || shown?.aborted) throw error;
+      if (!isPassing(error, path) || shown?.aborted) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     shown?.throwIfAborted();
   }
+}
+
+/** Returns whether a failed read is repeated. A page shows why /health/ready is refused. */
+function isPassing(error: unknown, path: string): boolean {
+  if (error instanceof Unreachable) return true;
+  return error instanceof Refused && PASSING.includes(error.code) && path !== '/health/ready';
 }
 
 export async function post<Path extends PathsOf<'post'>>(

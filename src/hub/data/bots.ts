@@ -1,19 +1,26 @@
 import { signal } from '@preact/signals';
 import type { BotsOrder, BotsReport } from '../bots/protocol.ts';
-import { startWorker } from './worker.ts';
+import { showOutcome } from './actions.ts';
+import { failureOf, startWorker } from './worker.ts';
 
 export const report = signal<BotsReport | undefined>(undefined);
 export const are_running = signal(false);
 
 let worker: Worker | undefined;
 
-/** Lets bots play until they are stopped. */
+/** Lets bots play until they are stopped, or their worker fails, which is shown as the outcome of an action. */
 export function startBots(order: BotsOrder): void {
-  stopBots();
-  report.value = undefined;
-  worker = startWorker(order);
-  worker.addEventListener('message', ({ data }: MessageEvent<BotsReport>) => {
-    report.value = data;
+  forgetBots();
+  const started = startWorker(order);
+  worker = started;
+  started.addEventListener('message', ({ data }: MessageEvent<BotsReport>) => {
+    // A report may arrive after the end of its worker.
+    if (worker === started) report.value = data;
+  });
+  started.addEventListener('error', (event) => {
+    if (worker !== started) return;
+    stopBots();
+    showOutcome({ error: failureOf(event) });
   });
   are_running.value = true;
 }
@@ -23,4 +30,10 @@ export function stopBots(): void {
   worker?.terminate();
   worker = undefined;
   are_running.value = false;
+}
+
+/** Ends the bots and forgets what they reported. */
+export function forgetBots(): void {
+  stopBots();
+  report.value = undefined;
 }

@@ -32,6 +32,15 @@ export function linesOf({ step_ms, steps }: Counted, window: Window, now: number
   return { times, players: valuesOf(({ players }) => players), lobbies: valuesOf(({ lobbies }) => lobbies) };
 }
 
+/** Returns the steps that began within the window that ends now. Those of an answer grow older while it is shown. */
+export function stepsWithin<Counts extends Pick<Step, 'start_ts'>>(
+  steps: Counts[],
+  window: Window,
+  now: number,
+): Counts[] {
+  return steps.filter(({ start_ts }) => now - Date.parse(start_ts) < WINDOWS[window]);
+}
+
 /** Returns how often requests were refused, by the code of their error, the most frequent first. */
 export function refusalsOf(steps: Pick<Step, 'refused'>[]): [code: string, count: number][] {
   const counts = new Map<string, number>();

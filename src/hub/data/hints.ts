@@ -1,4 +1,4 @@
-/** What a developer should know of a refusal of bots, by the code of its error. */
+/** Advice about refused finds of bots, by the code of the error. */
 export const BOT_HINTS: Record<string, string> = {
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE:
     'All bots are one client. The settings of the namespace say how many players it may have.',

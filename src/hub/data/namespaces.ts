@@ -19,7 +19,7 @@ export const NamespaceContext = createContext<ShownNamespace | undefined>(undefi
 /** Returns the namespace that the page is about. */
 export function useNamespace(): ShownNamespace {
   const shown = useContext(NamespaceContext);
-  if (!shown) throw new Error('this page is below a namespace');
+  if (!shown) throw new Error('useNamespace is called outside the pages of a namespace');
   return shown;
 }
 

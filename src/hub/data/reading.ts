@@ -13,7 +13,7 @@ export interface Reading<Body> {
 
 interface ReadingOptions {
   query?: Query;
-  /** Reads again at this interval, while the page is in sight. */
+  /** Reads again at this interval, while the tab is visible. */
   every_ms?: number;
 }
 

@@ -45,11 +45,15 @@ export function goTo(href: string): void {
   scrollTo(0, 0);
 }
 
-/** Changes a filter of the page: the address says it, so that it can be shared, but "back" leaves the page. */
-export function setFilter(name: string, value: string): void {
+/**
+ * Changes a filter of the page, and removes another one: the address has them, so that it can be shared, but "back" leaves
+ * the page.
+ */
+export function setFilter(name: string, value: string, removed?: string): void {
   const url = new URL(location.href);
   if (value === '') url.searchParams.delete(name);
   else url.searchParams.set(name, value);
+  if (removed !== undefined) url.searchParams.delete(removed);
   history.replaceState(null, '', url);
   address.value = url;
 }

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { type Client, connect } from '../../client/client.ts';
 
-/** A token is renewed this long before it expires: longer than clocks differ and a request takes. */
+/** A token is renewed this long before it expires: enough for the difference of clocks and the time of a request. */
 const RENEW_BEFORE_MS = 60_000;
 /** Shorter than for players' clients: few pages of the hub are open, so they do not overload a service that is back. */
 const RETRY_MAX_MS = 4_000;

@@ -1,6 +1,6 @@
 import { useEffect, useMemo } from 'preact/hooks';
 
-/** Returns a signal that is aborted once the component is left, or shows something with another key. */
+/** Returns an AbortSignal that is aborted when the component unmounts or its key changes. */
 export function useShown(key?: string): AbortSignal {
   const leaving = useMemo(() => new AbortController(), [key]);
   useEffect(() => () => leaving.abort(), [leaving]);

@@ -12,9 +12,9 @@ const VERSION = '/cloud/games/{game_id}/versions/{version_id}';
 /** Versions that were read. A version never changes. */
 const known = new Map<string, Version>();
 
-/** Returns a version once it is read; null if it cannot be. */
-export function useVersion(game_id: string, version_id: string): Version | null | undefined {
-  const version = useMemo(() => signal<Version | null | undefined>(known.get(version_id)), [version_id]);
+/** Returns a version once it is read, or why it cannot be. */
+export function useVersion(game_id: string, version_id: string): Version | Error | undefined {
+  const version = useMemo(() => signal<Version | Error | undefined>(known.get(version_id)), [version_id]);
   const shown = useShown(version_id);
   useEffect(() => {
     if (version.value !== undefined) return;
@@ -23,15 +23,15 @@ export function useVersion(game_id: string, version_id: string): Version | null 
         known.set(version_id, read);
         version.value = read;
       },
-      () => {
-        version.value = null;
+      (error: Error) => {
+        version.value = error;
       },
     );
   }, [version_id]);
   return version.value;
 }
 
-/** Returns the game modes of a version by name. */
-export function gameModesOf(version: Version | null | undefined): Record<string, GameMode> {
-  return version?.config.matchmaker?.game_modes ?? {};
+/** Returns the game modes of a version by name; none of one that is not read. */
+export function gameModesOf(version: Version | Error | undefined): Record<string, GameMode> {
+  return version instanceof Error ? {} : (version?.config.matchmaker?.game_modes ?? {});
 }

@@ -21,8 +21,13 @@ export function solveWork(challenge: Challenge): Promise<SolvedWork> {
   const worker = startWorker({ challenge });
   return new Promise<SolvedWork>((resolve, reject) => {
     worker.onmessage = ({ data }) => resolve(data);
-    worker.onerror = ({ message }) => reject(new Error(message));
+    worker.onerror = (event) => reject(failureOf(event));
   }).finally(() => worker.terminate());
+}
+
+/** Returns why a worker failed. An event without a message says that its script could not be loaded. */
+export function failureOf({ message }: Partial<ErrorEvent>): Error {
+  return new Error(message ?? 'A script of this page could not be loaded. Reload the page, and try again.');
 }
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined;

@@ -1,7 +1,7 @@
 import { Fragment } from 'preact';
 import type { Answer } from '../data/api.ts';
 import { is_administrator } from '../data/bearer.ts';
-import { COUNTERS, refusalsOf } from '../data/counters.ts';
+import { COUNTERS, refusalsOf, stepsWithin } from '../data/counters.ts';
 import { TROUBLES } from '../data/hints.ts';
 import { useLive } from '../data/live.ts';
 import type { Game, Namespace } from '../data/namespaces.ts';
@@ -83,7 +83,7 @@ function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
   const address = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
   return (
     <>
-      {refusalsOf(live.body.steps).map(([code, count]) => {
+      {refusalsOf(stepsWithin(live.body.steps, 'hour', now.value)).map(([code, count]) => {
         const trouble = TROUBLES[code];
         return trouble === undefined ? null : (
           <li key={code} class="warn">

@@ -7,6 +7,12 @@ import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { WithGame } from './with-namespace.tsx';
 
+/**
+ * How many namespaces are watched: the first ones. Each takes two watches, and two tabs of a person, or of one address,
+ * have to stay within 128, the default of MUSTER_WATCHERS_PER_CALLER_MAX.
+ */
+const WATCHED_MAX = 30;
+
 /** A game: its namespaces, what is live in each, and who plays there. */
 export function GamePage({ name }: { name: string }) {
   return <WithGame name={name}>{(game) => <Namespaces game={game} />}</WithGame>;
@@ -27,10 +33,20 @@ function Namespaces({ game }: { game: Game }) {
         />
       </div>
       <ul class="cards">
-        {game.namespaces.map((namespace) => (
-          <NamespaceCard key={namespace.namespace_id} game={game} namespace={namespace} />
+        {game.namespaces.map((namespace, index) => (
+          <NamespaceCard
+            key={namespace.namespace_id}
+            game={game}
+            namespace={namespace}
+            is_watched={index < WATCHED_MAX}
+          />
         ))}
       </ul>
+      {game.namespaces.length > WATCHED_MAX && (
+        <p class="quiet">
+          Only the first {WATCHED_MAX} namespaces show their players here. The others have them on their pages.
+        </p>
+      )}
       {is_new && (
         <div class="card pad stack">
           <h2>Nothing is deployed yet</h2>
@@ -42,11 +58,13 @@ function Namespaces({ game }: { game: Game }) {
   );
 }
 
-function NamespaceCard({ game, namespace }: { game: Game; namespace: Namespace }) {
-  const { namespace_id, name_id, display_name, version_id } = namespace;
-  const { game_id } = game;
-  const live = useRows(LOBBIES, { game_id, namespace_id }, SUMMARY_ONLY).value;
-  const { lobbies, players } = live.is === 'here' ? live.body.summary : { lobbies: 0, players: 0 };
+interface NamespaceProps {
+  game: Game;
+  namespace: Namespace;
+}
+
+function NamespaceCard({ game, namespace, is_watched }: NamespaceProps & { is_watched: boolean }) {
+  const { name_id, display_name, version_id } = namespace;
   return (
     <li class="card pad stack">
       <h2>
@@ -55,17 +73,27 @@ function NamespaceCard({ game, namespace }: { game: Game; namespace: Namespace }
       <p class="quiet">
         {name_id} · version {versionName(game, version_id)}
       </p>
-      <p>
-        <strong>{players}</strong> {players === 1 ? 'player' : 'players'} in <strong>{lobbies}</strong>{' '}
-        {lobbies === 1 ? 'lobby' : 'lobbies'}
-      </p>
-      <Failures namespace={namespace} game={game} />
+      {is_watched && <Players namespace={namespace} game={game} />}
+      {is_watched && <Failures namespace={namespace} game={game} />}
     </li>
   );
 }
 
+function Players({ game: { game_id }, namespace: { namespace_id } }: NamespaceProps) {
+  const live = useRows(LOBBIES, { game_id, namespace_id }, SUMMARY_ONLY).value;
+  if (live.is === 'refused') return <p class="bad">{live.error.message}</p>;
+  if (live.is === 'waiting') return <p class="quiet">…</p>;
+  const { lobbies, players } = live.body.summary;
+  return (
+    <p>
+      <strong>{players}</strong> {players === 1 ? 'player' : 'players'} in <strong>{lobbies}</strong>{' '}
+      {lobbies === 1 ? 'lobby' : 'lobbies'}
+    </p>
+  );
+}
+
 /** How many of the latest lobbies failed: their server crashed, or did not become ready. */
-function Failures({ game, namespace }: { game: Game; namespace: Namespace }) {
+function Failures({ game, namespace }: NamespaceProps) {
   const { namespace_id } = namespace;
   const { game_id } = game;
   const past = useLive('/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies', {

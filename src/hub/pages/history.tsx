@@ -1,5 +1,6 @@
+import { useComputed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import { COUNTERS, type Counted, linesOf, refusalsOf, WINDOWS, type Window } from '../data/counters.ts';
+import { COUNTERS, type Counted, linesOf, refusalsOf, stepsWithin, WINDOWS, type Window } from '../data/counters.ts';
 import { useDeployments } from '../data/deployments.ts';
 import { useLive } from '../data/live.ts';
 import { useNamespace, versionName } from '../data/namespaces.ts';
@@ -7,8 +8,10 @@ import { hrefOf, search } from '../data/router.ts';
 import { Chart } from '../parts/chart.tsx';
 import { Choice } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
+import { now } from '../parts/time.tsx';
 
 const REFUSALS_MAX = 5;
+const MINUTE_MS = 60_000;
 const TEXTS: Record<Window, string> = { hour: 'the last hour', day: 'the last day', week: 'the last week' };
 const OTHERS: Window[] = ['hour', 'week'];
 
@@ -17,15 +20,21 @@ export function History() {
   const { scope } = useNamespace();
   const window = OTHERS.find((one) => one === search.value.get('over')) ?? 'day';
   const live = useLive(COUNTERS, scope, { window }).value;
+  // No new answer comes while nothing happens, so the window of this one moves on by itself.
+  const minute = useComputed(() => Math.floor(now.value / MINUTE_MS)).value;
+  const counted = useMemo(
+    () => (live.is === 'here' ? { ...live.body, steps: stepsWithin(live.body.steps, window, Date.now()) } : undefined),
+    [live, window, minute],
+  );
   return (
     <section class="card pad stack" aria-label="History">
       <div class="row filters">
         <Choice name="over" label="Players over" options={OTHERS.map((one) => [one, TEXTS[one]])} none={TEXTS.day} />
-        {live.is === 'here' && <Requests of={live.body} />}
+        {counted && <Requests of={counted} />}
       </div>
       {live.is === 'refused' && <Notice error={live.error} />}
-      {live.is === 'here' && live.body.steps.length > 0 && <PlayersChart of={live.body} window={window} />}
-      {live.is === 'here' && <Refusals of={live.body} />}
+      {counted && counted.steps.length > 0 && <PlayersChart of={counted} window={window} />}
+      {counted && <Refusals of={counted} />}
     </section>
   );
 }

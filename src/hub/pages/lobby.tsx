@@ -87,7 +87,7 @@ export function LobbyPage({ id }: { id: string }) {
           detailed?.code !== undefined && ['Code to join', <code key="code">{detailed.code}</code>],
           ...Object.entries(detailed?.tags ?? {}).map(([name, value]): [string, string] => [`Tag ${name}`, value]),
           ['Id', <code key="id">{id}</code>],
-          ['Server', <ServerLink key="server" server={server} />],
+          servers.is === 'here' && ['Server', <ServerLink key="server" server={server} />],
         ]}
       />
       {detailed && <LobbyPlayers lobby={detailed} />}

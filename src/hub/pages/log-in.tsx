@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useAction } from '../data/actions.ts';
 import { logInWith } from '../data/session.ts';
 import icon from '../icon.svg';
 import { Copyable } from '../parts/copyable.tsx';
@@ -8,11 +9,14 @@ import { Notice } from '../parts/notice.tsx';
 export function LogInPage({ reason }: { reason?: string | undefined }) {
   const token = useSignal('');
   const failure = useSignal<Error | undefined>(undefined);
-  const submit = async (event: Event) => {
+  const { is_busy, act } = useAction();
+  const submit = (event: Event) => {
     event.preventDefault();
-    failure.value = undefined;
-    await logInWith(token.value.trim()).catch((error: Error) => {
-      failure.value = error;
+    void act(undefined, async () => {
+      failure.value = undefined;
+      await logInWith(token.value.trim()).catch((error: Error) => {
+        failure.value = error;
+      });
     });
   };
   return (
@@ -26,7 +30,7 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
         <Copyable text={`muster open --url ${location.origin}`} />
         <p class="quiet">On the machine of the service, "muster serve" prints such a link, too.</p>
       </div>
-      <form class="card pad stack" onSubmit={(event) => void submit(event)}>
+      <form class="card pad stack" onSubmit={submit}>
         <label class="field">
           Or paste a token of yours
           <input
@@ -40,7 +44,7 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
           />
         </label>
         <div class="row">
-          <button type="submit" class="main">
+          <button type="submit" class="main" disabled={is_busy.value}>
             Log in
           </button>
         </div>

@@ -24,7 +24,7 @@ export function NewLobby() {
   const reset = () => {
     made.value = undefined;
   };
-  if (!may_act.value || !version) return null;
+  if (!may_act.value || !version || version instanceof Error) return null;
   return (
     <>
       <button type="button" onClick={dialog.open}>
@@ -51,6 +51,7 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
   const mode = useSignal(Object.keys(modes)[0] ?? '');
   const region = useSignal('');
   const players = useSignal('');
+  const has_seats = modes[mode.value]?.allow_dynamic_max_players === true;
   const { is_busy, act } = useAction();
   const make = async (event: Event) => {
     event.preventDefault();
@@ -58,7 +59,7 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
       const seat = await requestSeat(scope, '/matchmaker/lobbies/create', {
         game_mode: mode.value,
         ...(region.value !== '' && { region: region.value }),
-        ...(players.value !== '' && { max_players: Number(players.value) }),
+        ...(has_seats && players.value !== '' && { max_players: Number(players.value) }),
       });
       onMade(seat);
     });
@@ -74,10 +75,8 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
           ...game.available_regions.map((one): [string, string] => [one.region_name_id, one.region_display_name]),
         ]}
       />
-      {modes[mode.value]?.allow_dynamic_max_players === true && (
-        <TextField label="Seats" value={players} max={SEATS_MAX} placeholder="as the game mode says" />
-      )}
-      <p class="quiet">You get a seat in it, which is freed unless you connect within two minutes.</p>
+      {has_seats && <TextField label="Seats" value={players} max={SEATS_MAX} placeholder="as the game mode says" />}
+      <p class="quiet">You get a seat in it. The seat is freed if you do not connect in time.</p>
       <button type="submit" class="main" disabled={is_busy.value}>
         {is_busy.value ? 'Waiting until it is ready …' : 'Make it'}
       </button>

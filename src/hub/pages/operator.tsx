@@ -49,7 +49,7 @@ function Overview() {
     <>
       <Attention games={[]} />
       <div class="row quiet">
-        What only shows from outside, such as domains and ports: <Copyable text="muster doctor" />
+        To check what only shows from outside, such as domains and ports, run: <Copyable text="muster doctor" />
       </div>
       <Machines />
       <Metrics />

@@ -130,8 +130,8 @@ function NoReceipt({ error }: { error: Error }) {
     <>
       <Notice error={error} />
       <p>
-        Receipts are kept for an hour, and of at most 50 requests a second (MUSTER_RECEIPTS_PER_SECOND_MAX). The ray id
-        of an answer is in its header <code>rvt-ray-id</code>.
+        Receipts are kept for an hour, and of at most MUSTER_RECEIPTS_PER_SECOND_MAX requests a second (50 by default).
+        The ray id of an answer is in its header <code>rvt-ray-id</code>.
       </p>
     </>
   );
@@ -186,7 +186,7 @@ function Considered({ of: { considered, outcome } }: { of: Receipt }) {
   );
 }
 
-/** Sends the same request once more, from this browser, and goes to its explanation. */
+/** Sends the same request once more from this browser. If it is refused, goes to its receipt. */
 function TryAgain({ receipt }: { receipt: Receipt }) {
   const { game, namespace, scope } = useNamespace();
   const { is_busy, act } = useAction();

@@ -29,8 +29,9 @@ export function ServerPage({ id }: { id: string }) {
   const end = useEnd(id);
   const is_ending = end.is === 'here' && end.body.end === undefined;
   useTitle(() => `Server ${shortId(id)} · ${game.display_name} · Muster`);
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (live.is === 'refused') return <RefusedPage error={live.error} what="server" />;
+  // Only both answers together say whether a server whose end was requested has ended.
+  if (live.is === 'waiting' || end.is === 'waiting') return <p class="quiet">Loading …</p>;
   const { server } = live.body;
   const status = statusOf(server, { is_ending });
   return (
@@ -80,7 +81,7 @@ function useEnd(id: string): Live<Answer<typeof END, 'get'>> {
 function EndServer({ id }: { id: string }) {
   const { environment } = useNamespace();
   const { is_busy, act } = useAction();
-  const end = () => act(`Server ${shortId(id)} ends.`, () => remove(SERVER, { ...environment, server_id: id }));
+  const end = () => act(`Server ${shortId(id)} is ending.`, () => remove(SERVER, { ...environment, server_id: id }));
   return (
     <Confirm
       label="End"

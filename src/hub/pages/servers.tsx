@@ -68,7 +68,7 @@ function RunningServers() {
     <>
       <Filters counts={counts} />
       {live.is === 'here' && servers.length === 0 && <NoServers />}
-      {servers.length > 0 && <ServerList of={shown} />}
+      {servers.length > 0 && <ServerList of={shown} none="No server matches these filters." />}
     </>
   );
 }
@@ -97,7 +97,7 @@ function EndedServers({ status }: { status: 'ending' | 'ended' }) {
   return (
     <>
       <Filters counts={live.is === 'here' ? counts : 'Loading …'} />
-      {page.length > 0 && <ServerList of={shown} />}
+      {page.length > 0 && <ServerList of={shown} none="No server of this page matches these filters." />}
       <div class="row">
         {from > 0 && (
           <button type="button" onClick={goTo(from - PAGE_COUNT)}>
@@ -118,7 +118,7 @@ function Filters({ counts }: { counts: string }) {
   return (
     <div class="row filters">
       <TextFilter name="find" label="Id or tag" />
-      <Choice name="show" label="Show" options={SHOWN} none="running" />
+      <Choice name="show" label="Show" options={SHOWN} none="starting or running" removes="from" />
       <p class="quiet end">{counts}</p>
     </div>
   );
@@ -134,9 +134,9 @@ interface ListedServer extends Pick<Server, 'id' | 'tags' | 'datacenter'> {
   status: Status;
 }
 
-function ServerList({ of }: { of: ListedServer[] }) {
+function ServerList({ of, none }: { of: ListedServer[]; none: string }) {
   const is_wide = useIsWide();
-  if (of.length === 0) return <p class="card pad">No server matches these filters.</p>;
+  if (of.length === 0) return <p class="card pad">{none}</p>;
   return (
     <Rows items={of} keyOf={({ id }) => id} height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT} label="Servers">
       {(server) => <ServerRow server={server} />}

@@ -13,7 +13,7 @@ const KICK = '/group/groups/{group_id}/kick/{identity_id}';
 
 type Group = Answer<'/group/groups/{group_id}/profile', 'get'>['group'];
 
-/** The people who own the game together. Members invite others, and the owner removes them. */
+/** The members of the group that owns the game. Every member can invite people; the owner can remove members. */
 export function Members({ group }: { group: Group }) {
   const { group_id, display_name, members, owner_identity_id } = group;
   const code = useSignal('');
@@ -59,7 +59,7 @@ export function Members({ group }: { group: Group }) {
             class="danger"
             onConfirm={() => void act(`You have left ${display_name}.`, () => post(LEAVE, { group_id }, {}))}
           >
-            <p>You see its games no more. A member has to invite you again.</p>
+            <p>You no longer see its games. To come back, you need a new invitation.</p>
           </Confirm>
         )}
       </div>

@@ -122,7 +122,7 @@ function Users({ cdn, onChange }: SiteProps) {
     event.preventDefault();
     const name = user.value.trim();
     void act(`${name} may see the site.`, async () => {
-      // The service never learns the password.
+      // The request has only a hash of the password.
       const { hash } = await import('bcryptjs');
       await post(USERS, scope, { user: name, password: await hash(password.value, BCRYPT_COST) });
       user.value = '';

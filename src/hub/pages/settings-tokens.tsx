@@ -85,16 +85,21 @@ function RevokeTokens() {
   const { game, scope } = useNamespace();
   const { is_busy, act } = useAction();
   const revoke = () =>
-    act('All cloud and service tokens of the game are revoked.', () => post(REVOKE, { game_id: scope.game_id }, {}));
+    act('All cloud and service tokens and share links of the game are revoked.', () =>
+      post(REVOKE, { game_id: scope.game_id }, {}),
+    );
   return (
     <Confirm
       label="Revoke all"
-      question={`Revoke all cloud and service tokens of ${game.display_name}?`}
+      question={`Revoke all cloud and service tokens and share links of ${game.display_name}?`}
       is_disabled={is_busy.value}
       class="danger"
       onConfirm={() => void revoke()}
     >
-      <p>Tools and back ends with one are refused from now on. Game servers and players are not affected.</p>
+      <p>
+        Tools and back ends with one are refused from now on, and the game's share links show nothing any more. Game
+        servers and players keep their access.
+      </p>
     </Confirm>
   );
 }

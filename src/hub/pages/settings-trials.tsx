@@ -41,7 +41,7 @@ function VerificationTrial() {
   const { is_busy, act } = useAction();
   const modes = Object.keys(gameModesOf(version));
   useEffect(() => {
-    if (version && !modes.includes(game_mode.value)) game_mode.value = modes[0] ?? '';
+    if (version && !(version instanceof Error) && !modes.includes(game_mode.value)) game_mode.value = modes[0] ?? '';
   }, [version]);
   const ask = (event: Event) => {
     event.preventDefault();

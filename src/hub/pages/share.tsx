@@ -26,7 +26,7 @@ export function Share({ lobby_id }: { lobby_id?: string }) {
       <button type="button" class={lobby_id === undefined ? '' : 'small'} onClick={() => void share()}>
         Share
       </button>
-      <Dialog of={dialog} title="A link to look, for anyone">
+      <Dialog of={dialog} title="A link for anyone to look at this">
         <p>
           Anyone with the link sees {lobby_id === undefined ? 'the lobbies of this namespace' : 'this lobby'} for seven
           days, and can change nothing. You can revoke it in the settings.

@@ -40,7 +40,7 @@ export function SharedPage() {
           </span>
           <div class="bar-end">
             <Connection />
-            <span class="badge quiet">shared, to look at</span>
+            <span class="badge quiet">view only</span>
           </div>
         </div>
       </header>

@@ -4,12 +4,13 @@ import { readSocketLabels } from '../../client/ports.ts';
 import type { BotsReport } from '../bots/protocol.ts';
 import { useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
-import { are_running, report, startBots, stopBots } from '../data/bots.ts';
+import { are_running, forgetBots, report, startBots, stopBots } from '../data/bots.ts';
 import { BOT_HINTS } from '../data/hints.ts';
 import { useTitle } from '../data/live.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
+import { useShown } from '../data/shown.ts';
 import { gameModesOf, useVersion, type Version } from '../data/versions.ts';
 import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
@@ -25,10 +26,11 @@ export function TryPage() {
   const { game, namespace } = useNamespace();
   const version = useVersion(game.game_id, namespace.version_id);
   useTitle(() => `Try it · ${namespace.name_id} · ${game.display_name} · Muster`);
-  useEffect(() => stopBots, []);
+  const shown = useShown();
+  useEffect(() => forgetBots, []);
   if (version === undefined) return <p class="quiet">Loading …</p>;
   if (!may_act.value) return <NotFoundPage />;
-  if (version === null) return <p class="card pad">The live version cannot be read.</p>;
+  if (version instanceof Error) return <p class="card pad">The live version cannot be read.</p>;
   if (Object.keys(gameModesOf(version)).length === 0)
     return <p class="card pad">The live version has no game mode yet.</p>;
   return (
@@ -37,13 +39,13 @@ export function TryPage() {
         <h1>Try it</h1>
         <p class="quiet">Bots find seats, connect to the game server by WebSocket, stay for some seconds, and leave.</p>
       </div>
-      <Order version={version} />
+      <Order version={version} shown={shown} />
       {report.value && <Report of={report.value} />}
     </>
   );
 }
 
-function Order({ version }: { version: Version }) {
+function Order({ version, shown }: { version: Version; shown: AbortSignal }) {
   const { game, scope } = useNamespace();
   const modes = gameModesOf(version);
   const mode = useSignal(Object.keys(modes)[0] ?? '');
@@ -52,21 +54,20 @@ function Order({ version }: { version: Version }) {
   const party = useSignal('1');
   const tags = useSignal('');
   const { is_busy, act } = useAction();
+  const is_taggable = modes[mode.value]?.taggable === true;
   const socket_labels = readSocketLabels(version.config.matchmaker, mode.value);
   const start = (event: Event) => {
     event.preventDefault();
     void act(undefined, async () => {
-      startBots({
-        count: Number(count.value),
-        token: await tokenFor(scope),
-        find: {
-          game_modes: [mode.value],
-          ...(region.value !== '' && { regions: [region.value] }),
-          ...(Number(party.value) > 1 && { players: Number(party.value) }),
-          ...(tags.value.trim() !== '' && { tags: readTags(tags.value) }),
-        },
-        socket_labels,
-      });
+      const find = {
+        game_modes: [mode.value],
+        ...(region.value !== '' && { regions: [region.value] }),
+        ...(Number(party.value) > 1 && { players: Number(party.value) }),
+        ...(is_taggable && tags.value.trim() !== '' && { tags: readTags(tags.value) }),
+      };
+      const order = { count: Number(count.value), find, socket_labels };
+      const token = await tokenFor(scope);
+      if (!shown.aborted) startBots({ ...order, token });
     });
   };
   const regions = game.available_regions.map((one): [string, string] => [one.region_name_id, one.region_display_name]);
@@ -77,9 +78,7 @@ function Order({ version }: { version: Version }) {
         <Field label="Game mode" value={mode} options={Object.keys(modes).map((name) => [name, name])} />
         <Field label="Region" value={region} options={[['', 'the best one'], ...regions]} />
         <TextField label="Players of a party" value={party} max={PARTY_MAX} is_required />
-        {modes[mode.value]?.taggable === true && (
-          <TextField label="Tags" value={tags} placeholder="map=ice mode=fast" />
-        )}
+        {is_taggable && <TextField label="Tags" value={tags} placeholder="map=ice mode=fast" />}
         {are_running.value ? (
           // A node of its own: a click on one that becomes "Start" meanwhile would submit the form.
           <button key="stop" type="button" class="danger" onClick={stopBots}>

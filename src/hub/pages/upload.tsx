@@ -223,7 +223,7 @@ function NewVersion({ build_id }: { build_id: string }) {
   const { game, namespace, scope } = useNamespace();
   const live = useVersion(game.game_id, namespace.version_id);
   const { is_busy, act } = useAction();
-  const config = live && withBuild(live.config, build_id);
+  const config = live && !(live instanceof Error) ? withBuild(live.config, build_id) : undefined;
   if (!config)
     return <span class="quiet">The live version has no build that it could replace: deploy one by command.</span>;
   const make = () =>

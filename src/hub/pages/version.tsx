@@ -6,7 +6,7 @@ import { Differences } from '../parts/differences.tsx';
 import { Choice } from '../parts/filters.tsx';
 import { Json } from '../parts/json.tsx';
 import { Age } from '../parts/time.tsx';
-import { NotFoundPage } from './not-found.tsx';
+import { RefusedPage } from './refused.tsx';
 import { DeployButton } from './versions.tsx';
 
 /** A version: what differs from the live one or from another, and its whole configuration. */
@@ -16,7 +16,7 @@ export function VersionPage({ id }: { id: string }) {
   const other = search.value.get('with') ?? namespace.version_id;
   useTitle(() => `${versionName(game, id)} · ${game.display_name} · Muster`);
   if (version === undefined) return <p class="quiet">Loading …</p>;
-  if (version === null) return <NotFoundPage what="version" />;
+  if (version instanceof Error) return <RefusedPage error={version} what="version" />;
   const others = game.versions.filter(({ version_id }) => version_id !== id && version_id !== namespace.version_id);
   return (
     <>

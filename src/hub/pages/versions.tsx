@@ -112,7 +112,7 @@ function Consequences({ version_id }: { version_id: string }) {
   const { game, namespace } = useNamespace();
   return (
     <>
-      <p>New lobbies get this version. Running lobbies go on with the one they have, until they are empty.</p>
+      <p>New lobbies get this version. Running lobbies go on with the one they have, until they end.</p>
       <Differences game_id={game.game_id} before={namespace.version_id} after={version_id} />
     </>
   );
@@ -132,7 +132,8 @@ function OldLobbies() {
       <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id }, { status: 'old version' })}>
         {lobbies} {lobbies === 1 ? 'lobby' : 'lobbies'}
       </a>{' '}
-      on an old version, with {players} {players === 1 ? 'player' : 'players'}, until they are empty.
+      on an old version, with {players} {players === 1 ? 'player' : 'players'}.{' '}
+      {lobbies === 1 ? 'It goes on until it ends.' : 'They go on until they end.'}
     </p>
   );
 }

@@ -7,16 +7,18 @@ interface ChoiceProps {
   options: [value: string, text: string][];
   /** The text of the choice without a value. */
   none?: string;
+  /** Another filter, which has no meaning after a change of this one. */
+  removes?: string;
 }
 
 /** A filter that is one of several values. The address keeps it. */
-export function Choice({ name, label, options, none = 'all' }: ChoiceProps) {
+export function Choice({ name, label, options, none = 'all', removes }: ChoiceProps) {
   return (
     <label class="field">
       {label}
       <select
         value={search.value.get(name) ?? ''}
-        onChange={({ currentTarget }) => setFilter(name, currentTarget.value)}
+        onChange={({ currentTarget }) => setFilter(name, currentTarget.value, removes)}
       >
         <option value="">{none}</option>
         {options.map(([value, text]) => (

@@ -147,7 +147,7 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
       lines={inOrder(shown.flatMap(({ name, lines }) => toShown(name, lines)))}
       marked={marked}
       is_at_end={begin === undefined}
-      empty={has_begun ? 'Nothing was written yet.' : 'Loading …'}
+      empty={has_begun ? 'No line was written.' : 'Loading …'}
       {...(until !== undefined && { goOn })}
     >
       {dropped > 0 && <p class="quiet">{dropped} earlier lines are not shown. Search finds them.</p>}
@@ -165,7 +165,7 @@ function Found({ parameters, text }: { parameters: LogProps['parameters']; text:
   if (error) return <Notice error={error} />;
   const is_done = found.every((one) => one.is_done);
   const lines = inOrder(found.flatMap(({ stream, lines }) => toShown(stream, lines)));
-  const empty = is_done ? 'No line has this text yet. New lines are searched, too.' : 'Searching …';
+  const empty = is_done ? 'No line has this text. New lines are searched, too.' : 'Searching …';
   return (
     <Lines lines={lines} marked={undefined} is_at_end empty={empty}>
       <SearchProgress of={found} is_done={is_done} />

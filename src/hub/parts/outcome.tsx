@@ -11,7 +11,15 @@ export function Outcome() {
         <div class="card row">
           {'error' in latest ? <Notice error={latest.error} /> : <span>{latest.done}</span>}
           {undo && (
-            <button type="button" class="small" onClick={() => void run('Undone.', undo)}>
+            <button
+              type="button"
+              class="small"
+              onClick={() => {
+                // The button goes away, so that nothing is undone twice.
+                outcome.value = undefined;
+                void run('Undone.', undo);
+              }}
+            >
               Undo
             </button>
           )}

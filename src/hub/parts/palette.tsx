@@ -35,9 +35,9 @@ export function Palette() {
     <>
       <button type="button" class="small" onClick={dialog.open}>
         <kbd>{/Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'}</kbd>
-        <span class="hidden">: go to or do</span>
+        <span class="hidden">: pages and actions</span>
       </button>
-      <Dialog of={dialog} title="Go to or do">
+      <Dialog of={dialog} title="Pages and actions">
         <Commands onDone={dialog.close} />
       </Dialog>
     </>

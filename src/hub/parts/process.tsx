@@ -6,7 +6,7 @@ import { Age } from './time.tsx';
 export function Process({ of }: { of: Answer<'/cloud/service', 'get'>['process'] }) {
   return (
     <p class="quiet">
-      Of the process on {of.host} <span class="mono">{shortId(of.machine_id)}</span>, {of.version}, started{' '}
+      From the process on {of.host} <span class="mono">{shortId(of.machine_id)}</span>, {of.version}, started{' '}
       <Age of={of.start_ts} /> ago.
     </p>
   );

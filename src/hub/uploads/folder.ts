@@ -40,17 +40,12 @@ export function readChosen(files: File[]): Chosen {
   };
 }
 
-/** Returns the files of a folder that are uploaded. Throws an Error if there are none, or too many. */
+/** Returns the files of a folder that are uploaded. Throws an Error if there are none, or more than FILES_MAX. */
 export async function selectFiles({ name, files }: Chosen & { is: 'folder' }): Promise<Folder> {
   const own = await files.find(({ path }) => path === IGNORE_FILE)?.file.text();
-  const rules = ignore()
-    .add(NEVER)
-    .add(SECRETS)
-    .add(own ?? '');
-  const without_secrets = ignore()
-    .add(NEVER)
-    .add(own ?? '');
+  const { rules, without_secrets } = rulesOf(own);
   const kept = files.filter(({ path }) => !rules.ignores(path));
+  checkCount(name, kept.length);
   if (kept.length === 0) throw new Error(`The folder ${name} has no files.`);
   return {
     name,
@@ -59,21 +54,45 @@ export async function selectFiles({ name, files }: Chosen & { is: 'folder' }): P
   };
 }
 
+/** Returns what says which files are left out, by the content of the folder's own ignore file. */
+function rulesOf(own = '') {
+  return {
+    rules: ignore().add(NEVER).add(SECRETS).add(own),
+    /** Those of files that are left out, but not because they usually hold secrets. */
+    without_secrets: ignore().add(NEVER).add(own),
+  };
+}
+
+function checkCount(name: string, count: number): void {
+  if (count > FILES_MAX) throw new Error(`The folder ${name} has more than ${FILES_MAX} files to upload.`);
+}
+
 async function readEntry(entry: FileSystemEntry): Promise<Chosen> {
   if (isFile(entry)) return { is: 'file', file: await fileOf(entry) };
+  return { is: 'folder', name: entry.name, files: isDirectory(entry) ? await readFolder(entry) : [] };
+}
+
+/** Returns the files of a folder, without those that are ignored: a folder such as .git may have very many. */
+async function readFolder(root: FileSystemDirectoryEntry): Promise<FolderFile[]> {
   const files: FolderFile[] = [];
-  const visit = async (folder: FileSystemDirectoryEntry, below: string): Promise<void> => {
-    for (const one of await entriesOf(folder)) {
+  let kept = 0;
+  const visit = async (entries: FileSystemEntry[], below: string): Promise<void> => {
+    for (const one of entries) {
       const path = `${below}${one.name}`;
-      // A folder that is never uploaded, such as .git, may have very many files.
-      if (NEVER.includes(one.name)) continue;
-      if (isFile(one)) files.push({ path, file: await fileOf(one) });
-      else if (isDirectory(one)) await visit(one, `${path}/`);
-      if (files.length > FILES_MAX) throw new Error(`The folder ${entry.name} has more than ${FILES_MAX} files.`);
+      if (isFile(one) && (path === IGNORE_FILE || !without_secrets.ignores(path))) {
+        files.push({ path, file: await fileOf(one) });
+        kept += rules.ignores(path) ? 0 : 1;
+        checkCount(root.name, kept);
+      } else if (isDirectory(one) && !without_secrets.ignores(`${path}/`)) {
+        await visit(await entriesOf(one), `${path}/`);
+      }
     }
   };
-  if (isDirectory(entry)) await visit(entry, '');
-  return { is: 'folder', name: entry.name, files };
+  const entries = await entriesOf(root);
+  const ignore_file = entries.filter(isFile).find(({ name }) => name === IGNORE_FILE);
+  const { rules, without_secrets } = rulesOf(ignore_file && (await (await fileOf(ignore_file)).text()));
+  await visit(entries, '');
+  return files;
 }
 
 /** Returns the content of a folder. The browser gives it in several answers, the last of which is empty. */

@@ -22,6 +22,13 @@ beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
 });
 
+/** Lists the game's builds; with the index of an earlier answer, once they have changed since. */
+async function listBuilds(query = ''): Promise<{ build_ids: string[]; index: string }> {
+  const { game_id, cloud_token: token } = game;
+  const { builds, watch } = await muster.api.ok('GET', `/cloud/games/${game_id}/builds${query}`, { token });
+  return { build_ids: builds.map(({ build_id }: { build_id: string }) => build_id), index: watch.index };
+}
+
 const folder = (name: string) => join(muster.config.data_directory, 'builds', name);
 
 /** Runs the cleaning step of every ten minutes until a condition is true. */
@@ -55,6 +62,8 @@ test('builds: an incomplete one is removed after a day, whatever its progress', 
   await mkdir(folder(`${abandoned.build_id}/maps`), { recursive: true });
   muster.clock.advance(DAY_MS + 1);
   const young = await sendArchive(muster, game, content);
+  const watched = await listBuilds();
+  expect(watched.build_ids).toContain(abandoned.build_id);
 
   await cleanUp(() => !existsSync(folder(abandoned.build_id)));
   await waitFor(
@@ -62,6 +71,9 @@ test('builds: an incomplete one is removed after a day, whatever its progress', 
     'the upload to be removed',
   );
   expect(outcomeOf(await abandoned.complete())).toBe('404 BUILDS_BUILD_NOT_FOUND');
+  const changed = await listBuilds(`?watch_index=${watched.index}`);
+  expect(changed.build_ids).toEqual([young.build_id, complete.build_id]);
+  expect(changed.index).not.toBe(watched.index);
   expect(existsSync(folder(complete.build_id))).toBe(true);
   expect(outcomeOf(await young.complete())).toBe('200');
 });

@@ -36,6 +36,8 @@ describe('hostile images: refused, and nothing is written outside:', () => {
   const notPlain = (name: string) => `in its layer 2, ${JSON.stringify(name)} is not a plain path inside the image.`;
   const noFile = (name: string, to: string) =>
     `in its layer 2, ${JSON.stringify(name)} is a hard link to ${JSON.stringify(to)}, which is not a file in the image.`;
+  const badLink = (to: string) =>
+    `in its layer 2, "a" is a link whose target is empty, too long or not UTF-8: ${JSON.stringify(to)}.`;
   const CASES: [what: string, layer: Buffer, refusal: string][] = [
     ...['../note', '../../note', 'a/../../note', '..', '/../note', './../note', 'a/..', 'line\nbreak', '\x7f'].map(
       (name): [string, Buffer, string] => [`a file named ${JSON.stringify(name)}`, raw(file(name)), notPlain(name)],
@@ -68,10 +70,10 @@ describe('hostile images: refused, and nothing is written outside:', () => {
       'in its layer 2, "a" goes through more than 40 links.',
     ],
     ['a link to itself', raw(link('a', 'a'), file('a/x')), 'in its layer 2, "a" goes through more than 40 links.'],
-    ['a link to nothing', raw(link('a', '')), 'in its layer 2, "a" is a link to nowhere: "".'],
-    ['a whiteout of ..', raw(file('d/.wh...')), 'in its layer 2, "d/.wh..." removes nothing inside the image.'],
-    ['a whiteout of .', raw(file('d/.wh..')), 'in its layer 2, "d/.wh.." removes nothing inside the image.'],
-    ['a whiteout without a name', raw(file('d/.wh.')), 'in its layer 2, "d/.wh." removes nothing inside the image.'],
+    ['a link to nothing', raw(link('a', '')), badLink('')],
+    ['a whiteout of ..', raw(file('d/.wh...')), 'in its layer 2, "d/.wh..." is a whiteout that names no file.'],
+    ['a whiteout of .', raw(file('d/.wh..')), 'in its layer 2, "d/.wh.." is a whiteout that names no file.'],
+    ['a whiteout without a name', raw(file('d/.wh.')), 'in its layer 2, "d/.wh." is a whiteout that names no file.'],
     ['a whiteout outside', raw(file('../.wh.note')), notPlain('../.wh.note')],
     [
       'a file below a file',
@@ -94,9 +96,9 @@ describe('hostile images: refused, and nothing is written outside:', () => {
       'in its layer 2, "a" is a sparse file; pack it whole (tar without --sparse).',
     ],
     [
-      'an owner that does not exist',
+      'an owner whose number is out of range',
       raw(rawEntry({ name: 'any', type: 'x', content: paxRecord('uid', '99999999999') }), file('a')),
-      'in its layer 2, "a" has an owner that does not exist.',
+      'in its layer 2, "a" has an owner whose number is out of range.',
     ],
     [
       'a layer that was cut',
@@ -263,6 +265,17 @@ describe('hostile images: limits', () => {
     }
     const nested = await unpackContainer(await packTar([...entries, { name: 'index.json', content: list }]));
     expect(nested.refusal).toBe('it has too many images.');
+  });
+
+  test('of names of images, which may consist of colons', async () => {
+    const tag = `${':'.repeat(500_000)}/`;
+    const options = { image_tag: 'room' };
+    const docker = await packTar(await dockerLayout({ layers: [[HONEST]], tags: [tag] }));
+    expect((await unpackContainer(docker, options)).refusal).toMatch(
+      /^"manifest.json" has an unexpected content at "\/0\/RepoTags/,
+    );
+    const oci = await packTar(await ociLayout([{ layers: [[HONEST]], tags: [tag] }]));
+    expect((await unpackContainer(oci, options)).refusal).toMatch(/^"index.json" has an unexpected content at "/);
   });
 
   test('of JSON', async () => {

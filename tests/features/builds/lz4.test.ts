@@ -35,6 +35,51 @@ function frameOf(...block: number[]): Buffer {
   return Buffer.concat([Buffer.from('04224d18604082', 'hex'), length, Buffer.from(block), Buffer.alloc(4)]);
 }
 
+/** A frame without blocks, whose blocks might have 4 MiB. */
+function emptyFrame(): Buffer {
+  const header = Buffer.from('6070', 'hex');
+  const hash = (Bun.hash.xxHash32(header) >> 8) & 0xff;
+  return Buffer.concat([Buffer.from('04224d18', 'hex'), header, Buffer.from([hash]), Buffer.alloc(4)]);
+}
+
+describe('lz4: frames without content', () => {
+  const repeat = (frame: Buffer, count: number) => Buffer.concat(Array<Buffer>(count).fill(frame));
+  const skippable = Buffer.from('502a4d1800000000', 'hex');
+
+  test.each([
+    ['empty', emptyFrame()],
+    ['skippable', skippable],
+  ])('lz4: many that are %s leave the event loop its turns', async (_, frame) => {
+    const frames = repeat(frame, 100_000);
+    let turns = 0;
+    let timer: Timer | undefined;
+    async function* read() {
+      timer = setInterval(() => (turns += 1), 0);
+      yield frames;
+    }
+    expect(await Array.fromAsync(decompressLz4(read()))).toEqual([]);
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(0);
+  });
+
+  test('lz4: more than 100,000 are refused', async () => {
+    for (const frame of [emptyFrame(), skippable]) {
+      expect(await refusalOf(repeat(frame, 100_001))).toBe('the lz4 stream has more than 100000 frames');
+    }
+  });
+
+  test('lz4: frames share no content, whatever the length of their blocks', async () => {
+    const large = emptyFrame();
+    const block = Buffer.from('0a00008061616161616161616161', 'hex');
+    const content = Buffer.concat([large.subarray(0, 7), block, Buffer.alloc(4)]);
+    const earlier = frameOf(0x10, 0x61, 0x02, 0x00, 0x00);
+    expect(String(await decompress(Buffer.concat([content, frameOf(0x10, 0x62), content])))).toBe(
+      `${'a'.repeat(10)}b${'a'.repeat(10)}`,
+    );
+    expect(await refusalOf(Buffer.concat([content, earlier]))).toBe(DAMAGED);
+  });
+});
+
 const HAS_LZ4 = Bun.which('lz4') !== null;
 
 describe.skipIf(!HAS_LZ4)('lz4: what the lz4 program compresses is decompressed:', () => {

@@ -40,7 +40,7 @@ describe('a build is refused, and not listed,', () => {
   const NO_SCRIPT = invalid('the file name of a javascript build must end in .js, .mjs, .cjs, .ts, .mts or .cts');
   const NO_COMMAND = invalid('an archive needs a command, for example ["./server"]');
   const UNKNOWN_KIND = invalid(
-    'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar',
+    'its kind cannot be inferred from its file name. Send a "kind": javascript for one .js or .ts file, archive for a tar with a command, docker_image or oci_bundle for a container',
   );
   const OUTSIDE = invalid('its command is outside the archive; start a program inside it');
 
@@ -83,7 +83,7 @@ describe('a build is refused, and not listed,', () => {
     [
       'of an archive with isolation container, where no container runs',
       { ...ARCHIVE, isolation: 'container' },
-      notAvailable('archive, isolation container'),
+      notAvailable('archive with isolation "container"'),
     ],
     ['with an unknown compression', { ...SCRIPT, compression: 'rar' }, BAD_BODY],
     ['without a file', { name: 'Build', kind: 'javascript' }, BAD_BODY],

@@ -87,6 +87,15 @@ describe('unpacking: a valid spelling of a name is accepted:', () => {
       ),
       'a',
     ],
+    [
+      'with a global PAX header of a path, which is left out',
+      join(
+        rawEntry({ name: 'any', type: 'g', content: paxRecord('path', 'one') }),
+        rawEntry({ name: 'any', type: 'x', content: paxRecord('mtime', '1') }),
+        rawEntry({ name: 'a', content: 'x' }),
+      ),
+      'a',
+    ],
     ['of a contiguous file', join(rawEntry({ name: 'a', type: '7', content: 'x' })), 'a'],
     ['of an old file with the type zero', join(rawEntry({ name: 'a', type: '\0', content: 'x' })), 'a'],
   ];

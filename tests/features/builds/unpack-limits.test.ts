@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { UNPACK_LIMITS } from '../../../src/features/builds/tar-reader.ts';
-import { packTar, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
+import { packTar, paxRecord, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
 import { UNTOUCHED, unpack } from '../../support/unpacking.ts';
 
 const MIB = 1024 ** 2;
@@ -49,9 +49,9 @@ describe('an archive above another limit is refused', () => {
   const deep = (depth: number) => `${'d/'.repeat(depth - 1)}file`;
   const long = (bytes: number) => `${'f'.repeat(200)}/`.repeat(bytes / 201).concat('f'.repeat(bytes % 201));
   const many = (count: number): TarEntry[] => Array.from({ length: count }, (_, n) => ({ name: `${n}`, content: 'x' }));
+  const nested = (count: number) => Array.from({ length: count }, (_, n) => 'd/'.repeat(n + 1));
   const wide = `${'表'.repeat(85)}`;
   const CASES: [what: string, allowed: TarEntry[], refused: TarEntry[], refusal: string][] = [
-    ['depth', [{ name: deep(32) }], [{ name: deep(33) }], `"${deep(33)}" is more than 32 folders deep.`],
     [
       'characters in a path',
       [{ name: long(1_024) }],
@@ -73,6 +73,24 @@ describe('an archive above another limit is refused', () => {
     ],
     ['entries', many(7), many(8), 'it holds more than 7 entries.'],
     [
+      'files and the folders that they imply',
+      [{ name: 'a/b/c/d/e/f/g' }],
+      [{ name: 'a/b/c/d/e/f/g/h' }],
+      'it holds more than 7 entries.',
+    ],
+    [
+      'folders that their entries imply',
+      [{ name: 'a/b/c/d/e/f/g/', type: 'directory' }],
+      [{ name: 'a/b/c/d/e/f/g/h/', type: 'directory' }],
+      'it holds more than 7 entries.',
+    ],
+    [
+      'folders with entries of their own',
+      nested(7).map((name) => ({ name, type: 'directory' })),
+      nested(8).map((name) => ({ name, type: 'directory' })),
+      'it holds more than 7 entries.',
+    ],
+    [
       'entries in one folder',
       many(7).map(() => ({ name: './', type: 'directory' })),
       many(8).map(() => ({ name: './', type: 'directory' })),
@@ -88,9 +106,41 @@ describe('an archive above another limit is refused', () => {
     });
   }
 
+  test('depth; one less is accepted', async () => {
+    const unpackDeep = async (depth: number) => await unpack(await packTar([{ name: deep(depth) }]));
+    expect((await unpackDeep(33)).refusal).toBe(`"${deep(33)}" is more than 32 folders deep.`);
+    expect((await unpackDeep(32)).refusal).toBeUndefined();
+  });
+
   test('bytes in a GNU long name', async () => {
-    const name = rawEntry({ name: '././@LongLink', type: 'L', content: `${'f'.repeat(MIB)}\0` });
+    const name = rawEntry({ name: '././@LongLink', type: 'L', content: `${'f'.repeat(60_000)}\0` });
     const unpacked = await unpack(Buffer.concat([name, rawEntry({ name: 'f' }), TAR_END]));
     expect(unpacked.refusal).toBe(`the name "${'f'.repeat(120)}"… is too long.`);
+  });
+
+  test('bytes in a GNU long name of a folder, all slashes but the last', async () => {
+    const content = `${'/'.repeat(60_000)}a\0`;
+    const name = rawEntry({ name: '././@LongLink', type: 'L', content });
+    const unpacked = await unpack(Buffer.concat([name, rawEntry({ name: 'f', type: '5' }), TAR_END]));
+    expect(unpacked.refusal).toBe(`the name "${'/'.repeat(120)}"… is too long.`);
+  });
+
+  const DAMAGED = 'it is not a tar, or is damaged in or after "a".';
+  const pax = (content: string, type = 'x') => rawEntry({ name: 'any', type, content });
+  const unpackWith = (...headers: Buffer[]) =>
+    unpack(Buffer.concat([rawEntry({ name: 'a' }), ...headers, rawEntry({ name: 'b' }), TAR_END]));
+
+  test('bytes in a header before an entry', async () => {
+    for (const type of ['x', 'g', 'L', 'K']) {
+      expect((await unpackWith(pax('f'.repeat(65_537), type))).refusal).toBe(DAMAGED);
+    }
+    expect((await unpackWith(pax(paxRecord('comment', 'f'.repeat(65_000))))).refusal).toBeUndefined();
+  });
+
+  test('headers before an entry', async () => {
+    const record = pax(paxRecord('mtime', '1'));
+    const records = pax(Array.from({ length: 3_000 }, (_, n) => paxRecord(`key-${n}`, 'x')).join(''), 'g');
+    expect((await unpackWith(records, ...Array<Buffer>(7).fill(record))).refusal).toBeUndefined();
+    expect((await unpackWith(records, ...Array<Buffer>(8).fill(record))).refusal).toBe(DAMAGED);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readlink, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CompressedFiles, openCompressedFiles } from '../../../src/features/cdn/compressed-files.ts';
@@ -32,7 +32,7 @@ afterEach(async () => {
 function makeOriginal(bytes: Uint8Array<ArrayBuffer>) {
   const original = {
     upload_id: crypto.randomUUID(),
-    file_number: 0,
+    content_id: crypto.randomUUID(),
     content_length: bytes.length,
     reads: 0,
     async read() {
@@ -146,6 +146,14 @@ describe('the cache of compressed files', () => {
     expect(emitted.map(({ event }) => event)).toEqual(['file_not_compressed']);
     expect(await readdir(directory)).toEqual([]);
     expect(await files.find(original, 'gzip')).toBeDefined();
+  });
+
+  test('compressed files: a file that cannot be read leaves nothing open', async () => {
+    const read = () => Promise.reject(new Error('the storage does not answer'));
+    for (let attempt = 0; attempt < 10; attempt += 1) await files.find({ ...makeOriginal(text(9)), read }, 'gzip');
+    expect(emitted).toHaveLength(10);
+    const links = (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''));
+    expect((await Promise.all(links)).filter((path) => path.startsWith(directory))).toEqual([]);
   });
 
   test('compressed files: the reserve of the disk is left alone, without an event for each request', async () => {

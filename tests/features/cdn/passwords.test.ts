@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { PROXY_SECRET } from '../../support/proxy-secret.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -80,6 +82,17 @@ describe('passwords of sites', () => {
     expect([200, 503]).toContain(status);
     if (status === 503) expect(headers.get('retry-after')).not.toBeNull();
     // Later it is compared.
+    expect(await enter(site, 'bob')).toBe(200);
+  });
+
+  test('passwords: a stored hash that none can be compared with admits no one', async () => {
+    const site = await makeShownSite(opened);
+    await protectSite(opened.api, site, ['ann', 'bob'], USUAL_COST);
+    await using database = openDatabase(opened.database_address, 1);
+    await database.queries.execute(sql`
+      update namespace_auth_users set password = left(password, 59) || '/'
+      where namespace_id = ${site.namespace_id} and "user" = 'ann'`);
+    expect((await site.visit('/', { address: PLAYER, ...credentials('ann', 'right') })).status).toBe(401);
     expect(await enter(site, 'bob')).toBe(200);
   });
 

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import bcrypt from 'bcryptjs';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { showSite, uploadSite } from '../../support/site.ts';
@@ -87,6 +89,18 @@ describe('sites: files', () => {
   test('a path that ends with a slash serves its index.html', async () => {
     expect(await (await get('/')).text()).toContain('<title>Site</title>');
     expect(await (await get('/deep/er/')).text()).toBe('deeper');
+  });
+
+  test('a namespace is found by its name among more than a game lists', async () => {
+    const { game: seen } = await opened.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using database = openDatabase(opened.database_address, 1);
+    await database.queries.execute(sql`
+      insert into namespaces (namespace_id, game_id, name_id, display_name, version_id, create_ts)
+      select gen_random_uuid(), game_id, 'many-' || number, 'A' || number, version_id, now()
+      from namespaces, generate_series(1, 1000) as number where namespace_id = ${game.namespace_id}`);
+    const named = await get('/', { host: `${seen.name_id}--prod.sites.localhost` });
+    expect(await named.text()).toContain('<title>Site</title>');
+    await database.queries.execute(sql`delete from namespaces where name_id like 'many-%'`);
   });
 
   test('a missing file is a 404, and no path of the API exists', async () => {

@@ -42,6 +42,52 @@ test('groups: a closed group that is opened admits waiting join requests until i
   expect(join_requests).toHaveLength(1);
 });
 
+test('groups: a closed group whose opening failed admits the join requests that are left, when it is repeated', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const group = `/group/groups/${game.group_id}`;
+  const owner = { token: muster.administrator_token };
+  const people = [await makeGuest(muster.api, game), await makeGuest(muster.api, game)];
+  for (const { token } of people) await muster.api.ok('POST', `${group}/join-request`, { token, body: {} });
+  await muster.api.ok('POST', `${group}/profile`, { ...owner, body: { publicity: 'closed' } });
+  const { queries } = muster.database;
+  await queries.execute(sql`create function refuse_member() returns trigger language plpgsql as $$
+    begin raise exception 'the member is refused'; end $$`);
+  await queries.execute(sql`create trigger refuse_member before insert on group_members
+    for each row execute function refuse_member()`);
+  const open = () => muster.api.post(`${group}/profile`, muster.administrator_token, { publicity: 'open' });
+  expect((await open()).status).toBe(500);
+  await queries.execute(sql`drop function refuse_member cascade`);
+  expect((await open()).status).toBe(200);
+  const { group: seen } = await muster.api.ok('GET', `${group}/summary`, owner);
+  expect(seen).toMatchObject({ publicity: 'open', member_count: 3 });
+});
+
+test('groups: a deleted person leaves all of them, in any number', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const { identity_id, token } = await makeGuest(muster.api, game);
+  const { queries } = muster.database;
+  await queries.execute(sql`
+    with founded as (
+      insert into groups (group_id, display_name, owner_identity_id, create_ts)
+      select gen_random_uuid(), 'Group', owner_identity_id, now() from groups, generate_series(1, 600)
+      where group_id = ${game.group_id} returning group_id
+    )
+    insert into group_members (group_id, identity_id, join_ts) select group_id, ${identity_id}::uuid, now() from founded`);
+  await muster.api.ok('POST', '/identity/identities/self/delete-request', { token, body: {} });
+  muster.clock.advance(31 * DAY_MS);
+  // Another process on the database deletes the person at its start.
+  await using other_machine = await openTestService({}, { database_of: muster });
+  expect(other_machine.administrator_token).toBeString();
+  const isForgotten = async () => {
+    const deleted = await queries.execute(
+      sql`select from identities where identity_id = ${identity_id} and display_name = 'Guest'`,
+    );
+    return deleted.length === 0;
+  };
+  await waitFor(isForgotten, 'the person to be deleted');
+  expect(await queries.execute(sql`select from group_members where identity_id = ${identity_id}`)).toHaveLength(0);
+});
+
 test('join requests: a group keeps the newest, each for 30 days', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const group = `/group/groups/${game.group_id}`;

@@ -47,6 +47,22 @@ describe('a picture is refused', () => {
     });
   }
 
+  test('by the route of builds and sites, which would not show it; its own route accepts it', async () => {
+    const { game_id, cloud_token: token } = await makeGame(opened.api, opened.administrator_token);
+    for (const kind of ['logo', 'banner', 'avatar']) {
+      const own = gamePicture(game_id, kind);
+      const body = { path: 'me.png', content_length: PNG.length };
+      const { upload_id, presigned_request } = await opened.api.ok('POST', own.prepare, { token, body });
+      expect((await fetch(presigned_request.url, { method: 'PUT', body: PNG })).status).toBe(200);
+      expect(await opened.api.post(`/cloud/uploads/${upload_id}/complete`, token)).toMatchObject({
+        status: 404,
+        body: { code: 'UPLOAD_NOT_FOUND' },
+      });
+      const complete = own.complete.replace(':upload_id', upload_id);
+      expect((await opened.api.post(complete, token)).status).toBe(200);
+    }
+  });
+
   test('if its content is no picture, or not of the type of its name', async () => {
     const page = Buffer.from('<script>alert(1)</script>');
     const { answer } = await upload(paths('logo'), game.cloud_token, 'logo.png', page);

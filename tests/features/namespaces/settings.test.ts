@@ -80,6 +80,10 @@ describe('users of a site', () => {
     HASH.replace('$04$', '$03$'),
     `$argon2id$v=19$${'a'.repeat(53)}`,
     `${HASH}\n`,
+    // Hashes that no password can be compared with.
+    HASH.replace(/^\$2b\$/, '$2$$'),
+    `${HASH.slice(0, 28)}/${HASH.slice(29)}`,
+    `${HASH.slice(0, -1)}/`,
   ];
   for (const password of BAD_PASSWORDS) {
     test(`a password must be a bcrypt hash: ${JSON.stringify(password.slice(0, 20))}`, async () => {

@@ -52,6 +52,29 @@ test('sites: files of earlier sites of the game need not be sent again, under an
   }
 });
 
+test('sites: a file that a later site shares keeps its ETag, also compressed', async () => {
+  const script = 'let a;'.repeat(1_000);
+  const { game: seen } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+  const get = (path: string, headers: Record<string, string>) =>
+    fetch(`${muster.api.base_url}/${path}`, { headers: { host: `${seen.name_id}.sites.localhost`, ...headers } });
+  const etagsOf = async (path: string) => {
+    const answers = ['identity', 'gzip'].map((encoding) => get(path, { 'accept-encoding': encoding }));
+    return (await Promise.all(answers)).map(({ headers }) => headers.get('etag') ?? '');
+  };
+  const show = async (files: Files) => await showSite(muster.api, game, { site_id: (await upload(files)).site_id });
+  await show({ 'first.txt': 'one', 'kept.js': script, 'changed.txt': 'some' });
+  const before = await etagsOf('kept.js');
+  const [changed_before] = await etagsOf('changed.txt');
+  await show({ 'changed.txt': 'other', 'kept.js': script });
+  expect(new Set(before).size).toBe(2);
+  expect(await etagsOf('kept.js')).toEqual(before);
+  for (const etag of before) {
+    const seen_before = await get('kept.js', { 'accept-encoding': 'gzip', 'if-none-match': etag });
+    expect(seen_before.status).toBe(304);
+  }
+  expect((await etagsOf('changed.txt'))[0]).not.toBe(changed_before);
+});
+
 test('sites: an upload counts the files that it shares as received', async () => {
   await upload({ a: 'counted' });
   const { upload_id } = await prepare({ a: 'counted', b: 'new' });

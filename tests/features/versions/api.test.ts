@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
@@ -206,6 +207,16 @@ describe('a version', () => {
     await create('third', {});
     expect(await listNames()).toEqual(['0.0.1', 'second', 'third']);
   });
+});
+
+test('versions: of more than 10,000 the newest are listed', async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  await muster.database.queries.execute(sql`
+    insert into versions (version_id, game_id, display_name, config, create_ts)
+    select gen_random_uuid(), game_id, 'many ' || number, config, create_ts + number * interval '1 ms'
+    from versions, generate_series(1, 10000) as number where game_id = ${game.game_id}`);
+  const names = await listNames();
+  expect([names.length, names[0], names.at(-1)]).toEqual([10_000, 'many 1', 'many 10000']);
 });
 
 test('versions: a reserved name is free: the day, and the number after those of the day', async () => {
