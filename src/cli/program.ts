@@ -208,11 +208,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
   addCommand(exported, 'log <server>', 'writes a link to the whole log of a server')
     .option('--errors', 'what it wrote to stderr, instead of stdout')
     .action(async (server, options) => (await import('./commands/exports.ts')).exportLog(server, options));
-  addCommand(
-    program,
-    'bots <count>',
-    'lets bots find seats, connect, stay and leave; fails after a fault, or if a limit refused bots',
-  )
+  addCommand(program, 'bots <count>', 'lets bots play; fails after a fault, or if a limit of your address refused bots')
     .option('--for <time>', 'how long they play: 30s, 10m', '30s')
     .option('--mode <name>', 'the game mode; by default the first')
     .action(async (count, options) => (await import('./commands/bots.ts')).bots(count, options));
