@@ -27,7 +27,7 @@ export interface GoodRequests {
   onceOf: Record<string, () => Promise<Sent>>;
 }
 
-const PASSWORD = `$2b$04$${'x'.repeat(53)}`;
+const PASSWORD = `$2b$04$${'u'.repeat(53)}`;
 const PICTURE = { path: 'me.png', mime: 'image/png', content_length: 100 };
 const SCRIPT = { image_file: { path: 'server.ts', content_length: 10 }, kind: 'javascript', command: ['x'] };
 const HEADERS = { custom_headers: { headers: [{ name: 'x-game', value: 'room' }] } };

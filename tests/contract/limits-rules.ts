@@ -53,7 +53,7 @@ const DAY_MS = 24 * 3_600_000;
 const MIB = 1_024 ** 2;
 
 const portAt = (index: number) => ({ protocol: 'udp', port: index + 1 });
-const hash = (cost: string) => `$2b$${cost}$${text(53)}`;
+const hash = (cost: string) => `$2b$${cost}$${'u'.repeat(53)}`;
 const file = (index: number, content_length = 0) => ({ path: `${index}`, content_length });
 
 export const RULE_ROWS: RuleRow[] = [

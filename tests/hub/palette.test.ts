@@ -63,7 +63,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page, problems } = opened;
     await page.getByRole('link', { name: lobby_id.slice(-12) }).waitFor();
-    await page.getByRole('button', { name: 'go to or do' }).click();
+    await page.getByRole('button', { name: 'pages and actions' }).click();
     await page.getByRole('combobox', { name: 'Search' }).fill(lobby_id.slice(-12));
     await page.getByRole('option', { name: 'lobby' }).waitFor();
     await page.keyboard.press('Enter');

@@ -78,7 +78,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.getByLabel('What is this token?').fill(token);
     await page.getByRole('button', { name: 'Revoke all' }).click();
     await dialog.getByRole('button', { name: 'Revoke all' }).click();
-    await page.getByText('All cloud and service tokens of the game are revoked.').waitFor();
+    await page.getByText('All cloud and service tokens and share links of the game are revoked.').waitFor();
     await page.getByRole('button', { name: 'Ask the service' }).click();
     await page.getByText('refuses it:').waitFor();
     await page.getByLabel('What is this token?').fill('nonsense');

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { ServiceError } from '../../../../platform/errors.ts';
 import type { DiskUse, UsageReading } from '../runtime.ts';
 import { type EngineClient, EngineRefusal } from './engine-client.ts';
 import { LABELS, type makeEngineContainer, nameOf } from './engine-container.ts';
@@ -80,7 +81,8 @@ export class EngineContainers {
     if ((await this.client.call({ method: 'GET', path, expected: [404] })).status === 404) return undefined;
     const { Config, State, HostConfig } = await this.client.read(Inspected, { method: 'GET', path });
     if (Config.Labels?.[LABELS.machine] !== this.machine_id) {
-      throw new Error(`the container ${nameOf(server_id)} of the engine is not of this Muster: rename or remove it`);
+      const error = `the container ${nameOf(server_id)} of the engine is not of this Muster: rename or remove it`;
+      throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error });
     }
     return {
       is_running: State.Running,
