@@ -259,7 +259,7 @@ for (const name of ENGINES) {
         const late = await opened.orderOf('echo late; exec sleep 600');
         await expect(opened.runtime.start(late)).rejects.toThrow('The server starts as soon as it does.');
         await engine.start();
-        expect(await opened.runtime.start(late)).toMatchObject({ is: 'running' });
+        await opened.runtime.start(late);
         const waited = { server_id: late.server_id, identity: undefined };
         await waitFor(async () => (await opened.output(waited)) === 'late\n', 'the output of the server that waited');
         await opened.remove(waited);

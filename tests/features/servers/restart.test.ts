@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
-import { identifyProcess } from '../../../src/platform/processes.ts';
+import { identifyProcess, signalProcess } from '../../../src/platform/processes.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService, type RestartableService } from '../../support/restart.ts';
@@ -33,8 +33,11 @@ afterAll(async () => {
 /** Closes the service, does something, and opens it again. */
 async function reopen(meanwhile: () => Promise<unknown> | unknown = () => {}): Promise<void> {
   await muster.close();
-  await meanwhile();
-  await muster.open();
+  try {
+    await meanwhile();
+  } finally {
+    await muster.open();
+  }
 }
 
 const adoptions = (server_id: string) =>
@@ -128,7 +131,7 @@ describe('a service that was stopped and started again', () => {
     await servers.waitForLines(server_id, 1);
     await using stranger = Bun.spawn(['sleep', '600'], { detached: true });
     await reopen(async () => {
-      for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
+      for (const pid of findProcessesOf(server_id)) signalProcess(pid, 'SIGKILL');
       const other = JSON.stringify({ pid: stranger.pid, boot_id: crypto.randomUUID() });
       await database.queries.execute(sql`
         update servers set process = process || ${other}::jsonb where server_id = ${server_id}`);
@@ -150,7 +153,7 @@ describe('a service that was stopped and started again', () => {
     await servers.waitForLines(server_id, 1);
     await servers.destroy(server_id);
     await reopen(async () => {
-      for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
+      for (const pid of findProcessesOf(server_id)) signalProcess(pid, 'SIGKILL');
       const reboot = JSON.stringify({ boot_id: crypto.randomUUID() });
       await database.queries.execute(sql`
         update servers set process = process || ${reboot}::jsonb where server_id = ${server_id}`);

@@ -5,6 +5,7 @@ import { makeGame, uploadBuild } from '../../../support/game.ts';
 import { makeHome } from '../../../support/program.ts';
 import { certifyLocalhost, openTlsPlayer } from '../../../support/relayed.ts';
 import { serversOf } from '../../../support/servers.ts';
+import { waitFor } from '../../../support/wait.ts';
 
 const TAG = 'game:1';
 const SCRIPT = `echo up; while :; do echo "hello" | nc -l -p 80; done`;
@@ -30,12 +31,13 @@ test.skipIf(WITHOUT_CONTAINERS !== undefined)(
       internal_port,
     } = (await servers.waitForStart(id)).network.ports.page;
     expect([hostname, internal_port]).toEqual(['localhost', 80]);
-    const player = await openTlsPlayer({ hostname, port }, certificate);
-    const [greeting] = await new Promise<Buffer[]>((resolve) =>
-      player.once('data', (bytes: Buffer) => resolve([bytes])),
-    );
-    expect(greeting?.toString()).toBe('hello\n');
-    player.destroy();
+    /** What the server sends to a player, who leaves then. */
+    const greet = async (): Promise<string> => {
+      for await (const bytes of await openTlsPlayer({ hostname, port }, certificate)) return String(bytes);
+      return '';
+    };
+    // The server listens soon after its first line, and again soon after each player. Until then, players are cut off.
+    await waitFor(async () => (await greet().catch(() => '')) === 'hello\n', 'the greeting');
     await program.stop('SIGINT');
   },
   300_000,
