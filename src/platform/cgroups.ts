@@ -34,7 +34,7 @@ const CPU_QUOTA_MIN_US = 1_000;
  * process gets (version 1, in which a thread has 1,024), or of what its group gets (version 2, in which it has 100).
  */
 const CPU_WEIGHT = { 1: '512', 2: '50' } as const;
-const GROUP_NAME = /^muster-[0-9a-f-]{36}$/;
+const GROUP_NAME = /^muster-([0-9a-f-]{36})$/;
 const nameOf = (id: string) => `muster-${id}`;
 /** The group of this process, beside those that it creates: version 2 allows processes only in leaves of the tree. */
 const OWN_LEAF = 'muster-service';
@@ -50,13 +50,14 @@ interface Hierarchy {
 
 /**
  * Finds the controllers by which this process can limit others. Groups are created inside of our own group, so that its
- * limits hold for all of them, and a delegated group suffices.
+ * limits hold for all of them, and a delegated group suffices. Removes abandoned groups, except those that are needed:
+ * the group of a server that has ended says whether its memory ran out.
  */
-export function openCgroups(): Cgroups {
+export function openCgroups(isNeeded: (id: string) => boolean = () => false): Cgroups {
   const hierarchies = findHierarchies(readProc('self/mountinfo'), readProc('self/cgroup')).flatMap(
     (one) => prepare(one) ?? [],
   );
-  for (const hierarchy of hierarchies) removeAbandoned(hierarchy);
+  for (const hierarchy of hierarchies) removeAbandoned(hierarchy, isNeeded);
   return {
     controllers: CONTROLLERS.filter((one) => hierarchies.some(({ controllers }) => controllers.includes(one))),
     directoriesOf: (id) => hierarchies.map(({ directory }) => join(directory, nameOf(id))),
@@ -123,8 +124,10 @@ function readGroupMemory(directory: string): number | undefined {
 const ABANDONED_AFTER_MS = 3_600_000;
 
 /** Removes old groups without processes, which belonged to services that no longer exist. */
-function removeAbandoned({ directory }: Hierarchy): void {
-  for (const name of readdirSync(directory).filter((one) => GROUP_NAME.test(one))) {
+function removeAbandoned({ directory }: Hierarchy, isNeeded: (id: string) => boolean): void {
+  for (const name of readdirSync(directory)) {
+    const [, id] = GROUP_NAME.exec(name) ?? [];
+    if (id === undefined || isNeeded(id)) continue;
     const group = join(directory, name);
     const since = statSync(group, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
     if (Date.now() - since < ABANDONED_AFTER_MS) continue;

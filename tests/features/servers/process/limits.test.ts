@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openServerFolders } from '../../../../src/features/servers/runtimes/process/server-folders.ts';
-import { openServerGroups } from '../../../../src/features/servers/runtimes/process/server-groups.ts';
+import { limitsOf, openServerGroups } from '../../../../src/features/servers/runtimes/process/server-groups.ts';
 import type { ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
-import { openCgroups } from '../../../../src/platform/cgroups.ts';
+import { openCgroups, removeGroup } from '../../../../src/platform/cgroups.ts';
 import { readStat } from '../../../../src/platform/processes.ts';
 import { openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
@@ -105,4 +105,18 @@ test.skipIf(controllers.length < 3)('limits: a group is removed once its last pr
   await groups.remove(server_id);
   expect(group.filter((one) => existsSync(one))).toEqual([]);
   rmSync(directory, { recursive: true });
+});
+
+test.skipIf(controllers.length < 3)('limits: an old group without processes is removed, unless it is needed', () => {
+  const hours_ago = new Date(Date.now() - 2 * 3_600_000);
+  const [needed, abandoned] = [crypto.randomUUID(), crypto.randomUUID()];
+  const { create, directoriesOf } = openCgroups();
+  for (const id of [needed, abandoned]) {
+    create(id, limitsOf(resources));
+    for (const directory of directoriesOf(id)) utimesSync(directory, hours_ago, hours_ago);
+  }
+  openCgroups((id) => id === needed);
+  expect(directoriesOf(needed).every((one) => existsSync(one))).toBe(true);
+  expect(directoriesOf(abandoned).some((one) => existsSync(one))).toBe(false);
+  removeGroup(directoriesOf(needed));
 });

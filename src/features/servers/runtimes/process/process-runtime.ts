@@ -59,7 +59,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const readTrees = createProcessTrees();
   const usage = createUsage();
   const output_files = createOutputFiles();
-  const cgroups = openCgroups();
+  const cgroups = openCgroups((server_id) => existsSync(folders.of(server_id)));
   const groups = openServerGroups(folders, cgroups);
   const isolation = readIsolation(options.isolation, cgroups);
   const spawn = createLaunching({ folders, groups, isolation, own_program, launcher, data_directory });
