@@ -15,9 +15,10 @@ COPY --from=build /muster/dist/muster /usr/local/bin/muster
 USER muster
 WORKDIR /data
 VOLUME /data
-ENV MUSTER_HOST=0.0.0.0 MUSTER_DATA=/data MUSTER_SERVER_PORTS=26000-26099
+# What is printed stays in the container's log: the administrator's token is in /data/administrator-token.
+ENV MUSTER_HOST=0.0.0.0 MUSTER_DATA=/data MUSTER_SERVER_PORTS=26000-26099 MUSTER_PRINT_SECRETS=off
 EXPOSE 8080 26000-26099/tcp 26000-26099/udp
 STOPSIGNAL SIGINT
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${MUSTER_PORT:-8080}; printf 'GET /health/ready HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3; head -n 1 <&3 | grep -q ' 200 '"]
+  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${MUSTER_PORT:-8080}; printf 'GET /health/live HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3; head -n 1 <&3 | grep -q ' 200 '"]
 ENTRYPOINT ["muster"]

@@ -142,11 +142,11 @@ of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`
 \`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
 
 Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object, or one a line for commands
-that continue. Every command has it but \`complete\`, whose output is a program for your shell. In what a terminal shows,
-control characters of names and logs are replaced; in JSON, they are escaped. Sizes in kB and MB are powers of 1,000, in
-KiB and MiB of 1,024. A command that fails writes a sentence to stderr; with \`--json\`, the last line there is an object
-\`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`. A lobby or server may be
-given by the beginning or end of its id.
+that continue. \`complete\`, \`serve\`, \`test\` and \`openapi\`, whose output is their own, do not have it. In what a terminal
+shows, control characters of names and logs are replaced; in JSON, they are escaped. Sizes in kB and MB are powers of
+1,000, in KiB and MiB of 1,024. A command that fails writes a sentence to stderr; with \`--json\`, the last line there is
+an object \`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`. A lobby or
+server may be given by the beginning or end of its id.
 
 | exit code | what                                                         |
 | --------- | ------------------------------------------------------------ |
@@ -251,9 +251,10 @@ const INTRODUCTION = `# Errors
 Generated from \`src/platform/error-catalogue.ts\` by \`bun .ci/documents.ts\`. A running service shows it at
 \`/docs/errors\`.
 
-Every error has a body with \`code\`, \`message\`, \`ray_id\` (also in the header \`rvt-ray-id\`), \`documentation\` and,
-for some codes, \`metadata\` for programs. The service fills in the parts in braces. Answers with status 503 have
-\`Retry-After\`, in seconds.
+Every error of the API has a body with \`code\`, \`message\`, \`ray_id\` (also in the header \`rvt-ray-id\`),
+\`documentation\` and, for some codes, \`metadata\` for programs. The service fills in the parts in braces. Answers with
+status 503 have \`Retry-After\`, in seconds. Sites answer with text, the gateway shows browsers a page, and the registry
+of images (\`/v2/\`) answers as its specification says.
 `;
 
 if (import.meta.main) {

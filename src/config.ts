@@ -78,6 +78,8 @@ export interface Config {
   };
   log: Settings['MUSTER_LOG'];
   demo: boolean;
+  /** Whether a start prints the administrator's token and a link that logs in to the hub. */
+  prints_secrets: boolean;
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
   gateway: {
@@ -214,6 +216,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     },
     log: settings.MUSTER_LOG,
     demo: settings.MUSTER_DEMO === 'on',
+    prints_secrets: settings.MUSTER_PRINT_SECRETS === 'on',
     datacenter: {
       slug: settings.MUSTER_DATACENTER,
       name: settings.MUSTER_DATACENTER_NAME,
@@ -332,6 +335,12 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
 
 /** Returns an environment that allows more concurrent fetches; undefined if the current one sets the limit already. */
 export const environmentForMoreFetches = () => withMoreFetches(process.env);
+
+/** Game servers are reached by http, and directly. Bun's fetch would use a proxy of the environment, also for loopback. */
+export function ignoreHttpProxy(): void {
+  delete process.env.http_proxy;
+  delete process.env.HTTP_PROXY;
+}
 
 /** Returns the variable with the order of a container of a pod. Throws StartError outside of pods. */
 export function readPodOrder(variable: string): string {

@@ -138,6 +138,11 @@ export const Settings = Type.Object({
     default: 'on',
     description: 'Whether a start creates the demo game if it is missing: on or off.',
   }),
+  MUSTER_PRINT_SECRETS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description:
+      "Whether a start prints the administrator's token (the first) and a link that logs in to the hub: on, or off where stdout is kept, as in containers.",
+  }),
   MUSTER_DATACENTER: Type.String({
     default: 'local',
     pattern: '^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$',

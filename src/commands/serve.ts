@@ -1,6 +1,6 @@
 import { EXIT } from '../cli/failure.ts';
 import { listenForStop } from '../cli/stop-signals.ts';
-import { type Config, takeConfig } from '../config.ts';
+import { type Config, ignoreHttpProxy, takeConfig } from '../config.ts';
 import { createLog } from '../platform/events.ts';
 import { type KeptEvents, keepEvents } from '../platform/kept-events.ts';
 import { VERSION } from '../platform/version.ts';
@@ -14,6 +14,7 @@ const STOP_WITHIN_MS = 30_000;
 /** Serves until SIGTERM or SIGHUP, which leave game servers running for the next start, or ctrl-C, which ends them too. */
 export async function serve(): Promise<number> {
   allowMoreFetches();
+  ignoreHttpProxy();
   const started = performance.now();
   const config = takeConfig();
   const log = createLog(config.log);
@@ -30,7 +31,7 @@ export async function serve(): Promise<number> {
     return 0;
   }
   const started_in_ms = Math.round(performance.now() - started);
-  console.log(greeting(config, service, await service.createHubLink()));
+  console.log(await greeting(config, service));
   events.emit({ event: 'service_started', version: VERSION, url: config.public_url, started_in_ms });
 
   const reason = await stop_requested;
@@ -72,15 +73,18 @@ async function closeInTime(service: Service, within_ms: number): Promise<boolean
   return is_closed;
 }
 
-function greeting(config: Config, service: Service, hub_link: string): string {
+async function greeting(config: Config, service: Service): Promise<string> {
   const { bootstrap_result, administrator_token_file } = service;
   const { is_first_start, administrator_token, demo } = bootstrap_result;
-  const token = is_first_start ? `${administrator_token}\n                       also in ` : '';
+  const { prints_secrets } = config;
+  const token = is_first_start && prints_secrets ? `${administrator_token}\n                       also in ` : '';
   return [
     `Muster ${VERSION} is at ${config.public_url}`,
     `  data                 ${config.data_directory}`,
     `  administrator token  ${token}${administrator_token_file}`,
-    `  hub, opens once      ${hub_link}`,
+    prints_secrets
+      ? `  hub, opens once      ${await service.createHubLink()}`
+      : `  hub, with the token  ${config.public_url}`,
     ...(demo ? [`  demo, in two tabs    ${config.public_url}/demo`] : []),
     `  API, to try          ${config.public_url}/swagger`,
   ].join('\n');

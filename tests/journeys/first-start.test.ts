@@ -55,6 +55,15 @@ describe('the first start', () => {
     expect(games_after.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
   }, 300_000);
 
+  test('prints no secret if the settings say so', async () => {
+    await using database = await openExternalDatabase();
+    await using home = await makeHome({ DATABASE_URL: database.url, MUSTER_DEMO: 'off', MUSTER_PRINT_SECRETS: 'off' });
+    const { output, url } = await home.start();
+    expect(output()).toContain(`hub, with the token  ${url}\n`);
+    expect(output()).toContain(join(home.data_directory, 'administrator-token'));
+    expect(output()).not.toMatch(/usr\.|#login=/);
+  }, 300_000);
+
   test('has no demo if the settings say so; a second program on the same directory or port ends with one sentence', async () => {
     await using database = await openExternalDatabase();
     const settings = { DATABASE_URL: database.url, MUSTER_DEMO: 'off' };

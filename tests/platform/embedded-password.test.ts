@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { statSync, writeFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { requirePassword } from '../../src/platform/database/embedded-password.ts';
+import { replaceLostPassword, requirePassword } from '../../src/platform/database/embedded-password.ts';
 import { rootCodeOf } from '../../src/platform/database/failures.ts';
 import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { waitFor } from '../support/wait.ts';
@@ -63,4 +63,20 @@ describe('the embedded PostgreSQL of a service that is not root', () => {
       { one: 1 },
     ]);
   });
+
+  test.each([false, true])(
+    'gets another password if the file with it is lost; for root (%p), none',
+    async (is_root) => {
+      const before = await protect();
+      await rm(join(postgres_directory.directory, 'pgpass'));
+      await replaceLostPassword(postgres_directory.directory);
+      const { connection } = await protect(is_root);
+      expect(connection.password).not.toBe(before.connection.password);
+      expect(connection.password === undefined).toBe(is_root);
+      await using server = await postgres_directory.open();
+      expect(await query({ connection: { ...server.connection, ...connection } }, 'select 1 as one')).toEqual([
+        { one: 1 },
+      ]);
+    },
+  );
 });

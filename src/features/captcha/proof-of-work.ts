@@ -33,7 +33,7 @@ export function createProofsOfWork({ clock, key: { k } }: { clock: Clock; key: J
         ...secrets,
         algorithm: ALGORITHM,
         cost: COST,
-        counter: randomInt(2 * difficulty),
+        counter: randomInt(2 * difficulty - 1, 0),
         data: { challenge_id: crypto.randomUUID(), namespace_id },
         expiresAt: after(clock.now(), CHALLENGE_TTL_MS),
         deriveKey,

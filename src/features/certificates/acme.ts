@@ -84,38 +84,29 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
     /** Adds new hosts, whose certificates are due at once. */
     register: () => store.insertHosts(queries, directory, hosts, clock.now()),
 
-    /** Orders the certificates that are due, except those that other processes order. Returns how many were issued. */
-    async renew(signal: AbortSignal): Promise<number> {
-      let issued = 0;
-      while (!signal.aborted) {
-        const now = clock.now();
-        const claim = await store.claimDue(queries, {
-          directory,
-          hosts,
-          now,
-          until: new Date(now.getTime() + ORDER_MS),
-        });
-        if (!claim) break;
-        const { host } = claim;
-        try {
-          const pair = await withDeadline(order(host), signal);
-          const parsed = parseCertificate(pair);
-          const due_ts = renewalOf(parsed);
-          const is_saved = await database.transact((tx) => store.saveIssued(tx, claim, { ...pair, due_ts }));
-          // Another process has claimed the host since, and orders its own.
-          if (!is_saved) continue;
-          const expires_at = parsed.expires_at.toISOString();
-          events.emit({ event: 'certificate_issued', host, expires_at, renewal_at: due_ts.toISOString() });
-          issued += 1;
-        } catch (cause) {
-          const retry_in_ms = signal.aborted ? 0 : retryAfter(claim.failures + 1);
-          await store.saveFailure(queries, claim, new Date(clock.now().getTime() + retry_in_ms));
-          if (signal.aborted) break;
-          const reason = cause instanceof Error ? cause.message : String(cause);
-          events.emit({ event: 'certificate_not_issued', host, reason, failures: claim.failures + 1, retry_in_ms });
-        }
+    /** Orders a certificate that is due and that no other process orders. Returns false if there is none. */
+    async renewOne(signal: AbortSignal): Promise<boolean> {
+      const now = clock.now();
+      const until = new Date(now.getTime() + ORDER_MS);
+      const claim = signal.aborted ? undefined : await store.claimDue(queries, { directory, hosts, now, until });
+      if (!claim) return false;
+      const { host } = claim;
+      try {
+        const pair = await withDeadline(order(host), signal);
+        const parsed = parseCertificate(pair);
+        const due_ts = renewalOf(parsed);
+        // False if another process has claimed the host since, and orders its own.
+        const is_saved = await database.transact((tx) => store.saveIssued(tx, claim, { ...pair, due_ts }));
+        const [expires_at, renewal_at] = [parsed.expires_at.toISOString(), due_ts.toISOString()];
+        if (is_saved) events.emit({ event: 'certificate_issued', host, expires_at, renewal_at });
+      } catch (cause) {
+        const retry_in_ms = signal.aborted ? 0 : retryAfter(claim.failures + 1);
+        await store.saveFailure(queries, claim, new Date(clock.now().getTime() + retry_in_ms));
+        if (signal.aborted) return false;
+        const reason = cause instanceof Error ? cause.message : String(cause);
+        events.emit({ event: 'certificate_not_issued', host, reason, failures: claim.failures + 1, retry_in_ms });
       }
-      return issued;
+      return true;
     },
 
     /** Returns what the authority expects to read at a host, if an order is in progress. */
@@ -157,6 +148,7 @@ async function withDeadline<Result>(work: Promise<Result>, signal: AbortSignal):
   const { promise, reject } = Promise.withResolvers<never>();
   const end = () => reject(new Error(signal.aborted ? 'the service stops' : `no answer within ${ORDER_MS / 1_000} s`));
   ended.addEventListener('abort', end, { once: true });
+  if (ended.aborted) end();
   try {
     return await Promise.race([work, promise]);
   } finally {

@@ -103,16 +103,20 @@ export async function createCertificates(dependencies: CertificatesDependencies)
     });
   }
 
-  function startOrdering({ renew, read }: Acme, signal: AbortSignal) {
+  function startOrdering({ renewOne, read }: Acme, signal: AbortSignal) {
     const loop = startLoop({
       name: 'certificates',
       every_ms: DUE_EVERY_MS,
       signal,
       events,
       async step() {
-        await renew(signal);
-        issued = await read();
-        notifyOfChange();
+        // One after the other, so that none waits for hosts whose orders fail.
+        let has_more: boolean;
+        do {
+          has_more = await renewOne(signal);
+          issued = await read();
+          notifyOfChange();
+        } while (has_more);
         return 0;
       },
     });

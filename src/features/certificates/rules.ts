@@ -20,13 +20,17 @@ export function retryAfter(failures: number): number {
 /**
  * Selects the certificates to serve: one for each name, the first that is valid now. `certificates` is ordered by
  * preference. A name whose certificates have all expired keeps the first of them, because clients explain an expired one
- * better than a connection that fails.
+ * better than a connection that fails; but not if a valid one is for all names beside it.
  */
 export function selectCertificates(certificates: readonly Certificate[], now: Date): Map<string, Certificate> {
   const isCurrent = ({ valid_from, expires_at }: Certificate) => valid_from <= now && now < expires_at;
   const selected = new Map<string, Certificate>();
   for (const certificate of certificates.toSorted((one, other) => Number(isCurrent(other)) - Number(isCurrent(one)))) {
-    for (const name of certificate.names) if (!selected.has(name)) selected.set(name, certificate);
+    for (const name of certificate.names) {
+      const beside = selected.get(name.replace(/^[^.]+/, '*'));
+      const is_covered = !isCurrent(certificate) && beside !== undefined && isCurrent(beside);
+      if (!selected.has(name) && !is_covered) selected.set(name, certificate);
+    }
   }
   return selected;
 }

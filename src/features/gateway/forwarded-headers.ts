@@ -1,4 +1,5 @@
 import { HOP_BY_HOP } from '../../platform/http/hop-by-hop.ts';
+import { isToken } from '../../platform/http/token.ts';
 
 /** Claims about the client, which only the gateway may make, and the secret of the operator's proxy. */
 const REPLACED = [
@@ -97,11 +98,6 @@ function removeNamedByConnection(headers: Headers): void {
     const name = part.trim();
     if (isToken(name)) headers.delete(name);
   }
-}
-
-/** Returns whether a text may be the name of a header; Headers throws for others. */
-function isToken(name: string): boolean {
-  return /^[\w!#$%&'*+.^`|~-]+$/.test(name);
 }
 
 /** Returns an address as a node of Forwarded (RFC 7239, 6). */

@@ -24,8 +24,10 @@ const REQUESTS = inOneMinute('gateway', 12_000, { counted: 'here' });
 const SOCKETS = inOneMinute('gateway-sockets', 1_200, { counted: 'here' });
 /** Requests in progress at a server, besides the share of its game. A school may load the pages of a game at once. */
 const IN_PROGRESS = { open_max: Number.POSITIVE_INFINITY, open_of_address_max: 256, opened_per_second_max: 1_000 };
-/** Scanners guess names, and each guess reads the database. */
-const UNKNOWN_NAMES = inOneMinute('gateway-unknown', 600, { by: 'address', counted: 'here' });
+/** Requests for servers that are not remembered as running, because each reads the database. Scanners guess names. */
+const LOOKUPS = inOneMinute('gateway-lookups', 600, { by: 'address', counted: 'here' });
+/** Errors after which a server may be elsewhere, or may have ended. */
+const WITHOUT_ANSWER = ['GATEWAY_SERVER_UNREACHABLE', 'GATEWAY_SOCKET_REFUSED'];
 /** How long an answer, such as a stream of events, may be silent: the maximum of Bun. */
 const SILENT_MAX_S = 255;
 /** Bun neither receives nor sends a body with these methods. */
@@ -78,8 +80,8 @@ export function createGateway(dependencies: GatewayDependencies) {
         proto: web_request.is_https ? 'https' : 'http',
       };
       const port = parseName(named.name);
-      const server = port && (await targets.find(port.server_id));
-      if (!port || !server) return await refuseUnknown(named, web_request);
+      const server = port && (targets.recall(port.server_id) ?? (await lookUp(port.server_id, web_request)));
+      if (!port || !server) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: named.name });
       if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id: port.server_id });
       if (server.is === 'ended')
         throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id: port.server_id, how: server.how });
@@ -104,8 +106,7 @@ export function createGateway(dependencies: GatewayDependencies) {
       return await (is_socket ? sockets.open(passed, web_request.request, listener) : pass(passed, web_request)).catch(
         (error: unknown) => {
           onEnd();
-          // The server may have ended just now.
-          targets.forget(server_id);
+          if (error instanceof ServiceError && WITHOUT_ANSWER.includes(error.code)) targets.forget(server_id);
           throw error;
         },
       );
@@ -115,9 +116,9 @@ export function createGateway(dependencies: GatewayDependencies) {
     }
   }
 
-  async function refuseUnknown({ name }: NamedRequest, web_request: WebRequest): Promise<never> {
-    await web_request.countAddress(UNKNOWN_NAMES);
-    throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name });
+  async function lookUp(server_id: string, web_request: WebRequest): Promise<ReachableServer | undefined> {
+    await web_request.countAddress(LOOKUPS);
+    return await targets.read(server_id);
   }
 
   /** Returns a port of a server. Throws GATEWAY_NAME_NOT_FOUND for one without http. */

@@ -31,7 +31,10 @@ export function scaleLimits(limits: QuotaLimits, { is_on, scale }: { is_on: bool
   };
 }
 
-/** Slots of this process for the clients of all games. A game may have as many as are free, so that others get some. */
+/**
+ * Slots of this process for the clients of all games. A game gets another one only while more are free than it has, so
+ * that other games get some.
+ */
 export class Slots {
   readonly max: number;
   readonly #of_games = new Map<string, number>();

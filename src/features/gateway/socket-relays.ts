@@ -1,5 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { noteSocket, noteSocketEnd } from '../../platform/http/connections-in-use.ts';
+import { isToken } from '../../platform/http/token.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { toServerHeaders } from './forwarded-headers.ts';
 import type { PassedRequest } from './named-requests.ts';
@@ -155,10 +156,17 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   };
 }
 
-/** Reads a handshake. Takes the player's token out of it if the gateway reports the players. */
+/**
+ * Reads a handshake. Takes the player's token out of it if the gateway reports the players. Throws
+ * API_BAD_SOCKET_HANDSHAKE for a list of protocols that Bun would not send.
+ */
 function readHandshake({ target, has_presence }: PassedRequest, { headers }: Request): Handshake {
   const list = headers.get('sec-websocket-protocol') ?? '';
-  const protocols = list === '' ? [] : list.split(',').map((one) => one.trim());
+  const protocols = [...new Set(list.split(',').map((one) => one.trim()))].filter((one) => one !== '');
+  if (!protocols.every(isToken)) {
+    const error = 'the header Sec-WebSocket-Protocol is wrong. Send tokens, separated by commas';
+    throw new ServiceError('API_BAD_SOCKET_HANDSHAKE', { error });
+  }
   if (has_presence) return takePlayerToken({ target, protocols }, headers);
   return { target, protocols, token: undefined, token_protocol: undefined };
 }

@@ -45,11 +45,11 @@ export function createTargets({ servers, subscribe }: TargetsDependencies) {
   }
 
   return {
-    /** Returns the state of a server; undefined if there is none. */
-    async find(server_id: string): Promise<ReachableServer | undefined> {
-      return entries.get(server_id)?.server ?? (await read(server_id));
-    },
-    /** Forgets a server that refused a connection. */
+    /** Returns the state of a server that is remembered. */
+    recall: (server_id: string): ReachableServer | undefined => entries.get(server_id)?.server,
+    /** Reads the state of a server from the database; undefined if there is none. */
+    read,
+    /** Forgets the address of a server, after it did not answer. */
     forget: (server_id: string): void => void entries.delete(server_id),
     [Symbol.dispose]: (): void => entries.clear(),
   };

@@ -4,7 +4,7 @@ import { ServiceError, StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
 import { type EmbeddedOptions, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
-import { readEmbeddedPassword, requirePassword } from './embedded-password.ts';
+import { readEmbeddedPassword, replaceLostPassword, requirePassword } from './embedded-password.ts';
 import { describeAbsence, rootCodeOf, rootMessageOf } from './failures.ts';
 
 /** The server_version_num of PostgreSQL 15. */
@@ -52,6 +52,7 @@ export async function connectDatabase(
 /** Starts the embedded PostgreSQL and connects to it. Throws StartError if it does not start. */
 export async function connectEmbedded(options: EmbeddedOptions, pool_max: number): Promise<Database> {
   await using opened = new AsyncDisposableStack();
+  await replaceLostPassword(options.directory);
   const server = opened.use(await openEmbedded(options));
   const embedded = { directory: options.directory, is_root: process.getuid?.() === 0 };
   const database = opened.use(await connectDatabase(await requirePassword(server, embedded), pool_max));

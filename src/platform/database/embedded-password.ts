@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { syncPath } from '../durable.ts';
@@ -12,6 +12,7 @@ const CLIENT_RULES = `# Muster replaces this file.
 local all all scram-sha-256
 local replication all scram-sha-256
 `;
+const CLIENT_RULES_WITHOUT_PASSWORD = CLIENT_RULES.replaceAll('scram-sha-256', 'trust');
 
 /**
  * Makes the embedded PostgreSQL ask for a password, and returns how to connect. Without root, game servers run as the user
@@ -38,6 +39,16 @@ export async function requirePassword(
   await writeFile(rules, CLIENT_RULES);
   await database.queries.execute(sql`select pg_reload_conf()`);
   return protected_connection;
+}
+
+/**
+ * Lets everyone at the socket in if the server in a directory would ask for a password that is lost, as after a restore of
+ * the cluster alone. Takes effect at the server's start; then `requirePassword` sets another password.
+ */
+export async function replaceLostPassword(directory: string): Promise<void> {
+  const rules = join(directory, 'cluster/pg_hba.conf');
+  if (readEmbeddedPassword(directory) !== undefined || !existsSync(rules)) return;
+  if ((await readFile(rules, 'utf8')) === CLIENT_RULES) await writeFile(rules, CLIENT_RULES_WITHOUT_PASSWORD);
 }
 
 /** Returns the password of the embedded PostgreSQL in a directory; undefined if it asks for none. */

@@ -44,7 +44,8 @@ export async function openRedirectPort(options: RedirectPortOptions): Promise<{ 
     const challenge = answerChallenge(request);
     if (challenge) return challenge;
     const url = URL.parse(request.url);
-    const is_answered_here = url?.hostname.endsWith(`.${servers_domain}`) ?? true;
+    // The host may be absolute: its last dot means nothing else.
+    const is_answered_here = url?.hostname.replace(/\.$/, '').endsWith(`.${servers_domain}`) ?? true;
     if (!url || is_answered_here || !isCovered(url.hostname, certificates.current())) {
       return answering.fetch(request, server);
     }

@@ -74,6 +74,15 @@ describe('certificates: of those for one name', () => {
     ]);
   });
 
+  test('an expired certificate is not served if a valid one is for all names beside it', () => {
+    const [wildcard, expired] = [certificate('two', ['*.a'], -1, 90), certificate('expired', ['b.a', 'b'], -90, -1)];
+    expect(select(expired, wildcard)).toEqual([
+      ['*.a', 'two'],
+      ['b', 'expired'],
+    ]);
+    expect(select(expired, certificate('old', ['*.a'], -90, -1)).map(([name]) => name)).toEqual(['b.a', 'b', '*.a']);
+  });
+
   test('a certificate that is not valid yet is not served', () => {
     expect(select(certificate('early', ['a'], 1, 90), certificate('now', ['a'], -1, 90))).toEqual([['a', 'now']]);
   });

@@ -74,6 +74,20 @@ describe('gateway: one address', () => {
   });
 });
 
+describe('gateway: names of servers that do not run', () => {
+  test('are looked up a limited number of times for an address, which keeps the servers that run', async () => {
+    const { local_url } = limited.config;
+    const get = (server_name: string) =>
+      fetch(`${local_url}/headers`, { headers: { host: `${server_name}.${SERVERS_DOMAIN}` } });
+    expect((await get(name)).status).toBe(200);
+    const unknown = await Promise.all(Array.from({ length: 700 }, () => get(`${crypto.randomUUID()}-web`)));
+    const statuses = Map.groupBy(unknown, ({ status }) => status);
+    expect([...statuses.keys()].sort()).toEqual([404, 429]);
+    expect(statuses.get(404)?.length).toBeLessThanOrEqual(600);
+    expect((await get(name)).status).toBe(200);
+  });
+});
+
 describe('gateway: all servers of one game', () => {
   test('may have half of the requests in progress, while the service answers for other games', async () => {
     // Of 32 fetches, 12 are for game servers.

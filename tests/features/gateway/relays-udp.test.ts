@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, spyOn, test } from 'bun:test';
 import { Quota, Slots } from '../../../src/features/gateway/quota.ts';
 import { openUdpRelay, type UdpSilence } from '../../../src/features/gateway/relays/udp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
@@ -57,7 +57,7 @@ async function startRelay(target_port: number, changes: RelayChanges = {}) {
     traffic,
     ...more,
   });
-  return { hostname: HOST, port, slots, [Symbol.dispose]: () => relay.close() };
+  return { hostname: HOST, port, slots, count: relay.count, [Symbol.dispose]: () => relay.close() };
 }
 
 describe('relays: a UDP relay refuses', () => {
@@ -195,6 +195,19 @@ describe('relays: a UDP relay', () => {
     await waitFor(() => relay.slots.taken === 1, 'the flow to end');
     await goes_on.echo('3');
     expect(new Set(server.packets.map(({ port }) => port)).size).toBe(2);
+  });
+
+  test('forgets the flow of a client if it cannot open a socket to the server', async () => {
+    const NO_PORT = 70_000;
+    const slots = new Slots(1_000);
+    const take = spyOn(slots, 'take');
+    using relay = await startRelay(NO_PORT, { slots });
+    using player = await openUdpPlayer(relay);
+    await waitFor(() => {
+      player.send('hello');
+      return take.mock.calls.length > 0;
+    }, 'a flow to begin');
+    expect([relay.count(), slots.taken]).toEqual([0, 0]);
   });
 
   test('continues when its server starts later, and when a client has gone', async () => {

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { connect } from 'node:net';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
 import { findProcessesOf } from '../../support/processes.ts';
@@ -8,6 +9,8 @@ import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const FRAMES = 100;
+const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
+const VERSION = 'Sec-WebSocket-Version: 13';
 
 const muster = shareService({ MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN });
 let game: TestGame;
@@ -29,8 +32,6 @@ describe('gateway: a WebSocket', () => {
   });
 
   describe('with a wrong handshake is refused, and the answer says what is wrong:', () => {
-    const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
-    const VERSION = 'Sec-WebSocket-Version: 13';
     const CASES: [string, string, string[], string][] = [
       ['no key', 'GET', [VERSION], '400 API_BAD_SOCKET_HANDSHAKE'],
       ['a short key', 'GET', [VERSION, 'Sec-WebSocket-Key: c2hvcnQ='], '400 API_BAD_SOCKET_HANDSHAKE'],
@@ -38,6 +39,7 @@ describe('gateway: a WebSocket', () => {
       ['a POST', 'POST', [VERSION, KEY], '400 API_BAD_SOCKET_HANDSHAKE'],
       ['no version', 'GET', [KEY], '426 API_SOCKET_VERSION_NOT_SUPPORTED'],
       ['another version', 'GET', [KEY, 'Sec-WebSocket-Version: 8'], '426 API_SOCKET_VERSION_NOT_SUPPORTED'],
+      ['no protocol', 'GET', [KEY, VERSION, 'Sec-WebSocket-Protocol: a b'], '400 API_BAD_SOCKET_HANDSHAKE'],
     ];
     const ask = (method: string, lines: string[]) => {
       const head = [`${method} /socket HTTP/1.1`, `Host: ${web.name}.${SERVERS_DOMAIN}`, 'Connection: Upgrade, close'];
@@ -73,6 +75,19 @@ describe('gateway: a WebSocket', () => {
     using player = open({ protocols: ['game.v1', 'game.v2'] });
     expect(await player.opened).toBe(true);
     expect(player.socket.protocol).toBe('game.v2');
+  });
+
+  test('may repeat a subprotocol, and leave parts of their list empty', async () => {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const { hostname, port } = new URL(muster.config.local_url);
+    const socket = connect(Number(port), hostname);
+    socket.once('data', (bytes) => resolve(bytes.toString()));
+    socket.on('error', reject);
+    const head = [`Host: ${web.name}.${SERVERS_DOMAIN}`, 'Connection: Upgrade', 'Upgrade: websocket', KEY, VERSION];
+    const lines = ['GET /socket HTTP/1.1', ...head, 'Sec-WebSocket-Protocol: game.v2, , game.v2,'];
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+    expect(await promise).toMatch(/^HTTP\/1.1 101 .*sec-websocket-protocol: game.v2\r\n/is);
+    socket.destroy();
   });
 
   test('carries large frames, and many in order', async () => {

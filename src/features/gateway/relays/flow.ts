@@ -42,7 +42,25 @@ export class Flow {
 
   constructor(options: FlowOptions) {
     this.#options = options;
-    void this.#open(options.target);
+  }
+
+  /** Opens the socket to the server. Ends the flow if that fails. */
+  async open(): Promise<void> {
+    try {
+      const handlers: udp.ConnectedSocketHandler<'buffer'> = {
+        data: (_, bytes) => this.#pass(bytes),
+        // The server does not listen yet, or no longer.
+        error() {},
+      };
+      const socket = await Bun.udpSocket({ connect: this.#options.target, socket: handlers });
+      if (this.#is_over) return socket.close();
+      this.#socket = socket;
+      for (const bytes of this.#early) send(socket, bytes);
+      this.#early = [];
+    } catch {
+      // No descriptor is left. The client's next packet begins another flow.
+      this.close();
+    }
   }
 
   /** Passes a packet of the client on. */
@@ -63,24 +81,6 @@ export class Flow {
     this.#is_over = true;
     this.#socket?.close();
     this.#options.onEnd();
-  }
-
-  async #open(connect: Endpoint): Promise<void> {
-    try {
-      const handlers: udp.ConnectedSocketHandler<'buffer'> = {
-        data: (_, bytes) => this.#pass(bytes),
-        // The server does not listen yet, or no longer.
-        error() {},
-      };
-      const socket = await Bun.udpSocket({ connect, socket: handlers });
-      if (this.#is_over) return socket.close();
-      this.#socket = socket;
-      for (const bytes of this.#early) send(socket, bytes);
-      this.#early = [];
-    } catch {
-      // No descriptor is left. The client's next packet begins another flow.
-      this.close();
-    }
   }
 
   #pass(bytes: Buffer): void {

@@ -46,6 +46,8 @@ export async function openUdpRelay(options: UdpRelayOptions): Promise<Relay> {
     };
     const flow = new Flow({ target, traffic, answer, onEnd });
     flows.set(key, flow);
+    // May fail at once, which removes the flow.
+    void flow.open();
     return flow;
   }
 
