@@ -407,7 +407,10 @@ export const CATALOGUE = {
     status: 429,
     message: 'This address already has the maximum of {limit} downloads and uploads in progress. Wait for one to end.',
   },
-  TOO_MANY_WATCHERS: { status: 429, message: 'Too many requests of this caller are waiting for a change. Close some.' },
+  TOO_MANY_WATCHERS: {
+    status: 429,
+    message: 'Too many requests wait for a change, of this caller or in all. Close some, or try again.',
+  },
   TRANSFERS_BUSY: { status: 503, message: 'The service has too many downloads and uploads in progress. Try again.' },
   UPLOAD_BUSY: {
     status: 503,

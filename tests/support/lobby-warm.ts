@@ -2,7 +2,7 @@ import type { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-in
 import { missingLobbies } from '../../src/features/lobbies/rules.ts';
 import { newLobby } from './lobby-requests.ts';
 import { freeSeats } from './matchmaking-rules.ts';
-import { isUntouched, type LobbyState } from './matchmaking-state.ts';
+import { isUntouched, type LobbyState, mayBeEmpty } from './matchmaking-state.ts';
 import type { SimulatedNamespace } from './simulated-namespace.ts';
 
 const IDS = { namespace_id: 'namespace', game_id: 'game' };
@@ -15,7 +15,7 @@ export function keepLobbiesWarm(namespace: SimulatedNamespace, min: number): num
   const wanted = [{ ...pool, min }];
   const isOf = ({ version, game_mode, region }: LobbyState) =>
     version === version_id && game_mode === 'red' && region === 'here';
-  const isIdle = (one: LobbyState) => one.seated.size === 0 && (!one.is_closed || isUntouched(one));
+  const isIdle = (one: LobbyState) => one.seated.size === 0 && mayBeEmpty(one, namespace.now_ms);
   const count = namespace.running().filter((one) => isOf(one) && isIdle(one)).length;
   const failed = namespace.lobbies.filter(
     (one) =>

@@ -5,6 +5,7 @@ export interface LobbyState extends LobbyTraits {
   create_ms: number;
   is_ready: boolean;
   is_closed: boolean;
+  closed_ms: number | undefined;
   /** Whether its server is ending, which nothing has noticed yet. */
   is_ending: boolean;
   /** The players with a seat. */
@@ -46,6 +47,13 @@ interface Limits {
 }
 
 export const isUntouched = ({ idle_since_ms, create_ms }: LobbyState): boolean => idle_since_ms === create_ms;
+
+const PREPARES_WITHIN_MS = 300_000;
+/** Returns whether a lobby has the right to be empty: it is open, or was closed before its first player, a short time ago. */
+export function mayBeEmpty(lobby: LobbyState, now_ms: number): boolean {
+  const { closed_ms } = lobby;
+  return closed_ms === undefined || (isUntouched(lobby) && now_ms - closed_ms < PREPARES_WITHIN_MS);
+}
 
 /** The lobbies and players of a namespace in plain lists, and how seats and lobbies end. */
 export abstract class MatchmakingState {
@@ -109,6 +117,7 @@ export abstract class MatchmakingState {
       create_ms: this.now_ms,
       is_ready: false,
       is_closed: false,
+      closed_ms: undefined,
       is_ending: false,
       idle_since_ms: this.now_ms,
       stop_ms: undefined,
@@ -148,6 +157,7 @@ export abstract class MatchmakingState {
   }
 
   setClosed(lobby: LobbyState, is_closed: boolean): void {
+    lobby.closed_ms = is_closed ? (lobby.closed_ms ?? this.now_ms) : undefined;
     lobby.is_closed = is_closed;
     this.onChange(lobby);
   }
@@ -230,8 +240,8 @@ export abstract class MatchmakingState {
 
   /** Not one that a player created, nor one that closed after players came. */
   #mayStayEmpty(lobby: LobbyState): boolean {
-    const { version, publicity, is_closed } = lobby;
-    return version === this.version && publicity === null && (!is_closed || isUntouched(lobby));
+    const { version, publicity } = lobby;
+    return version === this.version && publicity === null && mayBeEmpty(lobby, this.now_ms);
   }
 
   #isPast(moment_ms: number | undefined): boolean {

@@ -4,7 +4,7 @@ import { describeAbsence, isLocked } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Servers } from '../servers/servers.ts';
 import * as store from './store.ts';
-import type { LobbyRow, StopReason } from './tables.ts';
+import type { StopReason } from './tables.ts';
 
 /** How long the end of a lobby waits for a lock: longer than a busy service holds one. Other ends wait meanwhile. */
 const LOCK_WAIT_MAX_MS = 3_000;
@@ -23,7 +23,11 @@ export type Ending = ReturnType<typeof createEnding>;
 /** Creates the functions that end lobbies, with their players and servers. */
 export function createEnding({ database, clock, events, servers }: EndingDependencies) {
   /** Ends a lobby. Returns false if it has already ended, or should end only if it is empty and has players again. */
-  async function stop(lobby: LobbyRow, reason: StopReason, { only_if_empty = false } = {}): Promise<boolean> {
+  async function stop(
+    lobby: store.LobbyWithoutState,
+    reason: StopReason,
+    { only_if_empty = false } = {},
+  ): Promise<boolean> {
     const { lobby_id, server_id } = lobby;
     const how = { reason, now: clock.now(), only_if_empty };
     const is_stopped = await database.transact(async (tx) => {
@@ -43,7 +47,11 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
      * ending. If several lobbies of a namespace are locked, the rest of that namespace is left to the next call. Throws
      * while the database cannot be used, because then no lobby can be ended.
      */
-    async stopAll(lobbies: LobbyRow[], reason: StopReason, { only_if_empty = false } = {}): Promise<number> {
+    async stopAll(
+      lobbies: store.LobbyWithoutState[],
+      reason: StopReason,
+      { only_if_empty = false } = {},
+    ): Promise<number> {
       let stopped = 0;
       const locked = new Map<string, number>();
       for (const lobby of lobbies) {

@@ -31,6 +31,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
         operation: nameAt(prefix, 'setLobbyReady'),
         summary: 'Reports that the lobby takes players. Waiting requests are answered now.',
         ...LOBBY_REPORT,
+        errors: [...LOBBY_ERRORS, 'GATEWAY_SERVER_NOT_READY'],
         limit: LIMITS.ready,
         body: Empty,
       },

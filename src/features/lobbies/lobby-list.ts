@@ -166,7 +166,7 @@ function emptyTotal(): Total {
 }
 
 function totalOf(totals: Record<string, Total>, name: string): Total {
-  const total = totals[name] ?? emptyTotal();
+  const total = (Object.hasOwn(totals, name) ? totals[name] : undefined) ?? emptyTotal();
   totals[name] = total;
   return total;
 }

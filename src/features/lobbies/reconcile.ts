@@ -15,10 +15,9 @@ import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
 import type { PlannedLobby } from './matchmaking/planner.ts';
 import { keepWarm } from './matchmaking/warm-pool.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
-import { isUntouched, surplusLobbies } from './rules.ts';
+import { isPreparing, surplusLobbies } from './rules.ts';
 import { adoptSeatTimeout, checkSeats } from './seat-checks.ts';
 import * as store from './store.ts';
-import type { LobbyRow } from './tables.ts';
 
 const EVERY_MS = 1_000;
 /** Interval while no lobby runs. A lobby that this process creates wakes the loop. */
@@ -54,18 +53,18 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** Ends empty lobbies beyond the number that their game mode keeps. */
   async function trimIdle(): Promise<number> {
     const by_namespace = Map.groupBy(await store.selectIdle(database.queries), ({ namespace_id }) => namespace_id);
+    const now = clock.now();
     let stopped = 0;
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
-      // An empty lobby may stay only if it has the current version and no player created it. One that was closed after it
-      // had players may not; one that closed before its first player is still preparing.
-      const mayStay = (lobby: LobbyRow) =>
+      // An empty lobby may stay only if it has the current version, no player created it, and it is open or prepares itself.
+      const mayStay = (lobby: store.LobbyWithoutState) =>
         lobby.version_id === namespace?.version_id &&
         lobby.publicity === null &&
-        (!lobby.is_closed || isUntouched(lobby));
+        (!lobby.is_closed || isPreparing(lobby, now));
       const candidates = idle.filter(mayStay);
       const unwanted = idle.filter((lobby) => !mayStay(lobby));
       const surplus = surplusLobbies(candidates, idleMax);

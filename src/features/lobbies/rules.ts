@@ -2,9 +2,22 @@ import type { PoolKey } from './matchmaking/lobby-index.ts';
 
 const WARM_WAIT_MAX_MS = 60_000;
 
-/** Returns whether a lobby was created without players and has had none since. */
-export function isUntouched({ idle_ts, create_ts }: { idle_ts: Date | null; create_ts: Date }): boolean {
-  return idle_ts?.getTime() === create_ts.getTime();
+/** How long a warm lobby may be closed. */
+export const PREPARES_WITHIN_MS = 300_000;
+
+interface PossiblyPreparing {
+  idle_ts: Date | null;
+  create_ts: Date;
+  closed_ts: Date | null;
+}
+
+/**
+ * Returns whether a closed lobby may still prepare itself: it was created without players, has had none since, and was closed
+ * a short time ago.
+ */
+export function isPreparing({ idle_ts, create_ts, closed_ts }: PossiblyPreparing, now: Date): boolean {
+  const is_untouched = idle_ts?.getTime() === create_ts.getTime();
+  return is_untouched && closed_ts !== null && now.getTime() - closed_ts.getTime() < PREPARES_WITHIN_MS;
 }
 
 /** Returns the empty lobbies beyond those that their game mode keeps in their region. */

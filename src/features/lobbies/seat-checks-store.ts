@@ -40,7 +40,7 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
     order by seats_check_ts limit ${CHECKED_MAX}`);
 }
 
-/** Moves the checks of running lobbies that come after a moment to it, up to 1,000 at a time. Returns how many it moved. */
+/** Brings checks of running lobbies that are due after a moment forward to it, up to 1,000. Returns how many. */
 export async function hastenChecks(queries: Queries, latest: Date): Promise<number> {
   const moved = await queries.execute(sql`
     update ${lobbies} set seats_check_ts = ${timestamptz(latest)}

@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
@@ -8,6 +8,10 @@ import { topics } from '../topics.ts';
 import { recordChanges } from './changes-store.ts';
 import { type LobbyChange, lockUnlocked } from './lobby-locks-store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
+
+/** A lobby without its state, which may be long. */
+export type LobbyWithoutState = Omit<LobbyRow, 'state'>;
+const { state: _state, ...WITHOUT_STATE } = getTableColumns(lobbies);
 
 const LOBBIES_MAX = 100_000;
 const DUE_MAX = 1_000;
@@ -73,6 +77,16 @@ export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
   await lockTopics(tx, [topics.lobbiesOf(namespace_id)]);
 }
 
+/**
+ * Locks the list of a lobby's namespace, which each end and each report of readiness holds, and returns whether the lobby
+ * meets a condition. So a change that another process has made already is not announced again.
+ */
+async function meets(tx: Tx, lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>, condition: SQL): Promise<boolean> {
+  await lockList(tx, lobby.namespace_id);
+  const ofLobby = and(eq(lobbies.lobby_id, lobby.lobby_id), condition);
+  return (await tx.select({ lobby_id: lobbies.lobby_id }).from(lobbies).where(ofLobby)).length > 0;
+}
+
 /** Limits how long a transaction waits for a lock. */
 export async function limitLockWaits(tx: Tx, wait_max_ms: number): Promise<void> {
   await tx.execute(sql`select set_config('lock_timeout', ${String(wait_max_ms)}, true)`);
@@ -84,6 +98,7 @@ export async function setReady(
   lobby: LobbyRow,
   { now, deadline, ports }: { now: Date; deadline: Date; ports: LobbyRow['ports'] },
 ): Promise<LobbyRow | undefined> {
+  if (!(await meets(tx, lobby, sql`ready_ts is null and stop_ts is null`))) return undefined;
   const changed = await touchLobby(tx, lobby);
   const [row] = await tx
     .update(lobbies)
@@ -178,6 +193,8 @@ export async function stopLobby(
   lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
   { reason, now, only_if_empty }: { reason: StopReason; now: Date; only_if_empty: boolean },
 ): Promise<LobbyRow | undefined> {
+  const may_be_full = only_if_empty ? sql`and player_count = 0` : sql``;
+  if (!(await meets(tx, lobby, sql`stop_ts is null ${may_be_full}`))) return undefined;
   const changed = await touchLobby(tx, lobby);
   const [row] = await tx
     .update(lobbies)
@@ -226,10 +243,10 @@ export async function selectAbandoned(queries: Queries): Promise<AbandonedLobby[
 }
 
 /** Returns the running lobbies on machines. */
-export async function selectOnMachines(queries: Queries, node_ids: readonly string[]): Promise<LobbyRow[]> {
+export async function selectOnMachines(queries: Queries, node_ids: readonly string[]): Promise<LobbyWithoutState[]> {
   if (node_ids.length === 0) return [];
   return await queries
-    .select()
+    .select(WITHOUT_STATE)
     .from(lobbies)
     .where(and(isNull(lobbies.stop_ts), isOnMachine(lobbies.server_id, node_ids)))
     .orderBy(asc(lobbies.create_ts))
@@ -268,9 +285,9 @@ export async function selectLate(queries: Queries, created_before: Date): Promis
 }
 
 /** Returns all empty running lobbies, longest empty first. */
-export async function selectIdle(queries: Queries): Promise<LobbyRow[]> {
+export async function selectIdle(queries: Queries): Promise<LobbyWithoutState[]> {
   return await queries
-    .select()
+    .select(WITHOUT_STATE)
     .from(lobbies)
     .where(and(isNull(lobbies.stop_ts), isNotNull(lobbies.idle_ts), eq(lobbies.player_count, 0)))
     .orderBy(asc(lobbies.idle_ts))

@@ -4,7 +4,8 @@ import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { type LobbyRow, lobbies, type PlayerRow, players } from './tables.ts';
 
-const LISTED_MAX = 10_000;
+/** The maximum of a namespace (`lobby_count_max`). */
+const LISTED_MAX = 32_767;
 const HISTORY_PAGE = 64;
 const SEATED_MAX = 1_000;
 const EXPORT_PAGE = 1_000;

@@ -36,7 +36,7 @@ export function bump(names: string[]): SQL {
   return bumpEach(sql`select name from unnest(${sql.param(distinct)}::text[]) as name`, 'bumped');
 }
 
-/** Sorts names and removes duplicates. All statements lock topics in this order, so that none wait for each other. */
+/** Sorts names and removes duplicates. All statements lock topics in this order, so that no two wait for each other. */
 export function inOrder(names: string[]): string[] {
   return [...new Set(names)].sort();
 }

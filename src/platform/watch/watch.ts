@@ -43,7 +43,10 @@ export interface Watch {
     view: View,
     waiting: Waiting & { number: number | undefined; authorization?: Authorization | undefined },
   ): Promise<string>;
-  /** Calls `find` now and after each change of the topics, until it returns a value. Returns undefined after the timeout. */
+  /**
+   * Calls `find` now and after each change of the topics, until it returns a value. Returns undefined after the timeout.
+   * Takes a slot, also if all are taken.
+   */
   until<Found>(
     topics: string | readonly string[],
     find: () => Promise<Found | undefined>,
@@ -67,8 +70,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   const waiters = new Waiters(watch_hold_ms);
 
-  function takeSlot(caller_key: CallerKey): () => void {
-    if (slots_taken >= watchers_max) throw tooMany();
+  function takeSlot(caller_key: CallerKey, slots_max = watchers_max): () => void {
+    if (slots_taken >= slots_max) throw tooMany();
     // A key that must be looked up costs time. It is not counted while at least half of all slots are free, because no
     // caller can use up the slots of the others then.
     const is_counted = typeof caller_key === 'string' || (slots_taken + 1) * 2 > watchers_max;
@@ -129,7 +132,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     answer: (view, { number, ...waiting }) =>
       number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
     async until(topics, find, { signal, caller_key, timeout_ms }) {
-      const freeSlot = takeSlot(caller_key);
+      // Not limited in all: what has begun, such as a lobby for a find, must not fail because many others watch.
+      const freeSlot = takeSlot(caller_key, Number.POSITIVE_INFINITY);
       const waiter = new Waiter(signal);
       const timer = setTimeout(() => waiter.finish(), timeout_ms);
       // Subscribes before the first call, so that no change in between is missed.

@@ -90,6 +90,19 @@ describe('a receipt shows', () => {
     expect(await receiptOf(game, answer)).toMatchObject({ version_id, outcome: { is_new: true } });
   });
 
+  test('no more of the tags of a request than a request may have', async () => {
+    const game = await makeControlledGame(muster, {});
+    const tags = Object.fromEntries(
+      Array.from({ length: 200 }, (_, number) => [`${number} ${'n'.repeat(900)}`, 'v'.repeat(1_000)]),
+    );
+    const refused = await find(muster, game, { tags });
+    expect(outcomeOf(refused)).toBe('400 MATCHMAKER_TOO_MANY_TAGS');
+    const shown = Object.entries((await receiptOf(game, refused)).request.tags as Record<string, string>);
+    expect(shown.map(([name, value]) => [name.length, value.length])).toEqual(
+      Array.from({ length: 8 }, () => [128, 512]),
+    );
+  });
+
   test('the outcome of a join, a create and a refusal', async () => {
     const mode = { max_players: 1, actions: { create: { enabled: true, enable_private: true } } };
     const game = await makeControlledGame(muster, { game_modes: { default: mode } });

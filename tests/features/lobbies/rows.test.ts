@@ -29,7 +29,7 @@ describe('rows of lobbies: rules', () => {
     lobby_id: fc.uuid(),
     server_id: fc.uuid(),
     version_id: fc.constantFrom('1', '2'),
-    game_mode: fc.constantFrom('ice', 'fire'),
+    game_mode: fc.constantFrom('ice', 'constructor'),
     region: fc.constantFrom('fra', 'lhr'),
     is_closed: fc.boolean(),
     publicity: fc.constantFrom(null, 'public' as const),
@@ -43,7 +43,7 @@ describe('rows of lobbies: rules', () => {
   const lobbies = fc.uniqueArray(lobby, { maxLength: 20, selector: ({ lobby_id }) => lobby_id });
   const optional = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { nil: undefined });
   const window: fc.Arbitrary<Window> = fc.record({
-    game_mode: optional(fc.constantFrom('ice', 'fire')),
+    game_mode: optional(fc.constantFrom('ice', 'constructor')),
     region: optional(fc.constantFrom('fra', 'lhr')),
     version_id: optional(fc.constant('1')),
     status: optional(fc.constantFrom(...STATUSES)),

@@ -130,6 +130,17 @@ describe('a warm lobby that is closed', () => {
     expect((await listLobbies(game)).map(({ lobby_id }) => lobby_id)).toEqual([first?.lobby_id ?? '']);
   });
 
+  test('for more than five minutes ends, and is replaced', async () => {
+    const game = await makeRoomGame(opened, { source: CLOSING_SOURCE, mode: warmHere(1) });
+    const [first] = await waitForIdle(game, 1);
+    expect(first).toMatchObject({ is_closed: true });
+    opened.clock.advance(301_000);
+    await waitFor(async () => {
+      const all = await listLobbies(game);
+      return all.length === 1 && all[0]?.lobby_id !== first?.lobby_id;
+    }, 'another lobby in its place');
+  });
+
   test('and that all players have left ends, and is replaced', async () => {
     const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1, 2) } });
     const [kept] = await waitForIdle(game, 1);

@@ -185,6 +185,7 @@ test('verification: a client without a user agent and a location is described wi
 
 test('verification: a player who disconnects during it gets no seat, even if it is accepted', async () => {
   const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
+  muster.events.length = 0;
   const { arrived, accept } = holdAnswers();
   const leaving = new AbortController();
   const left = find(muster, game, {}, leaving.signal).catch(() => undefined);
@@ -192,6 +193,8 @@ test('verification: a player who disconnects during it gets no seat, even if it 
   const before = await muster.inspector.measure();
   leaving.abort();
   await left;
+  const hasLeft = () => muster.events.some((one) => one.event === 'request_served' && one.status === 400);
+  await waitFor(hasLeft, 'the service to notice');
   accept();
   provider.answer = () => new Response();
   const other = await find(muster, game);

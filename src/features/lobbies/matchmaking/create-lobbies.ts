@@ -2,10 +2,12 @@ import type { Clock } from '../../../platform/clock.ts';
 import type { Database, Tx } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
+import { lockTopics } from '../../../platform/watch/versions.ts';
 import { makeCode } from '../../codes.ts';
 import type { Datacenter, Datacenters } from '../../datacenters/datacenters.ts';
 import type { Namespaces } from '../../namespaces/namespaces.ts';
 import type { ServerPort, Servers } from '../../servers/servers.ts';
+import { topics } from '../../topics.ts';
 import {
   DEFAULT_TIER,
   type PortSettings,
@@ -62,7 +64,7 @@ export async function createPlannedLobbies(
       }),
     ),
   );
-  // Each transaction is of one namespace, so no two of them wait for each other.
+  // One transaction for each namespace.
   const by_namespace = Map.groupBy(
     prepared.filter((one) => one !== undefined),
     (one) => one.planned.namespace_id,
@@ -105,12 +107,24 @@ async function prepare(
   return { planned, runtime: mode.runtime, tier, datacenter, namespace, version_name: version.display_name };
 }
 
+/**
+ * Returns the topics that the creation of lobbies bumps. A transaction locks them before the first lobby: lobby by lobby,
+ * it could hold a datacenter's topic and wait for another's, while another namespace's transaction does the opposite.
+ */
+const topicsOf = (all: PreparedLobby[]): string[] =>
+  all.flatMap(({ planned: { namespace_id }, datacenter: { datacenter_id } }) => [
+    topics.lobbiesOf(namespace_id),
+    topics.serversOf(namespace_id),
+    topics.work(datacenter_id),
+  ]);
+
 /** Creates lobbies of one namespace in one transaction. If it fails, creates each lobby alone. */
 async function createAll(dependencies: CreateLobbiesDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
   const [first, ...others] = all;
   if (!first) return [];
   try {
     return await dependencies.database.transact(async (tx) => {
+      if (others.length > 0) await lockTopics(tx, topicsOf(all));
       const outcomes: LobbyOutcome[] = [];
       for (const one of all) outcomes.push(await createLobby(dependencies, tx, one));
       return outcomes;
@@ -136,7 +150,7 @@ async function createLobby(
   const refusal = { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
   const claims = first_players.flatMap(toClaims);
   const precheck = await precheckLobby(tx, namespace_id, claims, namespace.lobby_count_max);
-  if (precheck.is_refused || !(await isStillMissing(tx, planned))) {
+  if (precheck.is_refused || !(await isStillMissing(tx, planned, clock.now()))) {
     return { ...refusal, over_limit: precheck.over_limit };
   }
   const counted = { ...lobby, lobby_id, namespace_id, version_id };
@@ -187,11 +201,15 @@ async function createLobby(
 }
 
 /** Returns whether a warm lobby is still missing. The lock makes machines check this one after another. */
-async function isStillMissing(tx: Tx, { namespace_id, version_id, lobby, warm_min }: PlannedLobby): Promise<boolean> {
+async function isStillMissing(
+  tx: Tx,
+  { namespace_id, version_id, lobby, warm_min }: PlannedLobby,
+  now: Date,
+): Promise<boolean> {
   if (warm_min === undefined) return true;
   await store.lockList(tx, namespace_id);
   const { game_mode, region } = lobby;
-  return (await countWarm(tx, { namespace_id, version_id, game_mode, region })) < warm_min;
+  return (await countWarm(tx, { namespace_id, version_id, game_mode, region }, now)) < warm_min;
 }
 
 function toClaims({ address, client, ticket, ...players }: FirstPlayers, request_number: number): Claim[] {

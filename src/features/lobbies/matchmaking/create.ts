@@ -12,7 +12,7 @@ import type { CreateLobbies } from './create-lobbies.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
-import { checkCreate } from './request-checks.ts';
+import { checkCreate, cutTags } from './request-checks.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
 import { toSeat } from './seat.ts';
 import { type VerifyDependencies, verifyCreate } from './verify.ts';
@@ -64,6 +64,7 @@ function describe(namespace: NamespaceRow, body: CreateBody, { ray_id }: Request
   const { namespace_id, version_id } = namespace;
   const { game_mode, region, tags, max_players, players = 1 } = body;
   const regions = region === undefined ? undefined : [region];
-  const request = { ...omitUndefined({ game_modes: [game_mode], regions, tags, max_players }), players };
+  const wanted = omitUndefined({ game_modes: [game_mode], regions, tags: tags && cutTags(tags), max_players });
+  const request = { ...wanted, players };
   return { kind: 'create', ray_id, namespace_id, version_id, request };
 }

@@ -11,7 +11,7 @@ import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { Queue } from './queue.ts';
 import type { ReceiptDraft, ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
-import { checkFind, type Search } from './request-checks.ts';
+import { checkFind, cutTags, type Search } from './request-checks.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
 import type { Rounds } from './rounds.ts';
 import type { FindRequest } from './seat-requests.ts';
@@ -42,12 +42,12 @@ export async function find(
     () => describe(namespace, body, context),
     async (draft) => {
       const players = newPlayers(body);
-      const prepare = createPreparation(dependencies, { namespace_id, players }, { body, context, draft });
       const { deadline } = context;
       const { wait_ms } = body;
-      const ticket = body.ticket?.toLowerCase() ?? crypto.randomUUID();
+      const ticket = wait_ms === undefined ? undefined : (body.ticket?.toLowerCase() ?? crypto.randomUUID());
+      const prepare = createPreparation(dependencies, { namespace_id, players }, { body, context, ticket, draft });
       const seat =
-        wait_ms === undefined
+        wait_ms === undefined || ticket === undefined
           ? await rounds.takeSeat(await prepare(), draft)
           : await queue.awaitSeat(prepare, { ticket, wait_ms, deadline }, draft);
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
@@ -64,6 +64,7 @@ interface PermittedSearch {
 interface FindInProgress {
   body: FindBody;
   context: RequestContext;
+  ticket: string | undefined;
   draft: ReceiptDraft | undefined;
 }
 
@@ -99,7 +100,7 @@ function createPreparation(
 /** Checks a find against the namespace's version: its body, the captcha, and the game's own verification. */
 async function permitSearch(
   dependencies: FindDependencies,
-  { body, context, draft, passCaptcha }: FindInProgress & { passCaptcha: PassCaptcha },
+  { body, context, ticket, draft, passCaptcha }: FindInProgress & { passCaptcha: PassCaptcha },
   { game_id, namespace_id, version_id }: NamespaceRow,
 ): Promise<PermittedSearch> {
   draft?.recordSearch(version_id, body.regions);
@@ -107,14 +108,14 @@ async function permitSearch(
   const search = checkFind(body, choices.modes, choices.regions);
   draft?.recordSearch(version_id, search.regions);
   await passCaptcha({ game_id, namespace_id, version_id });
-  const subject = { namespace_id, version_id, context, draft };
+  const subject = { namespace_id, version_id, context, ticket, draft };
   return { version_id, search: await verifyFind(dependencies, subject, { body, search, choices }) };
 }
 
 function describe(namespace: NamespaceRow, body: FindBody, { ray_id }: RequestContext): ReceiptSubject {
   const { namespace_id, version_id } = namespace;
   const { game_modes, regions, tags, max_players, wait_ms, players = 1 } = body;
-  const wanted = omitUndefined({ game_modes, regions, tags, max_players, wait_ms });
+  const wanted = omitUndefined({ game_modes, regions, tags: tags && cutTags(tags), max_players, wait_ms });
   const request = { ...wanted, creates: body.prevent_auto_create_lobby !== true, players };
   return { kind: 'find', ray_id, namespace_id, version_id, request };
 }

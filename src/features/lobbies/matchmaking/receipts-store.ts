@@ -49,7 +49,7 @@ export interface ReceiptFilter {
   code?: string | undefined;
 }
 
-/** A list leaves out what was exchanged with other servers, which is far longer than all the rest. */
+/** A list leaves out what was exchanged with other servers, which may be long. */
 const WITHOUT_EXCHANGES = sql`receipt #- '{verification,exchange}' #- '{captcha,exchange}'`.mapWith(receipts.receipt);
 
 /** Returns the newest receipts of a namespace that match a filter, without the exchanges with other servers. */

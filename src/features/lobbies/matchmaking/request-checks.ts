@@ -1,5 +1,6 @@
 import { ServiceError } from '../../../platform/errors.ts';
 import { type Coordinates, kilometersBetween } from '../../coordinates.ts';
+import { cutText } from '../../outbound-exchange.ts';
 import type { ActionConfig, GameModeSettings } from '../../versions/versions.ts';
 import type { CreateBody, FindBody, Whereabouts } from '../wire.ts';
 
@@ -155,6 +156,14 @@ function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): voi
   if (pairs.length > 0 && untaggable) {
     throw new ServiceError('MATCHMAKER_TAGS_DISABLED', { game_mode: untaggable.name });
   }
+}
+
+/** Returns tags as a receipt shows them: no more, and no longer ones, than a request may have. */
+export function cutTags(tags: Record<string, string>): Record<string, string> {
+  const pairs = Object.entries(tags).slice(0, TAGS_MAX);
+  return Object.fromEntries(
+    pairs.map(([name, value]) => [cutText(name, TAG_NAME_BYTES_MAX), cutText(value, TAG_BYTES_MAX)]),
+  );
 }
 
 /** Throws if a party does not fit into a lobby of any of the modes. */

@@ -62,7 +62,7 @@ const SEATS_MAX = sql`case when waiting.seats > 1 then max_players_party else ma
 /** Whether a lobby may take all players that are `wanted` for it: it runs, is open to them and has their seats. */
 const HAS_ROOM = sql`
   stop_ts is null and (finds + parties = 0 or not is_closed)
-  -- Kinds with a lower maximum are seated first: a kind counts the seats of those below it, and not of those above it.
+  -- Kinds with a lower maximum are seated first: the check of a kind counts the new seats of those, and of no others.
   and (finds = 0 or player_count + finds
     + case when max_players_party < max_players_normal then parties else 0 end
     + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal)

@@ -39,6 +39,8 @@ interface RequestToVerify {
   namespace_id: string;
   version_id: string;
   context: Pick<RequestContext, 'address' | 'ray_id' | 'deadline' | 'readUserAgent'>;
+  /** Of a find that waits in the queue. */
+  ticket?: string | undefined;
   draft: ReceiptDraft | undefined;
 }
 
@@ -153,12 +155,12 @@ export function toVerifiedIds({ game_mode, lobby }: VerificationContent): { game
 /** Returns the lobby in which a find would get its seat now. */
 async function previewLobby(
   { database, cache }: VerifyDependencies,
-  { namespace_id, version_id }: RequestToVerify,
+  { namespace_id, version_id, ticket }: RequestToVerify,
   body: FindBody,
   search: Search,
 ): Promise<LobbyRow | undefined> {
   const others = Array.from({ length: (body.players ?? 1) - 1 }, () => '');
-  const request = { version_id, search, player_id: '', others };
+  const request = { version_id, search, player_id: '', others, ...(ticket !== undefined && { ticket }) };
   for (const is_fresh of [false, true]) {
     if (!cache.isLoaded(namespace_id)) await cache.load(namespace_id);
     const index = await cache.read(namespace_id, { is_fresh });

@@ -37,7 +37,7 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
   const now = clock.now();
   const namespace_ids = [...new Set(pools.map(({ namespace_id }) => namespace_id))];
   const [idle, failing] = await Promise.all([
-    store.selectWarmCounts(database.queries, namespace_ids),
+    store.selectWarmCounts(database.queries, namespace_ids, now),
     store.selectFailing(database.queries, namespace_ids, after(now, -FAILURES_COUNT_FOR_MS)),
   ]);
   const planned = missingLobbies(pools, idle, failing, now).flatMap(({ pool, count }) =>
