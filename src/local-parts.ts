@@ -34,6 +34,8 @@ export interface LocalParts extends AsyncDisposable {
   answerBy(answering: Answering): Promise<void>;
   /** Answers all requests with the reason why the service is not ready, until `answerBy` is called. */
   answerWaiting(absence: Absence): Promise<void>;
+  /** Answers all requests with the reason that the service is starting, if the port is not open yet. */
+  answerStarting(): Promise<void>;
   /** Accepts no more connections, and ends the open ones within a time limit. */
   stopAnswering(): Promise<void>;
   /** The files that name the holders of the ports for https and http; undefined if game servers run as our user. */
@@ -98,7 +100,18 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     for (const file of Object.values(hold_files ?? {})) releaseIfHeld(file);
   };
 
+  let opening: Promise<void> | undefined;
+  /** One after the other, because the first opens the port. */
+  function setAnswering(answering: Answering): Promise<void> {
+    opening = opening ? opening.then(() => port.answerBy(answering)) : port.answerBy(answering);
+    return opening;
+  }
   let awaited: Absence | undefined;
+  async function answerWaiting(absence: Absence): Promise<void> {
+    const is_new = awaited === undefined;
+    awaited = absence;
+    await (is_new ? setAnswering(waiting) : opening);
+  }
   const waiting: Answering = {
     fetch: createWaitingAnswers({
       cors: createCors([public_url, local_url]),
@@ -108,6 +121,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     evict: (taken) => evictFromPort({ events, runtime }, taken),
   };
   opened.defer(async () => {
+    await opening?.catch(() => {});
     await port.stop();
     // Game servers that keep running must not get the ports. Without a database only the runtime knows whether there are any.
     if (awaited !== undefined && (await runtime.list()).length === 0) releasePorts();
@@ -120,13 +134,12 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     ip_database,
     address_classes,
     async answerBy(answering) {
-      await port.answerBy(answering);
+      await setAnswering(answering);
       awaited = undefined;
     },
-    async answerWaiting(absence) {
-      const is_new = awaited === undefined;
-      awaited = absence;
-      if (is_new) await port.answerBy(waiting);
+    answerWaiting,
+    async answerStarting() {
+      if (opening === undefined) await answerWaiting(STARTING);
     },
     stopAnswering: port.stop,
     hold_files,

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { openBase } from './base.ts';
 import { openFeatures } from './composition.ts';
 import type { Config } from './config.ts';
@@ -23,11 +24,11 @@ export interface Service extends AsyncDisposable {
   administrator_token_file: string;
   /** Makes a link that opens the hub, logged in as the administrator. It works once. */
   createHubLink(): Promise<string>;
-  /** Lets this machine take no more game servers. Those that wait for it end when the service closes. */
+  /** Stops this machine from taking game servers. Servers that wait for it end when the service closes. */
   stopTakingServers(): Promise<void>;
   /**
-   * Asks the game servers of this machine to end, and kills those that do not end in time. Ends those too that wait for this
-   * machine because no other one takes them.
+   * Asks the game servers of this machine to end, and kills those that do not end in time. Also ends servers that wait for
+   * this machine and that no other machine takes.
    */
   stopServers(): Promise<void>;
 }
@@ -44,20 +45,27 @@ interface ServiceOptions {
   signal?: AbortSignal;
 }
 
+/** A start that migrates the database, or waits for its recovery, answers requests after this time. */
+const ANSWERS_AFTER_MS = 1_000;
+/** How long a stop waits for steps of the background work. Less than the time after which others give this machine up. */
+const STEPS_END_WITHIN_MS = 15_000;
+
 /**
- * Opens the parts of the service in order and serves. Until the database is available, requests get the answer that the
- * service is not ready. Disposing closes the parts in reverse: it refuses new requests, answers waiting ones, ends the
+ * Opens the parts of the service in order and serves. Until it has started, requests get the answer that the service is not
+ * ready. Disposing closes the parts in reverse: it refuses new requests, answers waiting ones, ends the
  * background work and then closes the database. A failed start closes the parts that are open. Throws StartError.
  */
 export async function openService(config: Config, options: ServiceOptions = {}): Promise<Service> {
   const { events = keepEvents(createLog(config.log)), signal } = options;
   await using opened = new AsyncDisposableStack();
   const local_parts = opened.use(await openLocalParts(config, events));
+  // If the port cannot be opened, the start fails when it needs the port.
+  const answering = setTimeout(() => void local_parts.answerStarting().catch(() => {}), ANSWERS_AFTER_MS);
   const service = await whenAvailable(() => openAll(config, { ...options, events, local_parts }), {
     events,
     signal,
     onAbsence: local_parts.answerWaiting,
-  });
+  }).finally(() => clearTimeout(answering));
   opened.use(service);
   const everything = opened.move();
   return { ...service, [Symbol.asyncDispose]: () => everything.disposeAsync() };
@@ -118,7 +126,10 @@ async function openAll(
   const working = new AbortController();
   opened.defer(async () => {
     working.abort();
-    await Promise.all(work.map(({ stopped }) => stopped));
+    const stopped = Promise.all(work.map((one) => one.stopped));
+    // The beat of this machine has ended. If a step takes too long, others would give the machine up, with its games.
+    const within_ms = Math.min(STEPS_END_WITHIN_MS, config.machines.lost_after_ms / 2);
+    await Promise.race([stopped, pause(within_ms, undefined, { ref: false })]);
     // Game servers that keep running must not get the ports.
     if (!(await servers.isAnyOn(node.node_id).catch(() => true))) local_parts.releasePorts();
   });

@@ -59,8 +59,8 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
   try {
     return await command(args, output);
   } catch (error) {
-    const { StartError } = await import('../platform/errors.ts');
-    if (!(error instanceof StartError)) throw error;
+    const { ServiceError, StartError } = await import('../platform/errors.ts');
+    if (!(error instanceof StartError || error instanceof ServiceError)) throw error;
     return output.fail(error.message, EXIT.refused);
   }
 }

@@ -78,13 +78,13 @@ async function greeting(config: Config, service: Service): Promise<string> {
   const { is_first_start, administrator_token, demo } = bootstrap_result;
   const { prints_secrets } = config;
   const token = is_first_start && prints_secrets ? `${administrator_token}\n                       also in ` : '';
+  // Without the database there is no link, and the service goes on.
+  const hub_link = prints_secrets ? await service.createHubLink().catch(() => undefined) : undefined;
   return [
     `Muster ${VERSION} is at ${config.public_url}`,
     `  data                 ${config.data_directory}`,
     `  administrator token  ${token}${administrator_token_file}`,
-    prints_secrets
-      ? `  hub, opens once      ${await service.createHubLink()}`
-      : `  hub, with the token  ${config.public_url}`,
+    hub_link === undefined ? `  hub, with the token  ${config.public_url}` : `  hub, opens once      ${hub_link}`,
     ...(demo ? [`  demo, in two tabs    ${config.public_url}/demo`] : []),
     `  API, to try          ${config.public_url}/swagger`,
   ].join('\n');

@@ -35,6 +35,7 @@ export type ServiceEvent =
   | { event: 'local_authority_used'; file: string; advice: string }
   | { event: 'certificate_not_read'; reason: string }
   | { event: 'certificate_issued'; host: string; expires_at: string; renewal_at: string }
+  | { event: 'demo_not_created'; cause: unknown }
   | { event: 'certificate_not_issued'; host: string; reason: string; failures: number; retry_in_ms: number }
   | {
       event: 'connections_closed';
@@ -139,6 +140,7 @@ export const LEVELS: Record<EventName, EventLevel> = {
   certificate_not_read: 'error',
   certificate_issued: 'info',
   certificate_not_issued: 'error',
+  demo_not_created: 'error',
   connections_closed: 'warn',
   request_served: 'debug',
   socket_closed: 'debug',

@@ -1,9 +1,12 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
+import { openExternalDatabase } from '../support/database.ts';
 import { findSeatInDemo, seeEachOther } from '../support/players.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
+import { waitFor } from '../support/wait.ts';
 
 /** The moments of a first start, recognized by the files in its data directory. */
 const MOMENTS = [
@@ -45,6 +48,30 @@ test('first start: killed at any moment, it is completed by the next start', asy
   const [one, other] = [await enterRoom(await findSeatInDemo(url)), await enterRoom(await findSeatInDemo(url))];
   expect(other.lobby_id).toBe(one.lobby_id);
   await seeEachOther(one, other);
+}, 300_000);
+
+test('first start: answers while another process migrates the database, so that nothing takes it for dead', async () => {
+  await using external = await openExternalDatabase();
+  await using home = await makeHome({ DATABASE_URL: external.url, MUSTER_DEMO: 'off' });
+  await using database = openDatabase({ url: external.url }, 1);
+  const statusOf = async (path: string) => (await fetch(`${home.url}${path}`).catch(() => undefined))?.status;
+  const { launched, statuses } = await database.exclusively(LOCKS.migration, async () => {
+    const program = home.launch();
+    await waitFor(async () => (await statusOf('/health/live')) === 200, 'an answer');
+    return { launched: program, statuses: [await statusOf('/health/ready'), await statusOf('/cloud/games')] };
+  });
+  expect(statuses).toEqual([503, 503]);
+  await waitFor(async () => (await statusOf('/health/ready')) === 200, 'the service to be ready');
+  expect(await launched.stop('SIGTERM')).toBe(0);
+}, 300_000);
+
+test('first start: is done without the demo if the disk has too little room for it', async () => {
+  await using external = await openExternalDatabase();
+  await using home = await makeHome({ DATABASE_URL: external.url, MUSTER_DISK_RESERVE_MB: '1048576' });
+  const { output, api, administrator_token: token } = await home.start();
+  expect(output()).toContain('demo_not_created');
+  expect(output()).not.toContain('/demo');
+  expect((await api.ok('GET', '/cloud/games', { token })).games).toHaveLength(1);
 }, 300_000);
 
 /** Starts the program and kills it at this moment. */

@@ -2,8 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
 import { type Database, LOCKS, openDatabase } from '../../src/platform/database/database.ts';
+import { describeAbsence, rootCodeOf } from '../../src/platform/database/failures.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { openExternalDatabase } from '../support/database.ts';
+import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 
 describe('migrations of an empty database', () => {
@@ -43,6 +45,20 @@ describe('migrations of an empty database', () => {
     await Promise.all(services.map((service) => migrateDatabase(service)));
     for (const service of services) await service[Symbol.asyncDispose]();
     expect((await read()).done).toEqual(EACH_ONCE);
+  });
+
+  test('wait for a table for a few seconds only, because all later statements would wait behind them', async () => {
+    await migrateDatabase(database);
+    await database.queries.execute(sql`delete from migrations where id = (select max(id) from migrations)`);
+    const release = Promise.withResolvers<void>();
+    const reading = database.transact(async (tx) => {
+      await tx.execute(sql`lock table migrations in access exclusive mode`);
+      await release.promise;
+    });
+    const failure = await rejectionOf(Error, migrateDatabase(database));
+    expect([rootCodeOf(failure), describeAbsence(failure)]).toEqual(['55P03', expect.any(String)]);
+    release.resolve();
+    await reading;
   });
 
   test('of a service that loses its connection change nothing and do not block others', async () => {

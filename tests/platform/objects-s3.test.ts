@@ -265,6 +265,17 @@ describe('a start says what is wrong with the storage, without its secret:', () 
     expect(await unavailabilityOf(settingsOf(server.port), SHORT_MS)).toContain('(TimeoutError)');
   });
 
+  test.each([
+    [502, 'text/html', '<h1>Bad Gateway</h1>'],
+    [503, 'application/xml', '<Error><Code>XMinioServerNotInitialized</Code><Message>Wait.</Message></Error>'],
+  ])('the start waits while the storage, or a proxy before it, answers %d', async (status, type, body) => {
+    const headers = { 'content-type': type };
+    const server = Bun.serve({ port: 0, fetch: () => new Response(body, { status, headers }) });
+    stub = new AsyncDisposableStack();
+    stub.defer(() => server.stop(true));
+    expect(await unavailabilityOf(settingsOf(server.port ?? 0))).toContain('does not answer (');
+  });
+
   if (TEST_S3 !== undefined) {
     const problemOf = async (settings: S3Settings) => {
       const { message } = await rejectionOf(StartError, openS3Objects(settings));

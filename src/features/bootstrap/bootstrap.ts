@@ -1,4 +1,7 @@
 import { type Database, LOCKS } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Groups } from '../groups/groups.ts';
 import type { Identities } from '../identities/identities.ts';
@@ -17,6 +20,7 @@ interface BootstrapSettings {
 
 export interface BootstrapDependencies extends DemoDependencies, BootstrapSettings {
   database: Database;
+  events: Events;
   tokens: Tokens;
   identities: Identities;
   groups: Groups;
@@ -47,7 +51,7 @@ export async function bootstrap(dependencies: BootstrapDependencies): Promise<Bo
     const caller = { kind: 'identity', identity_id } as const;
     const [oldest_group] = await groups.listOf(identity_id);
     const group = oldest_group ?? (await groups.create(caller, 'Developers'));
-    const demo = with_demo ? await createDemo(dependencies, caller, group.group_id) : undefined;
+    const demo = with_demo ? await createDemoIfItFits(dependencies, caller, group.group_id) : undefined;
     return {
       is_first_start: existing === undefined,
       administrator_token: await tokens.issue(caller, { lifetime_ms: ADMINISTRATOR_TOKEN_LIFETIME_MS }),
@@ -56,4 +60,18 @@ export async function bootstrap(dependencies: BootstrapDependencies): Promise<Bo
     };
   };
   return await database.exclusively(LOCKS.first_start, work, signal);
+}
+
+/** Creates the demo game. Without room for it on the disk, the service starts without it, and the next start tries again. */
+async function createDemoIfItFits(
+  dependencies: BootstrapDependencies,
+  ...args: [caller: CallerOf<'identity'>, developer_group_id: string]
+): Promise<Demo | undefined> {
+  try {
+    return await createDemo(dependencies, ...args);
+  } catch (cause) {
+    if (!(cause instanceof ServiceError && cause.code === 'STORAGE_FULL')) throw cause;
+    dependencies.events.emit({ event: 'demo_not_created', cause });
+    return undefined;
+  }
 }

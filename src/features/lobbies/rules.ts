@@ -3,7 +3,12 @@ import type { PoolKey } from './matchmaking/lobby-index.ts';
 const WARM_WAIT_MAX_MS = 60_000;
 
 /** How long a warm lobby may be closed. */
-export const PREPARES_WITHIN_MS = 300_000;
+const PREPARES_WITHIN_MS = 300_000;
+
+/** Returns the moment since when a warm lobby may have been closed. */
+export function preparingSince(now: Date): Date {
+  return new Date(now.getTime() - PREPARES_WITHIN_MS);
+}
 
 interface PossiblyPreparing {
   idle_ts: Date | null;
@@ -17,7 +22,7 @@ interface PossiblyPreparing {
  */
 export function isPreparing({ idle_ts, create_ts, closed_ts }: PossiblyPreparing, now: Date): boolean {
   const is_untouched = idle_ts?.getTime() === create_ts.getTime();
-  return is_untouched && closed_ts !== null && now.getTime() - closed_ts.getTime() < PREPARES_WITHIN_MS;
+  return is_untouched && closed_ts !== null && closed_ts > preparingSince(now);
 }
 
 /** Returns the empty lobbies beyond those that their game mode keeps in their region. */

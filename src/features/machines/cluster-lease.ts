@@ -235,8 +235,13 @@ export class ClusterLease {
         const held = isHolder() ? this.#held : undefined;
         if (!held) return;
         if (offer !== 'none') held.offer = offer;
-        await database.transact((tx) => store.setOffered(tx, { node_id, holder }, offer === 'made'));
-        held.offer = offer;
+        const is_held = await database.transact(async (tx) => {
+          if (!(await store.lockHeld(tx, { node_id, holder }))) return false;
+          await store.setOffered(tx, { node_id, holder }, offer === 'made');
+          return true;
+        });
+        // Another process has taken the offer. The next beat ends the lease; until then it must not look as if it were held.
+        if (is_held) held.offer = offer;
       },
       release: async (state) => {
         if (!isHolder()) return;

@@ -3,7 +3,7 @@ import type { DataDirectory } from '../data-directory.ts';
 import { ServiceError, StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
-import { type EmbeddedOptions, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
+import { type EmbeddedOptions, type EmbeddedPostgres, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
 import { readEmbeddedPassword, replaceLostPassword, requirePassword } from './embedded-password.ts';
 import { describeAbsence, rootCodeOf, rootMessageOf } from './failures.ts';
 
@@ -28,7 +28,7 @@ export async function openConfiguredDatabase(
   { address = addressOf(database_url), signal }: { address?: DatabaseAddress | undefined; signal?: AbortSignal } = {},
 ): Promise<Database> {
   if (address) return await connectDatabase(address, database_pool, signal);
-  return await connectEmbedded({ directory: data.folder('postgres'), is_durable: true, events }, database_pool);
+  return await connectEmbedded({ directory: data.folder('postgres'), is_durable: true, events, signal }, database_pool);
 }
 
 const addressOf = (url: string | undefined) => (url === undefined ? undefined : { url });
@@ -79,11 +79,11 @@ function openAt(address: DatabaseAddress, pool_max: number): Database {
   }
 }
 
-async function openEmbedded(options: EmbeddedOptions) {
+async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   try {
     return await openEmbeddedPostgres(options);
   } catch (cause) {
-    if (cause instanceof StartError) throw cause;
+    if (cause instanceof StartError || options.signal?.aborted) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new StartError(
       `The embedded PostgreSQL does not run here: correct the problem below, or set DATABASE_URL to your own PostgreSQL.\n${reason}`,

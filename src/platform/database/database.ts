@@ -116,7 +116,13 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       }
     },
     async isFull() {
-      if (was_full) was_full = await db.transaction(probeDisk).then(() => false, isDiskFull);
+      // Also while the database cannot be asked: only a write that succeeds says that there is room.
+      if (was_full) {
+        was_full = await db.transaction(probeDisk).then(
+          () => false,
+          () => true,
+        );
+      }
       return was_full;
     },
     async listen(channel, onNotification, onConnected) {

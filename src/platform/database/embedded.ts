@@ -47,6 +47,8 @@ export interface EmbeddedOptions {
   events: Events;
   /** Interval of the events that report a recovery. */
   progress_every_ms?: number;
+  /** Ends a start, which then stops the server and throws the signal's reason. */
+  signal?: AbortSignal | undefined;
   /** Time until the server reports that it starts or is ready. */
   starts_within_ms?: number;
   log_bytes_max?: number;
@@ -76,7 +78,10 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
   if (existsSync(instance.cluster)) assertSameMajor(instance.cluster);
   else await initialize(instance);
 
-  let running = await ensureRunning(instance, directory);
+  let running = await ensureRunning(instance, directory, { signal: options.signal }).catch(async (error: unknown) => {
+    if (options.signal?.aborted) await stop(instance.cluster);
+    throw error;
+  });
   const closing = new AbortController();
   let is_lost = false;
   supervision = startLoop({
@@ -136,7 +141,7 @@ function assertSameMajor(cluster: string): void {
 async function ensureRunning(
   instance: Instance,
   directory: string,
-  { known, signal }: { known?: Postmaster; signal?: AbortSignal } = {},
+  { known, signal }: { known?: Postmaster; signal?: AbortSignal | undefined } = {},
 ): Promise<Postmaster> {
   const found = findPostmaster(instance.cluster);
   if (found && isUsable(found, instance.programs) && (await becomesReady(instance, found.pid, signal))) return found;
@@ -148,6 +153,7 @@ async function ensureRunning(
   await removeLockFiles(instance.cluster, socket);
   const pid = start(instance, socket);
   if (await becomesReady(instance, pid, signal)) return { pid, socket_directory: socket };
+  signal?.throwIfAborted();
   throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(instance.log)}`);
 }
 

@@ -12,6 +12,8 @@ import { type Database, LOCKS } from './database.ts';
 import { isForbidden } from './failures.ts';
 import type { AppliedMigration } from './table-copies.ts';
 
+const TABLE_WAIT_MAX_MS = 5_000;
+
 /** The migrations of a release. */
 interface Migrations {
   /** The release's version. */
@@ -28,13 +30,16 @@ interface MigrateOptions extends Partial<Migrations> {
 /**
  * Migrates the database to this release. Several processes may call it at the same time: the first one migrates under a
  * lock (Drizzle's migrator takes none), and the others wait. Throws StartError if the user lacks the privileges, or a newer
- * release has migrated the database; the reason of the signal if it is aborted while it waits.
+ * release has migrated the database; the reason of the signal if it is aborted while it waits; a failure that counts as
+ * absence if a table stays in use.
  */
 export async function migrateDatabase(
   database: Database,
   { version = VERSION, folder = findAsset('drizzle'), signal }: MigrateOptions = {},
 ): Promise<void> {
   const work = async (connection: PostgresJsDatabase) => {
+    // A migration that waits for a table, as behind a backup, makes all later statements of the table wait behind it.
+    await connection.execute(sql.raw(`set lock_timeout = ${TABLE_WAIT_MAX_MS}`));
     await assertNotNewer(connection, { version, folder });
     const options = { migrationsFolder: folder, migrationsSchema: 'public', migrationsTable: 'migrations' };
     await migrate(connection, options);

@@ -16,9 +16,9 @@ const REMOVED_AT_ONCE = 16;
 /** What all reads pass on before other requests get their turn. */
 const READ_BYTES_EACH_TURN = 1024 ** 2;
 
-/** Failures that pass once the storage answers again. Only an operator can fix others. */
-const UNAVAILABLE =
-  /^(Connection\w*|FailedToOpenSocket|E[A-Z_]+|TimeoutError|SlowDown|InternalError|ServiceUnavailable)$/;
+/** Failures that only an operator can fix. Others pass once the storage, or a proxy before it, answers again. */
+const FINAL =
+  /^(NoSuchBucket|NoSuchKey|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidBucketName|AuthorizationHeaderMalformed|PermanentRedirect|InvalidArgument|InvalidRequest|MethodNotAllowed|RequestTimeTooSkewed|ERR_\w+|\w*CERT\w*|\w*LEAF_SIGNATURE)$/;
 
 /** Opens the objects of a bucket. Throws OBJECTS_UNAVAILABLE while it is unavailable, and StartError if it cannot be used. */
 export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Promise<Objects> {
@@ -29,7 +29,7 @@ export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Pr
   } catch (error) {
     const cause = error instanceof ServiceError ? error.cause : error;
     const reason = cause instanceof Error ? cause.message.split(': ').at(-1) : cause;
-    if (UNAVAILABLE.test(String(reason))) {
+    if (!FINAL.test(String(reason))) {
       const failure = new Error(`the bucket "${bucket}" at ${endpoint} does not answer (${reason})`);
       throw new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: failure });
     }

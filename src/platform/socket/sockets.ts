@@ -40,10 +40,21 @@ export interface Sockets extends Upgrades {
 /** The WebSocket channel at /watch (docs/watch.md). */
 export function createSockets(dependencies: SocketsDependencies): Sockets {
   const { clock, rate_limiter, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
-  const sessions = new Set<Session>();
+  /** Each with the server through which it connected. */
+  const sessions = new Map<Session, UpgradingServer>();
   const slots = new CallerSlots(sockets_per_caller_max);
-  /** A frame has to be published by the server through which a socket connected. */
-  const servers = new Set<UpgradingServer>();
+  /** How many sockets connected through each server, which has to publish the frames for them. */
+  const servers = new Map<UpgradingServer, number>();
+  function countSocket(server: UpgradingServer, by: 1 | -1): void {
+    const count = (servers.get(server) ?? 0) + by;
+    if (count > 0) servers.set(server, count);
+    else servers.delete(server);
+  }
+  function forget(session: Session): void {
+    const server = sessions.get(session);
+    if (server && sessions.delete(session)) countSocket(server, -1);
+    noteSocketEnd(session);
+  }
   let is_stopping = false;
   let checking: ReturnType<typeof setTimeout> | undefined;
 
@@ -51,7 +62,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   function startChecking(): void {
     checking ??= setTimeout(() => {
       checking = undefined;
-      for (const session of sessions) session.check();
+      for (const session of sessions.keys()) session.check();
       if (sessions.size > 0) startChecking();
     }, CHECK_EVERY_MS).unref();
   }
@@ -60,7 +71,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   const audiences = createAudiences({
     channels: dependencies.watch.channels,
     publish(topic, frame) {
-      for (const server of servers) server.publish(topic, frame);
+      for (const server of servers.keys()) server.publish(topic, frame);
     },
     onFault: (watched, cause) => events.emit({ event: 'watch_failed', watched, cause }),
   });
@@ -79,15 +90,13 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     public_url,
     takeSlot,
     onEnd(session: Session, duration_ms: number) {
-      sessions.delete(session);
-      noteSocketEnd(session);
+      forget(session);
       events.emit({ event: 'socket_closed', duration_ms });
     },
   };
 
   return {
     async upgrade(exchange, receiving_server) {
-      servers.add(receiving_server);
       const { request, address } = exchange;
       const { headers } = request;
       if (!asksForSocket(request)) throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
@@ -102,12 +111,12 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       const freeSlot = takeSlot(bearer?.caller, address);
       const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, freeSlot });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
-      sessions.add(session);
+      sessions.set(session, receiving_server);
+      countSocket(receiving_server, 1);
       startChecking();
       noteSocket(session, request, receiving_server);
       if (receiving_server.upgrade(request, accepted)) return;
-      sessions.delete(session);
-      noteSocketEnd(session);
+      forget(session);
       freeSlot();
       throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
     },
@@ -115,7 +124,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     stop() {
       is_stopping = true;
       clearTimeout(checking);
-      for (const session of sessions) session.stop(CLOSE.restarting, 'the service stops');
+      for (const session of sessions.keys()) session.stop(CLOSE.restarting, 'the service stops');
     },
   };
 }

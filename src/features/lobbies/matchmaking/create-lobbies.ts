@@ -17,6 +17,7 @@ import {
   type Versions,
 } from '../../versions/versions.ts';
 import { gameModeId } from '../game-mode-id.ts';
+import { preparingSince } from '../rules.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { Claim, OverLimit } from './admission-store.ts';
@@ -209,7 +210,7 @@ async function isStillMissing(
   if (warm_min === undefined) return true;
   await store.lockList(tx, namespace_id);
   const { game_mode, region } = lobby;
-  return (await countWarm(tx, { namespace_id, version_id, game_mode, region }, now)) < warm_min;
+  return (await countWarm(tx, { namespace_id, version_id, game_mode, region }, preparingSince(now))) < warm_min;
 }
 
 function toClaims({ address, client, ticket, ...players }: FirstPlayers, request_number: number): Claim[] {

@@ -5,7 +5,7 @@ import type { Events } from '../../../platform/events.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { Namespaces } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
-import { missingLobbies, type WarmPool } from '../rules.ts';
+import { missingLobbies, preparingSince, type WarmPool } from '../rules.ts';
 import type { CreateLobbies } from './create-lobbies.ts';
 import type { PlannedLobby } from './planner.ts';
 import * as store from './warm-store.ts';
@@ -37,7 +37,7 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
   const now = clock.now();
   const namespace_ids = [...new Set(pools.map(({ namespace_id }) => namespace_id))];
   const [idle, failing] = await Promise.all([
-    store.selectWarmCounts(database.queries, namespace_ids, now),
+    store.selectWarmCounts(database.queries, namespace_ids, preparingSince(now)),
     store.selectFailing(database.queries, namespace_ids, after(now, -FAILURES_COUNT_FOR_MS)),
   ]);
   const planned = missingLobbies(pools, idle, failing, now).flatMap(({ pool, count }) =>

@@ -1,8 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { after } from '../../../platform/clock.ts';
 import type { Queries } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
-import { PREPARES_WITHIN_MS } from '../rules.ts';
 import { type LobbyRow, lobbies } from '../tables.ts';
 
 /** A pool of a namespace: its lobbies of one version, game mode and region. */
@@ -11,33 +9,30 @@ export type NamespacePool = Pick<LobbyRow, 'namespace_id' | 'version_id' | 'game
 /** A condition: the lobby was created without players and has had none since. */
 const IS_UNTOUCHED = sql`idle_ts = create_ts`;
 
-/**
- * A condition: the lobby is warm: it is empty, no player created it, and it is open, or prepares itself (see `isPreparing`).
- */
-const isWarm = (now: Date) => sql`
-  stop_ts is null and player_count = 0 and publicity is null and (
-    not is_closed or ${IS_UNTOUCHED} and closed_ts > ${timestamptz(after(now, -PREPARES_WITHIN_MS))}
-  )`;
+/** A condition: the lobby is warm: it is empty, no player created it, and it is open, or prepares itself (`isPreparing`). */
+const isWarm = (closed_after: Date) => sql`
+  stop_ts is null and player_count = 0 and publicity is null
+  and (not is_closed or ${IS_UNTOUCHED} and closed_ts > ${timestamptz(closed_after)})`;
 
 /** Returns how many warm lobbies each pool of the namespaces has; pools without any are missing. */
 export async function selectWarmCounts(
   queries: Queries,
   namespace_ids: string[],
-  now: Date,
+  closed_after: Date,
 ): Promise<(NamespacePool & { count: number })[]> {
   const rows = await queries.execute<Record<keyof NamespacePool, string> & { count: number }>(sql`
     select namespace_id, version_id, game_mode, region, count(*)::int as count from ${lobbies}
-    where namespace_id = any(${sql.param(namespace_ids)}::uuid[]) and ${isWarm(now)}
+    where namespace_id = any(${sql.param(namespace_ids)}::uuid[]) and ${isWarm(closed_after)}
     group by namespace_id, version_id, game_mode, region`);
   return [...rows];
 }
 
 /** Returns the number of warm lobbies of one pool. */
-export async function countWarm(queries: Queries, pool: NamespacePool, now: Date): Promise<number> {
+export async function countWarm(queries: Queries, pool: NamespacePool, closed_after: Date): Promise<number> {
   const [row] = await queries.execute<{ count: number }>(sql`
     select count(*)::int as count from ${lobbies}
     where namespace_id = ${pool.namespace_id}::uuid and version_id = ${pool.version_id}::uuid
-      and game_mode = ${pool.game_mode} and region = ${pool.region} and ${isWarm(now)}`);
+      and game_mode = ${pool.game_mode} and region = ${pool.region} and ${isWarm(closed_after)}`);
   return row?.count ?? 0;
 }
 
