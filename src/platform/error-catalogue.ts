@@ -160,8 +160,7 @@ export const CATALOGUE = {
   },
   GATEWAY_GAME_BUSY: {
     status: 503,
-    message:
-      'The servers of this game have as many requests in progress as they may have beside those of other games. Try again in a second.',
+    message: 'This game has used up its share of the requests that may be in progress. Try again in a second.',
   },
   GATEWAY_NAME_NOT_FOUND: {
     status: 404,

@@ -29,7 +29,7 @@ export interface LoopState {
   last_failure: { at: Date; message: string } | undefined;
 }
 
-/** The loops that run, by where they report to: tests run several services in one process. */
+/** The running loops of each service, by its events. A test process runs several services. */
 const running = new WeakMap<Events, Set<LoopState>>();
 
 /** Returns the loops that run and report to `events`, in the order of their starts. */

@@ -44,7 +44,7 @@ interface Authority {
 
 /**
  * A certificate authority of this machine, for development. Browsers trust its certificates once the user has imported
- * the authority's own, which the data directory keeps. It can sign only the names it was created for.
+ * the authority's own, which the data directory keeps. It can sign no host names but those it was created for.
  */
 export class LocalAuthority {
   /** The certificate to serve, signed for all names. */

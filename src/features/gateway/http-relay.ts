@@ -7,7 +7,7 @@ import { tooManyBytes } from './traffic.ts';
 
 /** Methods of requests that may be sent twice. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
-/** Answers that announce at most this length are read whole: the server alone decides how long that takes. */
+/** Answers that announce at most this length are read whole before they are sent on: a slow client holds no fetch. */
 const WHOLE_BYTES_MAX = 64 * 1024;
 
 interface RelayOptions {

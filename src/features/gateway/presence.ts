@@ -27,7 +27,7 @@ export interface PresenceDependencies {
 
 /** The connection of a player who was admitted to a server. */
 export interface AdmittedPlayer extends store.PlayerConnection {
-  /** Reports that the connection is over. Keeps the seat for a while if it was lost, or the service stops. */
+  /** Reports that the connection is over. Keeps the seat for a while if the connection was lost or the service stops. */
   end(how: { was_lost: boolean }): void;
 }
 

@@ -45,8 +45,8 @@ export interface HeldCluster {
 }
 
 /**
- * Whether the holder offers the lease. From `prepared` on, the holder begins no change of the cluster, so that those
- * under way have ended once the offer is `made` and another process takes over.
+ * Whether the holder offers the lease. From `prepared` on, the holder begins no changes of the cluster. Those under way end
+ * before the offer is `made`, so none runs beside the next holder.
  */
 export type Offer = 'none' | 'prepared' | 'made';
 

@@ -94,7 +94,7 @@ export function createLease(dependencies: LeaseDependencies) {
   let is_replaced = false;
   let takes_servers = true;
 
-  /** Raises this machine's beat, and that of a cluster that it holds, and judges the others. Without the database, none is judged. */
+  /** Raises the beats of this machine and of the cluster that it holds, then judges the other machines; none without the database. */
   async function beat(): Promise<number> {
     const asked_ms = performance.now();
     const asked_as = holder;

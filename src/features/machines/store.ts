@@ -22,8 +22,9 @@ export type Registration = Pick<
   Partial<Pick<MachineRow, 'cluster_id'>>;
 
 /**
- * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up, in another
- * place, neither released nor offered. Its beat is then recent, and not `unchanged_beat`, which the caller saw stay the same.
+ * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up in another
+ * place, neither released nor offered, and its beat is recent and differs from `unchanged_beat`, which the caller saw stay the
+ * same.
  */
 export async function registerMachine(
   tx: Tx,

@@ -124,7 +124,7 @@ export class Exchange {
   }
 }
 
-/** Otherwise a client could hold the connection as long as it likes by sending an unread body slowly. */
+/** Closes the connection after the answer if the body was not read: a client that sends it slowly would hold the connection. */
 async function closeIfBodyIsLeft(request: Request, response: Response): Promise<Response> {
   if (await isBodyLeft(request)) response.headers.set('connection', 'close');
   return response;

@@ -5,7 +5,7 @@ import type { SocketHandler } from '../socket/socket-handlers.ts';
 import { hasErrorCode } from '../system-errors.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
 
-/** How often a game server that takes the port is ended before the start fails. */
+/** Attempts to listen, each after the game servers that have the port were ended. */
 const ATTEMPTS_MAX = 10;
 const ATTEMPT_PAUSE_MS = 50;
 /** How long requests in progress may take when the service stops. */

@@ -75,7 +75,7 @@ function readHeld(file: string): Held | undefined {
   }
 }
 
-/** Returns the holders of a file, even one that the file does not name after a kill or on a full disk. */
+/** Returns the processes that hold the port of a file, also one that the file does not name after a kill or on a full disk. */
 function findHolders(file: string): ProcessIdentity[] {
   const own_id = process.getuid?.();
   return listProcesses()
