@@ -34,7 +34,7 @@ export interface LocalParts extends AsyncDisposable {
   answerBy(answering: Answering): Promise<void>;
   /** Answers all requests with the reason why the service is not ready, until `answerBy` is called. */
   answerWaiting(absence: Absence): Promise<void>;
-  /** Answers all requests with the reason that the service is starting, if the port is not open yet. */
+  /** Answers all requests with the reason that the service is starting, if the port is free and not open yet. */
   answerStarting(): Promise<void>;
   /** Accepts no more connections, and ends the open ones within a time limit. */
   stopAnswering(): Promise<void>;
@@ -101,9 +101,10 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   };
 
   let opening: Promise<void> | undefined;
-  /** One after the other, because the first opens the port. */
+  /** Runs calls one at a time, because the first one that succeeds opens the port. */
   function setAnswering(answering: Answering): Promise<void> {
-    opening = opening ? opening.then(() => port.answerBy(answering)) : port.answerBy(answering);
+    const before = opening?.catch(() => {}) ?? Promise.resolve();
+    opening = before.then(() => port.answerBy(answering));
     return opening;
   }
   let awaited: Absence | undefined;
@@ -139,7 +140,9 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     },
     answerWaiting,
     async answerStarting() {
-      if (opening === undefined) await answerWaiting(STARTING);
+      if (opening !== undefined) return;
+      // Ends no game server that has the port, because the reason could not be recorded yet.
+      await setAnswering({ ...waiting, evict: async () => 0 }).catch(() => {});
     },
     stopAnswering: port.stop,
     hold_files,

@@ -59,8 +59,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const { events = keepEvents(createLog(config.log)), signal } = options;
   await using opened = new AsyncDisposableStack();
   const local_parts = opened.use(await openLocalParts(config, events));
-  // If the port cannot be opened, the start fails when it needs the port.
-  const answering = setTimeout(() => void local_parts.answerStarting().catch(() => {}), ANSWERS_AFTER_MS);
+  const answering = setTimeout(() => void local_parts.answerStarting(), ANSWERS_AFTER_MS);
   const service = await whenAvailable(() => openAll(config, { ...options, events, local_parts }), {
     events,
     signal,

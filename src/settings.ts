@@ -141,7 +141,7 @@ export const Settings = Type.Object({
   MUSTER_PRINT_SECRETS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
     description:
-      "Whether a start prints the administrator's token (the first) and a link that logs in to the hub: on, or off where stdout is kept, as in containers.",
+      "Whether the first start prints the administrator's token, and every start a link that logs in to the hub: on or off. Set it to off if stdout is kept, as in containers.",
   }),
   MUSTER_DATACENTER: Type.String({
     default: 'local',

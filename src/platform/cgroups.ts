@@ -50,8 +50,8 @@ interface Hierarchy {
 
 /**
  * Finds the controllers by which this process can limit others. Groups are created inside of our own group, so that its
- * limits hold for all of them, and a delegated group suffices. Removes abandoned groups, except those that are needed:
- * the group of a server that has ended says whether its memory ran out.
+ * limits hold for all of them, and a delegated group suffices. Removes old groups without processes, except those that
+ * `isNeeded` names: the group of an ended server says whether its memory ran out.
  */
 export function openCgroups(isNeeded: (id: string) => boolean = () => false): Cgroups {
   const hierarchies = findHierarchies(readProc('self/mountinfo'), readProc('self/cgroup')).flatMap(

@@ -408,7 +408,8 @@ export const CATALOGUE = {
   },
   TOO_MANY_WATCHERS: {
     status: 429,
-    message: 'Too many requests wait for a change, of this caller or in all. Close some, or try again.',
+    message:
+      'This caller, or all callers together, have too many requests that wait for a change. Close some, or try again.',
   },
   TRANSFERS_BUSY: { status: 503, message: 'The service has too many downloads and uploads in progress. Try again.' },
   UPLOAD_BUSY: {

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
-import type { TestGame } from '../support/game.ts';
+import { makeGame, type TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../support/gateway.ts';
+import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer, WEB_SERVER } from '../support/gateway.ts';
 import { makeHome, type Program } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -61,4 +61,14 @@ test('the service is killed: players at a port with presence connect again with 
   expect(await joinSame()).toBe(true);
   one_back.socket.close();
   await next.stop('SIGINT');
+}, 300_000);
+
+test('a proxy of the environment gets no requests for game servers', async () => {
+  const settings = { MUSTER_SERVERS_DOMAIN: SERVERS_DOMAIN, MUSTER_DEMO: 'off', HTTP_PROXY: 'http://127.0.0.1:1' };
+  await using home = await makeHome({ ...settings, http_proxy: settings.HTTP_PROXY }, { has_prepared_database: true });
+  const program = await home.start();
+  const game = await makeGame(program.api, program.administrator_token);
+  const { name } = await startWebServer(program, game);
+  const answer = await fetch(`${program.url}/headers`, { headers: { host: `${name}.${SERVERS_DOMAIN}` } });
+  expect(answer.status).toBe(200);
 }, 300_000);

@@ -62,7 +62,8 @@ const EXPECTED: Record<
     status: 429,
     body: {
       code: 'TOO_MANY_WATCHERS',
-      message: 'Too many requests wait for a change, of this caller or in all. Close some, or try again.',
+      message:
+        'This caller, or all callers together, have too many requests that wait for a change. Close some, or try again.',
       documentation: 'https://play.example.com/docs/errors#too-many-watchers',
     },
     retry_after: '2',

@@ -49,10 +49,11 @@ interface Limits {
 export const isUntouched = ({ idle_since_ms, create_ms }: LobbyState): boolean => idle_since_ms === create_ms;
 
 const PREPARES_WITHIN_MS = 300_000;
-/** Returns whether a lobby has the right to be empty: it is open, or was closed before its first player, a short time ago. */
+/** Returns whether a lobby may be empty: it is open; or no player came, and it is not ready or was closed a short time ago. */
 export function mayBeEmpty(lobby: LobbyState, now_ms: number): boolean {
-  const { closed_ms } = lobby;
-  return closed_ms === undefined || (isUntouched(lobby) && now_ms - closed_ms < PREPARES_WITHIN_MS);
+  const { closed_ms, is_ready } = lobby;
+  if (closed_ms === undefined) return true;
+  return isUntouched(lobby) && (!is_ready || now_ms - closed_ms < PREPARES_WITHIN_MS);
 }
 
 /** The lobbies and players of a namespace in plain lists, and how seats and lobbies end. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { ApiCaller } from '../../cli/api-caller.ts';
-import { cacheDirectories, readThrowawayConfig } from '../../config.ts';
+import { cacheDirectories, ignoreHttpProxy, readThrowawayConfig } from '../../config.ts';
 import { openThrowawayPostgres } from '../../platform/database/throwaway.ts';
 import { assert } from '../../platform/errors.ts';
 import { createLog } from '../../platform/events.ts';
@@ -32,6 +32,7 @@ export async function serveThrowaway([data_directory = '', game_name = 'test']: 
   // Only the end of standard input ends this service.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   hideFromOthers();
+  ignoreHttpProxy();
   await using opened = new AsyncDisposableStack();
   opened.defer(() => removeFiles(data_directory));
   const { service_port, clock_port, server_ports } = opened.use(claimPorts());

@@ -1,5 +1,5 @@
 import { type Database, LOCKS } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
+import { isShortOfSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
@@ -70,7 +70,7 @@ async function createDemoIfItFits(
   try {
     return await createDemo(dependencies, ...args);
   } catch (cause) {
-    if (!(cause instanceof ServiceError && cause.code === 'STORAGE_FULL')) throw cause;
+    if (!isShortOfSpace(cause)) throw cause;
     dependencies.events.emit({ event: 'demo_not_created', cause });
     return undefined;
   }

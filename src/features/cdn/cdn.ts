@@ -128,7 +128,9 @@ export async function openCdn(dependencies: CdnDependencies) {
     }
     addVary(headers, 'Accept-Encoding');
     headers.set('accept-ranges', 'bytes');
-    const wanted = request.headers.has('range')
+    // A file that was uploaded compressed, as the version's headers say, is not compressed again.
+    const is_original = request.headers.has('range') || headers.has('content-encoding');
+    const wanted = is_original
       ? undefined
       : chooseEncoding(request.headers.get('accept-encoding'), { content_type, content_length });
     const seen = request.headers.get('if-none-match');

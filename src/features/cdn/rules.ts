@@ -1,7 +1,7 @@
 import mime from 'mime';
 import Negotiator from 'negotiator';
 import { isSendable } from '../uploads/uploads.ts';
-import { type CdnRoute, matchesGlob } from '../versions/versions.ts';
+import { type CdnRoute, matchesGlob, TRANSPORT_HEADERS } from '../versions/versions.ts';
 
 const COMPRESSED_FROM_BYTES = 1_024;
 const ROUTES_APPLIED_MAX = 10;
@@ -52,10 +52,6 @@ function isCompressible(content_type: string): boolean {
     content_type,
   );
 }
-
-/** Headers of the transport, which only the service sets. */
-const TRANSPORT_HEADERS =
-  /^(connection|content-(encoding|length|range)|date|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade)$/i;
 
 /** Returns a version's custom headers for a file: those of matching routes, by priority, at most ten routes. */
 export function customHeaders(path: string, routes: readonly CdnRoute[]): [string, string][] {

@@ -110,7 +110,7 @@ export async function createCertificates(dependencies: CertificatesDependencies)
       signal,
       events,
       async step() {
-        // One after the other, so that none waits for hosts whose orders fail.
+        // Serves each certificate once it is issued, because the orders of other hosts may take long, or fail.
         let has_more: boolean;
         do {
           has_more = await renewOne(signal);

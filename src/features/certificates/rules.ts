@@ -20,7 +20,7 @@ export function retryAfter(failures: number): number {
 /**
  * Selects the certificates to serve: one for each name, the first that is valid now. `certificates` is ordered by
  * preference. A name whose certificates have all expired keeps the first of them, because clients explain an expired one
- * better than a connection that fails; but not if a valid one is for all names beside it.
+ * better than a connection that fails; but not if a valid wildcard certificate covers the name.
  */
 export function selectCertificates(certificates: readonly Certificate[], now: Date): Map<string, Certificate> {
   const isCurrent = ({ valid_from, expires_at }: Certificate) => valid_from <= now && now < expires_at;

@@ -22,7 +22,7 @@ const HOURS_KEPT_FOR_MS = 7 * DAY_MS;
 const STORED_AFTER_MS = 500;
 /** How long after its end a minute is stored, at most. */
 const STORED_WITHIN_MS = 5_000;
-/** Players and lobbies are counted for all processes by the first one, so that each minute has one number. */
+/** The process that is the first to store a minute stores the players and lobbies of all processes. */
 const COUNTED_BY_ANY = '00000000-0000-0000-0000-000000000000';
 
 /** The times that can be read, and the steps that each has. */

@@ -2,7 +2,7 @@
 const CHARACTERS = '23456789ABCDEFGHJKMNPQRSTVWXYZ';
 const HALF_LENGTH = 4;
 
-/** Returns the code of a link, which its tool and its page both show: a person compares them before completing it. */
+/** Returns the code of a link. The tool and the page both show it, and a person compares the two before completing the link. */
 export function codeOf(device_link_id: string): string {
   const digest = new Bun.CryptoHasher('sha256').update(device_link_id).digest();
   const characters = [...digest].map((byte) => CHARACTERS[byte % CHARACTERS.length]);

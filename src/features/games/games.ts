@@ -77,7 +77,7 @@ export function createGames(dependencies: GamesDependencies) {
     return game;
   }
 
-  /** Returns whether a caller has access to the game, to this one environment of it, or to this one lobby. */
+  /** Returns whether a caller has access to what a scope names: a game, an environment or a lobby. */
   async function hasAccess(caller: Caller, scope: Scope, access: 'read' | 'write'): Promise<boolean> {
     const { game_id, namespace_id, lobby_id } = scope;
     switch (caller.kind) {

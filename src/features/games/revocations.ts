@@ -29,9 +29,9 @@ interface RevocationsDependencies {
 }
 
 /**
- * Creates the check whether verified tokens are still accepted: refuses tokens of deleted identities and revoked share
- * links, and cloud, service and share tokens older than the `tokens_not_before` of their game. Results are cached until
- * a change is announced.
+ * Creates the check whether verified tokens are still accepted. Refuses tokens of deleted identities, tokens of revoked
+ * share links, and cloud, service and share tokens issued before the `tokens_not_before` of their game. Results are cached
+ * until a change is announced.
  */
 export function createRevocations({ database, feed, identities, namespaces, findShare }: RevocationsDependencies) {
   const forgotten = createWatchedCache({

@@ -24,10 +24,8 @@ const REQUESTS = inOneMinute('gateway', 12_000, { counted: 'here' });
 const SOCKETS = inOneMinute('gateway-sockets', 1_200, { counted: 'here' });
 /** Requests in progress at a server, besides the share of its game. A school may load the pages of a game at once. */
 const IN_PROGRESS = { open_max: Number.POSITIVE_INFINITY, open_of_address_max: 256, opened_per_second_max: 1_000 };
-/** Requests for servers that are not remembered as running, because each reads the database. Scanners guess names. */
+/** Limits requests for servers of which this process remembers nothing: each reads the database, and scanners guess names. */
 const LOOKUPS = inOneMinute('gateway-lookups', 600, { by: 'address', counted: 'here' });
-/** Errors after which a server may be elsewhere, or may have ended. */
-const WITHOUT_ANSWER = ['GATEWAY_SERVER_UNREACHABLE', 'GATEWAY_SOCKET_REFUSED'];
 /** How long an answer, such as a stream of events, may be silent: the maximum of Bun. */
 const SILENT_MAX_S = 255;
 /** Bun neither receives nor sends a body with these methods. */
@@ -80,7 +78,7 @@ export function createGateway(dependencies: GatewayDependencies) {
         proto: web_request.is_https ? 'https' : 'http',
       };
       const port = parseName(named.name);
-      const server = port && (targets.recall(port.server_id) ?? (await lookUp(port.server_id, web_request)));
+      const server = port && (await findServer(port.server_id, web_request));
       if (!port || !server) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: named.name });
       if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id: port.server_id });
       if (server.is === 'ended')
@@ -106,7 +104,6 @@ export function createGateway(dependencies: GatewayDependencies) {
       return await (is_socket ? sockets.open(passed, web_request.request, listener) : pass(passed, web_request)).catch(
         (error: unknown) => {
           onEnd();
-          if (error instanceof ServiceError && WITHOUT_ANSWER.includes(error.code)) targets.forget(server_id);
           throw error;
         },
       );
@@ -116,7 +113,9 @@ export function createGateway(dependencies: GatewayDependencies) {
     }
   }
 
-  async function lookUp(server_id: string, web_request: WebRequest): Promise<ReachableServer | undefined> {
+  async function findServer(server_id: string, web_request: WebRequest): Promise<ReachableServer | undefined> {
+    const known = targets.recall(server_id);
+    if (known) return known.server;
     await web_request.countAddress(LOOKUPS);
     return await targets.read(server_id);
   }

@@ -32,8 +32,8 @@ export function scaleLimits(limits: QuotaLimits, { is_on, scale }: { is_on: bool
 }
 
 /**
- * Slots of this process for the clients of all games. A game gets another one only while more are free than it has, so
- * that other games get some.
+ * Slots of this process for the clients of all games. A game gets another slot only while more slots are free than the
+ * game has, so that other games get some.
  */
 export class Slots {
   readonly max: number;

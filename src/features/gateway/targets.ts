@@ -4,7 +4,11 @@ import type { ReachableServer, Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 
 /** Servers whose addresses are remembered. */
-const SERVERS_MAX = 10_000;
+const RUNNING_MAX = 10_000;
+/** Servers that do not run, by which no flood of names can displace those that do. */
+const OTHERS_MAX = 1_000;
+/** How long a server that does not run is remembered, by its state. That it becomes ready is not always announced. */
+const OTHERS_KEPT_MS = { not_ready: 250, ended: 10_000, unknown: 10_000 };
 
 interface TargetsDependencies {
   servers: Pick<Servers, 'reach'>;
@@ -12,6 +16,7 @@ interface TargetsDependencies {
 }
 
 interface Entry {
+  /** Undefined if there is no such server. */
   server: ReachableServer | undefined;
   unsubscribe(): void;
 }
@@ -20,17 +25,23 @@ export type Targets = ReturnType<typeof createTargets>;
 
 /**
  * Creates the lookup of servers by id. A server that runs is remembered until it changes, so that requests to it need no
- * query; every other state is read again, because it may end at any moment.
+ * query; any other state for a short time, so that a flood of requests needs few.
  */
 export function createTargets({ servers, subscribe }: TargetsDependencies) {
-  const entries = new LRUCache<string, Entry>({ max: SERVERS_MAX, dispose: ({ unsubscribe }) => unsubscribe() });
+  const dispose = ({ unsubscribe }: Entry) => unsubscribe();
+  const running = new LRUCache<string, Entry>({ max: RUNNING_MAX, dispose });
+  const others = new LRUCache<string, Entry>({ max: OTHERS_MAX, ttl: OTHERS_KEPT_MS.unknown, dispose });
+
+  function forget(server_id: string, entry: Entry): void {
+    for (const cache of [running, others]) if (cache.peek(server_id) === entry) cache.delete(server_id);
+  }
 
   async function read(server_id: string): Promise<ReachableServer | undefined> {
     let has_changed = false;
     // Subscribes before it reads, so that no change in between is missed.
     const unsubscribe = subscribe(topics.server(server_id), () => {
       has_changed = true;
-      if (entries.peek(server_id) === entry) entries.delete(server_id);
+      forget(server_id, entry);
     });
     const entry: Entry = { server: undefined, unsubscribe };
     try {
@@ -39,18 +50,21 @@ export function createTargets({ servers, subscribe }: TargetsDependencies) {
       unsubscribe();
       throw error;
     }
-    if (entry.server?.is === 'running' && !has_changed) entries.set(server_id, entry);
-    else unsubscribe();
-    return entry.server;
+    const { server } = entry;
+    if (has_changed) unsubscribe();
+    else if (server?.is === 'running') running.set(server_id, entry);
+    else others.set(server_id, entry, { ttl: OTHERS_KEPT_MS[server?.is ?? 'unknown'] });
+    return server;
   }
 
   return {
-    /** Returns the state of a server that is remembered. */
-    recall: (server_id: string): ReachableServer | undefined => entries.get(server_id)?.server,
+    /** Returns what is remembered of a server; undefined if nothing is. */
+    recall: (server_id: string): Pick<Entry, 'server'> | undefined => running.get(server_id) ?? others.get(server_id),
     /** Reads the state of a server from the database; undefined if there is none. */
     read,
-    /** Forgets the address of a server, after it did not answer. */
-    forget: (server_id: string): void => void entries.delete(server_id),
-    [Symbol.dispose]: (): void => entries.clear(),
+    [Symbol.dispose]: (): void => {
+      running.clear();
+      others.clear();
+    },
   };
 }

@@ -67,7 +67,7 @@ export function createGroups(dependencies: GroupsDependencies) {
 
   /** Returns the public profiles of listed people, without deleted identities. */
   async function describePeople(listed: Listed[]): Promise<PeoplePage['people']> {
-    const found = await identities.list(listed.map(({ identity_id }) => identity_id));
+    const found = await identities.listAll(listed.map(({ identity_id }) => identity_id));
     const by_id = new Map(found.map((identity) => [identity.identity_id, identity]));
     return listed.flatMap(({ identity_id, ts }) => {
       const identity = by_id.get(identity_id);
@@ -106,10 +106,10 @@ export function createGroups(dependencies: GroupsDependencies) {
         isMember(group_id, identity_id),
         isListed(queries, 'join_requests', group_id, identity_id),
       ]);
-      const read = async (list: PeopleList) =>
-        await describePeople(await selectPeople(queries, list, group_id, { limit: PAGE_MAX }));
-      const members = is_member || group.publicity === 'open' ? await read('members') : [];
-      const join_requests = group.owner_identity_id === identity_id ? await read('join_requests') : [];
+      const read = async (list: PeopleList, limit: number) =>
+        await describePeople(await selectPeople(queries, list, group_id, { limit }));
+      const members = is_member || group.publicity === 'open' ? await read('members', store.MEMBERS_MAX) : [];
+      const join_requests = group.owner_identity_id === identity_id ? await read('join_requests', PAGE_MAX) : [];
       return toGroupProfile(group, { is_member, is_requesting, members, join_requests }, public_url);
     },
   };
@@ -179,7 +179,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     async updateProfile({ group_id, identity_id }: GroupViewer, change: GroupChange): Promise<void> {
       refuseProblems(groupProblems(change));
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
-      // First, so that a repetition after a failure admits those that are left: only opening a closed group admits them.
+      // Before the update: a repeated request admits the remaining people only while the group is still closed.
       if (change.publicity === 'open') await admitWaiting({ group_id, identity_id });
       await database.transact(async (tx) => {
         const members = await lockMembers(tx, group_id);

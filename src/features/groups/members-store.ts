@@ -59,6 +59,11 @@ export async function isListed(
   return rows.length > 0;
 }
 
+/** Deletes the join requests of a person. */
+export async function deleteRequestsOf(queries: Queries, identity_id: string): Promise<void> {
+  await queries.delete(groupJoinRequests).where(eq(groupJoinRequests.identity_id, identity_id));
+}
+
 /**
  * Bumps a group, the profiles of `people` and the lists of games of `members`. Concurrent changes of the group run one
  * after another.
@@ -148,6 +153,11 @@ export async function setOwner(tx: Tx, group_id: string, owner_identity_id: stri
 
 export async function insertInvite(queries: Queries, row: InviteRow): Promise<void> {
   await queries.insert(groupInvites).values(row);
+}
+
+/** Deletes all invites of a group. */
+export async function deleteInvitesOf(tx: Tx, group_id: string): Promise<void> {
+  await tx.delete(groupInvites).where(eq(groupInvites.group_id, group_id));
 }
 
 export async function selectInvite(queries: Queries, code: string): Promise<InviteRow | undefined> {

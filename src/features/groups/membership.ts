@@ -3,6 +3,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
+import type { PeopleList } from './members-store.ts';
 import * as store from './members-store.ts';
 import { lockGroup, MEMBERS_MAX, selectGroup, selectGroupIdsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
@@ -36,6 +37,8 @@ interface Change {
   identity_id: string;
   /** Changes only the list of join requests, which no other answer shows. */
   is_join_request?: boolean;
+  /** A list that has the identity if there is anything to change. */
+  list?: PeopleList;
   /** An identity that may become the owner. */
   heir?: string;
 }
@@ -50,19 +53,22 @@ interface MemberAction extends GroupAction {
 export function createMembership({ database, clock, identities, revokeTokensOf }: MembershipDependencies) {
   /** Runs a change of one person's membership of a group, and bumps all that shows it. */
   async function change(
-    { group_id, identity_id, is_join_request = false, heir }: Change,
+    { group_id, identity_id, is_join_request = false, list, heir }: Change,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
     await database.transact(async (tx) => {
       await lockGroup(tx, group_id);
       // A concurrent change of the profile either ran before this lock, or sees the new membership and announces it.
       await identities.lock(tx, identity_id);
-      // Each member's list of games shows the number of members and the owner.
-      const members = is_join_request ? [] : await selectMemberIds(tx, group_id);
-      await store.touchGroup(tx, group_id, {
-        people: is_join_request ? [] : [identity_id, ...(heir ? [heir] : [])],
-        members,
-      });
+      const is_listed = list === undefined || (await store.isListed(tx, list, group_id, identity_id));
+      if (is_listed) {
+        // Each member's list of games shows the number of members and the owner.
+        const members = is_join_request ? [] : await selectMemberIds(tx, group_id);
+        await store.touchGroup(tx, group_id, {
+          people: is_join_request ? [] : [identity_id, ...(heir ? [heir] : [])],
+          members,
+        });
+      }
       const group = await selectGroup(tx, group_id);
       if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
       await work(tx, group);
@@ -73,15 +79,19 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
   async function changeAsOwner(
     { group_id, actor_id, identity_id }: MemberAction,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
+    list?: PeopleList,
   ): Promise<void> {
-    await change({ group_id, identity_id }, async (tx, group) => {
+    await change({ group_id, identity_id, ...(list && { list }) }, async (tx, group) => {
       requireOwner(group, actor_id);
       await work(tx, group);
     });
   }
 
-  /** Makes a person a member. Throws GROUP_MEMBER_BANNED, GROUP_FULL or GROUP_ALREADY_MEMBER. */
+  /** Makes a person a member. Throws IDENTITY_NOT_FOUND, GROUP_MEMBER_BANNED, GROUP_FULL or GROUP_ALREADY_MEMBER. */
   async function admit(tx: Tx, { group_id, member_count }: CountedGroup, identity_id: string): Promise<void> {
+    // `change` has locked the row, so nobody is deleted meanwhile.
+    if ((await identities.lock(tx, identity_id))?.is_deleted !== false)
+      throw new ServiceError('IDENTITY_NOT_FOUND', {});
     if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
     if (member_count >= MEMBERS_MAX) throw new ServiceError('GROUP_FULL', { max: MEMBERS_MAX });
     if (!(await store.addPerson(tx, 'members', group_id, { identity_id, ts: clock.now() }))) {
@@ -99,11 +109,14 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     await removeMember(tx, group.group_id, identity_id);
   }
 
-  /** Removes a member and revokes the tokens of the group's games, because the member may hold some. */
+  /**
+   * Removes a member. Revokes the tokens of the group's games and deletes its invites, because the member may know some.
+   */
   async function removeMember(tx: Tx, group_id: string, identity_id: string): Promise<void> {
     if (!(await store.removePerson(tx, 'members', group_id, identity_id))) {
       throw new ServiceError('GROUP_NOT_MEMBER', {});
     }
+    await store.deleteInvitesOf(tx, group_id);
     await revokeTokensOf(tx, group_id);
   }
 
@@ -121,8 +134,9 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
   }
 
   return {
-    /** Removes an identity that is about to be deleted from all groups. */
+    /** Removes an identity that is about to be deleted from all groups, with its join requests. */
     async leaveAll(identity_id: string): Promise<void> {
+      await store.deleteRequestsOf(database.queries, identity_id);
       const administrator = await identities.findAdministrator();
       const heir = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
       let last: string | undefined;
@@ -154,9 +168,13 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       });
     },
     unban: (act: MemberAction) =>
-      changeAsOwner(act, async (tx) => {
-        await store.removePerson(tx, 'bans', act.group_id, act.identity_id);
-      }),
+      changeAsOwner(
+        act,
+        async (tx) => {
+          await store.removePerson(tx, 'bans', act.group_id, act.identity_id);
+        },
+        'bans',
+      ),
     transfer: (act: MemberAction) =>
       changeAsOwner(act, async (tx) => {
         const { group_id, identity_id } = act;
@@ -190,18 +208,19 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     },
     /** Deletes a join request, and admits the person if it is accepted. Does nothing if there is no request. */
     resolveJoin: (act: MemberAction, is_accepted: boolean) =>
-      changeAsOwner(act, async (tx, group) => {
-        const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
-        if (is_waiting && is_accepted) await admit(tx, group, act.identity_id);
-      }),
+      changeAsOwner(
+        act,
+        async (tx, group) => {
+          const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
+          if (is_waiting && is_accepted) await admit(tx, group, act.identity_id);
+        },
+        'join_requests',
+      ),
     /** Creates an invite code, for members. Times are in milliseconds. Throws VALIDATION_ERROR. */
     async createInvite(
       { group_id, actor_id }: GroupAction,
       { ttl, use_count }: { ttl?: number | undefined; use_count?: number | undefined },
     ): Promise<string> {
-      if (!(await store.isListed(database.queries, 'members', group_id, actor_id))) {
-        throw new ServiceError('GROUP_NOT_MEMBER', {});
-      }
       if (!isWithin(ttl, INVITE_LIFETIME_MAX_MS))
         throw new ServiceError('VALIDATION_ERROR', {
           error: `ttl.invalid (1 to ${INVITE_LIFETIME_MAX_MS} milliseconds)`,
@@ -211,12 +230,16 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       }
       const now = clock.now();
       const code = makeCode(CODE_LENGTH);
-      await store.insertInvite(database.queries, {
-        code,
-        group_id,
-        create_ts: now,
-        expire_ts: ttl === undefined ? null : after(now, ttl),
-        uses_left: use_count ?? null,
+      await database.transact(async (tx) => {
+        await lockGroup(tx, group_id);
+        if (!(await store.isListed(tx, 'members', group_id, actor_id))) throw new ServiceError('GROUP_NOT_MEMBER', {});
+        await store.insertInvite(tx, {
+          code,
+          group_id,
+          create_ts: now,
+          expire_ts: ttl === undefined ? null : after(now, ttl),
+          uses_left: use_count ?? null,
+        });
       });
       return code;
     },

@@ -116,6 +116,11 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
       const error = `expected at most ${BATCH_MAX} ids`;
       throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'identity_ids', error });
     }
+    return await listAll(identity_ids);
+  }
+
+  /** Returns those identities that exist and are not deleted. */
+  async function listAll(identity_ids: string[]): Promise<IdentityRow[]> {
     const rows = await store.selectIdentities(queries, identity_ids);
     return rows.filter(({ is_deleted }) => !is_deleted);
   }
@@ -125,6 +130,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     create,
     people,
     list,
+    listAll,
     /** Returns how often an identity has changed. */
     async changesOf(identity_id: string): Promise<number> {
       const topic = topics.identity(identity_id);
@@ -182,7 +188,12 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
       }
       await update(identity_id, { delete_ts: after(clock.now(), DELETE_AFTER_MS) });
     },
-    cancelDeletion: (identity_id: string) => update(identity_id, { delete_ts: null }),
+    /** Cancels a deletion that is not due yet. Throws IDENTITY_NOT_FOUND once it is due. */
+    async cancelDeletion(identity_id: string): Promise<void> {
+      const { delete_ts } = await get(identity_id);
+      if (delete_ts !== null && delete_ts <= clock.now()) throw new ServiceError('IDENTITY_NOT_FOUND', {});
+      await update(identity_id, { delete_ts: null });
+    },
     /**
      * Deletes a batch of guests 30 days after their last token expired. Keeps a guest that a group lists, or that has
      * a refresh token that has not expired, for 30 more days. Returns how many it checked; more may remain.

@@ -22,13 +22,18 @@ export interface IdentityRoutesDependencies extends wire.Addresses {
 export function identityRoutes(dependencies: IdentityRoutesDependencies) {
   const { identities, groupsOf, gameOf } = dependencies;
 
-  const describe = async (identity_id: string) => {
+  const describe = async (identity_id: string, is_self: boolean) => {
     const [identity, groups] = await Promise.all([identities.get(identity_id), groupsOf(identity_id)]);
-    return wire.toProfile(identity, groups, dependencies);
+    return wire.toProfile(identity, { groups, is_self }, dependencies);
   };
+  const describeSelf = (identity_id: string) => describe(identity_id, true);
+  const topicsOf = (identity_id: string) => [topics.identity(identity_id)];
+  /** The profile of a person, as the person sees it. */
+  const own_profile: Watchable<string, wire.IdentityProfile> = { topics: topicsOf, read: describeSelf };
+  /** As others see it. */
   const profile: Watchable<string, wire.IdentityProfile> = {
-    topics: (identity_id) => [topics.identity(identity_id)],
-    read: describe,
+    topics: topicsOf,
+    read: (identity_id) => describe(identity_id, false),
   };
   /** When each change was first sent, so that repeated answers show the same time. */
   const moments = new LRUCache<string, string>({ max: MOMENTS_MAX });
@@ -39,12 +44,12 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
   }
   /** Events of an identity: its profile, after each change. */
   const events: AppendOnlyLog<string, wire.IdentityEvent[]> = {
-    topics: profile.topics,
+    topics: topicsOf,
     last: async (identity_id) => ({ content: [], next: await identities.changesOf(identity_id) }),
     async from(identity_id, number) {
       const next = await identities.changesOf(identity_id);
       if (next <= number) return { content: [], next: number };
-      const identity = await describe(identity_id);
+      const identity = await describeSelf(identity_id);
       return { content: [{ ts: momentOf(`${identity_id} ${next}`), kind: { identity_update: { identity } } }], next };
     },
   };
@@ -71,7 +76,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         return {
           identity_token: token,
           identity_token_expire_ts: expire_ts.toISOString(),
-          identity: await describe(identity_id),
+          identity: await describeSelf(identity_id),
           game_id,
         };
       },
@@ -85,7 +90,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
       },
-      ({ caller }) => watchState(profile, caller.identity_id, (identity) => ({ identity })),
+      ({ caller }) => watchState(own_profile, caller.identity_id, (identity) => ({ identity })),
     ),
     route(
       'POST',

@@ -95,7 +95,11 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
     /** Ends a session: revokes the token, and its successor in case that answer was lost. */
     async end(refresh_token: string): Promise<void> {
       const hashes = [refresh_token, successorOf(refresh_token)].map(hash);
-      await store.revokeRefreshTokens(queries, hashes, clock.now());
+      await database.transact(async (tx) => {
+        // A refresh at the same moment has inserted the successor by then.
+        await store.lockRefreshToken(tx, hash(refresh_token));
+        await store.revokeRefreshTokens(tx, hashes, clock.now());
+      });
     },
   };
 }

@@ -139,8 +139,7 @@ export async function lockGuestsToRemove(tx: Tx, now: Date): Promise<string[]> {
   return rows.map(({ identity_id }) => identity_id);
 }
 
-/** Deletes the expired refresh tokens of identities. Returns the identities that have
- * others, revoked ones included. */
+/** Deletes the expired refresh tokens of identities. Returns the identities that still have some, revoked ones included. */
 export async function dropRefreshTokens(tx: Tx, identity_ids: string[], now: Date): Promise<string[]> {
   const theirs = sql`${refreshTokens.identity_id} = any(${sql.param(identity_ids)}::uuid[])`;
   await tx.delete(refreshTokens).where(and(theirs, lt(refreshTokens.expire_ts, now)));

@@ -105,7 +105,12 @@ export function toSummary(row: IdentityRow, addresses: Addresses): Static<typeof
   return { ...toHandle(row, addresses), ...NO_FOLLOWING };
 }
 
-export function toProfile(row: IdentityRow, groups: unknown[], addresses: Addresses): IdentityProfile {
+/** Returns a profile. Only the person itself sees that it is to be deleted. */
+export function toProfile(
+  row: IdentityRow,
+  { groups, is_self }: { groups: unknown[]; is_self: boolean },
+  addresses: Addresses,
+): IdentityProfile {
   return {
     ...toSummary(row, addresses),
     is_admin: row.is_admin,
@@ -116,6 +121,6 @@ export function toProfile(row: IdentityRow, groups: unknown[], addresses: Addres
     linked_accounts: [],
     groups: groups.map((group) => ({ group })),
     games: [],
-    ...(row.delete_ts ? { awaiting_deletion: true } : {}),
+    ...(is_self && row.delete_ts && { awaiting_deletion: true }),
   };
 }

@@ -45,7 +45,13 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: RowsAnswer,
         errors: NOT_FOUND,
       },
-      ({ params, query }) => watchRows(lobbies.rows, { namespace_id: params.namespace_id, ...toWindow(query) }),
+      // A share link is for looking: whoever knows the id of a private lobby may join it.
+      ({ caller, params: { namespace_id }, query }) =>
+        watchRows(lobbies.rows, {
+          namespace_id,
+          ...toWindow(query),
+          ...(caller.kind === 'share' && { has_private: false }),
+        }),
     ),
     watched(
       `${NAMESPACE}/matchmaker/receipts`,

@@ -2,10 +2,10 @@ import type { PoolKey } from './matchmaking/lobby-index.ts';
 
 const WARM_WAIT_MAX_MS = 60_000;
 
-/** How long a warm lobby may be closed. */
+/** How long a warm lobby that is ready may be closed. */
 const PREPARES_WITHIN_MS = 300_000;
 
-/** Returns the moment since when a warm lobby may have been closed. */
+/** Returns the moment since when a warm lobby that is ready may have been closed. */
 export function preparingSince(now: Date): Date {
   return new Date(now.getTime() - PREPARES_WITHIN_MS);
 }
@@ -13,16 +13,17 @@ export function preparingSince(now: Date): Date {
 interface PossiblyPreparing {
   idle_ts: Date | null;
   create_ts: Date;
+  ready_ts: Date | null;
   closed_ts: Date | null;
 }
 
 /**
- * Returns whether a closed lobby may still prepare itself: it was created without players, has had none since, and was closed
- * a short time ago.
+ * Returns whether a closed lobby may still prepare itself: it was created without players, has had none since, and is not
+ * ready yet or was closed a short time ago.
  */
-export function isPreparing({ idle_ts, create_ts, closed_ts }: PossiblyPreparing, now: Date): boolean {
+export function isPreparing({ idle_ts, create_ts, ready_ts, closed_ts }: PossiblyPreparing, now: Date): boolean {
   const is_untouched = idle_ts?.getTime() === create_ts.getTime();
-  return is_untouched && closed_ts !== null && closed_ts > preparingSince(now);
+  return is_untouched && (ready_ts === null || (closed_ts !== null && closed_ts > preparingSince(now)));
 }
 
 /** Returns the empty lobbies beyond those that their game mode keeps in their region. */

@@ -78,8 +78,8 @@ export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
 }
 
 /**
- * Locks the list of a lobby's namespace, which each end and each report of readiness holds, and returns whether the lobby
- * meets a condition. So a change that another process has made already is not announced again.
+ * Locks the namespace's list, as every end and every report of readiness does, and returns whether the lobby meets a
+ * condition. A change that another process has made is not announced again.
  */
 async function meets(tx: Tx, lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>, condition: SQL): Promise<boolean> {
   await lockList(tx, lobby.namespace_id);

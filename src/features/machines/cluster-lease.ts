@@ -240,7 +240,7 @@ export class ClusterLease {
           await store.setOffered(tx, { node_id, holder }, offer === 'made');
           return true;
         });
-        // Another process has taken the offer. The next beat ends the lease; until then it must not look as if it were held.
+        // Another process has taken the lease. Until the next beat ends it here, the offer stays, so that `timeLeft` is 0.
         if (is_held) held.offer = offer;
       },
       release: async (state) => {

@@ -94,7 +94,7 @@ export function createLease(dependencies: LeaseDependencies) {
   let is_replaced = false;
   let takes_servers = true;
 
-  /** Raises the beats of this machine and of the cluster that it holds, then judges the other machines; none without the database. */
+  /** Raises the beats of this machine and of its cluster, then judges the other machines. Without the database it judges none. */
   async function beat(): Promise<number> {
     const asked_ms = performance.now();
     const asked_as = holder;

@@ -50,8 +50,8 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     change(scope, (tx) => store.updateSettings(tx, scope, settings));
 
   /**
-   * Checks that a namespace may have a domain. If another one has it, this one needs a DNS record, or the operator's entry
-   * for this namespace.
+   * Checks that a namespace may have a domain. If another namespace has the domain, this namespace needs a DNS record, or
+   * the operator's entry for it.
    */
   async function assertMayHave(domain: string, namespace_id: string, is_taken: boolean): Promise<void> {
     const right = operatorRight(domains_allow, domain, namespace_id);

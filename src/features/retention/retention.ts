@@ -25,8 +25,8 @@ export interface RetentionDependencies extends RetentionSettings {
 }
 
 /**
- * Starts the loop that removes players `history_days` after they got their seats, and lobbies and servers as long after
- * their end, in small steps.
+ * Starts the loop that removes players `history_days` after they got their seats, and lobbies and servers `history_days`
+ * after they ended, in small steps.
  */
 export function startRetention(dependencies: RetentionDependencies, signal: AbortSignal): { stopped: Promise<void> } {
   const { database, clock, events, lobbies, servers, history_days } = dependencies;

@@ -51,7 +51,7 @@ function headersProblems(headers: { name: string; value: string }[]): ProblemPat
         below(
           ['headers', String(index)],
           [
-            ...(isHeaderName(name) ? [] : [['name', 'invalid']]),
+            ...(isHeaderName(name) && !TRANSPORT_HEADERS.test(name) ? [] : [['name', 'invalid']]),
             ...(Buffer.byteLength(name) > HEADER_NAME_MAX ? [['name', 'too-long']] : []),
             ...(isHeaderValue(value) ? [] : [['value', 'invalid']]),
             ...(Buffer.byteLength(value) > HEADER_VALUE_MAX ? [['value', 'too-long']] : []),
@@ -60,6 +60,10 @@ function headersProblems(headers: { name: string; value: string }[]): ProblemPat
       ),
   ];
 }
+
+/** Headers of the transport, which only the service sets. Versions of earlier releases may have some. */
+export const TRANSPORT_HEADERS =
+  /^(connection|content-(length|range)|date|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade)$/i;
 
 /** Accepts tokens (RFC 9110, 5.6.2). */
 export function isHeaderName(text: string): boolean {

@@ -47,7 +47,7 @@ export function versionRoutes(versions: Versions) {
         access: 'read',
         body: wire.CreateVersionBody,
         response: ValidationErrors,
-        errors: ['GAME_NOT_FOUND'],
+        errors: ['GAME_NOT_FOUND', 'FEATURE_DISABLED'],
       },
       async ({ params, body }) => ({ errors: await versions.validate(params.game_id, body) }),
     ),

@@ -16,6 +16,7 @@ import { type GameModeSettings, resolveMatchmaker } from './settings.ts';
 import * as store from './store.ts';
 import type { VersionRow } from './tables.ts';
 
+export { TRANSPORT_HEADERS } from './cdn-rules.ts';
 export type { ActionConfig, CaptchaConfig, CdnRoute, VerificationConfig } from './config.ts';
 export { matchesGlob } from './globs.ts';
 export type { GameModeSettings, PortSettings, RuntimeSettings } from './settings.ts';
@@ -98,8 +99,11 @@ export function createVersions(dependencies: VersionsDependencies) {
     list: (game_id: string) => store.selectVersions(database.queries, game_id),
     /** Returns the ids of versions that keep warm lobbies. */
     listKeptWarm: () => store.selectKeptWarm(database.queries),
-    /** Returns what is wrong with a version to create. */
-    validate: problemsOf,
+    /** Returns what is wrong with a version to create. Throws FEATURE_DISABLED. */
+    async validate(game_id: string, wanted: WantedVersion) {
+      refuseUnsupported(wanted.config);
+      return await problemsOf(game_id, wanted);
+    },
     /** Creates a version. Throws FEATURE_DISABLED, or VALIDATION_ERROR with all problems. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
       refuseUnsupported(wanted.config);

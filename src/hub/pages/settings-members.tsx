@@ -11,6 +11,8 @@ const RESOLVE = '/group/groups/{group_id}/join-request/{identity_id}';
 const LEAVE = '/group/groups/{group_id}/leave';
 const KICK = '/group/groups/{group_id}/kick/{identity_id}';
 
+const INVITED_FOR_MS = 7 * 24 * 3_600_000;
+
 type Group = Answer<'/group/groups/{group_id}/profile', 'get'>['group'];
 
 /** The members of the group that owns the game. Every member can invite people; the owner can remove members. */
@@ -22,7 +24,7 @@ export function Members({ group }: { group: Group }) {
   if (own_id === undefined) return null;
   const invite = () =>
     act(undefined, async () => {
-      code.value = (await post(INVITES, { group_id }, { use_count: 1 })).code;
+      code.value = (await post(INVITES, { group_id }, { use_count: 1, ttl: INVITED_FOR_MS })).code;
     });
   const kick = (identity_id: string, name: string) =>
     act(`${name} is no member any more.`, () => post(KICK, { group_id, identity_id }, {}));
@@ -65,7 +67,10 @@ export function Members({ group }: { group: Group }) {
       </div>
       {code.value !== '' && (
         <div class="stack">
-          <p>The first person who opens this link, logged in here, and joins becomes a member:</p>
+          <p>
+            For a week, the first person who opens this link, logged in here, and joins becomes a member. It ends when a
+            member leaves.
+          </p>
           <Copyable text={`${location.origin}${hrefOf({}, { invite: code.value })}`} />
         </div>
       )}

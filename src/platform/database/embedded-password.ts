@@ -3,8 +3,10 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { syncPath } from '../durable.ts';
+import { signalProcess } from '../processes.ts';
 import { openDatabase } from './database.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
+import { findPostmaster } from './postmaster.ts';
 
 const PASSWORD_BYTES = 24;
 /** What the server asks of its clients. It listens on its unix socket only. */
@@ -43,12 +45,16 @@ export async function requirePassword(
 
 /**
  * Lets everyone at the socket in if the server in a directory would ask for a password that is lost, as after a restore of
- * the cluster alone. Takes effect at the server's start; then `requirePassword` sets another password.
+ * the cluster alone. Then `requirePassword` sets another password.
  */
 export async function replaceLostPassword(directory: string): Promise<void> {
   const rules = join(directory, 'cluster/pg_hba.conf');
   if (readEmbeddedPassword(directory) !== undefined || !existsSync(rules)) return;
-  if ((await readFile(rules, 'utf8')) === CLIENT_RULES) await writeFile(rules, CLIENT_RULES_WITHOUT_PASSWORD);
+  if ((await readFile(rules, 'utf8')) !== CLIENT_RULES) return;
+  await writeFile(rules, CLIENT_RULES_WITHOUT_PASSWORD);
+  // A server that outlived an earlier process reads its rules again.
+  const running = findPostmaster(join(directory, 'cluster'));
+  if (running) signalProcess(running.pid, 'SIGHUP');
 }
 
 /** Returns the password of the embedded PostgreSQL in a directory; undefined if it asks for none. */

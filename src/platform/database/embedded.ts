@@ -153,6 +153,8 @@ async function ensureRunning(
   await removeLockFiles(instance.cluster, socket);
   const pid = start(instance, socket);
   if (await becomesReady(instance, pid, signal)) return { pid, socket_directory: socket };
+  // It may have no pid file yet, by which `stop` would find it.
+  if (signal?.aborted) signalProcess(pid, 'SIGINT');
   signal?.throwIfAborted();
   throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(instance.log)}`);
 }

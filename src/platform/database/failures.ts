@@ -25,7 +25,8 @@ const ABSENCES: [codes: RegExp, what: string][] = [
   [/^53100$/, 'has no space left on its disk'],
   [/^25006$/, 'is read-only'],
   [/^(CONNECT_TIMEOUT|ETIMEDOUT|DATABASE_BUSY)$/, 'does not answer'],
-  [/^(57014|55P03|25P03|40001|40P01)$/, 'is too busy to answer in time'],
+  [/^55P03$/, 'has a table that something else uses, such as a backup'],
+  [/^(57014|25P03|40001|40P01)$/, 'is too busy to answer in time'],
   [/^LOCK_HELD$/, 'is being started, migrated, backed up or restored by another process'],
 ];
 const UNIQUE_VIOLATION = '23505';

@@ -18,7 +18,7 @@ const READ_BYTES_EACH_TURN = 1024 ** 2;
 
 /** Failures that only an operator can fix. Others pass once the storage, or a proxy before it, answers again. */
 const FINAL =
-  /^(NoSuchBucket|NoSuchKey|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidBucketName|AuthorizationHeaderMalformed|PermanentRedirect|InvalidArgument|InvalidRequest|MethodNotAllowed|RequestTimeTooSkewed|ERR_\w+|\w*CERT\w*|\w*LEAF_SIGNATURE)$/;
+  /^(NoSuchBucket|NoSuchKey|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidBucketName|AuthorizationHeaderMalformed|Unauthorized|InvalidSecurity|InvalidToken|ExpiredToken|NotImplemented|AllAccessDisabled|PermanentRedirect|InvalidArgument|InvalidRequest|MethodNotAllowed|RequestTimeTooSkewed|ERR_\w+|\w*CERT\w*|\w*LEAF_SIGNATURE)$/;
 
 /** Opens the objects of a bucket. Throws OBJECTS_UNAVAILABLE while it is unavailable, and StartError if it cannot be used. */
 export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Promise<Objects> {

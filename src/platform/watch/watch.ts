@@ -12,7 +12,7 @@ const RETRY_AFTER_MS = 1_000;
 export interface WatchLimits {
   /** How long a poll waits for a change. */
   watch_hold_ms: number;
-  /** Maximum number of slots: waiting polls, subscriptions and calls of `until`. */
+  /** Maximum number of slots for waiting polls and subscriptions. Calls of `until` take slots beyond it, too. */
   watchers_max: number;
   watchers_per_caller_max: number;
 }
@@ -45,7 +45,7 @@ export interface Watch {
   ): Promise<string>;
   /**
    * Calls `find` now and after each change of the topics, until it returns a value. Returns undefined after the timeout.
-   * Takes a slot, also if all are taken.
+   * Takes a slot even if `watchers_max` are taken. Throws TOO_MANY_WATCHERS if the caller has too many.
    */
   until<Found>(
     topics: string | readonly string[],
@@ -132,7 +132,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     answer: (view, { number, ...waiting }) =>
       number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
     async until(topics, find, { signal, caller_key, timeout_ms }) {
-      // Not limited in all: what has begun, such as a lobby for a find, must not fail because many others watch.
+      // Exempt from `watchers_max`: a find whose lobby is being created must not fail because others watch.
       const freeSlot = takeSlot(caller_key, Number.POSITIVE_INFINITY);
       const waiter = new Waiter(signal);
       const timer = setTimeout(() => waiter.finish(), timeout_ms);

@@ -55,7 +55,6 @@ beforeAll(async () => {
                 headers: [
                   { name: 'X-Asset', value: 'no' },
                   { name: 'vary', value: 'DPR' },
-                  { name: 'Set-Cookie', value: 'a=b' },
                 ],
               },
             },

@@ -74,7 +74,7 @@ describe('certificates: of those for one name', () => {
     ]);
   });
 
-  test('an expired certificate is not served if a valid one is for all names beside it', () => {
+  test('an expired certificate is not served for a name that a valid wildcard certificate covers', () => {
     const [wildcard, expired] = [certificate('two', ['*.a'], -1, 90), certificate('expired', ['b.a', 'b'], -90, -1)];
     expect(select(expired, wildcard)).toEqual([
       ['*.a', 'two'],

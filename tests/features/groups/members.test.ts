@@ -153,19 +153,30 @@ describe('a member leaves', () => {
     expect(await call('POST', `${group}/kick/${two.identity_id}`, owner())).toEqual({});
     expect(await call('POST', `${group}/bans/${three.identity_id}`, owner())).toEqual({});
     expect(await members()).toHaveLength(1);
+    // The invite is gone, because one of them may know it.
+    expect(await consume(code, await guest())).toBe('400 GROUP_INVITE_CODE_INVALID');
     expect(await call('POST', `${group}/leave`, owner())).toBe('403 API_FORBIDDEN');
     expect((await call('GET', `${group}/bans`, owner())).banned_identities).toMatchObject([
       { identity: { identity_id: three.identity_id }, ban_ts: expect.any(String) },
     ]);
 
     await call('DELETE', `${group}/bans/${three.identity_id}`, owner());
-    await consume(code, three);
+    await consume(await invite(), three);
     const transfer = { new_owner_identity_id: three.identity_id };
     expect(await call('POST', `${group}/transfer-owner`, owner(), transfer)).toEqual({});
     expect(await call('POST', `${group}/leave`, owner())).toEqual({});
     const { group: seen } = await call('GET', `${group}/profile`, three.token);
     expect(seen).toMatchObject({ owner_identity_id: three.identity_id, member_count: 1 });
   });
+});
+
+test('members: a change of someone who is on no list leaves nothing in the database', async () => {
+  const nobody = crypto.randomUUID();
+  await call('DELETE', `${group}/bans/${nobody}`, owner());
+  await call('POST', `${group}/join-request/${nobody}`, owner(), { resolution: true });
+  await using database = openDatabase(opened.database_address, 1);
+  const left = await database.queries.execute(sql`select topic from topics where topic like ${`%${nobody}`}`);
+  expect([...left]).toEqual([]);
 });
 
 test('members: the list has pages, and can be watched', async () => {

@@ -73,6 +73,15 @@ describe('sessions: a logout', () => {
     expect(outcomeOf(await refresh(cookieIn(first)))).toBe('403 TOKEN_REVOKED');
   });
 
+  test('at the same moment as a refresh ends the session of both', async () => {
+    for (let repetition = 0; repetition < 20; repetition += 1) {
+      const first = await refresh();
+      const [refreshed] = await Promise.all([refresh(cookieIn(first)), refresh(cookieIn(first), { logout: true })]);
+      if (refreshed.status !== 200) continue;
+      expect(outcomeOf(await refresh(cookieIn(refreshed)))).toBe('403 TOKEN_REVOKED');
+    }
+  });
+
   test('with a cookie whose refresh was lost ends the next session too', async () => {
     const first = await refresh();
     const lost = await refresh(cookieIn(first));

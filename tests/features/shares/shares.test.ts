@@ -113,6 +113,19 @@ describe('share links: show', () => {
     expect(JSON.stringify(body)).toContain(lobby_id);
     expect(JSON.stringify(body)).not.toContain('SECRET');
   });
+
+  test('no private lobby, which anyone who knows its id may join', async () => {
+    const { token } = await share();
+    const path = `${namespaceOf(game)}/matchmaker/lobbies`;
+    const rowsFor = async (bearer: string) => (await muster.api.ok('GET', path, { token: bearer })).rows.length;
+    const seen = await rowsFor(token);
+    await muster.database.queries.execute(sql`
+      update lobbies set publicity = 'private', changed = changed + 1 where lobby_id = ${lobby_id}`);
+    await muster.database.queries.execute(sql`
+      update topics set version = version + 1 where topic = ${`lobbies-of:${game.namespace_id}`}`);
+    await waitFor(async () => (await rowsFor(token)) === seen - 1, 'the private lobby to be left out');
+    expect(await rowsFor(game.cloud_token)).toBe(seen);
+  });
 });
 
 describe('share links: end', () => {

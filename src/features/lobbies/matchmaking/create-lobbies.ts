@@ -109,8 +109,8 @@ async function prepare(
 }
 
 /**
- * Returns the topics that the creation of lobbies bumps. A transaction locks them before the first lobby: lobby by lobby,
- * it could hold a datacenter's topic and wait for another's, while another namespace's transaction does the opposite.
+ * Returns the topics that lobbies of one transaction share. It locks them before the first lobby; otherwise it could hold one
+ * datacenter's topic and wait for another's while a second transaction does the reverse.
  */
 const topicsOf = (all: PreparedLobby[]): string[] =>
   all.flatMap(({ planned: { namespace_id }, datacenter: { datacenter_id } }) => [

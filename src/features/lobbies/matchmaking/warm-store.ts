@@ -12,7 +12,7 @@ const IS_UNTOUCHED = sql`idle_ts = create_ts`;
 /** A condition: the lobby is warm: it is empty, no player created it, and it is open, or prepares itself (`isPreparing`). */
 const isWarm = (closed_after: Date) => sql`
   stop_ts is null and player_count = 0 and publicity is null
-  and (not is_closed or ${IS_UNTOUCHED} and closed_ts > ${timestamptz(closed_after)})`;
+  and (not is_closed or ${IS_UNTOUCHED} and (ready_ts is null or closed_ts > ${timestamptz(closed_after)}))`;
 
 /** Returns how many warm lobbies each pool of the namespaces has; pools without any are missing. */
 export async function selectWarmCounts(
