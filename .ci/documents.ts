@@ -142,11 +142,11 @@ of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`
 \`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
 
 Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object, or one a line for commands
-that continue. \`complete\`, \`serve\`, \`test\`, \`openapi\` and \`help\`, whose output is their own, do not have it. In what a terminal
-shows, control characters of names and logs are replaced; in JSON, they are escaped. Sizes in kB and MB are powers of
-1,000, in KiB and MiB of 1,024. A command that fails writes a sentence to stderr; with \`--json\`, the last line there is
-an object \`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`. A lobby or
-server may be given by the beginning or end of its id.
+that continue. \`complete\`, \`serve\`, \`test\`, \`openapi\` and \`help\`, whose output is their own, do not have it. In what a
+terminal shows, control characters of names and logs are replaced; in JSON, they are escaped. Sizes in kB and MB are
+powers of 1,000, in KiB and MiB of 1,024. A command that fails writes a sentence to stderr; with \`--json\`, the last line
+there is an object \`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`. A
+lobby or server may be given by the beginning or end of its id.
 
 | exit code | what                                                         |
 | --------- | ------------------------------------------------------------ |

@@ -112,6 +112,11 @@ export function readUserIds(pid: number): number[] {
   return real === undefined ? [] : [Number(real), Number(effective)];
 }
 
+/** Returns whether a process has process ids of its own, as those of a container have. */
+export function isInOwnPids(pid: number): boolean {
+  return /^NSpid:\t\d+\t/m.test(readText(`/proc/${pid}/status`));
+}
+
 /** Reads a variable of a process's initial environment; undefined if it is not set, or the process is another user's. */
 export function readVariable(pid: number, name: string): string | undefined {
   const beginning = `${name}=`;

@@ -3,6 +3,11 @@ export function hasErrorCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
+/** Returns whether a call of the system failed because the process or the machine lacks something at this moment. */
+export function isOutOfResources(error: unknown): boolean {
+  return isOutOfDescriptors(error) || hasErrorCode(error, 'EAGAIN') || hasErrorCode(error, 'ENOMEM');
+}
+
 /** Returns whether a file could not be opened because the process or the machine has no descriptor left. */
 export function isOutOfDescriptors(error: unknown): boolean {
   return hasErrorCode(error, 'EMFILE') || hasErrorCode(error, 'ENFILE');

@@ -5,8 +5,8 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import { createDecompressor, MAGIC_BYTES } from './compression.ts';
 
 /**
- * Limits against archives that expand to huge sizes. `patches/` adds some to tar-stream for the headers that precede an
- * entry, which are no entries: 64 KiB each, and eight in a row. Records for all entries of an archive are left out, because
+ * Limits against archives that expand to huge sizes. The patch of tar-stream (`patches/`) limits the headers before an
+ * entry, which do not count as entries: 64 KiB each, at most eight in a row. Records for all entries of an archive are left out, because
  * the library would copy them for each entry.
  */
 export const UNPACK_LIMITS = {

@@ -89,7 +89,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
 
   /** Makes a person a member. Throws IDENTITY_NOT_FOUND, GROUP_MEMBER_BANNED, GROUP_FULL or GROUP_ALREADY_MEMBER. */
   async function admit(tx: Tx, { group_id, member_count }: CountedGroup, identity_id: string): Promise<void> {
-    // `change` has locked the row, so nobody is deleted meanwhile.
+    // `change` has locked the row, so the identity is not deleted meanwhile.
     if ((await identities.lock(tx, identity_id))?.is_deleted !== false)
       throw new ServiceError('IDENTITY_NOT_FOUND', {});
     if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});

@@ -45,7 +45,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: RowsAnswer,
         errors: NOT_FOUND,
       },
-      // A share link is for looking: whoever knows the id of a private lobby may join it.
+      // A share link is for looking: anyone who knows the id of a private lobby may join it.
       ({ caller, params: { namespace_id }, query }) =>
         watchRows(lobbies.rows, {
           namespace_id,

@@ -14,6 +14,8 @@ import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
 /** Maximum number of servers whose output is read or whose files are removed concurrently. */
 const AT_ONCE_MAX = 8;
+/** How long the last output of a server may take. A hostile pod answers slowly, and must not hold up the others. */
+const LAST_OUTPUT_MS = 10_000;
 /** Pieces of each stream to collect at the end of a server: enough for the unread output that is kept, in whole lines. */
 const LAST_PIECES_MAX = 2 * (BACKLOG_BYTES_MAX / PIECE_BYTES_MAX);
 
@@ -94,7 +96,9 @@ export function createEnding(dependencies: EndingDependencies) {
   async function keepOutput(end: ServerRow): Promise<void> {
     const { server_id, failure } = end;
     // A hostile pod always has more, and its end must not hold up the others of the round.
-    for (let piece = 0; piece < LAST_PIECES_MAX && (await collect(end)); piece += 1);
+    const give_up_at = performance.now() + LAST_OUTPUT_MS;
+    const isAllowed = (piece: number) => piece < LAST_PIECES_MAX && performance.now() < give_up_at;
+    for (let piece = 0; isAllowed(piece) && (await collect(end)); piece += 1);
     if (!hasCrashed(end) && !end.has_lost_machine) return;
     const text = failure ?? `the server ${describeEnd(end)}`;
     await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);

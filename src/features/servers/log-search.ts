@@ -11,8 +11,8 @@ import type { LogPieceRow } from './tables.ts';
 const PAGE: store.PageLimits = { pieces_max: 256, bytes_max: 2 * 1024 ** 2 };
 const PAGES_MAX = 64;
 /**
- * A search that found nothing in this much or less keeps its position. It reads the same pieces again after a change, and
- * its watchers are not woken by an answer without lines.
+ * After finding nothing in at most this much, a search keeps its position, so that no watcher is woken by an answer without
+ * lines. The next change reads these pieces again.
  */
 const READ_AGAIN_MAX: store.PageLimits = { pieces_max: 256, bytes_max: 256 * 1024 };
 

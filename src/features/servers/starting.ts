@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
+import { isOutOfResources } from '../../platform/system-errors.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { BuildKind, Builds } from '../builds/builds.ts';
 import type { Logs } from './logs.ts';
@@ -108,7 +109,8 @@ export function createStarting(dependencies: StartingDependencies) {
       });
     } catch (cause) {
       const { status, message } = toServiceError(cause) ?? { status: 500, message: describeStartFailure(cause) };
-      if (status === 503) throw cause;
+      // It is tried again later.
+      if (status === 503 || isOutOfResources(cause)) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
       await database.transact((tx) => store.setFailed(tx, server, message, clock.now()));
       return undefined;

@@ -11,9 +11,9 @@ interface Current {
 }
 
 /**
- * Creates the samples of servers: one for each minute, from all readings in it. `add` returns the samples that are complete:
- * of minutes that are over, and of servers that have no reading any more. `adopted`: servers that began to run long before
- * their first reading here, so that only what they use from then on counts.
+ * Creates the samples of servers: one for each minute, from all readings in it. `add` returns the samples of minutes that are
+ * over, and of servers without a reading now. `adopted`: servers that ran before this process read them; only later use
+ * counts.
  */
 export function createUsageSamples() {
   const currents = new Map<string, Current>();

@@ -171,11 +171,11 @@ describe('a member leaves', () => {
 });
 
 test('members: a change of someone who is on no list leaves nothing in the database', async () => {
-  const nobody = crypto.randomUUID();
-  await call('DELETE', `${group}/bans/${nobody}`, owner());
-  await call('POST', `${group}/join-request/${nobody}`, owner(), { resolution: true });
+  const unlisted_id = crypto.randomUUID();
+  await call('DELETE', `${group}/bans/${unlisted_id}`, owner());
+  await call('POST', `${group}/join-request/${unlisted_id}`, owner(), { resolution: true });
   await using database = openDatabase(opened.database_address, 1);
-  const left = await database.queries.execute(sql`select topic from topics where topic like ${`%${nobody}`}`);
+  const left = await database.queries.execute(sql`select topic from topics where topic like ${`%${unlisted_id}`}`);
   expect([...left]).toEqual([]);
 });
 

@@ -153,7 +153,7 @@ test('identities: a deletion that fails is repeated, and those after it happen',
   await stopped;
 });
 
-test('identities: a deletion that is due cannot be cancelled, so nobody stays who has left the groups', async () => {
+test('identities: a deletion that is due cannot be cancelled, because the person has left groups', async () => {
   const cancelled: unknown[] = [];
   await using only = await openIdentities({
     leaveGroups: async (identity_id) => {

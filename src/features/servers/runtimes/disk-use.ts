@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, type Stats } from 'node:fs';
-import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { readdir, readFile, readlink, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createPacer } from '../../../platform/pacing.ts';
 import { hasErrorCode } from '../../../platform/system-errors.ts';
@@ -83,10 +83,19 @@ export async function measureDisk({ folder, pids, isInside }: MeasureOptions, li
       const found = await stat(file).catch(() => undefined);
       if (!found || found.nlink > 0 || counted.has(`${found.dev}:${found.ino}`)) continue;
       counted.add(`${found.dev}:${found.ino}`);
-      add(found);
+      if (!(await isInMemory(file))) add(found);
     }
   }
   return used;
+}
+
+/** The kernel's numbers of file systems in memory: tmpfs, ramfs and hugetlbfs. */
+const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6, 0x958458f6];
+
+/** Returns whether a file is in memory, which has a limit of its own. A path says nothing: a server chooses its own. */
+async function isInMemory(file: string): Promise<boolean> {
+  const { type } = await statfs(file);
+  return MEMORY_FILE_SYSTEMS.includes(type);
 }
 
 /** Opens a folder to list it. A service that is not root gives itself the right, as the owner of what its servers make. */

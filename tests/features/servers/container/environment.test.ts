@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createProcessTrees, MARK } from '../../../../src/features/servers/runtimes/process/process-trees.ts';
+import { findProcessesByEnvironment } from '../../../../src/platform/processes.ts';
 import { IMAGE_USER, makeImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
 import { CONTAINER_RUNTIME, NO_DISK_LIMIT, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
@@ -124,12 +126,30 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
       dd if=/dev/zero of=/tmp/memory bs=1M count=8
       dd if=/dev/zero of=/game/file bs=1M count=2
       exec 4> /game/open; rm /game/open; dd if=/dev/zero bs=1M count=1 >&4
+      # Named like what is in memory.
+      mkdir /tmpx; exec 5> /tmpx/file; rm /tmpx/file; dd if=/dev/zero bs=1M count=1 >&5
+      exec 6> /memfd:file; rm /memfd:file; dd if=/dev/zero bs=1M count=1 >&6
+      exec 7> /tmp/file; rm /tmp/file; dd if=/dev/zero bs=1M count=1 >&7
       echo written; sleep 600`;
     const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
     const server = await opened.run('', { build });
     await waitFor(async () => (await opened.output(server)).includes('written'), 'the files');
     const measured = await opened.runtime.measureDisk?.([server], NO_DISK_LIMIT);
-    expect(Math.floor((measured?.get(server.server_id)?.bytes ?? 0) / 1024 ** 2)).toBe(3);
+    expect(Math.floor((measured?.get(server.server_id)?.bytes ?? 0) / 1024 ** 2)).toBe(5);
+  });
+
+  test('has no process in the server that a variable of its environment names', async () => {
+    const other_id = crypto.randomUUID();
+    const server = await opened.run(`${MARK}=${other_id} sleep 600 & echo started; wait`);
+    await waitFor(async () => (await opened.output(server)).includes('started'), 'its process');
+    const listed = await waitFor(() => {
+      const pids = findProcessesByEnvironment(`${MARK}=${other_id}`);
+      return pids.length > 0 && pids;
+    }, 'the process to have the variable');
+    expect(listed).toHaveLength(1);
+    const trees = await createProcessTrees()([{ server_id: other_id, process: undefined, user_id: undefined }]);
+    expect(trees).toEqual(new Map([[other_id, []]]));
+    await opened.remove(server);
   });
 
   test('writes to memory only if containers are read-only', async () => {

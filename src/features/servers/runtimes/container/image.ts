@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, normalize } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../../../../platform/errors.ts';
@@ -44,9 +44,12 @@ export async function readImage({ directory }: Pick<UnpackedBuild, 'directory'>)
   const config: unknown = JSON.parse(await readFile(join(directory, 'config.json'), 'utf8'));
   if (!Value.Check(UnpackedConfig, config)) throw refusal('the config.json of the build does not describe a process');
   const image = config.process ?? {};
-  const { cwd } = image;
-  if (cwd !== undefined && (!cwd.startsWith('/') || cwd.split('/').includes('..') || KERNEL_DIRECTORY.test(cwd))) {
+  const cwd = image.cwd === undefined ? undefined : normalize(image.cwd);
+  if (
+    cwd !== undefined &&
+    (!cwd.startsWith('/') || image.cwd?.split('/').includes('..') || KERNEL_DIRECTORY.test(cwd))
+  ) {
     throw refusal(`the build starts in "${cwd}": use an absolute path outside of /proc, /sys and /dev`);
   }
-  return image;
+  return { ...image, ...(cwd !== undefined && { cwd }) };
 }

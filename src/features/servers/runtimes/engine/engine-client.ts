@@ -39,7 +39,7 @@ export class EngineRefusal extends Error {
   }
 }
 
-/** The HTTP API of a container engine, Docker or Podman, at a unix socket. Every call has a deadline. */
+/** The HTTP API of a container engine, Docker or Podman, at a unix socket. Every call has a deadline, but a stream has none. */
 export class EngineClient {
   /** When the engine stopped answering; undefined if it answered the last call. */
   unreachable_since: Date | undefined;

@@ -31,6 +31,7 @@ const ENGINE_AWAY = 'the container engine of the machine did not answer';
 const ENDED_STATES = new Set(['exited', 'dead', 'removing', 'stopped']);
 /** States of containers that were never started. */
 const CREATED_STATES = new Set(['created', 'configured', 'initialized']);
+const INTERRUPTED = 'Muster restarted while its container was being set up';
 
 export interface EngineRuntimeOptions {
   client: EngineClient;
@@ -223,24 +224,25 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
 
   async function observeByEngine(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const observed = new Map<string, Observation>();
-    const unknown: string[] = [];
-    for (const { server_id } of servers) {
-      const seen = observeFiles(server_id);
-      if (seen) observed.set(server_id, seen);
-      else unknown.push(server_id);
+    const unknown: ServerHandle[] = [];
+    for (const server of servers) {
+      const seen = observeFiles(server.server_id);
+      if (seen) observed.set(server.server_id, seen);
+      else unknown.push(server);
     }
     if (unknown.length === 0) return observed;
     try {
       const listed = await containers.list();
-      await forEachAtOnce(unknown, CALLS_AT_ONCE_MAX, async (server_id) => {
-        observed.set(server_id, await observeListed(server_id, listed.get(server_id)));
+      await forEachAtOnce(unknown, CALLS_AT_ONCE_MAX, async (server) => {
+        const { server_id } = server;
+        observed.set(server_id, await observeListed(server, listed.get(server_id)));
       });
       failing_since = undefined;
     } catch {
       // Servers of other runtimes must be observed, whatever is wrong with the engine.
       failing_since ??= new Date();
       const since = client.unreachable_since ?? failing_since;
-      for (const server_id of unknown)
+      for (const { server_id } of unknown)
         if (!observed.has(server_id)) observed.set(server_id, { is: 'unreachable', since });
     }
     return observed;
@@ -255,10 +257,13 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     return { is: 'ended', exit_code: null, exit_signal: null, ...(failure !== '' && { reason: failure }) };
   }
 
-  async function observeListed(server_id: string, state: string | undefined): Promise<Observation> {
+  async function observeListed({ server_id, identity }: ServerHandle, state: string | undefined): Promise<Observation> {
     const unknown_end = { is: 'ended', exit_code: null, exit_signal: null } as const;
-    if (state === undefined) return marks.read(server_id, 'created') === undefined ? { is: 'absent' } : unknown_end;
-    if (CREATED_STATES.has(state)) return { is: 'absent' };
+    if (state === undefined && marks.read(server_id, 'created') !== undefined) return unknown_end;
+    if (state === undefined || CREATED_STATES.has(state)) {
+      // A server without an identity is started anew. One with an identity was being set up by an earlier process.
+      return identity === undefined ? { is: 'absent' } : { ...unknown_end, reason: INTERRUPTED, is_disruption: true };
+    }
     if (!ENDED_STATES.has(state)) {
       follow(server_id);
       return running(server_id);

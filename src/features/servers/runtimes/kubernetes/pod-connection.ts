@@ -1,7 +1,6 @@
 import type { Static, TSchema } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import type { ServerWebSocket } from 'bun';
-import { type Call, type End, readFromPod, type Sizes } from './pod-messages.ts';
+import { type Call, type End, readFromPod, readShape, type Sizes } from './pod-messages.ts';
 
 /** Time for the first process of a pod to answer a call. Killing waits for the end of all processes. */
 const CALL_TIMEOUT_MS = 15_000;
@@ -52,8 +51,8 @@ export class PodConnection {
     }, CALL_TIMEOUT_MS);
     try {
       this.socket.send(JSON.stringify({ ...call, call: id }));
-      const result = await promise;
-      if (Value.Check(shape, result)) return result;
+      const result = readShape(shape, await promise);
+      if (result !== undefined) return result;
       this.fail();
       throw new PodUnreachable('the pod gave an unknown answer');
     } finally {

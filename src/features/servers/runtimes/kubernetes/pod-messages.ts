@@ -1,4 +1,4 @@
-import { type Static, Type } from '@sinclair/typebox';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ORDER_VARIABLE } from './pod-names.ts';
 
@@ -40,7 +40,8 @@ export type ServerOrder = Static<typeof ServerOrder>;
 const End = Type.Object({
   exit_code: Type.Union([Type.Integer({ minimum: 0, maximum: 255 }), Type.Null()]),
   exit_signal: Type.Union([Type.String({ pattern: '^SIG[A-Z0-9]{1,10}$' }), Type.Null()]),
-  reason: Type.Optional(Type.String({ maxLength: REASON_CHARACTERS_MAX })),
+  /** Without the character zero, which the database cannot store. */
+  reason: Type.Optional(Type.String({ maxLength: REASON_CHARACTERS_MAX, pattern: '^[^\\0]*$' })),
 });
 export type End = Static<typeof End>;
 
@@ -83,11 +84,17 @@ const Call = Type.Union([
 export type Call = Static<typeof Call>;
 const ToPod = Type.Intersect([Type.Object({ call: Type.Integer() }), Call]);
 
+/** Returns a value of a shape without members that the shape does not have: a pod must add nothing to what it may say. */
+export function readShape<Shape extends TSchema>(shape: Shape, value: unknown): Static<Shape> | undefined {
+  const cleaned = Value.Clean(shape, value);
+  return Value.Check(shape, cleaned) ? cleaned : undefined;
+}
+
 const parser =
   <Shape extends typeof FromPod | typeof ToPod>(shape: Shape) =>
   (text: string): Static<Shape> => {
-    const value: unknown = JSON.parse(text);
-    if (!Value.Check(shape, value)) throw new Error('a message between a pod and its machine has an unknown shape');
+    const value = readShape(shape, JSON.parse(text));
+    if (value === undefined) throw new Error('a message between a pod and its machine has an unknown shape');
     return value;
   };
 export const readFromPod = parser(FromPod);

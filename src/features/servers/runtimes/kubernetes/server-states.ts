@@ -75,7 +75,7 @@ export class ServerStates {
     const pod = pods.find(nameOf(server_id));
     if (!pod) return await this.#observeWithoutPod(server);
     const connection = pod_port.connectionOf(server_id);
-    if (connection?.end) return { is: 'ended', ...connection.end, ...findOutsideCause(pod) };
+    if (connection?.end) return { ...connection.end, ...findOutsideCause(pod), is: 'ended' };
     const seen = observePod(pod);
     if (seen.is === 'pending') return this.#describePending(server_id, seen);
     this.#forgetPending(server_id);

@@ -1,6 +1,7 @@
 import { createPacer } from '../../../../platform/pacing.ts';
 import {
   BOOT_ID,
+  isInOwnPids,
   listProcesses,
   type ProcessIdentity,
   type ProcessStat,
@@ -37,6 +38,8 @@ export interface TreeProcess extends ProcessStat {
 interface Trace {
   start_ticks: number;
   user_ids: number[];
+  /** Whether it is in a container, whose programs choose their environment. Their parents say whose it is. */
+  is_contained: boolean;
   mark: string | undefined;
   /** The server of the process once it is known. It is kept, because a process may hide the other facts later. */
   server_id: string | undefined;
@@ -90,17 +93,18 @@ export function createProcessTrees(): ReadTrees {
  * Returns whether the facts about a process are final. Between fork and exec a process still has the user and environment
  * of the service, so one that has neither of a server's is read again.
  */
-function isCertain({ server_id, mark, user_ids }: Trace): boolean {
-  return server_id !== undefined || mark !== undefined || user_ids.some(isServerUser);
+function isCertain({ server_id, is_contained, mark, user_ids }: Trace): boolean {
+  return server_id !== undefined || is_contained || mark !== undefined || user_ids.some(isServerUser);
 }
 
 function readTrace(pid: number, { start_ticks }: ProcessStat, known: Trace | undefined): Trace {
   const user_ids = readUserIds(pid);
   // The kernel reads an environment from the memory of the process, and a hostile process can block that forever. So the
   // environment of a process that has a server's user, which suffices to find it, is not read.
-  const mark = user_ids.some(isServerUser) ? undefined : readVariable(pid, MARK);
+  const is_contained = isInOwnPids(pid);
+  const mark = is_contained || user_ids.some(isServerUser) ? undefined : readVariable(pid, MARK);
   const server_id = known?.start_ticks === start_ticks ? known.server_id : undefined;
-  return { start_ticks, user_ids, mark, server_id };
+  return { start_ticks, user_ids, is_contained, mark, server_id };
 }
 
 /** Returns the living processes of each server, and records the server of each process in the traces. */
