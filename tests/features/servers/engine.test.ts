@@ -318,7 +318,10 @@ for (const name of ENGINES) {
         const query = { name: `muster-${order.server_id}` };
         await engine.client.call({ method: 'POST', path: '/containers/create', query, body });
         await Bun.write(join(opened.directory, 'engine', order.server_id, 'std_out'), '');
-        expect(await opened.observe(server)).toEqual({ is: 'absent' });
+        expect(await opened.observe({ ...server, identity: undefined })).toEqual({ is: 'absent' });
+        // Its start was recorded by the service that was killed.
+        const interrupted = { is: 'ended', is_disruption: true, reason: expect.stringContaining('Muster restarted') };
+        expect(await opened.observe(server)).toMatchObject(interrupted);
         expect(await opened.runtime.list()).toContainEqual({ server_id: order.server_id, identity: undefined });
         await opened.start(order);
         await waitFor(async () => (await opened.output(server)) === 'started\n', 'its own program');

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Static, Type } from '@sinclair/typebox';
 import { ServiceError } from '../../../../platform/errors.ts';
 import type { DiskUse, UsageReading } from '../runtime.ts';
@@ -8,7 +9,11 @@ import { LABELS, type makeEngineContainer, nameOf } from './engine-container.ts'
 const START_TIMEOUT_MS = 120_000;
 /** Time for a killed container to end. */
 const END_TIMEOUT_MS = 10_000;
-const CREATIONS_MAX = 3;
+/** Creations of a container whose name is taken, and the pause between them: an engine creates one within seconds. */
+const CREATIONS_MAX = 50;
+const CREATION_PAUSE_MS = 200;
+/** The status that says that a name is taken. */
+const CONFLICT = 409;
 const NS_PER_MS = 1_000_000;
 /** The init, and the program that it has started. */
 const PROCESSES_MIN = 2;
@@ -103,9 +108,11 @@ export class EngineContainers {
         await this.client.call({ ...request, query, body, signal });
         return;
       } catch (error) {
-        // The engine may still perform a call of a service that was killed.
-        const is_taken = error instanceof EngineRefusal && (await this.find(server_id)) !== undefined;
+        // The engine may still perform a call of a service that was killed. Until that is done, only the name is taken.
+        const is_refused = error instanceof EngineRefusal;
+        const is_taken = is_refused && (error.status === CONFLICT || (await this.find(server_id)) !== undefined);
         if (!is_taken || creation === CREATIONS_MAX) throw error;
+        await pause(CREATION_PAUSE_MS, undefined, { signal });
       }
     }
   }
