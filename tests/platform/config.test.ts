@@ -44,6 +44,7 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_LOG', 'verbose', 'expected one of error, warn, info, debug, off'],
   ['MUSTER_LOG', 'INFO', 'expected one of error, warn, info, debug, off'],
   ['MUSTER_DEMO', 'yes', 'expected one of on, off'],
+  ['MUSTER_PRINT_SECRETS', 'no', 'expected one of on, off'],
   ['MUSTER_SERVER_DISK_MB', '-1', 'expected a whole number from 0 to 16777216'],
   ['MUSTER_ISOLATION', 'yes', 'expected one of on, required, off'],
   ['MUSTER_CONTAINERS', 'yes', 'expected one of on, off'],

@@ -155,11 +155,6 @@ export async function insertInvite(queries: Queries, row: InviteRow): Promise<vo
   await queries.insert(groupInvites).values(row);
 }
 
-/** Deletes all invites of a group. */
-export async function deleteInvitesOf(tx: Tx, group_id: string): Promise<void> {
-  await tx.delete(groupInvites).where(eq(groupInvites.group_id, group_id));
-}
-
 export async function selectInvite(queries: Queries, code: string): Promise<InviteRow | undefined> {
   const [row] = await queries.select().from(groupInvites).where(eq(groupInvites.code, code));
   return row;

@@ -109,14 +109,11 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     await removeMember(tx, group.group_id, identity_id);
   }
 
-  /**
-   * Removes a member. Revokes the tokens of the group's games and deletes its invites, because the member may know some.
-   */
+  /** Removes a member and revokes the tokens of the group's games, because the member may hold some. */
   async function removeMember(tx: Tx, group_id: string, identity_id: string): Promise<void> {
     if (!(await store.removePerson(tx, 'members', group_id, identity_id))) {
       throw new ServiceError('GROUP_NOT_MEMBER', {});
     }
-    await store.deleteInvitesOf(tx, group_id);
     await revokeTokensOf(tx, group_id);
   }
 

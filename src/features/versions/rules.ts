@@ -96,7 +96,6 @@ function gameModeProblems(
   return [
     ...(isLenientNameId(name) ? [] : [['name-id-invalid']]),
     ...counts.flatMap(([which, count]) => below(['player-counts', which], rangeProblems(count, 1, PLAYERS_MAX))),
-    ...(settings.regions.size === 0 && context.region_slugs.length > 0 ? [['regions-meta', 'too-few']] : []),
     ...Object.keys(mode.regions ?? matchmaker.regions ?? {}).flatMap((slug, index) =>
       context.region_slugs.includes(slug) ? [] : [['regions', String(index), 'invalid']],
     ),

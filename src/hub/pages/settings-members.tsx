@@ -67,10 +67,7 @@ export function Members({ group }: { group: Group }) {
       </div>
       {code.value !== '' && (
         <div class="stack">
-          <p>
-            For a week, the first person who opens this link, logged in here, and joins becomes a member. It ends when a
-            member leaves.
-          </p>
+          <p>For a week, the first person who opens this link, logged in here, and joins becomes a member:</p>
           <Copyable text={`${location.origin}${hrefOf({}, { invite: code.value })}`} />
         </div>
       )}
