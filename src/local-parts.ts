@@ -141,8 +141,13 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     answerWaiting,
     async answerStarting() {
       if (opening !== undefined) return;
-      // Ends no game server that has the port, because the reason could not be recorded yet.
-      await setAnswering({ ...waiting, evict: async () => 0 }).catch(() => {});
+      awaited = STARTING;
+      try {
+        // Ends no game server that has the port, because the reason could not be recorded yet.
+        await setAnswering({ ...waiting, evict: async () => 0 });
+      } catch {
+        awaited = undefined;
+      }
     },
     stopAnswering: port.stop,
     hold_files,

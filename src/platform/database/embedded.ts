@@ -154,7 +154,7 @@ async function ensureRunning(
   const pid = start(instance, socket);
   if (await becomesReady(instance, pid, signal)) return { pid, socket_directory: socket };
   // It may have no pid file yet, by which `stop` would find it.
-  if (signal?.aborted) signalProcess(pid, 'SIGINT');
+  if (signal?.aborted) await stopPostmaster(pid);
   signal?.throwIfAborted();
   throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(instance.log)}`);
 }
@@ -273,13 +273,18 @@ function isUsable({ pid, socket_directory }: Postmaster, programs: string): bool
   return is_this_release && existsSync(join(socket_directory, SOCKET_NAME));
 }
 
-/**
- * Stops the postmaster by a fast shutdown (SIGINT). If that takes too long, by an immediate one, after which the next start
- * needs a recovery.
- */
+/** Stops the postmaster of a cluster, if one runs. */
 async function stop(cluster: string): Promise<void> {
   const running = findPostmaster(cluster);
-  const postmaster = running && identifyProcess(running.pid);
+  if (running) await stopPostmaster(running.pid);
+}
+
+/**
+ * Stops a postmaster by a fast shutdown (SIGINT). If that takes too long, by an immediate one, after which the next start
+ * needs a recovery.
+ */
+async function stopPostmaster(pid: number): Promise<void> {
+  const postmaster = identifyProcess(pid);
   if (!postmaster) return;
   signalProcess(postmaster.pid, 'SIGINT');
   const deadline = performance.now() + STOPPED_WITHIN_MS;
