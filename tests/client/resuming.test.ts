@@ -221,7 +221,8 @@ connect({ url, token, onConnection, timing: ${JSON.stringify(QUICK)} }).watch(pa
     const reading = (async () => {
       for await (const chunk of child.stdout) stdout += Buffer.from(chunk).toString();
     })();
-    const hasBody = () => /thrown at true\n.*body /s.test(stdout);
+    // The error is reported a moment later, perhaps after the body.
+    const hasBody = () => stdout.includes('thrown at true\n') && stdout.includes('body ');
     await waitFor(hasBody, 'the first body');
     await proxied.proxy.cut();
     await waitFor(
