@@ -45,15 +45,15 @@ interface ServiceOptions {
   signal?: AbortSignal;
 }
 
-/** A start that migrates the database, or waits for its recovery, answers requests after this time. */
+/** The time after which a start answers requests that it is not ready, as while the database is migrated or recovers. */
 const ANSWERS_AFTER_MS = 1_000;
 /** How long a stop waits for steps of the background work. Less than the time after which others give this machine up. */
 const STEPS_END_WITHIN_MS = 15_000;
 
 /**
- * Opens the parts of the service in order and serves. Until it has started, requests get the answer that the service is not
- * ready. Disposing closes the parts in reverse: it refuses new requests, answers waiting ones, ends the
- * background work and then closes the database. A failed start closes the parts that are open. Throws StartError.
+ * Opens the parts of the service in order and serves. A start that takes long answers requests that it is not ready.
+ * Disposing closes the parts in reverse: it refuses new requests, answers waiting ones, ends the background work and then
+ * closes the database. A failed start closes the parts that are open. Throws StartError.
  */
 export async function openService(config: Config, options: ServiceOptions = {}): Promise<Service> {
   const { events = keepEvents(createLog(config.log)), signal } = options;

@@ -5,9 +5,8 @@ import type { ChangeDetails } from '../../platform/http/audit.ts';
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /**
- * How a change ended. `begun`: its end was not recorded, because it is under way or the service stopped. It may have
- * happened.
- * `failed`: the service was at fault, so it may have happened in part.
+ * How a change ended. `begun`: its end was not recorded, because it is under way or the service stopped, so it may have
+ * happened. `failed`: the service was at fault, so it may have happened in part.
  */
 export const OUTCOMES = ['begun', 'done', 'failed'] as const;
 export type Outcome = (typeof OUTCOMES)[number];

@@ -6,8 +6,8 @@ import { createDecompressor, MAGIC_BYTES } from './compression.ts';
 
 /**
  * Limits against archives that expand to huge sizes. The patch of tar-stream (`patches/`) limits the headers before an
- * entry, which do not count as entries: 64 KiB each, at most eight in a row. Records for all entries of an archive are left out, because
- * the library would copy them for each entry.
+ * entry, which do not count as entries: 64 KiB each, at most eight in a row. Records for all entries of an archive are left
+ * out, because the library would copy them for each entry.
  */
 export const UNPACK_LIMITS = {
   entries: 100_000,

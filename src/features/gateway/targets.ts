@@ -5,7 +5,7 @@ import { topics } from '../topics.ts';
 
 /** Servers whose addresses are remembered. */
 const RUNNING_MAX = 10_000;
-/** Servers that do not run, by which no flood of names can displace those that do. */
+/** Other servers that are remembered. They have a cache of their own, so that a flood of names displaces no running one. */
 const OTHERS_MAX = 1_000;
 /** How long a server that does not run is remembered, by its state. That it becomes ready is not always announced. */
 const OTHERS_KEPT_MS = { not_ready: 250, ended: 10_000, unknown: 10_000 };

@@ -3,7 +3,6 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
-import type { PeopleList } from './members-store.ts';
 import * as store from './members-store.ts';
 import { lockGroup, MEMBERS_MAX, selectGroup, selectGroupIdsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
@@ -38,10 +37,15 @@ interface Change {
   /** Changes only the list of join requests, which no other answer shows. */
   is_join_request?: boolean;
   /** A list that has the identity if there is anything to change. */
-  list?: PeopleList;
+  list?: store.PeopleList;
   /** An identity that may become the owner. */
   heir?: string;
 }
+
+/** The row of the person, which is locked; undefined if there is no such identity. */
+type Person = Awaited<ReturnType<Identities['lock']>>;
+/** Changes a person's membership of a group. */
+type Work = (tx: Tx, group: CountedGroup, person: Person) => Promise<void>;
 
 interface MemberAction extends GroupAction {
   identity_id: string;
@@ -54,12 +58,12 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
   /** Runs a change of one person's membership of a group, and bumps all that shows it. */
   async function change(
     { group_id, identity_id, is_join_request = false, list, heir }: Change,
-    work: (tx: Tx, group: CountedGroup) => Promise<void>,
+    work: Work,
   ): Promise<void> {
     await database.transact(async (tx) => {
       await lockGroup(tx, group_id);
       // A concurrent change of the profile either ran before this lock, or sees the new membership and announces it.
-      await identities.lock(tx, identity_id);
+      const person = await identities.lock(tx, identity_id);
       const is_listed = list === undefined || (await store.isListed(tx, list, group_id, identity_id));
       if (is_listed) {
         // Each member's list of games shows the number of members and the owner.
@@ -71,27 +75,26 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       }
       const group = await selectGroup(tx, group_id);
       if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
-      await work(tx, group);
+      await work(tx, group, person);
     });
   }
 
   /** Runs a change that only the owner may make. */
   async function changeAsOwner(
     { group_id, actor_id, identity_id }: MemberAction,
-    work: (tx: Tx, group: CountedGroup) => Promise<void>,
-    list?: PeopleList,
+    work: Work,
+    list?: store.PeopleList,
   ): Promise<void> {
-    await change({ group_id, identity_id, ...(list && { list }) }, async (tx, group) => {
+    await change({ group_id, identity_id, ...(list && { list }) }, async (tx, group, person) => {
       requireOwner(group, actor_id);
-      await work(tx, group);
+      await work(tx, group, person);
     });
   }
 
   /** Makes a person a member. Throws IDENTITY_NOT_FOUND, GROUP_MEMBER_BANNED, GROUP_FULL or GROUP_ALREADY_MEMBER. */
-  async function admit(tx: Tx, { group_id, member_count }: CountedGroup, identity_id: string): Promise<void> {
-    // `change` has locked the row, so the identity is not deleted meanwhile.
-    if ((await identities.lock(tx, identity_id))?.is_deleted !== false)
-      throw new ServiceError('IDENTITY_NOT_FOUND', {});
+  async function admit(tx: Tx, { group_id, member_count }: CountedGroup, person: Person): Promise<void> {
+    if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
+    const { identity_id } = person;
     if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
     if (member_count >= MEMBERS_MAX) throw new ServiceError('GROUP_FULL', { max: MEMBERS_MAX });
     if (!(await store.addPerson(tx, 'members', group_id, { identity_id, ts: clock.now() }))) {
@@ -207,9 +210,9 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     resolveJoin: (act: MemberAction, is_accepted: boolean) =>
       changeAsOwner(
         act,
-        async (tx, group) => {
+        async (tx, group, person) => {
           const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
-          if (is_waiting && is_accepted) await admit(tx, group, act.identity_id);
+          if (is_waiting && is_accepted) await admit(tx, group, person);
         },
         'join_requests',
       ),
@@ -249,13 +252,13 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     /** Admits a person by an invite code and returns the group. A use that admits no one does not count. */
     async consumeInvite(code: string, identity_id: string): Promise<string> {
       const group_id = await this.groupOfInvite(code);
-      await change({ group_id, identity_id }, async (tx, group) => {
+      await change({ group_id, identity_id }, async (tx, group, person) => {
         const now = clock.now();
         const is_used = await store.useInvite(tx, code, now);
         const expire_ts = (await store.selectInvite(tx, code))?.expire_ts;
         if (!is_used && expire_ts && expire_ts <= now) throw new ServiceError('GROUP_INVITE_CODE_EXPIRED', {});
         if (!is_used) throw new ServiceError('GROUP_INVITE_CODE_ALREADY_USED', {});
-        await admit(tx, group, identity_id);
+        await admit(tx, group, person);
       });
       return group_id;
     },

@@ -81,9 +81,13 @@ export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
  * Locks the namespace's list, as every end and every report of readiness does, and returns whether the lobby meets a
  * condition. A change that another process has made is not announced again.
  */
-async function meets(tx: Tx, lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>, condition: SQL): Promise<boolean> {
-  await lockList(tx, lobby.namespace_id);
-  const ofLobby = and(eq(lobbies.lobby_id, lobby.lobby_id), condition);
+async function meets(
+  tx: Tx,
+  { lobby_id, namespace_id }: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
+  condition: SQL | undefined,
+): Promise<boolean> {
+  await lockList(tx, namespace_id);
+  const ofLobby = and(eq(lobbies.lobby_id, lobby_id), condition);
   return (await tx.select({ lobby_id: lobbies.lobby_id }).from(lobbies).where(ofLobby)).length > 0;
 }
 
@@ -98,12 +102,13 @@ export async function setReady(
   lobby: LobbyRow,
   { now, deadline, ports }: { now: Date; deadline: Date; ports: LobbyRow['ports'] },
 ): Promise<LobbyRow | undefined> {
-  if (!(await meets(tx, lobby, sql`ready_ts is null and stop_ts is null`))) return undefined;
+  const is_starting = and(isNull(lobbies.ready_ts), isNull(lobbies.stop_ts));
+  if (!(await meets(tx, lobby, is_starting))) return undefined;
   const changed = await touchLobby(tx, lobby);
   const [row] = await tx
     .update(lobbies)
     .set({ ready_ts: now, ports, changed })
-    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), isNull(lobbies.ready_ts), isNull(lobbies.stop_ts)))
+    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), is_starting))
     .returning();
   if (!row) return undefined;
   // A statement of its own, after the lobby's row is locked: it sees every player seated before.
@@ -193,19 +198,13 @@ export async function stopLobby(
   lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
   { reason, now, only_if_empty }: { reason: StopReason; now: Date; only_if_empty: boolean },
 ): Promise<LobbyRow | undefined> {
-  const may_be_full = only_if_empty ? sql`and player_count = 0` : sql``;
-  if (!(await meets(tx, lobby, sql`stop_ts is null ${may_be_full}`))) return undefined;
+  const may_end = and(isNull(lobbies.stop_ts), only_if_empty ? eq(lobbies.player_count, 0) : undefined);
+  if (!(await meets(tx, lobby, may_end))) return undefined;
   const changed = await touchLobby(tx, lobby);
   const [row] = await tx
     .update(lobbies)
     .set({ stop_ts: now, stop_reason: reason, player_count: 0, changed })
-    .where(
-      and(
-        eq(lobbies.lobby_id, lobby.lobby_id),
-        isNull(lobbies.stop_ts),
-        only_if_empty ? eq(lobbies.player_count, 0) : undefined,
-      ),
-    )
+    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), may_end))
     .returning();
   if (!row) return undefined;
   await tx

@@ -1,3 +1,4 @@
+import { isToken } from '../../platform/http/token.ts';
 import type { CdnConfig, CdnRoute } from './config.ts';
 import { globProblem } from './globs.ts';
 import { below, type ProblemPath } from './problem-paths.ts';
@@ -51,7 +52,7 @@ function headersProblems(headers: { name: string; value: string }[]): ProblemPat
         below(
           ['headers', String(index)],
           [
-            ...(isHeaderName(name) && !TRANSPORT_HEADERS.test(name) ? [] : [['name', 'invalid']]),
+            ...(isToken(name) && !TRANSPORT_HEADERS.test(name) ? [] : [['name', 'invalid']]),
             ...(Buffer.byteLength(name) > HEADER_NAME_MAX ? [['name', 'too-long']] : []),
             ...(isHeaderValue(value) ? [] : [['value', 'invalid']]),
             ...(Buffer.byteLength(value) > HEADER_VALUE_MAX ? [['value', 'too-long']] : []),
@@ -64,11 +65,6 @@ function headersProblems(headers: { name: string; value: string }[]): ProblemPat
 /** Headers of the transport, which only the service sets. Versions of earlier releases may have some. */
 export const TRANSPORT_HEADERS =
   /^(connection|content-(length|range)|date|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade)$/i;
-
-/** Accepts tokens (RFC 9110, 5.6.2). */
-export function isHeaderName(text: string): boolean {
-  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text);
-}
 
 /** Accepts values without characters that end the header or that clients read differently. */
 export function isHeaderValue(text: string): boolean {

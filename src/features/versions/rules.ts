@@ -1,9 +1,10 @@
+import { isToken } from '../../platform/http/token.ts';
 import type { AllowList } from '../../platform/outbound/addresses.ts';
 import { isOwnHeader, targetProblem } from '../../platform/outbound/target.ts';
 import type { ContentProblem } from '../names.ts';
 import { displayNameProblem, isLenientNameId, LONG_DISPLAY_NAME_BYTES_MAX } from '../names.ts';
 import { captchaProblems } from './captcha-rules.ts';
-import { cdnProblems, isHeaderName, isHeaderValue } from './cdn-rules.ts';
+import { cdnProblems, isHeaderValue } from './cdn-rules.ts';
 import {
   ACTIONS,
   type ActionConfig,
@@ -187,7 +188,7 @@ function actionProblems(action: ActionConfig | undefined, { allowed_targets }: V
 }
 
 function headerProblems(name: string, value: string): ProblemPath[] {
-  const is_name = isHeaderName(name) && !isOwnHeader(name);
+  const is_name = isToken(name) && !isOwnHeader(name);
   return [...(is_name ? [] : [['invalid-name']]), ...(isHeaderValue(value) ? [] : [['invalid-value']])];
 }
 

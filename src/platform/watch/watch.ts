@@ -132,7 +132,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     answer: (view, { number, ...waiting }) =>
       number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
     async until(topics, find, { signal, caller_key, timeout_ms }) {
-      // Exempt from `watchers_max`: a find whose lobby is being created must not fail because others watch.
+      // `watchers_max` does not apply: a find whose lobby is being created must not fail because others watch.
       const freeSlot = takeSlot(caller_key, Number.POSITIVE_INFINITY);
       const waiter = new Waiter(signal);
       const timer = setTimeout(() => waiter.finish(), timeout_ms);

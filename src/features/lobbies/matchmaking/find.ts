@@ -44,16 +44,18 @@ export async function find(
       const players = newPlayers(body);
       const { deadline } = context;
       const { wait_ms } = body;
-      const ticket = wait_ms === undefined ? undefined : (body.ticket?.toLowerCase() ?? crypto.randomUUID());
-      const prepare = createPreparation(dependencies, { namespace_id, players }, { body, context, ticket, draft });
-      const seat =
-        wait_ms === undefined || ticket === undefined
-          ? await rounds.takeSeat(await prepare(), draft)
-          : await queue.awaitSeat(prepare, { ticket, wait_ms, deadline }, draft);
+      const waiting = wait_ms === undefined ? undefined : { wait_ms, ticket: ticketOf(body), deadline };
+      const in_progress = { body, context, ticket: waiting?.ticket, draft };
+      const prepare = createPreparation(dependencies, { namespace_id, players }, in_progress);
+      const seat = waiting
+        ? await queue.awaitSeat(prepare, waiting, draft)
+        : await rounds.takeSeat(await prepare(), draft);
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },
   );
 }
+
+const ticketOf = ({ ticket }: FindBody) => ticket?.toLowerCase() ?? crypto.randomUUID();
 
 /** A search that was checked against a version, and that passed captcha and verification. */
 interface PermittedSearch {

@@ -21,8 +21,11 @@ interface MeasureOptions {
   folder: string;
   /** Processes that may have deleted files open. */
   pids: readonly number[];
-  /** Returns whether a deleted file with this name was in the folder, as the processes see it. */
-  isInside(path: string): boolean;
+  /**
+   * Returns whether a deleted file with this path was in the folder. Left out for a container, whose paths say nothing: then
+   * all deleted files count that are not in memory.
+   */
+  isInside?: (path: string) => boolean;
 }
 
 /**
@@ -83,7 +86,7 @@ export async function measureDisk({ folder, pids, isInside }: MeasureOptions, li
       const found = await stat(file).catch(() => undefined);
       if (!found || found.nlink > 0 || counted.has(`${found.dev}:${found.ino}`)) continue;
       counted.add(`${found.dev}:${found.ino}`);
-      if (!(await isInMemory(file))) add(found);
+      if (isInside || !(await isInMemory(file))) add(found);
     }
   }
   return used;
@@ -92,10 +95,10 @@ export async function measureDisk({ folder, pids, isInside }: MeasureOptions, li
 /** The kernel's numbers of file systems in memory: tmpfs, ramfs and hugetlbfs. */
 const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6, 0x958458f6];
 
-/** Returns whether a file is in memory, which has a limit of its own. A path says nothing: a server chooses its own. */
+/** Returns whether a file is in memory, which has a limit of its own, or is gone. */
 async function isInMemory(file: string): Promise<boolean> {
-  const { type } = await statfs(file);
-  return MEMORY_FILE_SYSTEMS.includes(type);
+  const system = await statfs(file).catch(() => undefined);
+  return !system || MEMORY_FILE_SYSTEMS.includes(system.type);
 }
 
 /** Opens a folder to list it. A service that is not root gives itself the right, as the owner of what its servers make. */
@@ -140,7 +143,7 @@ async function listDeletedMapped(pid: number, isInside: IsInside): Promise<strin
  * `undefined`, counts as one.
  */
 function isDeletedInside(path: string | undefined, isInside: IsInside): boolean {
-  return path === undefined || (path.endsWith(DELETED) && isInside(path.slice(0, -DELETED.length)));
+  return path === undefined || (path.endsWith(DELETED) && (isInside?.(path.slice(0, -DELETED.length)) ?? true));
 }
 
 const ifTooLong = (error: unknown) => (hasErrorCode(error, 'ENAMETOOLONG') ? undefined : '');

@@ -260,9 +260,9 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       for (const { server_id } of servers.filter((server) => existsSync(folders.exit(server.server_id)))) {
         const folder = folders.of(server_id);
         const pids = listCgroupProcesses(server_id);
-        const upper = await measureDisk({ folder: join(folder, 'upper'), pids, isInside: () => true }, limit);
+        const upper = await measureDisk({ folder: join(folder, 'upper'), pids }, limit);
         // Where no overlay could be mounted, the container has a copy of its image, which counts too.
-        const copy = await measureDisk({ folder: join(folder, 'rootfs'), pids: [], isInside: () => true }, limit);
+        const copy = await measureDisk({ folder: join(folder, 'rootfs'), pids: [] }, limit);
         measured.set(server_id, {
           bytes: upper.bytes + copy.bytes + heldByOutput(server_id),
           files: upper.files + copy.files,

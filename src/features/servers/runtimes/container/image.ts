@@ -44,12 +44,12 @@ export async function readImage({ directory }: Pick<UnpackedBuild, 'directory'>)
   const config: unknown = JSON.parse(await readFile(join(directory, 'config.json'), 'utf8'));
   if (!Value.Check(UnpackedConfig, config)) throw refusal('the config.json of the build does not describe a process');
   const image = config.process ?? {};
-  const cwd = image.cwd === undefined ? undefined : normalize(image.cwd);
-  if (
-    cwd !== undefined &&
-    (!cwd.startsWith('/') || image.cwd?.split('/').includes('..') || KERNEL_DIRECTORY.test(cwd))
-  ) {
+  const { cwd } = image;
+  if (cwd === undefined) return image;
+  // The kernel, too, takes // and /./ for /.
+  const path = normalize(cwd);
+  if (!cwd.startsWith('/') || cwd.split('/').includes('..') || KERNEL_DIRECTORY.test(path)) {
     throw refusal(`the build starts in "${cwd}": use an absolute path outside of /proc, /sys and /dev`);
   }
-  return { ...image, ...(cwd !== undefined && { cwd }) };
+  return { ...image, cwd: path };
 }

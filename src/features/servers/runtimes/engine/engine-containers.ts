@@ -9,7 +9,7 @@ import { LABELS, type makeEngineContainer, nameOf } from './engine-container.ts'
 const START_TIMEOUT_MS = 120_000;
 /** Time for a killed container to end. */
 const END_TIMEOUT_MS = 10_000;
-/** Creations of a container whose name is taken, and the pause between them: an engine creates one within seconds. */
+/** How often a container is created while its name is taken, and the pause before the next try: ten seconds in all. */
 const CREATIONS_MAX = 50;
 const CREATION_PAUSE_MS = 200;
 /** The status that says that a name is taken. */

@@ -31,7 +31,7 @@ export interface OutputFiles {
  * they must not shrink.
  */
 export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
-  /** Files whose last reading skipped output. The next reading empties them: to free that much exactly would delay others. */
+  /** Files whose last reading skipped output. The next reading empties them; to free only what was read would take too long. */
   const flooded = new Set<string>();
   const write_times = createWriteTimes();
   /** Where the last piece of each file began. */

@@ -38,7 +38,7 @@ export interface TreeProcess extends ProcessStat {
 interface Trace {
   start_ticks: number;
   user_ids: number[];
-  /** Whether it is in a container, whose programs choose their environment. Their parents say whose it is. */
+  /** Whether it is in a container. Programs there choose their environment, so only a process's parents tell its server. */
   is_contained: boolean;
   mark: string | undefined;
   /** The server of the process once it is known. It is kept, because a process may hide the other facts later. */
