@@ -60,9 +60,8 @@ interface StepContext {
 }
 
 /**
- * Opens all features in order, in four steps. A feature uses those above it directly, and those below it through the small
- * functions of `below`. The steps pass on what the features after them may use; each names in its `feature.ts` what it does
- * use.
+ * Opens all features in order, in four steps. A feature gets the features above it, and functions for what it needs of those
+ * below. Each step returns what later features may use; the `feature.ts` of a feature names what it uses.
  */
 export async function openFeatures(config: Config, { base, storage, local_parts, kept_events, signal }: Foundation) {
   const { database, clock, events } = base;

@@ -47,8 +47,8 @@ const SECRETS = [
 const OTHER_SECRETS = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'S3_SESSION_TOKEN'];
 
 /**
- * The configuration of the service: the settings, completed with defaults and checked against each other. Settings that
- * only one feature reads are in a group with its name.
+ * The configuration of the service: the settings, completed with defaults and checked against each other. Most settings
+ * that only one feature reads are in a group with its name.
  */
 export interface Config {
   host: string;

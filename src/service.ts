@@ -47,7 +47,7 @@ interface ServiceOptions {
 
 /** The time after which a start answers requests that it is not ready, as while the database is migrated or recovers. */
 const ANSWERS_AFTER_MS = 1_000;
-/** How long a stop waits for steps of the background work. Less than the time after which others give this machine up. */
+/** How long a stop waits for steps of the background work, but at most for half of `lost_after_ms`. */
 const STEPS_END_WITHIN_MS = 15_000;
 
 /**

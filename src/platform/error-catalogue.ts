@@ -336,7 +336,7 @@ export const CATALOGUE = {
   MATCHMAKER_TOO_MANY_LOBBIES: {
     status: 400,
     message:
-      'The namespace has reached its lobby_count_max, and none of its lobbies has a free seat for this request. Raise lobby_count_max, or let the find wait with wait_ms.',
+      'The namespace has reached its lobby_count_max, or earlier finds wait for a lobby, so no lobby can be created for this request. Try again later, or raise lobby_count_max. A find can wait with wait_ms.',
   },
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: {
     status: 400,

@@ -6,7 +6,7 @@ const PAUSE_MAX_MS = 30_000;
 
 /** A piece of background work. */
 export interface Loop {
-  /** Requests a step now. A wake during a step leads to one more step. */
+  /** Requests a step: now, or after the pause that follows a failed one. A wake during a step leads to one more step. */
   wake(): void;
   /** Resolves once the signal is aborted and the last step has ended. */
   stopped: Promise<void>;

@@ -1,7 +1,7 @@
 /**
  * Returns a function that requests a run of `work`. Only one run is under way at a time: requests during a run lead to
- * one more run after it. A call resolves when its runs are done, or at once if another call does them. A failure ends the
- * runs of its call.
+ * one more run after it. A call resolves when its runs are done, or at once if another call does them. `work` must not
+ * reject: a failure ends the runs of its call, and those that were requested meanwhile wait for the next call.
  */
 export function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
   let is_running = false;

@@ -124,7 +124,7 @@ export function createCounters(dependencies: CountersDependencies) {
       );
       return minutes.length + (await store.deleteHoursBefore(tx, after(now, -HOURS_KEPT_FOR_MS)));
     });
-    return moved ?? 0;
+    return moved.is_taken ? 0 : moved.result;
   }
 
   /** What a namespace counted, in steps. Watchable. */

@@ -139,7 +139,8 @@ export function createGroups(dependencies: GroupsDependencies) {
       } catch (error) {
         // The remaining requests keep waiting.
         if (error instanceof ServiceError && error.code === 'GROUP_FULL') return;
-        throw error;
+        // The identity is being deleted, and its request with it.
+        if (!(error instanceof ServiceError && error.code === 'IDENTITY_NOT_FOUND')) throw error;
       }
     }
   }

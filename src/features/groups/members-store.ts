@@ -143,10 +143,6 @@ export async function removePerson(tx: Tx, list: PeopleList, group_id: string, i
   return rows.length > 0;
 }
 
-export async function countMembers(queries: Queries, group_id: string): Promise<number> {
-  return await queries.$count(groupMembers, eq(groupMembers.group_id, group_id));
-}
-
 export async function setOwner(tx: Tx, group_id: string, owner_identity_id: string): Promise<void> {
   await tx.update(groups).set({ owner_identity_id }).where(eq(groups.group_id, group_id));
 }

@@ -34,12 +34,12 @@ interface GroupAction {
 interface Change {
   group_id: string;
   identity_id: string;
-  /** Changes only the list of join requests, which no other answer shows. */
+  /** Changes only the list of join requests, which no list of people or games shows. */
   is_join_request?: boolean;
-  /** A list that has the identity if there is anything to change. */
+  /** If the identity is not on this list, nothing changes, so no watcher is woken. */
   list?: store.PeopleList;
   /** An identity that may become the owner. */
-  heir?: string;
+  successor?: string;
 }
 
 /** The row of the person, which is locked; undefined if there is no such identity. */
@@ -57,7 +57,7 @@ interface MemberAction extends GroupAction {
 export function createMembership({ database, clock, identities, revokeTokensOf }: MembershipDependencies) {
   /** Runs a change of one person's membership of a group, and bumps all that shows it. */
   async function change(
-    { group_id, identity_id, is_join_request = false, list, heir }: Change,
+    { group_id, identity_id, is_join_request = false, list, successor }: Change,
     work: Work,
   ): Promise<void> {
     await database.transact(async (tx) => {
@@ -69,7 +69,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
         // Each member's list of games shows the number of members and the owner.
         const members = is_join_request ? [] : await selectMemberIds(tx, group_id);
         await store.touchGroup(tx, group_id, {
-          people: is_join_request ? [] : [identity_id, ...(heir ? [heir] : [])],
+          people: is_join_request ? [] : [identity_id, ...(successor ? [successor] : [])],
           members,
         });
       }
@@ -120,12 +120,12 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     await revokeTokensOf(tx, group_id);
   }
 
-  /** Removes a deleted identity from a group. A group that it owned goes to its longest member, or else to `heir`. */
-  async function removeDeleted(tx: Tx, group: CountedGroup, identity_id: string, heir: string | undefined) {
+  /** Removes a deleted identity from a group. A group that it owned goes to its longest member, or else to `successor`. */
+  async function removeDeleted(tx: Tx, group: CountedGroup, identity_id: string, successor: string | undefined) {
     const { group_id } = group;
     if (group.owner_identity_id === identity_id) {
-      const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? heir;
-      // Without an administrator the group keeps its owner until the next start creates one.
+      const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? successor;
+      // Without another administrator the group keeps its deleted owner.
       if (next === undefined) return;
       await store.addPerson(tx, 'members', group_id, { identity_id: next, ts: clock.now() });
       await store.setOwner(tx, group_id, next);
@@ -134,18 +134,18 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
   }
 
   return {
-    /** Removes an identity that is about to be deleted from all groups, with its join requests. */
+    /** Removes an identity that is being deleted from all groups, with its join requests. Repeating it is harmless. */
     async leaveAll(identity_id: string): Promise<void> {
       await store.deleteRequestsOf(database.queries, identity_id);
       const administrator = await identities.findAdministrator();
-      const heir = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
+      const successor = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
       let last: string | undefined;
       for (;;) {
         const group_ids = await selectGroupIdsOf(database.queries, identity_id, last);
         if (group_ids.length === 0) return;
         for (const group_id of group_ids) {
-          await change({ group_id, identity_id, ...(heir && { heir }) }, (tx, group) =>
-            removeDeleted(tx, group, identity_id, heir),
+          await change({ group_id, identity_id, ...(successor && { successor }) }, (tx, group) =>
+            removeDeleted(tx, group, identity_id, successor),
           );
         }
         last = group_ids.at(-1);
@@ -182,9 +182,13 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
           throw new ServiceError('GROUP_NOT_MEMBER', {});
         await store.setOwner(tx, group_id, identity_id);
       }),
-    /** Throws GROUP_CANNOT_REQUEST_JOIN, GROUP_MEMBER_BANNED, GROUP_ALREADY_MEMBER, GROUP_JOIN_REQUEST_ALREADY_EXISTS. */
+    /**
+     * Throws IDENTITY_NOT_FOUND, GROUP_CANNOT_REQUEST_JOIN, GROUP_MEMBER_BANNED, GROUP_ALREADY_MEMBER or
+     * GROUP_JOIN_REQUEST_ALREADY_EXISTS.
+     */
     requestJoin: ({ group_id, actor_id }: GroupAction) =>
-      change({ group_id, identity_id: actor_id, is_join_request: true }, async (tx, group) => {
+      change({ group_id, identity_id: actor_id, is_join_request: true }, async (tx, group, person) => {
+        if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
         if (group.publicity !== 'open') throw new ServiceError('GROUP_CANNOT_REQUEST_JOIN', {});
         if (await store.isListed(tx, 'bans', group_id, actor_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
         if (await store.isListed(tx, 'members', group_id, actor_id)) {

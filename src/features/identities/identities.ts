@@ -246,7 +246,10 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
               if (before?.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);
               return true;
             });
-            if (is_erased) events.emit({ event: 'identity_forgotten', identity_id });
+            if (!is_erased) return;
+            // It may have joined a group in between. From now on, all groups refuse it.
+            await leaveGroups(identity_id);
+            events.emit({ event: 'identity_forgotten', identity_id });
           };
           // One that fails must not keep the others waiting; the loop logs it and repeats.
           const failures: unknown[] = [];

@@ -3,7 +3,7 @@ import { boolean, index, integer, pgTable, text, timestamp, uuid } from 'drizzle
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
-/** Identities of people. All but the administrator are guests. */
+/** Identities of people: administrators, and guests. */
 export const identities = pgTable(
   'identities',
   {
@@ -26,7 +26,7 @@ export const identities = pgTable(
     keep_until_ts: moment().notNull().default(sql`now() + interval '210 days'`),
     /** When the identity is due for deletion, if it asked for it. */
     delete_ts: moment(),
-    /** Only the id of a deleted identity is left, because other rows refer to it. */
+    /** The row of a deleted identity stays, without name, bio and picture, because other rows refer to its id. */
     is_deleted: boolean().notNull().default(false),
   },
   (table) => [

@@ -8,7 +8,7 @@ import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Servers } from '../servers/servers.ts';
 import { type LobbyChange, whenUnlocked } from './lobby-locks-store.ts';
 import * as playersStore from './players-store.ts';
-import { lobbyStopped } from './refusals.ts';
+import { lobbyOfServerStopped, lobbyStopped } from './refusals.ts';
 import * as store from './store.ts';
 import type { LobbyRow, PlayerRow } from './tables.ts';
 
@@ -55,7 +55,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   async function get({ lobby_id }: Pick<LobbyCaller, 'lobby_id'>): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
     if (!lobby) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-    if (lobby.stop_ts) throw lobbyStopped();
+    if (lobby.stop_ts) throw lobbyOfServerStopped();
     return lobby;
   }
 
@@ -97,7 +97,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   async function requireUpdate(change: store.LobbyUpdate): Promise<void> {
     if (await whenUnlocked(() => update(change), LOCKED_MAX_MS.update)) return;
     await get(change);
-    throw lobbyStopped();
+    throw lobbyOfServerStopped();
   }
 
   /** Returns a player of the lobby. Throws TOKEN_ERROR or MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY. */
@@ -118,7 +118,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
   }
 
-  /** Frees the seat of a player, or keeps it for a while. Returns undefined if there was nothing to do. */
+  /** Frees the seat of a player, or keeps it for a while. Returns undefined if the player had no seat to free. */
   async function tryToLeave(player_id: string, reconnect_within_ms: number): Promise<LobbyChange | undefined> {
     if (reconnect_within_ms > 0) {
       const player = await playersStore.selectPlayer(database.queries, player_id);

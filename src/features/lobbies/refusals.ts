@@ -2,8 +2,14 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Client } from './matchmaking/clients.ts';
 import type { Refusal } from './matchmaking/planner.ts';
 
+/** The lobby of a request has stopped. The text is for the player. */
 export function lobbyStopped(): ServiceError {
   return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason: 'find another one' });
+}
+
+/** The lobby of a game server has stopped. The text is for a developer. */
+export function lobbyOfServerStopped(): ServiceError {
+  return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason: 'calls about it have no effect. Its server can end' });
 }
 
 export function overLimit({ client }: { client: Client }): ServiceError {

@@ -3,16 +3,23 @@ import { transactInTurn } from '../../platform/database/turn.ts';
 import { deletePortsBefore, deleteServersBefore, foldUsageBefore, type InUse } from './retention-store.ts';
 
 /**
- * Removes servers that ended before a moment, and their ports, in small steps. Yields after each step the namespaces whose
- * servers it removed. Their usage is kept as sums for each game. Ends early if another process removes servers already.
+ * Deletes the rows of servers that ended before a given time, and of their ports, in small steps. Yields after each step the
+ * namespaces whose servers it deleted. Their usage is kept as sums for each game. Ends early if another process is doing the
+ * same.
  */
 export async function* removeEnded(database: Database, before: Date, isInUse: InUse): AsyncGenerator<string[]> {
   const inTurn = <Result>(step: (tx: Tx) => Promise<Result>) => transactInTurn(database, LOCKS.retention, step);
-  while (await inTurn((tx) => deletePortsBefore(tx, before))) yield [];
-  while (await inTurn((tx) => foldUsageBefore(tx, before))) yield [];
+  for (const deleteBatch of [deletePortsBefore, foldUsageBefore]) {
+    for (;;) {
+      const turn = await inTurn((tx) => deleteBatch(tx, before));
+      if (turn.is_taken) return;
+      if (turn.result === 0) break;
+      yield [];
+    }
+  }
   for (;;) {
-    const namespace_ids = await inTurn((tx) => deleteServersBefore(tx, before, isInUse));
-    if (!namespace_ids?.length) return;
-    yield namespace_ids;
+    const turn = await inTurn((tx) => deleteServersBefore(tx, before, isInUse));
+    if (turn.is_taken || turn.result.length === 0) return;
+    yield turn.result;
   }
 }

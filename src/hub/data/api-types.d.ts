@@ -1661,7 +1661,7 @@ export interface components {
       /** @description Up to 16 lobbies that were considered, the chosen one first. */
       considered: components['schemas']['ConsideredLobby'][];
       verification?: components['schemas']['VerificationVerdict'];
-      /** @description Number of rounds that decided the request. Each lost race adds one. */
+      /** @description Number of rounds that decided the request: 1, and 1 more for each time that it had to be decided again. */
       rounds: number;
       outcome: components['schemas']['ReceiptOutcome'];
       stages_ms: components['schemas']['ReceiptStages'];

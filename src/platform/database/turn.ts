@@ -1,18 +1,21 @@
 import { sql } from 'drizzle-orm';
 import { type Database, LOCKS, type Queries, type Tx } from './database.ts';
 
+/** What came of work that only one process does at a time. */
+export type Turn<Result> = { is_taken: true } | { is_taken: false; result: Result };
+
 /**
- * Runs work in a transaction under a lock. Returns undefined without running it if another transaction holds the lock. For
+ * Runs work in a transaction under a lock, or does nothing if another transaction holds the lock (`is_taken`). For
  * background work that only one process should do at a time.
  */
 export async function transactInTurn<Result>(
   { transact }: Pick<Database, 'transact'>,
   lock: number,
   work: (tx: Tx) => Promise<Result>,
-): Promise<Result | undefined> {
+): Promise<Turn<Result>> {
   return await transact(async (tx) => {
     const [row] = await tx.execute<{ is_ours: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}) as is_ours`);
-    return row?.is_ours ? await work(tx) : undefined;
+    return row?.is_ours ? { is_taken: false, result: await work(tx) } : { is_taken: true };
   });
 }
 

@@ -62,6 +62,23 @@ test('groups: a closed group whose opening failed admits the join requests that 
   expect(seen).toMatchObject({ publicity: 'open', member_count: 3 });
 });
 
+test('groups: a join request of a deleted person does not keep a closed group from being opened', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const group = `/group/groups/${game.group_id}`;
+  const owner = { token: muster.administrator_token };
+  const [deleted, waiting] = [await makeGuest(muster.api, game), await makeGuest(muster.api, game)];
+  for (const { token } of [deleted, waiting]) {
+    await muster.api.ok('POST', `${group}/join-request`, { token, body: {} });
+  }
+  await muster.api.ok('POST', `${group}/profile`, { ...owner, body: { publicity: 'closed' } });
+  await muster.database.queries.execute(
+    sql`update identities set is_deleted = true where identity_id = ${deleted.identity_id}`,
+  );
+  await muster.api.ok('POST', `${group}/profile`, { ...owner, body: { publicity: 'open' } });
+  const { group: seen } = await muster.api.ok('GET', `${group}/summary`, owner);
+  expect(seen).toMatchObject({ publicity: 'open', member_count: 2 });
+});
+
 test('groups: a deleted person leaves all of them, in any number', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const { identity_id, token } = await makeGuest(muster.api, game);

@@ -79,7 +79,10 @@ describe('ready', () => {
     await late.disconnected(player_token);
     await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to stop');
     const stopped = '400 MATCHMAKER_LOBBY_STOPPED';
-    expect(outcomeOf(await late.ready())).toBe(stopped);
+    const refused = await late.ready();
+    expect(outcomeOf(refused)).toBe(stopped);
+    // The advice to players, to find another lobby, would be wrong here.
+    expect(refused.body.message).toContain('calls about it have no effect');
     expect(outcomeOf(await late.setClosed(false))).toBe(stopped);
     expect(outcomeOf(await late.setState(1))).toBe(stopped);
     expect(outcomeOf(await late.getState(game_server.lobby_id))).toBe(stopped);

@@ -152,6 +152,18 @@ describe('history:', () => {
     expect(await counted(old)).toEqual({});
   });
 
+  test('a process that finds another at work removes nothing more, so no lobby goes before its players', async () => {
+    const old = await copy(shifted(MONTH_AGO, -1));
+    const all_steps = [removeLobbies(database, MONTH_AGO), removeServers(database, MONTH_AGO, isLobbyOn)];
+    await database.transact(async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(${LOCKS.retention})`);
+      for (const steps of all_steps) await steps.next();
+    });
+    for (const steps of all_steps) for await (const _ of steps);
+    expect(await counted(old)).toEqual(ALL);
+    await removeHistory(database, MONTH_AGO);
+  });
+
   test('players with seats are kept, also among many others, and those behind them are reached', async () => {
     const { lobby_ids } = await copy(null);
     await database.queries.execute(sql`

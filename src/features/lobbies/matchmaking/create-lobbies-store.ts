@@ -22,7 +22,7 @@ export type LobbyToCreate = Pick<
 >;
 
 /**
- * Checks limits before anything is locked or bumped. Returns whether a new lobby is refused (the namespace has its
+ * Checks limits without a lock, so that a lobby that is refused wakes no watcher. Returns whether a new lobby is refused (the namespace has its
  * maximum of lobbies, or the creator's client is over its limit), and which first players' clients are over theirs.
  */
 export async function precheckLobby(

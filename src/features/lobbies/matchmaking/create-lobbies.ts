@@ -42,10 +42,12 @@ export interface CreateLobbiesDependencies {
   servers: Servers;
 }
 
-/** The result of a planned lobby: its row or the error, and the first players who are over their client's limit. */
+/** The result of a planned lobby, with the first players who are over their client's limit. */
 export type LobbyOutcome = { planned: PlannedLobby; over_limit: OverLimit[] } & (
   | { lobby: LobbyRow }
   | { error: unknown }
+  /** A warm lobby that another process has created meanwhile. */
+  | { is_not_needed: true }
 );
 
 /** Creates planned lobbies. Returns a result for each, in any order. */
@@ -109,8 +111,8 @@ async function prepare(
 }
 
 /**
- * Returns the topics that lobbies of one transaction share. It locks them before the first lobby; otherwise it could hold one
- * datacenter's topic and wait for another's while a second transaction does the reverse.
+ * Returns the topics that all lobbies of one transaction bump. `createAll` locks them before the first lobby; otherwise a
+ * transaction could hold one datacenter's topic and wait for another's while a second transaction does the reverse.
  */
 const topicsOf = (all: PreparedLobby[]): string[] =>
   all.flatMap(({ planned: { namespace_id }, datacenter: { datacenter_id } }) => [
@@ -151,9 +153,8 @@ async function createLobby(
   const refusal = { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
   const claims = first_players.flatMap(toClaims);
   const precheck = await precheckLobby(tx, namespace_id, claims, namespace.lobby_count_max);
-  if (precheck.is_refused || !(await isStillMissing(tx, planned, clock.now()))) {
-    return { ...refusal, over_limit: precheck.over_limit };
-  }
+  if (precheck.is_refused) return { ...refusal, over_limit: precheck.over_limit };
+  if (!(await isStillMissing(tx, planned, clock.now()))) return { planned, is_not_needed: true, over_limit: [] };
   const counted = { ...lobby, lobby_id, namespace_id, version_id };
   const { changed, over_limit } = await countLobby(tx, counted, claims, namespace.lobby_count_max);
   if (changed === undefined) return { ...refusal, over_limit };

@@ -52,8 +52,10 @@ export async function create(
       const { address, deadline } = context;
       const players = { ...newPlayers(body), address, client: toClient(current.namespace, address, address_classes) };
       const [created] = await createLobbies([{ ...current.result, first_players: [players] }]);
-      if (!created || created.over_limit.length > 0) throw overLimit(players);
+      if (!created) throw new Error('no outcome of the planned lobby');
+      if (created.over_limit.length > 0) throw overLimit(players);
       if ('error' in created) throw created.error;
+      if (!('lobby' in created)) throw new Error('only warm lobbies can be unneeded');
       const seat = toSeat(created.lobby, true);
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },

@@ -87,7 +87,7 @@ function inQueueOrder(
   return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
 }
 
-/** Returns the place of a request in the queue. Joins come last: they take seats that no waiting find may get. */
+/** Returns the place of a request in the queue. All joins and creates share the last one: they do not wait for it (I-M12). */
 function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
   return order?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
 }

@@ -69,7 +69,10 @@ export class QueueOrder {
   }
 }
 
-/** Returns whether a lobby suits a waiting find. `waitsFor` in admission-store.ts has the same rule, and decides. */
+/**
+ * Returns whether a lobby suits a waiting find. `waitsFor` in admission-store.ts decides, by the same rule. That one need not
+ * exclude private lobbies, because no find is planned into them.
+ */
 function suits(lobby: LobbyForFind, { version_id, game_modes, regions, tags, seats }: QueuedFind): boolean {
   return (
     lobby.publicity !== 'private' &&

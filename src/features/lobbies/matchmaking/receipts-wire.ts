@@ -88,7 +88,10 @@ export const Receipt = Type.Object(
       description: 'Up to 16 lobbies that were considered, the chosen one first.',
     }),
     verification: Type.Optional(VerificationVerdict),
-    rounds: Type.Integer({ description: 'Number of rounds that decided the request. Each lost race adds one.' }),
+    rounds: Type.Integer({
+      description:
+        'Number of rounds that decided the request: 1, and 1 more for each time that it had to be decided again.',
+    }),
     outcome: Type.Object(
       {
         lobby_id: Type.Optional(Uuid),

@@ -143,14 +143,14 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     }
   }
 
-  /** Plans seats with the cached lobbies. Requests without a seat are planned again with those of the database (I-M7). */
+  /** Plans seats with the cached lobbies. Requests without a seat are planned again with the lobbies read from the database (I-M7). */
   async function planRound(round: PendingRequest[]): Promise<RoundPlan> {
     const requests = round.map(({ request }) => request);
-    const has_lost_race = round.some(({ attempts }) => attempts > 0);
-    const first_plan = await plan(requests, { is_fresh: has_lost_race });
+    const is_repeated = round.some(({ attempts }) => attempts > 0);
+    const first_plan = await plan(requests, { is_fresh: is_repeated });
     const seated = new Set(first_plan.seats.map(({ request }) => request));
     // A fresh first plan decided all requests in their order, so none took a seat from an earlier one that it refused.
-    const planned_first = has_lost_race ? new Set<SeatRequest>() : seated;
+    const planned_first = is_repeated ? new Set<SeatRequest>() : seated;
     const others = requests.filter((request) => !seated.has(request));
     if (others.length === 0) return { plan: first_plan, planned_first };
     const fresh = await plan(others, { is_fresh: true, seated: first_plan.seats });
@@ -218,13 +218,13 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   }
 
   /**
-   * Returns whether finds may wait in the namespaces of seats. After a lost race it assumes so: a find may have entered the
-   * queue on another process.
+   * Returns whether finds may wait in the namespaces of seats. It assumes so for a request that is decided again: a find may
+   * have entered the queue on another process.
    */
   function hasQueue(seats: Plan['seats'], by_player: PendingByPlayer): boolean {
     return seats.some(({ request }) => {
-      const has_lost_race = (by_player.get(request.player_id)?.attempts ?? 0) > 0;
-      return has_lost_race || cache.mayHaveQueue(request.namespace_id);
+      const is_repeated = (by_player.get(request.player_id)?.attempts ?? 0) > 0;
+      return is_repeated || cache.mayHaveQueue(request.namespace_id);
     });
   }
 
@@ -252,7 +252,8 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     if ('lobby' in outcome) {
       cache.applyCommit(namespace_id, outcome.lobby.changed, outcome.lobby);
       for (const pending of within_limit) pending.resolve(toSeat(outcome.lobby, true));
-    } else if (!limits.get(CREATOR)?.is_over_alone) {
+    } else if ('error' in outcome && !limits.get(CREATOR)?.is_over_alone) {
+      // If only the creator is over its limit, the others are decided again, and one of them creates the lobby.
       for (const pending of within_limit) refuseLobby(pending, outcome.error);
     }
     const is_complete = 'lobby' in outcome && over_limit.length === 0;

@@ -76,7 +76,7 @@ function planWarmLobby({ namespace_id, game_id, version_id, region, min, mode }:
   return { namespace_id, game_id, version_id, lobby, first_players: [], warm_min: min };
 }
 
-/** Reports a failure, except for too many lobbies: the namespace is at its limit, or another machine was faster. */
+/** Reports a failure, except that the namespace is at its limit of lobbies. */
 function report({ events }: WarmPoolDependencies, { namespace_id, lobby }: PlannedLobby, cause: unknown): void {
   if (cause instanceof ServiceError && cause.code === 'MATCHMAKER_TOO_MANY_LOBBIES') return;
   const { game_mode, region } = lobby;
