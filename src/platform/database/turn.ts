@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { type Database, LOCKS, type Queries, type Tx } from './database.ts';
 
-/** What came of work that only one process does at a time. */
+/** The outcome of work that only one process does at a time. */
 export type Turn<Result> = { is_taken: true } | { is_taken: false; result: Result };
 
 /**
