@@ -179,7 +179,9 @@ function listTextTrials(field: Field, is_used: boolean): Trial {
   const kind = type === 'integer' || type === 'number' ? 'number' : 'string';
   const bad = trial.bad.filter((value) => value === undefined || (typeof value === kind && type !== 'boolean'));
   return {
-    good: grammar ? [...grammar.good, ...(presence === 'optional' ? [undefined] : [])] : trial.good,
+    good: grammar
+      ? [...grammar.good, ...(presence === 'optional' ? [undefined] : [])]
+      : trial.good.filter((value) => value !== null),
     bad: [...bad, ...(WRONG_TEXTS[String(type)] ?? []), ...(is_used ? (grammar?.bad ?? []) : [])],
   };
 }

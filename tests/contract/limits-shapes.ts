@@ -145,10 +145,11 @@ export interface Trial {
 export function listTrials({ shape, presence }: Field, value: unknown): Trial {
   const type_trials = trialsOfType(shape, value ?? sampleOf(shape));
   const map_trials = shape.patternProperties ? trialsOfMap(shape, value) : { good: [], bad: [] };
-  return {
-    good: [...type_trials.good, ...map_trials.good, ...(presence === 'optional' ? [undefined] : [])],
-    bad: [...type_trials.bad, ...map_trials.bad, ...(presence === 'required' ? [undefined] : [])],
-  };
+  const good = [...type_trials.good, ...map_trials.good];
+  const bad = [...type_trials.bad, ...map_trials.bad];
+  // An optional member that is null counts as left out.
+  if (presence === 'optional') return { good: [...good, undefined, null], bad: bad.filter((one) => one !== null) };
+  return { good, bad: presence === 'required' ? [...bad, undefined] : bad };
 }
 
 function trialsOfType(shape: Shape, value: unknown): Trial {

@@ -6,10 +6,12 @@ import { Uuid } from '../../src/platform/http/shapes.ts';
 import type { Answer } from '../support/api.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 import { sendRaw } from '../support/raw-http.ts';
+import { outcomeOf } from '../support/suite.ts';
 
 const LIMIT_BYTES = 1_048_576;
 const DEPTH_MAX = 64;
 
+const Point = Type.Object({ x: Type.Integer(), y: Type.Optional(Type.Integer()) });
 const Lobby = Type.Object({
   name: Type.String({ maxLength: 20 }),
   players: Type.Optional(Type.Integer({ minimum: 1 })),
@@ -18,6 +20,9 @@ const Lobby = Type.Object({
     Type.Record(Type.String({ pattern: '^[\\s\\S]{1,4}$' }), Type.Integer(), { additionalProperties: false }),
   ),
   config: Type.Optional(Type.Unknown()),
+  place: Type.Optional(Type.Object({ near: Type.Optional(Point), far: Type.Optional(Point) })),
+  list: Type.Optional(Type.Array(Point)),
+  by_name: Type.Optional(Type.Record(Type.String(), Type.Object({ y: Type.Optional(Type.Integer()) }))),
 });
 
 const open = { summary: 'For a test.', allow: 'anyone' } as const;
@@ -79,7 +84,7 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     ['{"name":"a","players":"1"}', /^"players": expected integer$/],
     ['{"name":"a","players":1.5}', /^"players": expected integer$/],
     ['{"name":"a","players":0}', /^"players": expected integer to be greater or equal to 1$/],
-    ['{"name":"a","players":null}', /^"players": expected integer$/],
+    ['{"name":"a","players":"1"}', /^"players": expected integer$/],
     ['{"name":"a","players":1e400}', /^"players": expected integer$/],
     ['{"name":"a","tags":{"b":1}}', /^"tags.b": expected string$/],
     ['{"name":"a","tags":[]}', /^"tags": expected object$/],
@@ -219,6 +224,34 @@ describe('a body is accepted', () => {
     ]) {
       expect((await post(name('a'), { 'content-type': type })).body).toEqual({ read: { name: 'a' } });
     }
+  });
+
+  test('with null for optional members, which counts as left out, also in nested objects and lists', async () => {
+    const nulls = { players: null, tags: null, seats: null, config: null };
+    const place = { near: null, far: { x: 1, y: null } };
+    const body = JSON.stringify({
+      name: 'a',
+      ...nulls,
+      place,
+      list: [{ x: 1, y: null }],
+      by_name: { one: { y: null } },
+    });
+    // Any JSON is accepted as a config, so this null is a value.
+    const read = { name: 'a', config: null, place: { far: { x: 1 } }, list: [{ x: 1 }], by_name: { one: {} } };
+    expect((await post(body)).body).toEqual({ read });
+  });
+
+  test('but not with null for members that are required, or for values of a map', async () => {
+    for (const body of [
+      '{"name":null}',
+      '{"name":"a","tags":{"map":null}}',
+      '{"name":"a","place":{"far":{"x":null}}}',
+    ]) {
+      expect([body, outcomeOf(await post(body))]).toEqual([body, '400 API_BAD_BODY']);
+    }
+    expect((await post('{"name":null,"players":null}')).body.metadata.errors).toEqual([
+      { path: ['name'], message: 'Expected string' },
+    ]);
   });
 
   test('unchanged, where any JSON is accepted', async () => {

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import { Timeouts } from '../timeouts.ts';
 import type { Exchange } from './exchange.ts';
 import { badBody, parseStorableJson } from './json.ts';
+import { leaveOutNulls } from './null-members.ts';
 import { compileShape, describeProblem } from './shapes.ts';
 
 /** Anything larger is an upload, which has an address of its own. */
@@ -43,11 +44,16 @@ export function createTextReader(timeout_ms: number): ReadText {
   };
 }
 
-/** Creates the function that parses a body and checks its shape. It throws API_BAD_BODY. */
+/**
+ * Creates the function that parses a body and checks its shape. An optional member that is `null` counts as left out. It
+ * throws API_BAD_BODY.
+ */
 export function createBodyParser(shape: TSchema): (text: string) => unknown {
   const compiled = compileShape(shape);
   return (text) => {
-    const body = parseStorableJson(text);
+    const parsed = parseStorableJson(text);
+    if (compiled.accepts(parsed)) return parsed;
+    const body = leaveOutNulls(shape, parsed);
     if (compiled.accepts(body)) return body;
     const problems = compiled.problems(body);
     throw badBody(problems.slice(0, 1).map(describeProblem).join(), { errors: problems });

@@ -65,7 +65,8 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string, ex
     info: {
       title: 'Muster',
       version,
-      description: 'Hosts multiplayer games: lobbies, seats, game servers, builds. Errors are listed at /docs/errors.',
+      description:
+        'Hosts multiplayer games: lobbies, seats, game servers, builds. Errors are listed at /docs/errors. An optional member of a body that is null counts as left out.',
     },
     components: {
       schemas: { Error: ErrorBody, ...shapes.schemas },

@@ -18,6 +18,25 @@ describe('find', () => {
     ]);
   });
 
+  test('counts a member that is null as left out, as clients in C# write it', async () => {
+    const game = await makeControlledGame(muster);
+    const options = { token: game.public_token };
+    const left_out = { regions: null, captcha: null, tags: null, max_players: null, verification_data: null };
+    const found = await muster.api.ok('POST', '/v1/lobbies/find', {
+      ...options,
+      body: { game_modes: ['default'], ...left_out },
+    });
+    const { lobby_id } = found.lobby;
+    const joined = await muster.api.ok('POST', '/matchmaker/lobbies/join', {
+      ...options,
+      body: { lobby_id, captcha: null },
+    });
+    expect(joined.lobby.lobby_id).toBe(lobby_id);
+    const created = { game_mode: 'default', region: null, publicity: null, lobby_config: null };
+    const { status, body } = await muster.api.post('/matchmaker/lobbies/create', game.public_token, created);
+    expect([status, body.code]).toEqual([400, 'MATCHMAKER_CUSTOM_LOBBIES_DISABLED']);
+  });
+
   test('answers with the lobby, the ports and the player in the shapes of old and new clients', async () => {
     const { min, max } = muster.config.servers.server_ports;
     const ports = { game: { port: 80, protocol: 'http' }, 'chat-2': { port: 81, protocol: 'udp' } };
