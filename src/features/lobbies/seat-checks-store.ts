@@ -12,11 +12,11 @@ export interface SeatTimes {
   seated_before: Date;
 }
 
-/** A condition: the player did not connect before the seat's deadline. */
+/** Returns a condition: the player did not connect before the seat's deadline. */
 export const hasMissedDeadline = ({ now }: SeatTimes): SQL =>
   sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
 
-/** A condition: the player got the seat too long ago. */
+/** Returns a condition: the player got the seat too long ago. */
 export const hasTimedOut = ({ seated_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(seated_before)}`;
 
 /** A lobby whose seats are to be checked. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { countLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
+import { admitLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
 import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { topics } from '../../../src/features/topics.ts';
@@ -284,7 +284,7 @@ test('takeSeats: an empty lobby that gets a player is no longer idle', async () 
   expect(await lobby.idleSince()).toBeNull();
 });
 
-test('countLobby: the earlier of two waiting finds creates its lobby first, wherever it searches', async () => {
+test('admitLobby: the earlier of two waiting finds creates its lobby first, wherever it searches', async () => {
   const { game, ...lobby } = await makeLobby(4);
   const earlier = await lobby.wait(1, { region: 'far' });
   const later = await lobby.wait();
@@ -304,14 +304,14 @@ test('countLobby: the earlier of two waiting finds creates its lobby first, wher
       request_number: 0,
       ticket,
     };
-    return (await database.transact((tx) => countLobby(tx, made, [player], 8))).changed;
+    return (await database.transact((tx) => admitLobby(tx, made, [player], 8))).changed;
   };
   expect(await count(later)).toBeUndefined();
   expect(await count(earlier)).toBeGreaterThan(0);
   expect(await count(later)).toBeGreaterThan(0);
 });
 
-test('countLobby: a lobby that is refused notifies no watcher, and leaves no topic of its own', async () => {
+test('admitLobby: a lobby that is refused notifies no watcher, and leaves no topic of its own', async () => {
   const { game, ...lobby } = await makeLobby(1);
   await lobby.wait(1, { region: 'far' });
   const ticket = await lobby.wait();
@@ -324,7 +324,7 @@ test('countLobby: a lobby that is refused notifies no watcher, and leaves no top
   const versions = () => readVersions(database.queries, watched);
   const before = await versions();
   for (const one of [ticket, null]) {
-    const count = database.transact((tx) => countLobby(tx, refused, [{ ...player, ticket: one }], 8));
+    const count = database.transact((tx) => admitLobby(tx, refused, [{ ...player, ticket: one }], 8));
     expect((await count).changed).toBeUndefined();
   }
   expect(await versions()).toEqual(before);
