@@ -117,7 +117,7 @@ export function createDeveloperApi(
     },
   };
 
-  /** The newest 64 lobbies that were created before a moment. Watchable. */
+  /** The newest 64 lobbies that were created before a given time. Watchable. */
   const list: Watchable<NamespaceScope & { before: Date | undefined }, PastLobbySummary[]> = {
     // The topic of servers changes when a lobby's server starts or ends.
     topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.serversOf(namespace_id)],

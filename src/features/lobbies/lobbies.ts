@@ -38,7 +38,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     countByNamespace: () => countByNamespace(dependencies.database.queries),
     /** Returns how many lobbies run on machines, and their players, by machine. */
     countByMachine: () => countByMachine(dependencies.database.queries),
-    /** Removes players who got seats, and lobbies that stopped, before a moment, in small steps. */
+    /** Removes players who got seats, and lobbies that stopped, before a given time, in small steps. */
     removeEnded: (before: Date) => removeEnded(dependencies.database, before),
     /** Returns the condition that the server whose id is in the column has a lobby, running or ended. */
     isOn: isLobbyOn,

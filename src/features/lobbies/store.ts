@@ -273,7 +273,7 @@ export async function countByMachine(queries: Queries): Promise<Map<string, { lo
   return new Map(rows.map(({ node_id, ...count }) => [node_id ?? '', count]));
 }
 
-/** Returns the running lobbies that were created before a moment and are not ready. */
+/** Returns the running lobbies that were created before a given time and are not ready. */
 export async function selectLate(queries: Queries, created_before: Date): Promise<LobbyRow[]> {
   return await queries
     .select()
