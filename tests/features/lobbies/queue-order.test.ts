@@ -134,7 +134,7 @@ describe('queue order: a waiting request', () => {
     expect(outcomesOfTwoPlans(requests, full, [waiting(1)])).toEqual({ first: 'one', late: 'postponed' });
   });
 
-  test('of a party that does not fit into a lobby keeps later ones out of it until the round is committed', () => {
+  test('keeps later ones out of a lobby until the round is committed if its party does not fit there', () => {
     const queue = [waiting(1), waiting(2, { seats: 4 }), waiting(3)];
     const requests = [find('third', { ticket: 'ticket 3' }), find('first', { ticket: 'ticket 1' })];
     const party = find('party', { ticket: 'ticket 2', others: ['a', 'b', 'c'] });

@@ -149,7 +149,7 @@ describe('takeSeats: while a namespace moves to another version', () => {
     expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 3 });
   });
 
-  test('takeSeats: a find that waits for something else keeps no other waiting', async () => {
+  test('takeSeats: a find that waits for another game mode or region does not delay other finds', async () => {
     const lobby = await makeLobby(4);
     await lobby.wait(1, { ...ANOTHER, mode: 'another' });
     await lobby.wait(1, { region: 'far' });
@@ -201,7 +201,7 @@ test("takeSeats: a seat notifies watchers of the list of lobbies, and not those 
   expect(before.get(connected)).toBe(0);
 });
 
-test('takeSeats: a waiting find over its limit keeps no other waiting', async () => {
+test('takeSeats: a waiting find over its limit does not delay later finds', async () => {
   const lobby = await makeLobby(8);
   const tickets = [await lobby.wait(2), await lobby.wait(), await lobby.wait()];
   const [party, over, after] = [
@@ -216,7 +216,7 @@ test('takeSeats: a waiting find over its limit keeps no other waiting', async ()
   expect(await lobby.tickets()).toEqual([tickets[1] ?? '']);
 });
 
-test('takeSeats: a find over its limit only because of another that is refused is neither refused nor overtaken', async () => {
+test('takeSeats: a find that exceeds the limit only together with a refused party is not refused, and later finds wait for it', async () => {
   const lobby = await makeLobby(8);
   const tickets = [await lobby.wait(3), await lobby.wait(), await lobby.wait()];
   const [party, single, after] = [

@@ -99,7 +99,7 @@ describe('orderRegions: for any regions and any client', () => {
     );
   });
 
-  test('of regions without a measurement, those with coordinates come first', () => {
+  test('regions with coordinates come first among those without a measurement', () => {
     fc.assert(
       fc.property(world, coordinates, (regions, here) => {
         const known = new Set<string>(regions.filter((region) => region.coordinates).map(({ slug }) => slug));
