@@ -36,7 +36,7 @@ function outcomes(requests: SeatRequest[], lobbies: RunningLobby[], queue: Queue
   return describePlan(planSeats(requests, () => index));
 }
 
-/** Returns the outcomes of a round as `rounds.ts` decides it: requests without a seat are planned a second time. */
+/** Returns the outcomes of a round as `seat-rounds.ts` decides it: requests without a seat are planned a second time. */
 function outcomesOfTwoPlans(requests: SeatRequest[], lobbies: RunningLobby[], queue: QueuedFind[]) {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
