@@ -15,7 +15,7 @@ interface Ids {
 
 /**
  * Writes copies of a lobby, each with a server, three players, a port, usage, an emptied piece of a log and topics. The
- * servers ended at a moment; for a moment of 1970 they still run.
+ * servers ended at a given time; for one of 1970 they still run.
  */
 export async function copyHistory(
   { queries }: Database,
