@@ -143,7 +143,7 @@ interface BelowGames {
   findShare: Shares['find'];
 }
 
-/** Opens people, their groups, and the games that these own, with what games consist of. */
+/** Opens identities, groups and games, with what games consist of. */
 async function openGameFeatures({ config, local_parts, add }: StepContext, shared: Shared, below: BelowGames) {
   const identities = add(
     await openIdentities({

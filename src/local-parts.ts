@@ -16,9 +16,12 @@ import { type Answering, createPort } from './platform/http/listen.ts';
 import { releaseHold } from './platform/http/port-hold.ts';
 import { createWaitingAnswers } from './platform/http/waiting.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
-import type { Absence } from './platform/waiting.ts';
+import type { Unavailability } from './platform/start-waiting.ts';
 
-const STARTING: Absence = { code: 'DATABASE_UNAVAILABLE', finding: toFinding('SERVICE_STARTING', 'it is starting') };
+const STARTING: Unavailability = {
+  code: 'DATABASE_UNAVAILABLE',
+  finding: toFinding('SERVICE_STARTING', 'it is starting'),
+};
 
 /** The parts of the service that need no database: those of this machine. */
 export interface LocalParts extends AsyncDisposable {
@@ -33,7 +36,7 @@ export interface LocalParts extends AsyncDisposable {
   /** Starts to answer on the service's port. Throws StartError if it cannot listen there. */
   answerBy(answering: Answering): Promise<void>;
   /** Answers all requests with the reason why the service is not ready, until `answerBy` is called. */
-  answerWaiting(absence: Absence): Promise<void>;
+  answerWaiting(unavailability: Unavailability): Promise<void>;
   /** Answers all requests with the reason that the service is starting, if the port is free and not open yet. */
   answerStarting(): Promise<void>;
   /** Accepts no more connections, and ends the open ones within a time limit. */
@@ -107,17 +110,17 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     opening = before.then(() => port.answerBy(answering));
     return opening;
   }
-  let awaited: Absence | undefined;
-  async function answerWaiting(absence: Absence): Promise<void> {
+  let awaited: Unavailability | undefined;
+  async function answerWaiting(unavailability: Unavailability): Promise<void> {
     const is_new = awaited === undefined;
-    awaited = absence;
+    awaited = unavailability;
     await (is_new ? setAnswering(waiting) : opening);
   }
   const waiting: Answering = {
     fetch: createWaitingAnswers({
       cors: createCors([public_url, local_url]),
       public_url,
-      absence: () => awaited ?? STARTING,
+      unavailability: () => awaited ?? STARTING,
     }),
     evict: (taken) => evictFromPort({ events, runtime }, taken),
   };

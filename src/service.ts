@@ -14,7 +14,7 @@ import { startLimitingConnections } from './platform/http/connection-limits.ts';
 import type { Answering } from './platform/http/listen.ts';
 import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
 import { forEachAtOnce } from './platform/pacing.ts';
-import { whenAvailable } from './platform/waiting.ts';
+import { whenAvailable } from './platform/start-waiting.ts';
 import { readEpoch } from './platform/watch/versions.ts';
 import { openPublicPorts } from './public-ports.ts';
 
@@ -63,7 +63,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const service = await whenAvailable(() => openAll(config, { ...options, events, local_parts }), {
     events,
     signal,
-    onAbsence: local_parts.answerWaiting,
+    onUnavailability: local_parts.answerWaiting,
   }).finally(() => clearTimeout(answering));
   opened.use(service);
   const everything = opened.move();

@@ -89,7 +89,7 @@ export const Settings = Type.Object({
       minimum: 1,
       maximum: PORT_MAX,
       description:
-        'Port that redirects to https, answers for game servers without TLS, and where the ACME authority proves hosts. Default: 80 if MUSTER_HTTPS_PORT is 443, and with MUSTER_ACME_HOSTS; otherwise none.',
+        'Port that redirects to https, answers for game servers without TLS, and where the ACME authority verifies that you control the hosts. Default: 80 if MUSTER_HTTPS_PORT is 443, and with MUSTER_ACME_HOSTS; otherwise none.',
     }),
   ),
   DATABASE_URL: Type.Optional(
@@ -128,7 +128,7 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 100,
     description:
-      'Size of the pool of connections to PostgreSQL. Five more are used: for notifications, seats, connected players, lobby states and the beat of this machine.',
+      'Size of the pool of connections to PostgreSQL. Five more are used: for notifications, seats, connected players, lobby states and the heartbeat of this machine.',
   }),
   MUSTER_LOG: Type.Union(
     [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],
@@ -252,7 +252,7 @@ export const Settings = Type.Object({
       minimum: 1,
       maximum: 100_000,
       description:
-        "How much of this machine's processors and memory its game servers may need together, by their tiers. 100 promises what there is. Default: no limit but MUSTER_SERVERS_MAX. Not for MUSTER_KUBERNETES, whose cluster knows its nodes.",
+        "How much of this machine's processors and memory its game servers may need together, by their tiers. 100 is the machine's full capacity. Default: no limit but MUSTER_SERVERS_MAX. Not for MUSTER_KUBERNETES, whose cluster knows its nodes.",
     }),
   ),
   MUSTER_MACHINE_LOST_MS: Type.Integer({
@@ -260,7 +260,7 @@ export const Settings = Type.Object({
     minimum: 1_000,
     maximum: 3_600_000,
     description:
-      'Time without a sign of this machine after which the other machines on its database give it up, with its game servers.',
+      'Time without a heartbeat of this machine after which the other machines on its database declare it lost, with its game servers.',
   }),
   MUSTER_MACHINE_REST_MS: Type.Integer({
     default: 600_000,
@@ -350,7 +350,7 @@ export const Settings = Type.Object({
     default: 300_000,
     minimum: 1_000,
     maximum: WEEK_MS,
-    description: 'Time for a new lobby to call ready.',
+    description: 'Time for the server of a new lobby to call ready.',
   }),
   MUSTER_SEAT_TIMEOUT_MS: Type.Integer({
     default: 120_000,
@@ -362,7 +362,7 @@ export const Settings = Type.Object({
     default: 28_800_000,
     minimum: 1_000,
     maximum: 52 * WEEK_MS,
-    description: 'Time after which a player is removed even if the lobby did not report a disconnect.',
+    description: "Time after which a player is removed even if the lobby's server did not report a disconnect.",
   }),
   MUSTER_REQUEST_TIMEOUT_MS: Type.Integer({
     default: 50_000,

@@ -165,6 +165,14 @@ describe('the house is tidy', () => {
     expect([...new Set([...folders, ...loops])].filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
   });
 
+  test('docs/architecture.md names every file of src/platform', () => {
+    const page = read('docs/architecture.md');
+    const own = sources.flatMap((path) => path.match(/^src\/platform\/(.+)$/)?.[1] ?? []);
+    expect(own.length).toBeGreaterThan(100);
+    const isNamed = (path: string) => page.includes(`\`${path}\``) || page.includes(`\`${basename(path)}\``);
+    expect(own.filter((path) => !isNamed(path))).toEqual([]);
+  });
+
   test('lines of written pages wrap at 120 characters, and tables have short cells', () => {
     const pages = ['docs/*.md', 'bench/*.md', '*.md'].flatMap(listFiles).filter((path) => !WIDE_PAGES.has(path));
     expect(pages.length).toBeGreaterThan(7);

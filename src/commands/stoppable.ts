@@ -1,6 +1,6 @@
 import { EXIT } from '../cli/failure.ts';
 import { listenForStop } from '../cli/stop-signals.ts';
-import { describeAbsence } from '../platform/database/failures.ts';
+import { describeUnavailability } from '../platform/database/failures.ts';
 import { ServiceError, StartError } from '../platform/errors.ts';
 import type { CommandOutput } from './command-output.ts';
 
@@ -21,9 +21,9 @@ export async function runStoppable(
     if (stopping.signal.aborted) {
       return output.fail(`${not_done}, because ${stopping.signal.reason} stopped it.`, EXIT.interrupted);
     }
-    const absence = describeAbsence(cause);
-    if (absence !== undefined)
-      throw new StartError(`${not_done}, because ${absence}: repeat the command once it answers.`, { cause });
+    const unavailability = describeUnavailability(cause);
+    if (unavailability !== undefined)
+      throw new StartError(`${not_done}, because ${unavailability}: repeat the command once it answers.`, { cause });
     if (cause instanceof ServiceError) throw new StartError(`${not_done}: ${cause.message}`, { cause });
     throw cause;
   }

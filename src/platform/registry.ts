@@ -1,7 +1,7 @@
-/** How many places may be empty in any case, so that the gaps of a small registry are not closed all the time. */
+/** How many slots may be empty in any case, so that the gaps of a small registry are not closed all the time. */
 const EMPTY_MAX = 64;
 
-interface Place<Item> {
+interface Slot<Item> {
   item: Item;
   index: number;
 }
@@ -12,8 +12,8 @@ interface Place<Item> {
  * slow (docs/decisions/0053).
  */
 export class Registry<Item> {
-  readonly #places: (Place<Item> | undefined)[] = [];
-  /** No place before this one has an item. */
+  readonly #slots: (Slot<Item> | undefined)[] = [];
+  /** No slot before this one has an item. */
   #first = 0;
   #size = 0;
 
@@ -21,32 +21,32 @@ export class Registry<Item> {
     return this.#size;
   }
 
-  /** Adds an item. Returns the function that removes it, and returns whether it was still there. */
+  /** Adds an item. Returns a function that removes the item and tells whether it was still there. */
   add(item: Item): () => boolean {
-    if (this.#places.length > 2 * this.#size + EMPTY_MAX) this.#closeGaps();
-    const place = { item, index: this.#places.length };
-    this.#places.push(place);
+    if (this.#slots.length > 2 * this.#size + EMPTY_MAX) this.#closeGaps();
+    const slot = { item, index: this.#slots.length };
+    this.#slots.push(slot);
     this.#size += 1;
-    return () => this.#remove(place);
+    return () => this.#remove(slot);
   }
 
   /** Returns the item that came first of those that are there; undefined if there is none. */
   first(): Item | undefined {
     if (this.#size === 0) return undefined;
-    while (!this.#places[this.#first]) this.#first += 1;
-    return this.#places[this.#first]?.item;
+    while (!this.#slots[this.#first]) this.#first += 1;
+    return this.#slots[this.#first]?.item;
   }
 
   /** Returns the items that are there now. */
   list(): Item[] {
     const items: Item[] = [];
-    for (const place of this.#places) if (place) items.push(place.item);
+    for (const slot of this.#slots) if (slot) items.push(slot.item);
     return items;
   }
 
-  #remove(place: Place<Item>): boolean {
-    if (this.#places[place.index] !== place) return false;
-    this.#places[place.index] = undefined;
+  #remove(slot: Slot<Item>): boolean {
+    if (this.#slots[slot.index] !== slot) return false;
+    this.#slots[slot.index] = undefined;
     this.#size -= 1;
     if (this.#size === 0) this.#closeGaps();
     return true;
@@ -54,13 +54,13 @@ export class Registry<Item> {
 
   #closeGaps(): void {
     let size = 0;
-    for (const place of this.#places) {
-      if (!place) continue;
-      place.index = size;
-      this.#places[size] = place;
+    for (const slot of this.#slots) {
+      if (!slot) continue;
+      slot.index = size;
+      this.#slots[size] = slot;
       size += 1;
     }
-    this.#places.length = size;
+    this.#slots.length = size;
     this.#first = 0;
   }
 }

@@ -6,8 +6,8 @@ const SMALL_ROUND = 16;
 
 /**
  * Returns how many waiting items the next round takes: half of all that are under way, including those of the last
- * round, whose callers are being answered while the next round commits. A round of all would leave nothing to do
- * meanwhile: callers that ask again at once would then alternate between rounds of all and of one (docs/decisions/0022).
+ * round, whose callers are being answered while the next round commits. If a round took all, nothing would wait when it
+ * commits, and rounds of callers that ask again at once would alternate between all and one (docs/decisions/0022).
  */
 export function sizeOfRound(waiting: number, last: number, round_max: number): number {
   return Math.min(round_max, Math.max(SMALL_ROUND, Math.ceil((waiting + last) / 2)));

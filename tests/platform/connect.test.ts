@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { connectDatabase } from '../../src/platform/database/connect.ts';
 import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
-import { describeAbsence } from '../../src/platform/database/failures.ts';
+import { describeUnavailability } from '../../src/platform/database/failures.ts';
 import { findPostmaster } from '../../src/platform/database/postmaster.ts';
 import { ServiceError, StartError } from '../../src/platform/errors.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../support/certificates.ts';
@@ -36,27 +36,27 @@ describe('DATABASE_URL is refused in one sentence without its password: it', () 
   }
 });
 
-describe('describeAbsence', () => {
+describe('describeUnavailability', () => {
   const failureOf = (url: string) => rejectionOf(Error, connectDatabase({ url }, 2));
 
   test('describes a refused connection and an unknown host name, which may pass', async () => {
     const port = findFreePort();
     const refused = await failureOf(`postgres://user:secret@127.0.0.1:${port}/things`);
-    expect(describeAbsence(refused)).toBe('the database refuses connections (ECONNREFUSED)');
+    expect(describeUnavailability(refused)).toBe('the database refuses connections (ECONNREFUSED)');
     const unknown = await failureOf('postgres://user:secret@no-such-host.invalid/things');
-    expect(describeAbsence(unknown)).toMatch(/^the database has a host name that cannot be resolved \(E\w+\)$/);
+    expect(describeUnavailability(unknown)).toMatch(/^the database has a host name that cannot be resolved \(E\w+\)$/);
   });
 
   test('describes a lock that another process holds', () => {
     const cause = Object.assign(new Error('another process holds the lock'), { code: 'LOCK_HELD' });
-    const what = describeAbsence(new ServiceError('DATABASE_BUSY', {}, { cause }));
+    const what = describeUnavailability(new ServiceError('DATABASE_BUSY', {}, { cause }));
     expect(what).toBe('the database is being started, migrated, backed up or restored by another process (LOCK_HELD)');
   });
 
   test('returns undefined for a failure with another cause', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     for (const failure of [new StartError('wrong', { cause }), new Error('a fault of ours'), new TypeError()]) {
-      expect(describeAbsence(failure)).toBeUndefined();
+      expect(describeUnavailability(failure)).toBeUndefined();
     }
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { type Route, route } from '../../src/platform/http/route.ts';
-import { inOneMinute } from '../../src/platform/limits/limit.ts';
+import { inEachMinute } from '../../src/platform/limits/limit.ts';
 import { openLimits } from '../../src/platform/limits/limits.ts';
 import type { Caller } from '../../src/platform/tokens/caller.ts';
 import type { Answer } from '../support/api.ts';
@@ -8,7 +8,7 @@ import { makeCaller } from '../support/callers.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 
 const BEGIN = Date.UTC(2030, 0, 1);
-const THREE = inOneMinute('three', 3);
+const THREE = inEachMinute('three', 3);
 const summary = 'For a test.';
 const ok = async () => ({});
 const PLAYERS = ['public', 'development'] as const;
@@ -16,8 +16,8 @@ const ROUTES: Route[] = [
   route('GET', '/matchmaker/open', { summary, allow: 'anyone', limit: THREE }, ok),
   route('POST', '/matchmaker/find', { summary, allow: PLAYERS, limit: THREE }, ok),
   route('POST', '/matchmaker/join', { summary, allow: PLAYERS, limit: THREE }, ok),
-  route('POST', '/own', { summary, allow: ['lobby', 'identity', 'service'], limit: inOneMinute('own', 3) }, ok),
-  route('POST', '/guess', { summary, allow: ['identity'], limit: inOneMinute('guess', 3, { by: 'address' }) }, ok),
+  route('POST', '/own', { summary, allow: ['lobby', 'identity', 'service'], limit: inEachMinute('own', 3) }, ok),
+  route('POST', '/guess', { summary, allow: ['identity'], limit: inEachMinute('guess', 3, { by: 'address' }) }, ok),
   ...(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map((method) =>
     route(method, '/usual', { summary, allow: 'anyone' }, ok),
   ),

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { COUNTS_MAX, createCounters } from '../../src/platform/limits/counters.ts';
-import { inOneMinute, perMinute } from '../../src/platform/limits/limit.ts';
+import { averagePerMinute, inEachMinute } from '../../src/platform/limits/limit.ts';
 
 const MIB = 2 ** 20;
-const LIMIT = inOneMinute('test', 3);
+const LIMIT = inEachMinute('test', 3);
 
 describe('in-process counts', () => {
   test('are bounded in number and in memory for a million callers', () => {
@@ -31,7 +31,7 @@ describe('in-process counts', () => {
 
   test('of a strict limit are kept beside clients of looser ones that send more', () => {
     const counters = createCounters(() => 0);
-    const loose = inOneMinute('loose', 1_000);
+    const loose = inEachMinute('loose', 1_000);
     for (let number = 0; number < 3; number += 1) counters.count(LIMIT, 'me');
     for (let caller = 0; caller < COUNTS_MAX / 8; caller += 1) {
       for (let number = 0; number < 10; number += 1) counters.count(loose, `${caller}`);
@@ -73,7 +73,7 @@ describe('in-process counts', () => {
 
 describe('a limit', () => {
   test('of requests per minute covers a burst of fifteen minutes, as in the reference API', () => {
-    expect(perMinute('x', 128)).toMatchObject({ requests: 1_920, window_ms: 900_000 });
-    expect(perMinute('x', 3)).toMatchObject({ requests: 45 });
+    expect(averagePerMinute('x', 128)).toMatchObject({ requests: 1_920, window_ms: 900_000 });
+    expect(averagePerMinute('x', 3)).toMatchObject({ requests: 45 });
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { systemClock } from '../../src/platform/clock.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
-import { perMinute } from '../../src/platform/limits/limit.ts';
+import { averagePerMinute } from '../../src/platform/limits/limit.ts';
 import { openLimits } from '../../src/platform/limits/limits.ts';
 import type { StoreSettings } from '../../src/platform/limits/store-settings.ts';
 import { TEST_REDIS } from '../support/redis.ts';
@@ -13,8 +13,8 @@ import { waitFor } from '../support/wait.ts';
 
 /** A day, so no window ends while a test runs. */
 const window_ms = 86_400_000;
-const HUNDRED = perMinute('hundred', 100 / 1_440, { window_ms });
-const GUARDED = perMinute('guarded', 100 / 1_440, { window_ms, when_store_is_lost: 'refuse' });
+const HUNDRED = averagePerMinute('hundred', 100 / 1_440, { window_ms });
+const GUARDED = averagePerMinute('guarded', 100 / 1_440, { window_ms, when_store_is_lost: 'refuse' });
 
 /** A store that works answers within this, also on a busy machine. */
 const ANSWER_WITHIN_MS = 2_000;

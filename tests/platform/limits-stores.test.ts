@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, setSystemTime, test 
 import { RedisClient } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
-import { inOneMinute, type Limit, perMinute } from '../../src/platform/limits/limit.ts';
+import { averagePerMinute, inEachMinute, type Limit } from '../../src/platform/limits/limit.ts';
 import { type Limits, openLimits } from '../../src/platform/limits/limits.ts';
 import type { StoreSettings } from '../../src/platform/limits/store-settings.ts';
 import { TEST_REDIS } from '../support/redis.ts';
@@ -22,7 +22,7 @@ if (TEST_REDIS !== undefined) {
   STORES.push(['Redis', { kind: 'redis', url: TEST_REDIS }], ['Upstash', { kind: 'upstash', url, token }]);
 }
 
-const THREE = inOneMinute('three', 3);
+const THREE = inEachMinute('three', 3);
 /** Longer than any busy machine takes, so no store counts as silent here. */
 const ANSWER_WITHIN_MS = 10_000;
 const BEGIN = Date.UTC(2030, 0, 1);
@@ -82,7 +82,7 @@ describe.each(STORES)('limits: a count in %s', (_name, store) => {
   });
 
   test('admits exactly the limit of 200 concurrent requests', async () => {
-    const limit = perMinute('seventeen', 17, { window_ms: 60_000 });
+    const limit = averagePerMinute('seventeen', 17, { window_ms: 60_000 });
     const verdicts = await Promise.all(Array.from({ length: 200 }, () => count(limit)));
     expect(verdicts.filter(({ is_within }) => is_within)).toHaveLength(17);
   });
@@ -99,7 +99,7 @@ describe.each(STORES)('limits: a count in %s', (_name, store) => {
     ]) {
       expect((await count(THREE, caller_key)).remaining).toBe(2);
     }
-    expect((await count(inOneMinute('four', 4), 'public:one 203.0.113.9')).remaining).toBe(3);
+    expect((await count(inEachMinute('four', 4), 'public:one 203.0.113.9')).remaining).toBe(3);
   });
 
   test('has a limit that can be scaled', async () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
 import { type Database, LOCKS, openDatabase } from '../../src/platform/database/database.ts';
-import { describeAbsence, rootCodeOf } from '../../src/platform/database/failures.ts';
+import { describeUnavailability, rootCodeOf } from '../../src/platform/database/failures.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
@@ -56,7 +56,7 @@ describe('migrations of an empty database', () => {
       await release.promise;
     });
     const failure = await rejectionOf(Error, migrateDatabase(database));
-    expect([rootCodeOf(failure), describeAbsence(failure)]).toEqual(['55P03', expect.any(String)]);
+    expect([rootCodeOf(failure), describeUnavailability(failure)]).toEqual(['55P03', expect.any(String)]);
     release.resolve();
     await reading;
   });

@@ -32,7 +32,7 @@ describe('deleteOldRows', () => {
   const left = async () =>
     (await database.queries.select().from(items).orderBy(asc(items.number))).map((one) => one.number);
 
-  test('deletes rows from before a moment, and none without a moment', async () => {
+  test('deletes rows from before a given time, and none without a moment', async () => {
     expect(await remove(minuteOf(3))).toBe(2);
     expect(await left()).toEqual([0, 3, 4, 5]);
     expect(await remove(minuteOf(3))).toBe(0);

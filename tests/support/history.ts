@@ -14,8 +14,8 @@ interface Ids {
 }
 
 /**
- * Writes copies of a lobby, each with a server, three players, a port, usage, an emptied piece of a log and topics. The servers
- * ended at a moment; for a moment of 1970 they still run.
+ * Writes copies of a lobby, each with a server, three players, a port, usage, an emptied piece of a log and topics. The
+ * servers ended at a given time; for one of 1970 they still run.
  */
 export async function copyHistory(
   { queries }: Database,
@@ -86,7 +86,7 @@ export async function countHistory(
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }
 
-/** Removes lobbies and servers that ended before a moment, as the service does once a minute. */
+/** Removes lobbies and servers that ended before a given time, as the service does once a minute. */
 export async function removeHistory(database: Database, before: Date): Promise<void> {
   for await (const _ of removeLobbies(database, before));
   for await (const _ of removeServers(database, before, isLobbyOn));

@@ -1,6 +1,10 @@
 import type { LobbyIndex, RunningLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
-import { type FindRequest, type SeatRequest, seatsOf } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import {
+  countSeats,
+  type FindRequest,
+  type SeatRequest,
+} from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
 import { freeSeats, fullest, isReserved, suits } from './matchmaking-rules.ts';
 import type { LobbyState } from './matchmaking-state.ts';
@@ -70,6 +74,6 @@ export function fewestFree(
   const known = namespace.running().filter(({ lobby_id }) => index.get(lobby_id));
   const earlier = namespace.queue.before(namespace.queue.placeOf(request));
   const open = known.filter((lobby) => suits(lobby, searchOf(request)) && !isReserved(lobby, earlier));
-  const [chosen] = fullest(open, seatsOf(request));
+  const [chosen] = fullest(open, countSeats(request));
   return chosen && freeSeats(chosen, arrivalOf(request));
 }

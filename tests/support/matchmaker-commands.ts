@@ -136,7 +136,9 @@ const arbitraries = {
         const player = pick(holders.toReversed(), one);
         const lobby = other === undefined ? player?.lobby : pick(oracle.lobbies, other);
         if (!player?.token || !lobby) return;
-        const outcome = await outcomeOfCall(real.lobbies.connected(real.caller(lobby.lobby_id), player.token));
+        const outcome = await outcomeOfCall(
+          real.lobbies.reportConnectFromServer(real.caller(lobby.lobby_id), player.token),
+        );
         const code = oracle.connect(player, lobby);
         real.count(`connected ${code ?? ''}`);
         expect(outcome).toEqual(code === undefined ? { answer: undefined } : { code });
@@ -152,7 +154,8 @@ const arbitraries = {
         const player = pick(oracle.players.filter(({ token }) => token !== undefined).toReversed(), one);
         const { token } = player ?? {};
         if (!player || !token) return;
-        const show = () => outcomeOfCall(real.lobbies.connected(real.caller(player.lobby.lobby_id), token));
+        const show = () =>
+          outcomeOfCall(real.lobbies.reportConnectFromServer(real.caller(player.lobby.lobby_id), token));
         const outcomes = await Promise.all([show(), show(), show()]);
         const code = oracle.connect(player, player.lobby);
         real.count(`connected by several ${code ?? ''}`);
@@ -175,7 +178,7 @@ const arbitraries = {
         const { token } = player ?? {};
         if (!player || !token) return;
         const left = { player_token: token, reconnect_within_ms: seconds * 1_000 };
-        const leave = () => outcomeOfCall(real.lobbies.disconnected(real.caller(player.lobby.lobby_id), left));
+        const leave = () => outcomeOfCall(real.lobbies.reportLeaveFromServer(real.caller(player.lobby.lobby_id), left));
         const outcomes = await Promise.all(is_repeated ? [leave(), leave()] : [leave()]);
         for (const outcome of outcomes) expect(outcome).toEqual({ answer: undefined });
         if (seconds === 0) oracle.remove([player], 'disconnected');
@@ -212,7 +215,7 @@ const arbitraries = {
         if (!lobby) return;
         const was_running = lobby.stop_reason === undefined;
         const { lobby_id } = lobby;
-        expect(await real.lobbies.history.remove({ ...real.scope, lobby_id })).toBe(was_running);
+        expect(await real.lobbies.developerApi.remove({ ...real.scope, lobby_id })).toBe(was_running);
         if (!was_running) return;
         oracle.stop(lobby, 'removed');
         await real.answerAll(lobby, 'MATCHMAKER_LOBBY_STOPPED');

@@ -1,9 +1,9 @@
 import type { Plan, PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
 import {
+  countSeats,
   type FirstPlayers,
   playerIdsOf,
   type SeatRequest,
-  seatsOf,
 } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../src/features/lobbies/rules.ts';
 import { type Arrival, haveRoom, isOverLimit, isReserved, mayCreateLobby } from './matchmaking-rules.ts';
@@ -50,7 +50,10 @@ export class SimulatedNamespace extends MatchmakingState {
     this.now_ms += milliseconds;
   }
 
-  /** Takes seats as the statement does: a lobby takes all players proposed for it that are within their client's limit, or none. */
+  /**
+   * Takes seats as the statement does: a lobby takes all players proposed for it that are within their client's limit, or
+   * none.
+   */
   takeSeats(seats: Plan['seats']): { accepting: Set<string>; over_limit: OverLimit } {
     const requests = seats.map(({ request }) => request);
     const admitted = new Set(this.#admit(requests));
@@ -104,7 +107,7 @@ export class SimulatedNamespace extends MatchmakingState {
     const may = mayCreateLobby(now) && !isReserved(traits, this.queue.before(last_place, here));
     if (is_refused || !may) return { over_limit: this.#overLimit(refused) };
     const created = this.createLobby(`lobby ${this.lobbies.length}`, traits);
-    const arrivals = admitted.map((request) => ({ kind: 'find', players: seatsOf(request) }) as const);
+    const arrivals = admitted.map((request) => ({ kind: 'find', players: countSeats(request) }) as const);
     if (!haveRoom(created, arrivals)) this.addFault(`${created.lobby_id} is created too full`);
     for (const request of admitted) {
       this.#seat(created, request);
@@ -128,8 +131,8 @@ export class SimulatedNamespace extends MatchmakingState {
     return requests.filter((request) => {
       const { name, players_max } = request.client;
       const seated = counts.get(name) ?? this.countOf(name);
-      counts.set(name, seated + seatsOf(request));
-      return !isOverLimit({ seated, players_max }, seatsOf(request));
+      counts.set(name, seated + countSeats(request));
+      return !isOverLimit({ seated, players_max }, countSeats(request));
     });
   }
 
@@ -138,15 +141,15 @@ export class SimulatedNamespace extends MatchmakingState {
     return requests.filter((request) => {
       const { name, players_max } = request.client;
       const admitted_of_client = admitted.filter(({ client }) => client.name === name);
-      const seated = this.countOf(name) + admitted_of_client.reduce((sum, one) => sum + seatsOf(one), 0);
-      return !admitted.includes(request) && isOverLimit({ seated, players_max }, seatsOf(request));
+      const seated = this.countOf(name) + admitted_of_client.reduce((sum, one) => sum + countSeats(one), 0);
+      return !admitted.includes(request) && isOverLimit({ seated, players_max }, countSeats(request));
     });
   }
 
   #overLimit(requests: FirstPlayers[]): OverLimit {
     const isOver = (request: FirstPlayers) => {
       const { name, players_max } = request.client;
-      return isOverLimit({ seated: this.countOf(name), players_max }, seatsOf(request));
+      return isOverLimit({ seated: this.countOf(name), players_max }, countSeats(request));
     };
     return new Map(requests.map((request) => [request.player_id, isOver(request)]));
   }
@@ -186,7 +189,7 @@ export class SimulatedNamespace extends MatchmakingState {
   }
 }
 
-export const arrivalOf = (request: SeatRequest): Arrival => ({ kind: request.kind, players: seatsOf(request) });
+export const arrivalOf = (request: SeatRequest): Arrival => ({ kind: request.kind, players: countSeats(request) });
 
 function traitsOf(lobby: PlannedLobby['lobby'], version: string) {
   const { game_mode, region, tags, publicity, max_players_normal, max_players_direct, max_players_party } = lobby;

@@ -1,4 +1,4 @@
-import { type FindRequest, seatsOf } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { countSeats, type FindRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { QueuedFind } from '../../src/features/lobbies/tables.ts';
 import type { Search } from './matchmaking-rules.ts';
 
@@ -53,5 +53,5 @@ export class SimulatedQueue {
 
 export function searchOf(request: FindRequest): Search {
   const { game_modes, regions, tags } = request.search;
-  return { version: request.version_id, game_modes, regions, tags, players: seatsOf(request) };
+  return { version: request.version_id, game_modes, regions, tags, players: countSeats(request) };
 }

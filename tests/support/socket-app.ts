@@ -10,7 +10,7 @@ import { createCors } from '../../src/platform/http/cors.ts';
 import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import { type Route, watched } from '../../src/platform/http/route.ts';
-import { inOneMinute } from '../../src/platform/limits/limit.ts';
+import { inEachMinute } from '../../src/platform/limits/limit.ts';
 import { openLimits } from '../../src/platform/limits/limits.ts';
 import type { Session } from '../../src/platform/socket/session.ts';
 import { SOCKET_HANDLERS } from '../../src/platform/socket/socket-handlers.ts';
@@ -135,7 +135,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const toBody = (number: number) => ({ number, filling });
   const routes = [
     watched('/matchmaker/numbers/:name', reading, ({ params }) => watchState(numbers, params.name, toBody)),
-    watched('/matchmaker/rare/:name', { ...reading, limit: inOneMinute('rare', 3) }, ({ params }) =>
+    watched('/matchmaker/rare/:name', { ...reading, limit: inEachMinute('rare', 3) }, ({ params }) =>
       watchState(numbers, params.name, toBody),
     ),
     watched('/cloud/numbers/:name', reading, ({ params }) => watchState(numbers, params.name, toBody)),

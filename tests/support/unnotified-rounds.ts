@@ -1,6 +1,6 @@
 import { createLobbyCache, type LobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
-import { createSeatRounds } from '../../src/features/lobbies/matchmaking/rounds.ts';
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { createSeatRounds } from '../../src/features/lobbies/matchmaking/seat-rounds.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';
@@ -18,11 +18,11 @@ interface UnnotifiedRoundsOptions {
 export function openUnnotifiedRounds({ database, clock, change }: UnnotifiedRoundsOptions) {
   const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
   const cache = createLobbyCache({ database, feed, avoided: NO_AVOIDED_LOBBIES });
-  const createLobbies = async () => {
+  const createPlanned = async () => {
     throw new Error('a lobby was created');
   };
   const changed = { ...cache, ...change?.(cache) };
-  return createSeatRounds({ database, clock, cache: changed, createLobbies, seat_timeout_ms: 60_000 });
+  return createSeatRounds({ database, clock, cache: changed, createPlanned, seat_timeout_ms: 60_000 });
 }
 
 /** Returns a find of one player in one game mode, as the rounds get it. */

@@ -1,7 +1,7 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
-import { perMinute } from '../../platform/limits/limit.ts';
+import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { parseTags, TagsQuery, UnreadTagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
@@ -27,10 +27,10 @@ const COMPLETE_ERRORS = [
 ] as const;
 
 /** Limits reads per token, like those of servers. */
-const READING = perMinute('builds-read', 60_000);
+const READING = averagePerMinute('builds-read', 60_000);
 
 /** Limits downloads by address. The machines of a cluster may share one. */
-const DOWNLOADING = perMinute('build-files', 6_000, { counted: 'here' });
+const DOWNLOADING = averagePerMinute('build-files', 6_000, { counted: 'here' });
 
 export function buildRoutes(builds: Builds) {
   const inEnvironment = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({

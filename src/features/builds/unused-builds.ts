@@ -96,7 +96,7 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
       onShortage = listener;
     },
     /**
-     * Removes the content that was last used before a moment and that no server uses. If the disk is short of space,
+     * Removes the content that was last used before a given time and that no server uses. If the disk is short of space,
      * also content that was used later, the least recently used first.
      */
     async removeUnused({ before, buildsInUse }: RemoveUnusedOptions): Promise<RemovedBuild[]> {

@@ -1,14 +1,14 @@
 import { route } from '../../platform/http/route.ts';
-import { inOneMinute } from '../../platform/limits/limit.ts';
+import { inEachMinute } from '../../platform/limits/limit.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Captcha } from './captcha.ts';
 import * as wire from './wire.ts';
 
 /** Limits challenges, each of which costs the service 1.6 ms. Requests for seats are limited further. */
-const CHALLENGES = inOneMinute('captcha-challenges', 60);
+const CHALLENGES = inEachMinute('captcha-challenges', 60);
 
 /** Each asks the providers. */
-const TRIALS = inOneMinute('captcha-trials', 30);
+const TRIALS = inEachMinute('captcha-trials', 30);
 
 /** The two paths of the matchmaker. */
 const PREFIXES = ['/matchmaker', '/v1'] as const;

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
 import type { WebRequest } from '../../platform/http/site.ts';
-import { inOneMinute } from '../../platform/limits/limit.ts';
+import { inEachMinute } from '../../platform/limits/limit.ts';
 import { networkOf } from '../../platform/networks.ts';
 import { hasErrorCode } from '../../platform/system-errors.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
@@ -17,7 +17,7 @@ const REMEMBERED_FOR_MS = 10 * 60_000;
  */
 const TURNS = { at_once: Math.max(1, Math.floor(availableParallelism() / 2)), waiting_max: 64, wait_ms: 10_000 };
 /** Limits comparisons per site and address. A page needs one, however many files it has. */
-const COMPARISONS = inOneMinute('site-passwords', 60);
+const COMPARISONS = inEachMinute('site-passwords', 60);
 
 interface SiteUser {
   user: string;

@@ -6,7 +6,7 @@ import type { Events } from '../../platform/events.ts';
 import { addVary } from '../../platform/http/answers.ts';
 import type { Site, WebRequest } from '../../platform/http/site.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
-import { inOneMinute } from '../../platform/limits/limit.ts';
+import { inEachMinute } from '../../platform/limits/limit.ts';
 import type { Games } from '../games/games.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';
@@ -25,7 +25,7 @@ const REVALIDATED = 'public, max-age=0, must-revalidate';
 /**
  * Limits requests per site and address, which many players may share. Counts in this process, which serves the file.
  */
-const REQUESTS = inOneMinute('site', 6_000, { counted: 'here' });
+const REQUESTS = inEachMinute('site', 6_000, { counted: 'here' });
 const REMEMBERED_HEADERS_MAX = 10_000;
 
 /** Bytes of all compressed files together. */

@@ -1,5 +1,5 @@
 import { route } from '../../platform/http/route.ts';
-import { perMinute } from '../../platform/limits/limit.ts';
+import { averagePerMinute } from '../../platform/limits/limit.ts';
 import type { Datacenters } from './datacenters.ts';
 import { DatacentersAnswer, toDatacenter } from './wire.ts';
 
@@ -13,7 +13,7 @@ export function datacenterRoutes(datacenters: Datacenters) {
         summary: 'Lists the datacenters in which servers can run, by slug.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
-        limit: perMinute('datacenters-list', 60_000),
+        limit: averagePerMinute('datacenters-list', 60_000),
         response: DatacentersAnswer,
         errors: ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'],
       },

@@ -4,7 +4,7 @@ import type { GatewayRequest } from '../../platform/http/gateway.ts';
 import { asksForSocket, checkHandshake } from '../../platform/http/handshake.ts';
 import type { WebRequest } from '../../platform/http/site.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
-import { inOneMinute } from '../../platform/limits/limit.ts';
+import { inEachMinute } from '../../platform/limits/limit.ts';
 import { toUrlHost } from '../../platform/networks.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { parseName } from '../port-names.ts';
@@ -20,12 +20,12 @@ import { createTargets } from './targets.ts';
 import { type Traffic, tooManyBytes } from './traffic.ts';
 
 /** Limits of each namespace and address, which many players may share; counted in this process, which does the work. */
-const REQUESTS = inOneMinute('gateway', 12_000, { counted: 'here' });
-const SOCKETS = inOneMinute('gateway-sockets', 1_200, { counted: 'here' });
+const REQUESTS = inEachMinute('gateway', 12_000, { counted: 'here' });
+const SOCKETS = inEachMinute('gateway-sockets', 1_200, { counted: 'here' });
 /** Requests in progress at a server, besides the share of its game. A school may load the pages of a game at once. */
 const IN_PROGRESS = { open_max: Number.POSITIVE_INFINITY, open_of_address_max: 256, opened_per_second_max: 1_000 };
 /** Limits requests for servers of which this process remembers nothing: each reads the database, and scanners guess names. */
-const LOOKUPS = inOneMinute('gateway-lookups', 600, { by: 'address', counted: 'here' });
+const LOOKUPS = inEachMinute('gateway-lookups', 600, { by: 'address', counted: 'here' });
 /** How long an answer, such as a stream of events, may be silent: the maximum of Bun. */
 const SILENT_MAX_S = 255;
 /** Bun neither receives nor sends a body with these methods. */

@@ -19,7 +19,7 @@ const REPORTED_AT_ONCE = 4;
 export interface PresenceDependencies {
   database: Database;
   events: Events;
-  lobbies: Pick<Lobbies, 'connectOn' | 'leave'>;
+  lobbies: Pick<Lobbies, 'reportConnectFromGateway' | 'reportLeaveFromGateway'>;
   machines: Pick<Machines, 'withoutProcess'>;
   /** This machine. */
   node_id: string;
@@ -66,7 +66,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
     const others = () => departures.filter((one) => one !== departure);
     try {
       if (await store.endConnection(queries, departure)) {
-        await lobbies.leave(departure.player_id, departure.reconnect_within_ms);
+        await lobbies.reportLeaveFromGateway(departure.player_id, departure.reconnect_within_ms);
         await store.deleteConnection(queries, departure);
       }
     } catch (cause) {
@@ -106,7 +106,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
       own.add(connection_id);
       let taken: store.PlayerConnection | undefined;
       try {
-        const player_id = await lobbies.connectOn(server_id, token, {
+        const player_id = await lobbies.reportConnectFromGateway(server_id, token, {
           // Before the player counts as connected, so that a crash leaves no player connected forever.
           async mayReplace(player_id) {
             taken = { player_id, connection_id };

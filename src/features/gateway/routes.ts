@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { route } from '../../platform/http/route.ts';
-import { perMinute } from '../../platform/limits/limit.ts';
+import { averagePerMinute } from '../../platform/limits/limit.ts';
 import type { Servers } from '../servers/servers.ts';
 import { answeredWithin } from './traffic-counts.ts';
 import type { GatewayTraffic } from './traffic-storing.ts';
@@ -35,7 +35,7 @@ export function gatewayRoutes({ servers, traffic }: Dependencies) {
           'Returns what passed between players and a server through the gateway since its start, except in the last few seconds.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
-        limit: perMinute('servers-traffic', 60_000),
+        limit: averagePerMinute('servers-traffic', 60_000),
         response: TrafficAnswer,
         errors: ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND', 'SERVERS_SERVER_NOT_FOUND'],
       },

@@ -1,6 +1,6 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
-import { perMinute } from '../../platform/limits/limit.ts';
+import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import type { Groups } from './groups.ts';
 import * as wire from './wire.ts';
@@ -13,10 +13,10 @@ const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BA
  * Limits guesses of codes. Counts by address, because a client can create new identities at no cost. Refuses all while
  * the store of the limiter is unavailable.
  */
-const CONSUMING = perMinute('invites-consume', 2, { by: 'address', when_store_is_lost: 'refuse' });
+const CONSUMING = averagePerMinute('invites-consume', 2, { by: 'address', when_store_is_lost: 'refuse' });
 
 /** Limits previews of invites, which also reveal whether a code is right. A player previews an invite before using it. */
-const PREVIEWING = perMinute('invites-look', 8, { by: 'address', when_store_is_lost: 'refuse' });
+const PREVIEWING = averagePerMinute('invites-look', 8, { by: 'address', when_store_is_lost: 'refuse' });
 
 /** Routes for members, join requests, bans and invites. */
 export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: string }) {

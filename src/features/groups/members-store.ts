@@ -17,7 +17,10 @@ export interface Listed {
   ts: Date;
 }
 
-/** The last entry of a page. `ts` is undefined in an anchor of an earlier release, which needs the entry to be there still. */
+/**
+ * The last entry of a page. `ts` is undefined in an anchor of an earlier release, which needs the entry to be there
+ * still.
+ */
 export type LastListed = Pick<Listed, 'identity_id'> & { ts: Date | undefined };
 
 /** Returns a page of a list, oldest entry first, after the last entry of the previous page. */
@@ -111,7 +114,7 @@ export async function keepNewestRequests(tx: Tx, group_id: string, max: number):
     ))`);
 }
 
-/** Returns a group with a join request from before a moment; undefined if there is none. */
+/** Returns a group with a join request from before a given time; undefined if there is none. */
 export async function selectGroupOfOldRequest(queries: Queries, before: Date): Promise<string | undefined> {
   const [row] = await queries
     .select({ group_id: groupJoinRequests.group_id })
@@ -122,7 +125,7 @@ export async function selectGroupOfOldRequest(queries: Queries, before: Date): P
   return row?.group_id;
 }
 
-/** Deletes a batch of a group's join requests from before a moment. The caller bumps the group. Returns how many. */
+/** Deletes a batch of a group's join requests from before a given time. The caller bumps the group. Returns how many. */
 export async function deleteOldRequests(tx: Tx, group_id: string, before: Date): Promise<number> {
   const rows = await tx.execute(sql`
     delete from ${groupJoinRequests} where group_id = ${group_id} and identity_id = any(array(

@@ -108,7 +108,7 @@ export async function selectOpenGroups(queries: Queries): Promise<CountedGroup[]
 }
 
 /**
- * Deletes a batch of invites that expired before a moment, or are used up and were created before it. Returns how many.
+ * Deletes a batch of invites that expired before a given time, or are used up and were created before it. Returns how many.
  */
 export async function deleteEndedInvites(queries: Queries, before: Date): Promise<number> {
   const moment = sql`${before.toISOString()}::timestamptz`;

@@ -79,7 +79,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     return identity;
   }
 
-  /** Keeps an identity for as long as a token issued now. Returns false if there is none. */
+  /** Keeps an identity until 30 days after a token issued now expires. Returns false if there is none. */
   const keep = (identity_id: string, lifetime_ms: number) =>
     store.keepIdentity(queries, identity_id, after(clock.now(), lifetime_ms + GUESTS_KEPT_MS));
 

@@ -92,7 +92,7 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
       });
       return identity_id === undefined ? undefined : await issue(identity_id, successor);
     },
-    /** Ends a session: revokes the token, and its successor in case that answer was lost. */
+    /** Ends a session: revokes the token, and its successor in case the answer with it was lost. */
     async end(refresh_token: string): Promise<void> {
       const hashes = [refresh_token, successorOf(refresh_token)].map(hash);
       await database.transact(async (tx) => {

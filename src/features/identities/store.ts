@@ -109,7 +109,7 @@ export async function deleteExpiredRefreshTokens(queries: Queries, now: Date): P
   return await deleteOldRows(queries, refreshTokens.expire_ts, { before: now, limit: REFRESH_TOKENS_AT_ONCE });
 }
 
-/** Keeps an identity until a moment, or longer if that was decided earlier. Returns false if there is none. */
+/** Keeps an identity until a given time, or longer if that was decided earlier. Returns false if there is none. */
 export async function keepIdentity(queries: Queries, identity_id: string, until: Date): Promise<boolean> {
   const rows = await queries
     .update(identities)

@@ -6,7 +6,7 @@ import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { Servers } from '../servers/servers.ts';
 import { LogsAnswer, LogsQuery, toLog, toLogQuery } from '../servers/wire.ts';
 import { LobbyDetailsAnswer } from './details-wire.ts';
-import * as wire from './history-wire.ts';
+import * as wire from './developer-wire.ts';
 import type { Lobbies } from './lobbies.ts';
 import { ReceiptAnswer, ReceiptsAnswer, ReceiptsQuery } from './matchmaking/receipts-wire.ts';
 import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
@@ -19,7 +19,7 @@ const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
 /** Routes for developers: the lobbies of their games, receipts and logs. */
 export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
-  const { history, receipts } = lobbies;
+  const { developerApi, receipts } = lobbies;
   const reading = { allow: ['identity', 'cloud'], access: 'read' } as const;
   return [
     watched(
@@ -31,7 +31,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: wire.LiveAnswer,
         errors: NOT_FOUND,
       },
-      ({ params }) => watchState(history.live, params, (lobbies) => ({ lobbies })),
+      ({ params }) => watchState(developerApi.live, params, (lobbies) => ({ lobbies })),
     ),
     watched(
       `${NAMESPACE}/matchmaker/lobbies`,
@@ -93,7 +93,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: NOT_FOUND,
       },
       ({ params, query }) =>
-        watchState(history.list, { ...params, before: readCreatedBefore(query.before_create_ts) }, (lobbies) => ({
+        watchState(developerApi.list, { ...params, before: readCreatedBefore(query.before_create_ts) }, (lobbies) => ({
           lobbies,
         })),
     ),
@@ -107,7 +107,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
       ({ params }) =>
-        watchState(history.one, params, (lobby) => ({
+        watchState(developerApi.one, params, (lobby) => ({
           lobby,
           // Empty, because logs are exported on demand (logs/export).
           stdout_presigned_urls: [],
@@ -127,7 +127,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       },
       // A share link is for looking: the code would let anyone join.
       ({ caller, params }) =>
-        watchState(history.details, { ...params, has_code: caller.kind !== 'share' }, (lobby) => ({ lobby })),
+        watchState(developerApi.details, { ...params, has_code: caller.kind !== 'share' }, (lobby) => ({ lobby })),
     ),
     watched(
       `${NAMESPACE}/matchmaker/lobbies/:lobby_id/visits`,
@@ -138,7 +138,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: VisitsAnswer,
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
-      ({ params }) => watchState(history.visits, params, toVisits),
+      ({ params }) => watchState(developerApi.visits, params, toVisits),
     ),
     route(
       'DELETE',
@@ -152,7 +152,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: wire.RemoveAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      async ({ params }) => ({ did_remove: await history.remove(params) }),
+      async ({ params }) => ({ did_remove: await developerApi.remove(params) }),
     ),
     route(
       'DELETE',

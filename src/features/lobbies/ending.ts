@@ -1,6 +1,6 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { describeAbsence, isLocked } from '../../platform/database/failures.ts';
+import { describeUnavailability, isLocked } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Servers } from '../servers/servers.ts';
 import * as store from './store.ts';
@@ -62,7 +62,7 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
           stopped += Number(await stop(lobby, reason, { only_if_empty }));
         } catch (cause) {
           if (isLocked(cause)) locked.set(namespace_id, locked_there + 1);
-          else if (describeAbsence(cause) !== undefined) throw cause;
+          else if (describeUnavailability(cause) !== undefined) throw cause;
           events.emit({ event: 'lobby_not_stopped', lobby_id: lobby.lobby_id, reason, cause });
         }
       }

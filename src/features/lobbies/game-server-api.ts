@@ -6,7 +6,8 @@ import { createRounds } from '../../platform/rounds.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Servers } from '../servers/servers.ts';
-import { type LobbyChange, whenUnlocked } from './lobby-locks-store.ts';
+import type { LobbyChange } from './lobby-locks-store.ts';
+import { retryWhileLocked } from './lock-retries.ts';
 import * as playersStore from './players-store.ts';
 import { lobbyOfServerStopped, lobbyStopped } from './refusals.ts';
 import * as store from './store.ts';
@@ -59,8 +60,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     return lobby;
   }
 
-  /** Records that a player has connected. Returns false if the player may not connect. */
-  const connect = createRounds<playersStore.Arrival, boolean>({
+  /** Records an arrival in a round with others. Returns false if the player may not connect. */
+  const recordArrival = createRounds<playersStore.Arrival, boolean>({
     ...ARRIVALS,
     async work(arrivals) {
       const connected = await playersStore.setConnected(arrivals_connection, arrivals, clock.now());
@@ -71,8 +72,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
   });
 
-  /** Records that a player has left. Returns undefined if the player had left before. */
-  const leave = createRounds<string, LobbyChange | undefined>({
+  /** Records a departure in a round with others, and frees the seat. Returns undefined if the player had left before. */
+  const recordDeparture = createRounds<string, LobbyChange | undefined>({
     ...DEPARTURES,
     async work(player_ids) {
       const departures = await playersStore.setDisconnected(lists_connection, player_ids, clock.now());
@@ -85,8 +86,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
   });
 
-  /** Records a state or closing of a lobby. Returns undefined if the lobby is not running. */
-  const update = createRounds<store.LobbyUpdate, LobbyChange | undefined>({
+  /** Records a state or closing of a lobby in a round with others. Returns undefined if the lobby is not running. */
+  const recordUpdate = createRounds<store.LobbyUpdate, LobbyChange | undefined>({
     ...LOBBY_UPDATES,
     async work(updates) {
       const changes = await store.updateLobbies(lists_connection, updates, clock.now());
@@ -95,7 +96,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   });
 
   async function requireUpdate(change: store.LobbyUpdate): Promise<void> {
-    if (await whenUnlocked(() => update(change), LOCKED_MAX_MS.update)) return;
+    if (await retryWhileLocked(() => recordUpdate(change), LOCKED_MAX_MS.update)) return;
     await get(change);
     throw lobbyOfServerStopped();
   }
@@ -108,9 +109,9 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     return player;
   }
 
-  /** Records that a player has connected. Throws an error that says why the lobby must reject the player. */
-  async function connectPlayer(caller: LobbyCaller, player_id: string): Promise<void> {
-    if (await connect({ player_id, lobby_id: caller.lobby_id })) return;
+  /** Admits a player to the lobby, once. Throws an error that says why the lobby must reject the player. */
+  async function admit(caller: LobbyCaller, player_id: string): Promise<void> {
+    if (await recordArrival({ player_id, lobby_id: caller.lobby_id })) return;
     const { remove_ts, remove_reason, connect_ts } = await getPlayer(caller, player_id);
     if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
     if (remove_ts) throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
@@ -119,22 +120,23 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   }
 
   /** Frees the seat of a player, or keeps it for a while. Returns undefined if the player had no seat to free. */
-  async function tryToLeave(player_id: string, reconnect_within_ms: number): Promise<LobbyChange | undefined> {
+  async function tryToFreeSeat(player_id: string, reconnect_within_ms: number): Promise<LobbyChange | undefined> {
     if (reconnect_within_ms > 0) {
       const player = await playersStore.selectPlayer(database.queries, player_id);
       return player && (await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms)));
     }
-    const departure = await leave(player_id);
+    const departure = await recordDeparture(player_id);
     if (departure === 'done') onLeft();
     return departure;
   }
 
-  /** Records that a player has left. Throws DATABASE_BUSY if the lobby stays locked. */
-  async function leaveLobby(player_id: string, reconnect_within_ms: number, locked_max_ms: number): Promise<void> {
-    await whenUnlocked(() => tryToLeave(player_id, reconnect_within_ms), locked_max_ms);
+  /** Frees or keeps the seat once the lobby is not locked. Throws DATABASE_BUSY if it stays locked. */
+  async function freeSeat(player_id: string, reconnect_within_ms: number, locked_max_ms: number): Promise<void> {
+    await retryWhileLocked(() => tryToFreeSeat(player_id, reconnect_within_ms), locked_max_ms);
   }
 
-  async function verify(player_token: string): Promise<string> {
+  /** Returns the id of the player whom a token belongs to. */
+  async function playerIdOf(player_token: string): Promise<string> {
     return (await tokens.verifyKind(player_token, ['player'])).player_id;
   }
 
@@ -165,34 +167,41 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       if (lobby?.namespace_id !== own.namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return lobby.state ?? undefined;
     },
-    /** Records that a player has connected with a token. Throws an error that says why the lobby must reject the player. */
-    async connected(caller: LobbyCaller, player_token: string): Promise<void> {
-      await connectPlayer(caller, await verify(player_token));
+    /**
+     * Records that a player has connected, as the lobby's server reports. Throws an error that says why the server must
+     * reject the player.
+     */
+    async reportConnectFromServer(caller: LobbyCaller, player_token: string): Promise<void> {
+      await admit(caller, await playerIdOf(player_token));
     },
     /**
-     * Records that a player has connected to the lobby on a server. Returns the player's id. A player who is connected may
-     * connect again if `mayReplace` says so.
+     * Records that a player connects to the lobby on a server, as the gateway reports. Returns the player's id. A player who
+     * is connected may connect again if `mayReplace` says so.
      */
-    async connectOn(server_id: string, player_token: string, { mayReplace }: Replacing): Promise<string> {
+    async reportConnectFromGateway(
+      server_id: string,
+      player_token: string,
+      { mayReplace }: Replacing,
+    ): Promise<string> {
       const lobby_id = await store.selectLobbyOn(database.queries, server_id);
       if (lobby_id === undefined) throw lobbyStopped();
-      const player_id = await verify(player_token);
+      const player_id = await playerIdOf(player_token);
       const lobby = { kind: 'lobby', lobby_id } as const;
       // The token of another lobby must not replace the player's connection there.
       await getPlayer(lobby, player_id);
       const may_replace = await mayReplace(player_id);
-      await connectPlayer(lobby, player_id).catch((error: unknown) => {
+      await admit(lobby, player_id).catch((error: unknown) => {
         const is_connected = error instanceof ServiceError && error.code === 'MATCHMAKER_PLAYER_ALREADY_CONNECTED';
         if (!is_connected || !may_replace) throw error;
       });
       return player_id;
     },
     /**
-     * Records that a player has left, or keeps the seat for `reconnect_within_ms`. Repeating it is harmless. Throws
-     * DATABASE_BUSY soon if the lobby is locked, so that the caller can go on with other lobbies.
+     * Frees the seat of a player who has left, as the gateway reports, or keeps it for `reconnect_within_ms`. Repeating it is
+     * harmless. Throws DATABASE_BUSY soon if the lobby is locked, so that the gateway can go on with other lobbies.
      */
-    leave: (player_id: string, reconnect_within_ms: number) =>
-      leaveLobby(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_of_several),
+    reportLeaveFromGateway: (player_id: string, reconnect_within_ms: number) =>
+      freeSeat(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_of_several),
     /**
      * Removes a player of a game's lobby, which frees the seat. Returns false if the player has none there. The player's
      * token is refused from now on, and the gateway closes the player's connection.
@@ -210,13 +219,16 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     kickedAmong: (player_ids: string[]) => playersStore.selectKicked(database.queries, player_ids),
     /** Returns the unready running lobbies on servers. */
     unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
-    /** Records that a player has left, or keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
-    async disconnected(
+    /**
+     * Frees the seat of a player who has left, as the lobby's server reports, or keeps it for `reconnect_within_ms`.
+     * Repeating it is harmless.
+     */
+    async reportLeaveFromServer(
       caller: LobbyCaller,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
-      const { player_id } = await getPlayer(caller, await verify(player_token));
-      await leaveLobby(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure);
+      const { player_id } = await getPlayer(caller, await playerIdOf(player_token));
+      await freeSeat(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure);
     },
   };
 }

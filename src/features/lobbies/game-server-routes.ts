@@ -103,7 +103,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
         ],
       },
       async ({ caller, body }) => {
-        if (caller.kind === 'lobby') await lobbies.connected(caller, body.player_token);
+        if (caller.kind === 'lobby') await lobbies.reportConnectFromServer(caller, body.player_token);
         else await lobbies.development.checkPlayer(caller, body.player_token);
         return {};
       },
@@ -119,7 +119,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
         errors: PLAYER_ERRORS,
       },
       async ({ caller, body }) => {
-        if (caller.kind === 'lobby') await lobbies.disconnected(caller, body);
+        if (caller.kind === 'lobby') await lobbies.reportLeaveFromServer(caller, body);
         else await lobbies.development.checkPlayer(caller, body.player_token);
         return {};
       },

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { createDeveloperApi, type DeveloperApiDependencies } from './developer-api.ts';
 import { createEnding, type EndingDependencies } from './ending.ts';
 import { createGameServerApi, type GameServerApiDependencies } from './game-server-api.ts';
-import { createHistory, type HistoryDependencies } from './history.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createDevelopmentAnswers } from './matchmaking/development-answers.ts';
 import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/matchmaker.ts';
@@ -10,12 +10,12 @@ import { isLobbyOn } from './retention-store.ts';
 import { createLobbyRows } from './rows.ts';
 import { countByMachine, countByNamespace, selectLobby, selectPlayersByGame } from './store.ts';
 
-export type { ExportedLobby } from './history.ts';
+export type { ExportedLobby } from './developer-api.ts';
 
 export type LobbiesDependencies = MatchmakerDependencies &
   GameServerApiDependencies &
   ListingDependencies &
-  HistoryDependencies &
+  DeveloperApiDependencies &
   EndingDependencies;
 
 export type Lobbies = ReturnType<typeof createLobbies>;
@@ -29,7 +29,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     listing,
     /** The running lobbies of a namespace, of which watchers see windows. Watchable. */
     rows: createLobbyRows(dependencies),
-    history: createHistory(dependencies, createEnding(dependencies)),
+    developerApi: createDeveloperApi(dependencies, createEnding(dependencies)),
     /** The answers to development tokens. */
     development: createDevelopmentAnswers(dependencies.tokens, listing),
     /** Returns how many players have a seat, by game; games without any are missing. */
@@ -38,7 +38,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     countByNamespace: () => countByNamespace(dependencies.database.queries),
     /** Returns how many lobbies run on machines, and their players, by machine. */
     countByMachine: () => countByMachine(dependencies.database.queries),
-    /** Removes players who got seats, and lobbies that stopped, before a moment, in small steps. */
+    /** Removes players who got seats, and lobbies that stopped, before a given time, in small steps. */
     removeEnded: (before: Date) => removeEnded(dependencies.database, before),
     /** Returns the condition that the server whose id is in the column has a lobby, running or ended. */
     isOn: isLobbyOn,

@@ -6,7 +6,7 @@ import { createQuery, createStatement } from '../../platform/database/statement.
 import { bump, bumpMany, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { recordChanges } from './changes-store.ts';
-import { type LobbyChange, lockUnlocked } from './lobby-locks-store.ts';
+import { type LobbyChange, lockSkippingLocked } from './lobby-locks-store.ts';
 import { lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
 const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =>
@@ -113,7 +113,7 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
       'bumped',
     )},
     ${recordChanges(sql`select namespace_id, lobby_id from leaving`)},
-    unlocked as (${lockUnlocked(sql`array(select lobby_id from leaving)`)}),
+    unlocked as (${lockSkippingLocked(sql`array(select lobby_id from leaving)`)}),
     gone as (
       update ${players} set remove_ts = ${value('now')}::timestamptz, remove_reason = 'disconnected'
       from leaving join unlocked using (lobby_id)
@@ -133,9 +133,9 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
         select name from (
           select distinct ${topics.connectedIn('')}::text || lobby_id from gone where was_connected
         ) as of_connected (name) order by name collate "C"`,
-      'bumped_seats',
+      'bumped_connected',
     )}
-    select player_id, gone.player_id is null as is_locked, (select count(*) from bumped_seats) as bumped
+    select player_id, gone.player_id is null as is_locked, (select count(*) from bumped_connected) as bumped
     from leaving left join unlocked using (lobby_id) left join gone using (player_id)
     where gone.player_id is not null or unlocked.lobby_id is null`,
 );
@@ -163,7 +163,7 @@ export async function keepSeat(queries: Queries, player: PlayerRow, until: Date)
   const bumped = [topics.playersOf(player.namespace_id), topics.connectedIn(player.lobby_id)];
   const rows = await queries.execute(sql`
     with ${bump(bumped)},
-    unlocked as (${lockUnlocked(sql`array[${player.lobby_id}::uuid]`)}),
+    unlocked as (${lockSkippingLocked(sql`array[${player.lobby_id}::uuid]`)}),
     -- Unlike the deadline of a new seat, this one may come before the lobby's next check.
     checked as (
       update ${lobbies} set seats_check_ts = least(seats_check_ts, ${timestamptz(until)})
@@ -211,20 +211,21 @@ export async function removePlayers(
       sql`
         select ${topics.connectedIn('')}::text || lobby_id
         from (select distinct lobby_id from gone where was_connected order by lobby_id) as left_by_connected`,
-      'bumped_seats',
+      'bumped_connected',
     )}
     select
-      (select count(*) from bumped_seats) as bumped,
+      (select count(*) from bumped_connected) as bumped,
       (select count(*) from gone) as removed,
       (select count(*) from freed where player_count = 0) as emptied`);
   return { removed: Number(row?.removed ?? 0), emptied: Number(row?.emptied ?? 0) };
 }
 
+/** Returns a condition of `removePlayers`: the player is one of these. */
 export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;
 
 /**
- * A condition of `removePlayers`: the player has a seat in one of the lobbies, and meets another condition. It is false for
- * players of lobbies that another transaction has locked.
+ * Returns a condition of `removePlayers`: the player has a seat in one of the lobbies, and meets another condition. It is
+ * false for players of lobbies that another transaction has locked.
  */
 export const isInUnlocked = (lobby_ids: string[], condition: SQL): SQL =>
-  sql`lobby_id = any(array(${lockUnlocked(sql`${sql.param(lobby_ids)}::uuid[]`)})) and ${condition}`;
+  sql`lobby_id = any(array(${lockSkippingLocked(sql`${sql.param(lobby_ids)}::uuid[]`)})) and ${condition}`;

@@ -40,15 +40,15 @@ export interface ReconcileDependencies {
 }
 
 /**
- * Starts the loop that ends lobbies (empty; not ready in time; its server ended, or its machine was lost or is drained), frees
- * overdue seats, hints at servers that never call ready, and creates the lobbies that are kept warm.
+ * Starts the loop that ends lobbies (empty; not ready in time; its server ended, or its machine was lost or is drained),
+ * frees overdue seats, hints at servers that never call ready, and creates the lobbies that are kept warm.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
   const { database, clock, events, feed, namespaces, versions, machines, avoided } = dependencies;
   const { ready_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
   const { hintAt } = createHinting(dependencies);
-  const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
+  const createPlanned = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
 
   /** Ends empty lobbies beyond the number that their game mode keeps. */
   async function trimIdle(): Promise<number> {
@@ -122,7 +122,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       } finally {
         // Even if something could not be ended, because finds need the list of avoided lobbies and the warm lobbies.
         await avoided.refresh();
-        await keepWarm({ ...dependencies, createLobbies });
+        await keepWarm({ ...dependencies, createPlanned });
       }
     },
   });

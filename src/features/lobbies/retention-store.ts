@@ -9,9 +9,9 @@ const PLAYERS_AT_ONCE = 2_000;
 const LOBBIES_AT_ONCE = 500;
 
 /**
- * Deletes players who got a seat before a moment and no longer have it. Checks the next 2,000 players after an id, in the
+ * Deletes players who got a seat before a given time and no longer have it. Checks the next 2,000 players after an id, in the
  * order of their ids, which is the order in which they got seats, because ids begin with the time. Returns the last id;
- * undefined if all later players got seats after the moment.
+ * undefined if all later players got seats after that time.
  */
 export async function deletePlayersBefore(tx: Tx, before: Date, after: string): Promise<string | undefined> {
   const [row] = await tx.execute<{ last: string | null }>(sql`
@@ -26,7 +26,7 @@ export async function deletePlayersBefore(tx: Tx, before: Date, after: string): 
   return row?.last ?? undefined;
 }
 
-/** Deletes a batch of lobbies that stopped before a moment. Returns their namespaces; none if no such lobby remains. */
+/** Deletes a batch of lobbies that stopped before a given time. Returns their namespaces; none if no such lobby remains. */
 export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[]> {
   const deleted = await tx.execute<{ lobby_id: string; namespace_id: string }>(sql`
     delete from ${lobbies} where lobby_id = any(array(

@@ -38,7 +38,7 @@ export const RowsQuery = Type.Object({
   ),
 });
 
-const LobbyRow = Type.Object(
+const WireRow = Type.Object(
   {
     lobby_id: Uuid,
     server_id: Uuid,
@@ -78,12 +78,12 @@ export const RowsAnswer = Type.Object({
   row_id: Type.String({ description: 'The member of a row that identifies it.' }),
   matching: Type.Integer({ description: 'How many lobbies match the filter.' }),
   summary: Summary,
-  rows: Type.Optional(Type.Array(LobbyRow, { description: 'The rows of the window. Absent if there are changes.' })),
+  rows: Type.Optional(Type.Array(WireRow, { description: 'The rows of the window. Absent if there are changes.' })),
   changes: Type.Optional(
     Type.Object(
       {
         removed: Type.Array(Uuid, { description: 'Rows that leave the window.' }),
-        placed: Type.Array(Type.Object({ at: Count, row: LobbyRow }, { title: 'PlacedLobby' }), {
+        placed: Type.Array(Type.Object({ at: Count, row: WireRow }, { title: 'PlacedLobby' }), {
           description: 'Rows that come into the window, change or move, each with its index.',
         }),
       },
@@ -113,7 +113,7 @@ export function toWindow(query: Static<typeof RowsQuery>): Window {
   };
 }
 
-export function toLobbyRow(lobby: ListedRow, connected_count: number): Static<typeof LobbyRow> {
+export function toWireRow(lobby: ListedRow, connected_count: number): Static<typeof WireRow> {
   const { lobby_id, server_id, version_id, game_mode, region, create_ts, is_closed, publicity, player_count } = lobby;
   const { max_players_normal, max_players_direct, max_players_party } = lobby;
   return {

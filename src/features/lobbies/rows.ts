@@ -7,7 +7,7 @@ import type { RowsState, WatchableRows } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { LobbyList, type Window } from './lobby-list.ts';
 import * as store from './rows-store.ts';
-import { toLobbyRow } from './rows-wire.ts';
+import { toWireRow } from './rows-wire.ts';
 
 /** Maximum number of namespaces whose lobbies are kept in memory. Those of others are read as a whole each time. */
 const NAMESPACES_MAX = 64;
@@ -67,7 +67,7 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
       return {
         versions,
         head: { row_id: 'lobby_id', matching, summary: lobbies.list.summary() },
-        rows: shown.map((lobby) => toRow(lobby.lobby_id, toLobbyRow(lobby, connected.get(lobby.lobby_id) ?? 0))),
+        rows: shown.map((lobby) => toRow(lobby.lobby_id, toWireRow(lobby, connected.get(lobby.lobby_id) ?? 0))),
       };
     });
   }

@@ -1,11 +1,11 @@
-import type { PoolKey } from './matchmaking/lobby-index.ts';
+import type { NamespacePool } from './tables.ts';
 
 const WARM_WAIT_MAX_MS = 60_000;
 
-/** How long a warm lobby that is ready may be closed. */
+/** How long a ready warm lobby that is closed counts as preparing. */
 const PREPARES_WITHIN_MS = 300_000;
 
-/** Returns the moment since when a warm lobby that is ready may have been closed. */
+/** Returns the earliest closing time of a ready warm lobby that still counts as preparing. */
 export function preparingSince(now: Date): Date {
   return new Date(now.getTime() - PREPARES_WITHIN_MS);
 }
@@ -37,10 +37,6 @@ export function surplusLobbies<Lobby extends { game_mode: string; region: string
     const kept = first ? idleMax(first) : 0;
     return group.slice(0, Math.max(0, group.length - kept));
   });
-}
-
-interface NamespacePool extends PoolKey {
-  namespace_id: string;
 }
 
 /** A pool in which at least `min` empty lobbies are kept. */

@@ -12,11 +12,11 @@ export interface SeatTimes {
   seated_before: Date;
 }
 
-/** A condition: the player did not connect before the seat's deadline. */
+/** Returns a condition: the player did not connect before the seat's deadline. */
 export const hasMissedDeadline = ({ now }: SeatTimes): SQL =>
   sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
 
-/** A condition: the player got the seat too long ago. */
+/** Returns a condition: the player got the seat too long ago. */
 export const hasTimedOut = ({ seated_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(seated_before)}`;
 
 /** A lobby whose seats are to be checked. */
@@ -40,7 +40,7 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
     order by seats_check_ts limit ${CHECKED_MAX}`);
 }
 
-/** Brings checks of running lobbies that are due after a moment forward to it, up to 1,000. Returns how many. */
+/** Brings checks of running lobbies that are due after a given time forward to it: up to 1,000. Returns how many. */
 export async function hastenChecks(queries: Queries, latest: Date): Promise<number> {
   const moved = await queries.execute(sql`
     update ${lobbies} set seats_check_ts = ${timestamptz(latest)}

@@ -6,7 +6,7 @@ import { bump, bumpMany, lockTopics } from '../../platform/watch/versions.ts';
 import { hasLostMachine, isEnding, isOnMachine, machineOf } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { recordChanges } from './changes-store.ts';
-import { type LobbyChange, lockUnlocked } from './lobby-locks-store.ts';
+import { type LobbyChange, lockSkippingLocked } from './lobby-locks-store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
 /** A lobby without its state, which may be long. */
@@ -78,10 +78,10 @@ export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
 }
 
 /**
- * Locks the namespace's list, as every end and every report of readiness does, and returns whether the lobby meets a
- * condition. A change that another process has made is not announced again.
+ * Locks the topic of the namespace's list, then returns whether the lobby meets a condition. Locks first, so that a change
+ * that another process already made bumps nothing.
  */
-async function meets(
+async function lockThenCheck(
   tx: Tx,
   { lobby_id, namespace_id }: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
   condition: SQL | undefined,
@@ -103,7 +103,7 @@ export async function setReady(
   { now, deadline, ports }: { now: Date; deadline: Date; ports: LobbyRow['ports'] },
 ): Promise<LobbyRow | undefined> {
   const is_starting = and(isNull(lobbies.ready_ts), isNull(lobbies.stop_ts));
-  if (!(await meets(tx, lobby, is_starting))) return undefined;
+  if (!(await lockThenCheck(tx, lobby, is_starting))) return undefined;
   const changed = await touchLobby(tx, lobby);
   const [row] = await tx
     .update(lobbies)
@@ -148,7 +148,7 @@ const UPDATE = createStatement<{
     ${recordChanges(sql`select namespace_id, lobby_id from running`)},
     -- There are far fewer lists than lobbies, and each lobby looks for the list of its namespace.
     lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')})),
-    unlocked as (${lockUnlocked(sql`array(select lobby_id from running)`)}),
+    unlocked as (${lockSkippingLocked(sql`array(select lobby_id from running)`)}),
     updated as (
       update ${lobbies} set
         is_closed = coalesce(updates.is_closed, ${lobbies.is_closed}),
@@ -199,7 +199,7 @@ export async function stopLobby(
   { reason, now, only_if_empty }: { reason: StopReason; now: Date; only_if_empty: boolean },
 ): Promise<LobbyRow | undefined> {
   const may_end = and(isNull(lobbies.stop_ts), only_if_empty ? eq(lobbies.player_count, 0) : undefined);
-  if (!(await meets(tx, lobby, may_end))) return undefined;
+  if (!(await lockThenCheck(tx, lobby, may_end))) return undefined;
   const changed = await touchLobby(tx, lobby);
   const [row] = await tx
     .update(lobbies)
@@ -273,7 +273,7 @@ export async function countByMachine(queries: Queries): Promise<Map<string, { lo
   return new Map(rows.map(({ node_id, ...count }) => [node_id ?? '', count]));
 }
 
-/** Returns the running lobbies that were created before a moment and are not ready. */
+/** Returns the running lobbies that were created before a given time and are not ready. */
 export async function selectLate(queries: Queries, created_before: Date): Promise<LobbyRow[]> {
   return await queries
     .select()

@@ -142,8 +142,8 @@ export const players = pgTable(
   // A connect changes no indexed column, so the row stays on its page and needs no new index entry. Half of each page is
   // left free for that (the fillfactor, which only a migration can set).
   //
-  // A prepared statement may keep a plan from a moment at which no player was seated. Such a plan reads the whole of
-  // any index whose condition the statement meets, so only statements with an index's columns meet its condition.
+  // PostgreSQL may keep a plan that scans a whole partial index, for example one from when no player was seated. So a
+  // statement repeats an index's condition only if it also filters by the index's columns.
   (table) => [
     index('players_seated').on(table.lobby_id).where(sql`remove_ts is null and lobby_id is not null`),
     index('players_who_left')
@@ -212,7 +212,7 @@ export const queuedFinds = pgTable(
   'queued_finds',
   {
     namespace_id: uuid().notNull(),
-    /** The client's name for its find, by which it watches its place. */
+    /** The client's name for its find, by which it watches its position. */
     ticket: uuid().notNull(),
     /** The order of the queue: the lowest is first. */
     place: bigint({ mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
@@ -246,6 +246,9 @@ export type QueuedFind = Pick<
 
 export type LobbyRow = Omit<typeof lobbies.$inferSelect, 'changed_step'>;
 export type PlayerRow = typeof players.$inferSelect;
+
+/** A pool of a namespace: its lobbies of one version, game mode and region. */
+export type NamespacePool = Pick<LobbyRow, 'namespace_id' | 'version_id' | 'game_mode' | 'region'>;
 
 /** Explanations of the outcomes of requests for seats. */
 export const receipts = pgTable(

@@ -103,7 +103,7 @@ export async function selectPlayerCounts(queries: Queries, namespace_id: string)
     .groupBy(lobbies.version_id, lobbies.game_mode, lobbies.region);
 }
 
-/** Returns the newest 64 lobbies of a namespace, running and ended, that were created before a moment. */
+/** Returns the newest 64 lobbies of a namespace, running and ended, that were created before a given time. */
 export async function selectHistory(
   queries: Queries,
   namespace_id: string,

@@ -62,8 +62,8 @@ const PositionMembers = {
     ),
   ),
 };
-const Whereabouts = Type.Object(PositionMembers);
-export type Whereabouts = Static<typeof Whereabouts>;
+const Position = Type.Object(PositionMembers);
+export type Position = Static<typeof Position>;
 
 export const FindBody = Type.Object({
   game_modes: Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { maxItems: 32 }),

@@ -11,7 +11,7 @@ export interface Load {
   players: number;
 }
 
-/** A machine as operators see it. `late`: up, but its beat is overdue. */
+/** A machine as operators see it. `late`: up, but its heartbeat is overdue. */
 export interface Machine extends Omit<MachineSnapshot, 'state'> {
   state: MachineState | 'late';
   load: Load;
@@ -24,7 +24,7 @@ const MachineShape = Type.Object(
     host: Type.String({ description: 'The name of its host.' }),
     state: oneOf('MachineState', ['up', 'late', 'resting', 'stopped', 'lost'], {
       description:
-        '"late": its beat is overdue. "resting": its process was stopped and its servers run on. "lost": it was given up with its servers.',
+        '"late": its heartbeat is overdue. "resting": its process was stopped and its servers run on. "lost": it was declared lost, with its servers.',
     }),
     since_ts: Timestamp,
     last_beat_ts: Timestamp,

@@ -4,7 +4,7 @@ import type { Call } from '../../platform/http/call.ts';
 import { type Route, route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
-import { perMinute } from '../../platform/limits/limit.ts';
+import { averagePerMinute } from '../../platform/limits/limit.ts';
 import type { Games } from '../games/games.ts';
 import type { Groups } from '../groups/groups.ts';
 import type { Identities } from '../identities/identities.ts';
@@ -21,7 +21,7 @@ const UPLOAD_ERRORS = [
 const PREPARE_ERRORS = ['UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'UPLOAD_QUOTA_REACHED'] as const;
 
 /** Limits pictures by address too, because a client can create new identities at no cost. */
-const BY_ADDRESS = perMinute('pictures', 4, { by: 'address' });
+const BY_ADDRESS = averagePerMinute('pictures', 4, { by: 'address' });
 
 const HOUR_S = 3_600;
 const YEAR_S = 365 * 24 * HOUR_S;

@@ -13,7 +13,7 @@ export interface Crashes extends Pick<ServerRow, 'exit_code' | 'exit_signal' | '
   last_ended_at: Date;
 }
 
-/** Returns how servers of an environment crashed since a moment, the latest first. */
+/** Returns how servers of an environment crashed since a given time, the latest first. */
 export async function selectCrashes(
   queries: Queries,
   { game_id, namespace_id }: ServerScope,

@@ -23,7 +23,7 @@ interface LogReadingDependencies {
   logs: Logs;
 }
 
-/** Creates the watchable log of servers: all lines of one stream, those since a moment, or those with a text. */
+/** Creates the watchable log of servers: all lines of one stream, those since a given time, or those with a text. */
 export function createLogReading({
   database,
   logs,
@@ -31,7 +31,7 @@ export function createLogReading({
   const { queries } = database;
   const search = createLogSearch(database);
 
-  /** Returns the number of the first line written at a moment or later. */
+  /** Returns the number of the first line written at a given time or later. */
   async function findLineAt(name: logStore.LogName, moment: Date): Promise<number> {
     const line = await logStore.selectEnd(queries, name, moment);
     const pieces = await logStore.selectPageFrom(queries, name, line, {

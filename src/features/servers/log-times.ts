@@ -74,7 +74,7 @@ export function timesOf(
   return times;
 }
 
-/** Returns how many lines of a stored piece were written before a moment. */
+/** Returns how many lines of a stored piece were written before a given time. */
 export function countLinesBefore(piece: Parameters<typeof unpackTimes>[0], moment: Date): number {
   return unpackTimes(piece)
     .filter(({ ts }) => ts < moment)

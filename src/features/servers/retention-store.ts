@@ -22,7 +22,7 @@ const PORTS_AT_ONCE = 1_000;
 const USAGE_ROWS_AT_ONCE = 2_000;
 const SERVERS_AT_ONCE = 500;
 
-/** Deletes a batch of ports that were released before a moment. Returns how many; more may remain. */
+/** Deletes a batch of ports that were released before a given time. Returns how many; more may remain. */
 export async function deletePortsBefore(tx: Tx, before: Date): Promise<number> {
   const rows = await tx.execute(sql`
     delete from ${serverPorts} where ctid = any(array(
@@ -33,7 +33,7 @@ export async function deletePortsBefore(tx: Tx, before: Date): Promise<number> {
 
 /**
  * Replaces a batch of the usage rows of servers by sums for each game, datacenter and interval. Takes rows of intervals
- * that began before a moment. A row may reach back into earlier intervals; each of them gets its share, as in
+ * that began before a given time. A row may reach back into earlier intervals; each of them gets its share, as in
  * `selectUsage`. Returns how many rows it replaced; more may remain.
  */
 export async function foldUsageBefore(tx: Tx, before: Date): Promise<number> {
@@ -66,7 +66,7 @@ export async function foldUsageBefore(tx: Tx, before: Date): Promise<number> {
 }
 
 /**
- * Deletes a batch of servers that ended before a moment and that no row refers to, except the emptied pieces of their
+ * Deletes a batch of servers that ended before a given time and that no row refers to, except the emptied pieces of their
  * logs, their samples and their meters, which it deletes too. The first server of a chain stays while another of it has
  * not ended, because its id is the one that developers know. Returns the namespaces of the servers; none if no such
  * server remains.

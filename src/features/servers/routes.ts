@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
-import { perMinute } from '../../platform/limits/limit.ts';
+import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { AddressOf } from '../port-names.ts';
 import { parseTags } from '../tags.ts';
@@ -15,10 +15,10 @@ const SERVERS = '/games/:game_id/environments/:environment_id/servers';
 
 /** Limits per token, those of the reference API. The back end of a game asks often. */
 const LIMITS = {
-  listing: perMinute('servers-list', 60_000),
-  creating: perMinute('servers-create', 1_000),
-  reading: perMinute('servers-get', 60_000),
-  ending: perMinute('servers-delete', 10_000),
+  listing: averagePerMinute('servers-list', 60_000),
+  creating: averagePerMinute('servers-create', 1_000),
+  reading: averagePerMinute('servers-get', 60_000),
+  ending: averagePerMinute('servers-delete', 10_000),
 } as const;
 
 export function serverRoutes(servers: Servers, addressOf: AddressOf) {

@@ -1,7 +1,7 @@
 import { ExponentialBackoff, handleWhen, retry } from 'cockatiel';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
-import { describeAbsence } from '../../platform/database/failures.ts';
+import { describeUnavailability } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
@@ -47,7 +47,7 @@ const START_RECORDED_WITHIN_MS = 20_000;
 
 /** Repeats a step while the database cannot be used, for about 5 s. */
 const retryWhileUnavailable = retry(
-  handleWhen((error) => describeAbsence(error) !== undefined),
+  handleWhen((error) => describeUnavailability(error) !== undefined),
   { maxAttempts: 8, backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 1_000 }) },
 );
 
@@ -218,8 +218,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       await store.destroyServer(tx, scope, server_id, { now: clock.now(), override_kill_timeout_ms: undefined });
     },
     /**
-     * Ends all servers of a machine, and those that wait for it because no other machine of its datacenter takes servers. Waits
-     * a few seconds at most until they have ended.
+     * Ends all servers of a machine, and those that wait for it because no other machine of its datacenter takes servers.
+     * Waits a few seconds at most until they have ended.
      */
     async stopAllOf({ node_id, datacenter_id }: MachineIds): Promise<void> {
       const now = clock.now();
@@ -274,7 +274,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Returns the processor time of games' servers within a window, by game and datacenter. */
     usageOf: (game_ids: string[], window: { start: Date; end: Date }) =>
       selectUsage(database.queries, game_ids, window),
-    /** Removes servers that ended before a moment, and whose logs are gone, in small steps. */
+    /** Removes servers that ended before a given time, and whose logs are gone, in small steps. */
     removeEnded(before: Date, isInUse: InUse) {
       const logs_end = after(clock.now(), -LOGS_KEPT_FOR_MS);
       return removeEnded(database, before < logs_end ? before : logs_end, isInUse);
@@ -299,7 +299,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const reason = await selectWaitReason(database.queries, server_id, clock.now());
       return reason && describeWait(reason);
     },
-    /** Returns which of the servers machines have been running since before a moment. */
+    /** Returns which of the servers machines have been running since before a given time. */
     async selectRunningHere(wanted: store.RunningHere): Promise<Set<string>> {
       return new Set(await store.selectRunningHere(database.queries, wanted));
     },

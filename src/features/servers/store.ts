@@ -280,7 +280,7 @@ export interface RunningHere {
   started_before: Date;
 }
 
-/** Returns which of the servers machines have been running since before a moment and are not ending. */
+/** Returns which of the servers machines have been running since before a given time and are not ending. */
 export async function selectRunningHere(
   queries: Queries,
   { node_ids, server_ids, started_before }: RunningHere,

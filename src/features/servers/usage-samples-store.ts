@@ -77,7 +77,7 @@ export async function selectSamples(queries: Queries, server_id: string, from_mi
   return samples.filter(({ minute }) => minute >= from_minute).sort((one, other) => one.minute - other.minute);
 }
 
-/** Deletes a batch of the hours that ended before a moment. Returns how many; more may remain. */
+/** Deletes a batch of the hours that ended before a given time. Returns how many; more may remain. */
 export async function deleteSamplesBefore(queries: Queries, moment: Date): Promise<number> {
   const oldest_kept = new Date(moment.getTime() - HOUR_MS);
   return await deleteOldRows(queries, serverSamples.hour_start, { before: oldest_kept, limit: DELETED_AT_ONCE_MAX });

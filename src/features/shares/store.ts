@@ -7,7 +7,7 @@ import { type ShareRow, shares } from './tables.ts';
 
 const DELETED_AT_ONCE_MAX = 1_000;
 
-/** Inserts a share unless the namespace has a number of shares that are valid at a moment. Returns whether it did. */
+/** Inserts a share unless the namespace has a number of shares that are valid at a given time. Returns whether it did. */
 export async function insertShare(
   { transact }: Pick<Database, 'transact'>,
   row: ShareRow,
@@ -35,7 +35,7 @@ export async function selectShare(queries: Queries, share_id: string): Promise<S
   return row;
 }
 
-/** Returns the shares of a namespace that are valid at a moment, newest first. */
+/** Returns the shares of a namespace that are valid at a given time, newest first. */
 export async function selectShares(
   queries: Queries,
   namespace_id: string,
@@ -67,7 +67,7 @@ export async function deleteShare(
   });
 }
 
-/** Deletes a batch of shares that expired before a moment. Returns how many; more may remain. */
+/** Deletes a batch of shares that expired before a given time. Returns how many; more may remain. */
 export async function deleteSharesBefore(queries: Queries, moment: Date): Promise<number> {
   return await deleteOldRows(queries, shares.expire_ts, { before: moment, limit: DELETED_AT_ONCE_MAX });
 }

@@ -3,7 +3,7 @@ import type { Tenants } from '../../platform/http/authorization.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
-import { perMinute } from '../../platform/limits/limit.ts';
+import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import type { Uploads } from './uploads.ts';
 import { MissingRequestsAnswer, UploadAnswer } from './wire.ts';
@@ -12,7 +12,7 @@ import { MissingRequestsAnswer, UploadAnswer } from './wire.ts';
  * Limits parts by address. A site has up to 10,000 files and a build as many parts, and several clients may share an
  * address.
  */
-const SENDING = perMinute('uploads', 8_000, { counted: 'here' });
+const SENDING = averagePerMinute('uploads', 8_000, { counted: 'here' });
 
 export interface UploadRoutesDependencies {
   uploads: Uploads;

@@ -144,7 +144,7 @@ export interface CompletionLease {
 const isHeld = ({ upload_id, ends }: CompletionLease) =>
   and(eq(uploads.upload_id, upload_id), inArray(uploads.completing_until, [...ends]));
 
-/** Claims the right to complete an upload until a moment, unless another request has it or the upload is complete. */
+/** Claims the right to complete an upload until a given time, unless another request has it or the upload is complete. */
 export async function claimCompletion(queries: Queries, upload_id: string, now: Date, until: Date): Promise<boolean> {
   const rows = await queries
     .update(uploads)
@@ -199,7 +199,7 @@ async function endLease(
 /** An upload to remove. */
 type UnusedUpload = Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>;
 
-/** Returns the oldest uploads begun before a moment that are neither complete nor being completed. */
+/** Returns the oldest uploads begun before a given time that are neither complete nor being completed. */
 export async function selectAbandoned(
   queries: Queries,
   { before, now, limit }: { before: Date; now: Date; limit: number },

@@ -2288,7 +2288,7 @@ export interface components {
       drain?: components['schemas']['MachineDrain'];
     };
     /**
-     * @description "late": its beat is overdue. "resting": its process was stopped and its servers run on. "lost": it was given up with its servers.
+     * @description "late": its heartbeat is overdue. "resting": its process was stopped and its servers run on. "lost": it was declared lost, with its servers.
      * @enum {string}
      */
     MachineState: 'up' | 'late' | 'resting' | 'stopped' | 'lost';

@@ -5,7 +5,7 @@ import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
 import { type EmbeddedOptions, type EmbeddedPostgres, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
 import { readEmbeddedPassword, replaceLostPassword, requirePassword } from './embedded-password.ts';
-import { describeAbsence, rootCodeOf, rootMessageOf } from './failures.ts';
+import { describeUnavailability, rootCodeOf, rootMessageOf } from './failures.ts';
 
 /** The server_version_num of PostgreSQL 15. */
 const VERSION_MIN = 150_000;
@@ -35,7 +35,7 @@ const addressOf = (url: string | undefined) => (url === undefined ? undefined : 
 
 /**
  * Connects to a PostgreSQL server. Throws StartError for a problem that only an operator can fix. If the server is
- * unavailable, throws the failure itself, which `describeAbsence` recognizes.
+ * unavailable, throws the failure itself, which `describeUnavailability` recognizes.
  */
 export async function connectDatabase(
   address: DatabaseAddress,
@@ -100,7 +100,7 @@ async function assertUsable({ queries }: Database, signal: AbortSignal | undefin
     if (signal?.aborted) throw signal.reason;
     const failure = `${rootCodeOf(cause)} ${rootMessageOf(cause)}`;
     const [, sentence] = REFUSALS.find(([refusal]) => refusal.test(failure)) ?? [];
-    if (sentence === undefined && describeAbsence(cause) !== undefined) throw cause;
+    if (sentence === undefined && describeUnavailability(cause) !== undefined) throw cause;
     const reason = rootCodeOf(cause) || rootMessageOf(cause);
     throw new StartError(
       sentence ?? `The PostgreSQL at DATABASE_URL cannot be used (${reason}): correct the address.`,

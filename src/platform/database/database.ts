@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 import { DEADLINES, type Deadlines, limit, withDeadlines } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
-import { describeAbsence, isDiskFull, isWorthRetrying } from './failures.ts';
+import { describeUnavailability, isDiskFull, isWorthRetrying } from './failures.ts';
 import { openSocket } from './socket.ts';
 
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -117,7 +117,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
     },
     async isFull() {
       // While the database cannot be asked, nothing says that there is room.
-      const staysFull = (error: unknown) => isDiskFull(error) || describeAbsence(error) !== undefined;
+      const staysFull = (error: unknown) => isDiskFull(error) || describeUnavailability(error) !== undefined;
       if (was_full) was_full = await db.transaction(probeDisk).then(() => false, staysFull);
       return was_full;
     },

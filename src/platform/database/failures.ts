@@ -15,7 +15,7 @@ const BUSY = /^(57014|55P03|25P03)$/;
 /** The transaction should be repeated: serialization failure, deadlock. */
 const RETRY = /^(40001|40P01)$/;
 /** Descriptions of failures for operators. Each continues "the database …". */
-const ABSENCES: [codes: RegExp, what: string][] = [
+const DESCRIPTIONS: [codes: RegExp, what: string][] = [
   [/^ECONNREFUSED$/, 'refuses connections'],
   [/^E(NOTFOUND|AI_AGAIN)$/, 'has a host name that cannot be resolved'],
   [/^ENOENT$/, 'has no socket at the path in DATABASE_URL'],
@@ -48,13 +48,13 @@ export function toServiceError(error: unknown): ServiceError | undefined {
  * Describes, for operators, a failure that passes once the database is back. Undefined for any other failure, such as a
  * wrong password, a missing database, or a fault of Muster.
  */
-export function describeAbsence(error: unknown): string | undefined {
+export function describeUnavailability(error: unknown): string | undefined {
   const code = error instanceof StartError ? undefined : toServiceError(error)?.code;
   if (code !== 'DATABASE_UNAVAILABLE' && code !== 'DATABASE_BUSY' && code !== 'STORAGE_FULL') return undefined;
   const root_code = rootCodeOf(error);
   // The disk of this process is full, not the database's.
   if (code === 'STORAGE_FULL' && root_code !== '53100') return undefined;
-  const [, what] = ABSENCES.find(([codes]) => codes.test(root_code)) ?? [undefined, 'cannot be reached'];
+  const [, what] = DESCRIPTIONS.find(([codes]) => codes.test(root_code)) ?? [undefined, 'cannot be reached'];
   return `the database ${what} (${root_code})`;
 }
 

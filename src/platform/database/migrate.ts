@@ -31,7 +31,7 @@ interface MigrateOptions extends Partial<Migrations> {
  * Migrates the database to this release. Several processes may call it at the same time: the first one migrates under a
  * lock (Drizzle's migrator takes none), and the others wait. Throws StartError if the user lacks the privileges, or a newer
  * release has migrated the database; the reason of the signal if it is aborted while it waits; a failure that counts as
- * absence if a table stays in use.
+ * unavailability if a table stays in use.
  */
 export async function migrateDatabase(
   database: Database,

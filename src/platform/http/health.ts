@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../errors.ts';
 import { FINDING_CODES, type Finding, toFinding } from '../findings.ts';
-import { inOneMinute } from '../limits/limit.ts';
+import { inEachMinute } from '../limits/limit.ts';
 import { LISTED_MAX, type RefusedRequests } from '../limits/refusals.ts';
 import { type Route, route } from './route.ts';
 import { oneOf } from './shapes.ts';
@@ -9,7 +9,7 @@ import { oneOf } from './shapes.ts';
 const Status = Type.Object({ status: Type.String() });
 
 /** A monitor may have the same address as all clients, and must not be refused because of them. */
-const HEALTH_CHECKS = inOneMinute('health', 60_000, { counted: 'here' });
+const HEALTH_CHECKS = inEachMinute('health', 60_000, { counted: 'here' });
 
 const FindingShape = Type.Object(
   {

@@ -1,6 +1,6 @@
 import type { Events } from '../events.ts';
 import type { Verdict } from '../limits/counters.ts';
-import { inOneMinute, type Limit, perMinute } from '../limits/limit.ts';
+import { averagePerMinute, inEachMinute, type Limit } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { networkOf } from '../networks.ts';
@@ -12,9 +12,9 @@ import type { Addresses, PeerServer } from './addresses.ts';
  * The limit of polls with an index, for all players behind one address. It is high, because each change answers all
  * polls at once and they come again, and because an answer is read once for all of them.
  */
-const POLLS = perMinute('polls', 12_000, { window_ms: 10_000, counted: 'here' });
+const POLLS = averagePerMinute('polls', 12_000, { window_ms: 10_000, counted: 'here' });
 /** Requests with an invalid or expired token. A game that was released with one may have many players. */
-const REFUSED_TOKENS = inOneMinute('refused-tokens', 1_200, { by: 'address', counted: 'here' });
+const REFUSED_TOKENS = inEachMinute('refused-tokens', 1_200, { by: 'address', counted: 'here' });
 
 /** Kinds of tokens that many callers have. */
 const SHARED_KINDS: ReadonlySet<CallerKind> = new Set(['public', 'development', 'share']);

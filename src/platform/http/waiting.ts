@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { Absence } from '../waiting.ts';
+import type { Unavailability } from '../start-waiting.ts';
 import { errorResponse, toResponse } from './answers.ts';
 import { hasBody } from './body.ts';
 import type { Cors } from './cors.ts';
@@ -12,21 +12,21 @@ interface WaitingOptions {
   cors: Cors;
   public_url: string;
   /** Returns what the service waits for. */
-  absence(): Absence;
+  unavailability(): Unavailability;
 }
 
 /**
  * Creates the function that answers every request while the service waits for its database or storage: `/health/live`
  * succeeds, and all other paths are unavailable.
  */
-export function createWaitingAnswers({ cors, public_url, absence }: WaitingOptions) {
+export function createWaitingAnswers({ cors, public_url, unavailability }: WaitingOptions) {
   function answer({ method }: Request, origin: string | null, path: string): Response {
     if (path === '/health/live') return toResponse({ status: 'ok' });
-    if (path === '/health/ready') throw notReady([absence().finding]);
+    if (path === '/health/ready') throw notReady([unavailability().finding]);
     if (method === 'OPTIONS') {
       return toResponse(new Response(null, { status: 204, headers: cors.preflightHeaders(origin, path) }));
     }
-    throw new ServiceError(absence().code, {}, { retry_after_ms: RETRY_AFTER_MS });
+    throw new ServiceError(unavailability().code, {}, { retry_after_ms: RETRY_AFTER_MS });
   }
 
   return (request: Request): Response => {

@@ -23,7 +23,7 @@ export interface Counters {
  * does not affect the counts of active clients. A quarter of it can be in use before a group has too many.
  */
 export const COUNTS_MAX = 400_000;
-/** Each key has its count in one of these places of its group. */
+/** Each key has its count in one of these slots of its group. */
 const GROUP_SIZE = 16;
 const GROUPS = COUNTS_MAX / GROUP_SIZE;
 
@@ -36,24 +36,27 @@ export function createCounters(now: () => number): Counters {
   const [group_seed = 0, key_seed = 0] = crypto.getRandomValues(new Uint32Array(2));
   const hashes = new Uint32Array(COUNTS_MAX);
   const counts = new Uint32Array(COUNTS_MAX);
-  /** When the window of each count ends; zero if the place is free. */
+  /** When the window of each count ends; zero if the slot is free. */
   const resets = new Float64Array(COUNTS_MAX);
-  /** The number of the latest use of each place; zero if the place is free. */
+  /** The number of the latest use of each slot; zero if the slot is free. */
   const uses = new Float64Array(COUNTS_MAX);
   let uses_ever = 0;
 
-  /** Returns the place of a key's count, or the place that it takes over: one that is free or over, or the least recently used. */
-  function findPlace(key: string, moment: number): number {
+  /**
+   * Returns the slot of a key's count, or the slot that it takes over: one that is free or over, or the least recently
+   * used.
+   */
+  function findSlot(key: string, moment: number): number {
     const hash = Bun.hash.xxHash32(key, key_seed);
     const first = (Bun.hash.xxHash32(key, group_seed) % GROUPS) * GROUP_SIZE;
     let oldest = first;
     let oldest_use = Number.POSITIVE_INFINITY;
-    for (let place = first; place < first + GROUP_SIZE; place += 1) {
-      const reset_at = resets[place] ?? 0;
-      if (hashes[place] === hash && reset_at !== 0) return place;
-      const use = reset_at > moment ? (uses[place] ?? 0) : 0;
+    for (let slot = first; slot < first + GROUP_SIZE; slot += 1) {
+      const reset_at = resets[slot] ?? 0;
+      if (hashes[slot] === hash && reset_at !== 0) return slot;
+      const use = reset_at > moment ? (uses[slot] ?? 0) : 0;
       if (use < oldest_use) {
-        oldest = place;
+        oldest = slot;
         oldest_use = use;
       }
     }
@@ -66,16 +69,16 @@ export function createCounters(now: () => number): Counters {
     count({ name, requests, window_ms }, caller_key) {
       const moment = now();
       const reset_at = (Math.floor(moment / window_ms) + 1) * window_ms;
-      const place = findPlace(`${name} ${caller_key}`, moment);
+      const slot = findSlot(`${name} ${caller_key}`, moment);
       // Starts over in another window: the next one, or an earlier one if the clock was set back.
-      const used = resets[place] === reset_at ? (counts[place] ?? 0) : 0;
+      const used = resets[slot] === reset_at ? (counts[slot] ?? 0) : 0;
       // Refused requests are not counted.
       const is_within = used < requests;
       const counted = is_within ? used + 1 : used;
-      counts[place] = counted;
-      resets[place] = reset_at;
+      counts[slot] = counted;
+      resets[slot] = reset_at;
       uses_ever += 1;
-      uses[place] = uses_ever;
+      uses[slot] = uses_ever;
       return { is_within, limit: requests, remaining: requests - counted, reset_at, reset_in_ms: reset_at - moment };
     },
     get size() {

@@ -22,8 +22,8 @@ export interface Limit {
 
 type LimitOptions = Partial<Pick<Limit, 'window_ms' | 'by' | 'counted' | 'when_store_is_lost'>>;
 
-/** Returns a limit per minute that applies to windows of 15 minutes, so bursts may be larger. */
-export function perMinute(name: string, requests_per_minute: number, options: LimitOptions = {}): Limit {
+/** Returns a limit of the average per minute. It applies to windows of 15 minutes, so a single minute may have more. */
+export function averagePerMinute(name: string, requests_per_minute: number, options: LimitOptions = {}): Limit {
   const { window_ms = WINDOW_MS } = options;
   return {
     by: 'caller',
@@ -36,14 +36,14 @@ export function perMinute(name: string, requests_per_minute: number, options: Li
   };
 }
 
-/** Returns a limit with windows of one minute, so that a caller over its limit waits for less time. */
-export function inOneMinute(name: string, requests: number, options: LimitOptions = {}): Limit {
-  return perMinute(name, requests, { ...options, window_ms: MINUTE_MS });
+/** Returns a limit that applies to each minute, so a caller over it waits for less time. */
+export function inEachMinute(name: string, requests: number, options: LimitOptions = {}): Limit {
+  return averagePerMinute(name, requests, { ...options, window_ms: MINUTE_MS });
 }
 
 const REQUESTS_PER_MINUTE = { GET: 128, PATCH: 32, POST: 16, PUT: 16, DELETE: 16 } as const;
 
 /** Returns the limit of a route that names none. */
 export function defaultLimit(method: keyof typeof REQUESTS_PER_MINUTE, path: string): Limit {
-  return perMinute(`${method} ${path}`, REQUESTS_PER_MINUTE[method]);
+  return averagePerMinute(`${method} ${path}`, REQUESTS_PER_MINUTE[method]);
 }

@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { createCounters, type Verdict } from './counters.ts';
-import { inOneMinute, type Limit } from './limit.ts';
+import { inEachMinute, type Limit } from './limit.ts';
 import { createSharedCounters } from './shared-counters.ts';
 import type { StoreSettings } from './store-settings.ts';
 
@@ -33,7 +33,7 @@ export interface Limits extends Disposable {
 const ANSWER_WITHIN_MS = 300;
 
 /** A limit that is counted once at the start, so that an unusable store is reported before the first request. */
-const START = inOneMinute('start', 1_000_000);
+const START = inEachMinute('start', 1_000_000);
 
 /** Opens the limits. A store that does not answer is reported, and does not prevent the start. */
 export async function openLimits(options: LimitsOptions): Promise<Limits> {

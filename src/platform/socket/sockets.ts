@@ -6,7 +6,7 @@ import { noteSocket, noteSocketEnd } from '../http/connections-in-use.ts';
 import { asksForSocket, checkHandshake } from '../http/handshake.ts';
 import { callerKey, type RateLimiter } from '../http/rate-limits.ts';
 import type { Upgrades, UpgradingServer } from '../http/upgrades.ts';
-import { inOneMinute } from '../limits/limit.ts';
+import { inEachMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { CallerSlots, readCallerKey } from '../watch/caller-slots.ts';
 import { createAudiences } from './audiences.ts';
@@ -18,7 +18,7 @@ const CHECK_EVERY_MS = 1_000;
 const RETRY_AFTER_MS = 5_000;
 const BEARER_PROTOCOL = 'bearer.';
 /** All players behind one address connect again at the same moment after the service was unavailable. */
-const UPGRADES = inOneMinute('sockets', 1_200, { by: 'address', counted: 'here' });
+const UPGRADES = inEachMinute('sockets', 1_200, { by: 'address', counted: 'here' });
 
 export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependencies, 'origins'> {
   sites: SubscriptionAuthorizerDependencies['origins'];

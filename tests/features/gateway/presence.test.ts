@@ -62,11 +62,11 @@ test('gateway: departures that cannot be reported delay no others', async () => 
     database: muster.database,
     events: { emit() {} },
     lobbies: {
-      async connectOn(_, player_id, { mayReplace }) {
+      async reportConnectFromGateway(_, player_id, { mayReplace }) {
         await mayReplace(player_id);
         return player_id;
       },
-      async leave(player_id) {
+      async reportLeaveFromGateway(player_id) {
         if (stuck.includes(player_id)) throw new Error('it cannot be reported');
         left.add(player_id);
       },

@@ -168,7 +168,7 @@ describe('a member leaves', () => {
   });
 });
 
-test('members: a change of someone who is on no list leaves nothing in the database', async () => {
+test('members: a change of an unlisted identity leaves nothing in the database', async () => {
   const unlisted_id = crypto.randomUUID();
   await call('DELETE', `${group}/bans/${unlisted_id}`, owner());
   await call('POST', `${group}/join-request/${unlisted_id}`, owner(), { resolution: true });

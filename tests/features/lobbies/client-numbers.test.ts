@@ -5,7 +5,7 @@ import {
   isConflict,
   type TakenSeats,
   takeSeats,
-  takeSeatsExactly,
+  takeSeatsUnderLock,
 } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { isAmong, removePlayers } from '../../../src/features/lobbies/players-store.ts';
 import { after } from '../../../src/platform/clock.ts';
@@ -43,7 +43,7 @@ async function makeLobby() {
     },
     async seatExactly(players_max: number, count = 1) {
       const seats = propose(players_max, count);
-      return outcomeOf(await database.transact((tx) => takeSeatsExactly(tx, seats, moments())));
+      return outcomeOf(await database.transact((tx) => takeSeatsUnderLock(tx, seats, moments())));
     },
     /** The numbers of the client's seated players, in order. */
     async numbers(): Promise<(number | null)[]> {

@@ -147,7 +147,7 @@ describe('a client may have another player', () => {
 });
 
 describe('64 concurrent requests of one client to two machines', () => {
-  test('for an existing lobby get exactly the allowed seats', async () => {
+  test('requests for an existing lobby get exactly the allowed seats', async () => {
     for (const max of [1, 7, 20]) {
       const game = await make(max, { max_players: 64 });
       const first = await seatOf(find(near, game));
@@ -162,7 +162,7 @@ describe('64 concurrent requests of one client to two machines', () => {
     }
   }, 300_000);
 
-  test('of a new client that create lobbies get exactly the allowed seats', async () => {
+  test('creates of a new client get exactly the allowed seats', async () => {
     const game = await make(11, { max_players: 2 });
     const machines = [near, far];
     const ask = (number: number) => find(machines[number % 2] ?? near, game, { ...HERE, players: 1 + (number % 2) });

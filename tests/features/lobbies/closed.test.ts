@@ -74,7 +74,7 @@ describe('a closed lobby', () => {
     expect(outcomeOf(await setClosed(true))).toBe('400 MATCHMAKER_LOBBY_STOPPED');
   });
 
-  test('has no time of another closing after an older process, which does not write the time, closed or opened it', async () => {
+  test('closed_ts is cleared when an older release changes is_closed', async () => {
     const closing = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, closing));
     const { game_id, namespace_id, cloud_token: token } = closing;

@@ -65,7 +65,7 @@ describe('create is refused:', () => {
 });
 
 describe('a custom lobby', () => {
-  test('that is public is listed and found, and its server gets the configuration', async () => {
+  test('a public one is listed and found, and its server gets the configuration', async () => {
     const { status, body } = await create({ lobby_config: { map: 'desert' }, tags: { mood: 'calm' }, max_players: 2 });
     expect(status).toBe(200);
     const { lobby_id } = body.lobby;
@@ -82,7 +82,7 @@ describe('a custom lobby', () => {
     expect(await remove(lobby_id)).toEqual({ did_remove: true });
   });
 
-  test('that is private is neither listed nor found, and can be joined by its id', async () => {
+  test('a private one is neither listed nor found, and can be joined by its id', async () => {
     const { body } = await create({ publicity: 'private' });
     const { lobby_id } = body.lobby;
     expect(await list()).toEqual([]);

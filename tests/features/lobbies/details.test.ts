@@ -16,7 +16,7 @@ describe('lobby details', () => {
   const read = async (lobby_id: string) =>
     (await muster.api.ok('GET', pathOf(lobby_id), { token: game.cloud_token })).lobby;
 
-  test('of another game, or of none, are not found', async () => {
+  test('details of a lobby of another game, or of an unknown one, are not found', async () => {
     await expectForeignLobbiesHidden(muster, game, pathOf);
   });
 

@@ -81,7 +81,7 @@ describe('join gives a seat', () => {
     expect(joined.player.token).not.toBe(found.player.token);
   });
 
-  test('that find does not give: in a closed lobby of an older version, above the normal maximum', async () => {
+  test('in a closed lobby of an older version, above the normal maximum, where find gives none', async () => {
     const game = await makeControlledGame(muster, {
       game_modes: { default: { max_players: 1, max_players_direct: 4 } },
     });

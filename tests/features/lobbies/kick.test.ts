@@ -47,7 +47,7 @@ describe('kick', () => {
     expect(outcomeOf(await server.connected(other.player_token))).toBe('200');
   });
 
-  test('of one player several times at once frees one seat, and one call says so', async () => {
+  test('several calls for one player free one seat, and exactly one call returns did_remove', async () => {
     const seat = await takeSeat();
     // A lobby without players would end.
     await seatOf(join(muster, game, seat.lobby_id));
@@ -59,7 +59,7 @@ describe('kick', () => {
     expect(await muster.inspector.playerCount(seat.lobby_id)).toBe(before - 1);
   });
 
-  test('of a player elsewhere does nothing: another lobby, another game, another tenant, or unknown', async () => {
+  test('a call for a player of another lobby, game or tenant, or an unknown one, does nothing', async () => {
     const seat = await takeSeat();
     const other_game = await makeControlledGame(muster, { game_modes: MODE });
     const cases = [

@@ -27,7 +27,7 @@ describe('a party', () => {
     expect(outcomeOf(await game_server.connected(tokens[2] ?? ''))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
-  test('of one player has no list of tokens', async () => {
+  test('has no list of tokens if it is one player', async () => {
     const game = await makeControlledGame(muster, {});
     expect((await findFor(game, 1)).body).not.toHaveProperty('players');
   });

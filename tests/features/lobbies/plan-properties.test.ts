@@ -53,7 +53,7 @@ const search = fc
     tags,
     new_lobby: fc.option(newLobby, { nil: undefined }),
   })
-  // Like checkFind: the lobby to create has the tags, and one of the requested modes and regions.
+  // Like planSearch: the lobby to create has the tags, and one of the requested modes and regions.
   .map((one) => ({
     ...one,
     new_lobby: one.new_lobby && {

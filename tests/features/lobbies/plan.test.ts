@@ -236,7 +236,7 @@ test('plan: a new lobby is as the first request for it says, in the namespace an
   expect([seats, refusals]).toEqual([[], []]);
 });
 
-test('plan: lobbies without the tags hide none that has them, however many they are', () => {
+test('plan: a lobby with the tags is found among any number without them', () => {
   const index = new LobbyIndex();
   const snow = { map: 'ice', weather: 'snow' };
   for (let number = 0; number < 200; number += 1) {
@@ -259,7 +259,7 @@ test('plan: a search yields 128 lobbies at most, the fullest', () => {
   expect(found).toEqual(Array.from({ length: 128 }, (_, number) => `fuller ${number}`));
 });
 
-test('plan: lobbies on machines that finds avoid hide no others, however many they are', () => {
+test('plan: a lobby is found among any number on machines that finds avoid', () => {
   const index = new LobbyIndex();
   const avoided = Array.from({ length: 200 }, (_, number) => `avoided ${number}`);
   for (const lobby_id of avoided) index.set(lobby(lobby_id, { player_count: 9 }));

@@ -70,7 +70,7 @@ describe.each(CALLS)('%s is refused', (call) => {
 });
 
 describe('a player', () => {
-  test('whose token two lobbies send at the same time connects to the right one', async () => {
+  test('connects to the right lobby if two send the token at the same time', async () => {
     const neighbor = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await connectGameServer(muster, game, neighbor.lobby_id);
     for (let round = 0; round < 5; round += 1) {

@@ -36,7 +36,7 @@ function outcomes(requests: SeatRequest[], lobbies: RunningLobby[], queue: Queue
   return describePlan(planSeats(requests, () => index));
 }
 
-/** Returns the outcomes of a round as `rounds.ts` decides it: requests without a seat are planned a second time. */
+/** Returns the outcomes of a round as `seat-rounds.ts` decides it: requests without a seat are planned a second time. */
 function outcomesOfTwoPlans(requests: SeatRequest[], lobbies: RunningLobby[], queue: QueuedFind[]) {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
@@ -134,7 +134,7 @@ describe('queue order: a waiting request', () => {
     expect(outcomesOfTwoPlans(requests, full, [waiting(1)])).toEqual({ first: 'one', late: 'postponed' });
   });
 
-  test('of a party that does not fit into a lobby keeps later ones out of it until the round is committed', () => {
+  test('keeps later ones out of a lobby until the round is committed if its party does not fit there', () => {
     const queue = [waiting(1), waiting(2, { seats: 4 }), waiting(3)];
     const requests = [find('third', { ticket: 'ticket 3' }), find('first', { ticket: 'ticket 1' })];
     const party = find('party', { ticket: 'ticket 2', others: ['a', 'b', 'c'] });

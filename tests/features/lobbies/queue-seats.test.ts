@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { countLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
+import { admitLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
 import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { topics } from '../../../src/features/topics.ts';
@@ -149,7 +149,7 @@ describe('takeSeats: while a namespace moves to another version', () => {
     expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 3 });
   });
 
-  test('takeSeats: a find that waits for something else keeps no other waiting', async () => {
+  test('takeSeats: a find that waits for another game mode or region does not delay other finds', async () => {
     const lobby = await makeLobby(4);
     await lobby.wait(1, { ...ANOTHER, mode: 'another' });
     await lobby.wait(1, { region: 'far' });
@@ -201,7 +201,7 @@ test("takeSeats: a seat notifies watchers of the list of lobbies, and not those 
   expect(before.get(connected)).toBe(0);
 });
 
-test('takeSeats: a waiting find over its limit keeps no other waiting', async () => {
+test('takeSeats: a waiting find over its limit does not delay later finds', async () => {
   const lobby = await makeLobby(8);
   const tickets = [await lobby.wait(2), await lobby.wait(), await lobby.wait()];
   const [party, over, after] = [
@@ -216,7 +216,7 @@ test('takeSeats: a waiting find over its limit keeps no other waiting', async ()
   expect(await lobby.tickets()).toEqual([tickets[1] ?? '']);
 });
 
-test('takeSeats: a find over its limit only because of another that is refused is neither refused nor overtaken', async () => {
+test('takeSeats: a find that exceeds the limit only together with a refused party is not refused, and later finds wait for it', async () => {
   const lobby = await makeLobby(8);
   const tickets = [await lobby.wait(3), await lobby.wait(), await lobby.wait()];
   const [party, single, after] = [
@@ -284,7 +284,7 @@ test('takeSeats: an empty lobby that gets a player is no longer idle', async () 
   expect(await lobby.idleSince()).toBeNull();
 });
 
-test('countLobby: the earlier of two waiting finds creates its lobby first, wherever it searches', async () => {
+test('admitLobby: the earlier of two waiting finds creates its lobby first, wherever it searches', async () => {
   const { game, ...lobby } = await makeLobby(4);
   const earlier = await lobby.wait(1, { region: 'far' });
   const later = await lobby.wait();
@@ -304,14 +304,14 @@ test('countLobby: the earlier of two waiting finds creates its lobby first, wher
       request_number: 0,
       ticket,
     };
-    return (await database.transact((tx) => countLobby(tx, made, [player], 8))).changed;
+    return (await database.transact((tx) => admitLobby(tx, made, [player], 8))).changed;
   };
   expect(await count(later)).toBeUndefined();
   expect(await count(earlier)).toBeGreaterThan(0);
   expect(await count(later)).toBeGreaterThan(0);
 });
 
-test('countLobby: a lobby that is refused notifies no watcher, and leaves no topic of its own', async () => {
+test('admitLobby: a lobby that is refused notifies no watcher, and leaves no topic of its own', async () => {
   const { game, ...lobby } = await makeLobby(1);
   await lobby.wait(1, { region: 'far' });
   const ticket = await lobby.wait();
@@ -324,7 +324,7 @@ test('countLobby: a lobby that is refused notifies no watcher, and leaves no top
   const versions = () => readVersions(database.queries, watched);
   const before = await versions();
   for (const one of [ticket, null]) {
-    const count = database.transact((tx) => countLobby(tx, refused, [{ ...player, ticket: one }], 8));
+    const count = database.transact((tx) => admitLobby(tx, refused, [{ ...player, ticket: one }], 8));
     expect((await count).changed).toBeUndefined();
   }
   expect(await versions()).toEqual(before);

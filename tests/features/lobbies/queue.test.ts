@@ -153,7 +153,7 @@ describe('a waiting find', () => {
     await other_process.leave(game);
   });
 
-  test('of a party gets all its seats at once, before those that came later', async () => {
+  test('gets all seats of its party at once, before those that came later', async () => {
     const game = await makeFullGame(near, { max_players: 4 });
     const party = await queueUp(near, game, { players: 2 });
     const single = await queueUp(near, game);

@@ -21,7 +21,7 @@ const receiptOf = async (game: Game, { headers }: { headers: Headers }) =>
   (await muster.api.ok('GET', `${receiptsOf(game)}/${headers.get('rvt-ray-id')}`, { token: game.cloud_token })).receipt;
 
 describe('a receipt shows', () => {
-  test('that a lobby was created, and the time of each stage', async () => {
+  test('the creation of a lobby, and the time of each stage', async () => {
     const game = await makeControlledGame(muster, {});
     const answer = await find(muster, game, { players: 2 });
     const receipt = await receiptOf(game, answer);
@@ -138,26 +138,29 @@ describe('a receipt shows', () => {
 });
 
 describe('a receipt', () => {
-  test.each(['the queue', 'its lobby'])('that the client left while its find waited for %s', async (waited_for) => {
-    const is_queued = waited_for === 'the queue';
-    const game = await (is_queued ? makeFullGame(muster) : makeControlledGame(muster, { is_ready: false }));
-    if (is_queued) (await queueUp(muster, game)).abort();
-    else {
-      const leaving = new AbortController();
-      const finding = find(muster, game, {}, leaving.signal);
-      await waitForFirstLobby(muster, game);
-      leaving.abort();
-      await expect(finding).rejects.toThrow('abort');
-    }
-    const [left] = await waitFor(async () => {
-      const query = 'is_refused=true';
-      const { receipts } = await muster.api.ok('GET', `${receiptsOf(game)}?${query}`, { token: game.cloud_token });
-      return receipts.length > 0 ? receipts : undefined;
-    }, 'the receipt to be stored');
-    expect(left).toMatchObject({ kind: 'find', outcome: { code: 'API_CLIENT_GONE' } });
-    const served = muster.events.find((event) => event.event === 'request_served' && event.ray_id === left.ray_id);
-    expect(served).toMatchObject({ route: '/matchmaker/lobbies/find', status: 400 });
-  });
+  test.each(['the queue', 'its lobby'])(
+    'says that the client left while its find waited for %s',
+    async (waited_for) => {
+      const is_queued = waited_for === 'the queue';
+      const game = await (is_queued ? makeFullGame(muster) : makeControlledGame(muster, { is_ready: false }));
+      if (is_queued) (await queueUp(muster, game)).abort();
+      else {
+        const leaving = new AbortController();
+        const finding = find(muster, game, {}, leaving.signal);
+        await waitForFirstLobby(muster, game);
+        leaving.abort();
+        await expect(finding).rejects.toThrow('abort');
+      }
+      const [left] = await waitFor(async () => {
+        const query = 'is_refused=true';
+        const { receipts } = await muster.api.ok('GET', `${receiptsOf(game)}?${query}`, { token: game.cloud_token });
+        return receipts.length > 0 ? receipts : undefined;
+      }, 'the receipt to be stored');
+      expect(left).toMatchObject({ kind: 'find', outcome: { code: 'API_CLIENT_GONE' } });
+      const served = muster.events.find((event) => event.event === 'request_served' && event.ray_id === left.ray_id);
+      expect(served).toMatchObject({ route: '/matchmaker/lobbies/find', status: 400 });
+    },
+  );
 
   test('is refused to callers without access to the namespace', async () => {
     const game = await makeControlledGame(muster, {});

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { checkCreate, checkFind, orderRegions } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
-import type { Whereabouts } from '../../../src/features/lobbies/wire.ts';
+import { checkCreate, orderRegions, planSearch } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
+import type { Position } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 
 const PARIS = { latitude: 48.86, longitude: 2.35 };
@@ -13,7 +13,7 @@ const NOWHERE = { slug: 'nowhere', coordinates: undefined };
 const REGIONS = [NOWHERE, TOKYO, FRANKFURT, LONDON];
 
 describe('orderRegions: orders regions by', () => {
-  const CASES: { promise: string; client: Whereabouts; order: string[] }[] = [
+  const CASES: { promise: string; client: Position; order: string[] }[] = [
     { promise: 'the default order', client: {}, order: ['nowhere', 'tokyo', 'frankfurt', 'london'] },
     {
       promise: 'their distance, those without coordinates last',
@@ -99,7 +99,7 @@ describe('orderRegions: for any regions and any client', () => {
     );
   });
 
-  test('of regions without a measurement, those with coordinates come first', () => {
+  test('regions with coordinates come first among those without a measurement', () => {
     fc.assert(
       fc.property(world, coordinates, (regions, here) => {
         const known = new Set<string>(regions.filter((region) => region.coordinates).map(({ slug }) => slug));
@@ -131,7 +131,7 @@ describe('orderRegions: for any regions and any client', () => {
         const offering: string[] = wanted;
         const best = order.find((slug) => offering.includes(slug)) ?? '';
         const requested = is_asked ? { regions: there } : {};
-        const search = checkFind({ game_modes: ['default'], ...where, ...requested }, modes, order);
+        const search = planSearch({ game_modes: ['default'], ...where, ...requested }, modes, order);
         const expected: string[] = is_asked ? there : [best];
         expect(search.regions).toEqual(expected);
         expect(search.new_lobby?.region).toBe(expected[0] ?? '');

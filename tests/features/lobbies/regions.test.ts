@@ -44,7 +44,7 @@ describe('regions', () => {
     ['/regions', '?'],
     ['/lobbies/list', '?include_state=true&'],
   ] as const;
-  test.each(LISTS)("of GET %s have the distance from the client's coordinates", async (path, query) => {
+  test.each(LISTS)("have the distance from the client's coordinates in the answer of GET %s", async (path, query) => {
     const distancesAt = async (place: string) =>
       (await read(`${path}${query}${place}`)).regions.map(
         // biome-ignore lint/suspicious/noExplicitAny: as the answer has it.
@@ -69,7 +69,7 @@ describe('regions', () => {
     }
   });
 
-  test('of a development token have the distance 0', async () => {
+  test('have the distance 0 for a development token', async () => {
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`;
     const body = { hostname: 'localhost', ports: {} };
     const { token } = await muster.api.ok('POST', path, { token: game.cloud_token, body });

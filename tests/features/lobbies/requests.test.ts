@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { checkFind } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
+import { planSearch } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
 import type { FindBody } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 
@@ -73,30 +73,30 @@ const CASES: Case[] = [
   },
 ];
 
-describe('checkFind: what a find searches and creates', () => {
+describe('planSearch: what a find searches and creates', () => {
   test.each(['not_found', 'of_the_known'])('no seat in %s, which does not allow find', (closed_one) => {
     for (const prevent_auto_create_lobby of [false, undefined]) {
       const body = { game_modes: ['everywhere', closed_one], prevent_auto_create_lobby };
-      expect(checkFind(body, MODES, REGIONS).game_modes).toEqual(['everywhere']);
+      expect(planSearch(body, MODES, REGIONS).game_modes).toEqual(['everywhere']);
     }
   });
 
   test('a repeated name is searched once', () => {
     const body = { game_modes: ['everywhere', 'away', 'everywhere'], regions: ['far', 'near', 'far'] };
-    expect(checkFind(body, MODES, REGIONS)).toMatchObject({
+    expect(planSearch(body, MODES, REGIONS)).toMatchObject({
       game_modes: ['everywhere', 'away'],
       regions: ['far', 'near'],
     });
   });
 
   test.each(CASES)('$promise', ({ body, searched, creates }) => {
-    const search = checkFind(body, MODES, REGIONS);
+    const search = planSearch(body, MODES, REGIONS);
     expect(search.regions).toEqual(searched);
     expect(search.new_lobby && [search.new_lobby.game_mode, search.new_lobby.region]).toEqual(creates);
   });
 
   test('a new lobby has the maxima of its game mode', () => {
-    expect(checkFind({ game_modes: ['everywhere'] }, MODES, REGIONS).new_lobby).toMatchObject({
+    expect(planSearch({ game_modes: ['everywhere'] }, MODES, REGIONS).new_lobby).toMatchObject({
       max_players_normal: 4,
       max_players_direct: 6,
       max_players_party: 5,
@@ -104,7 +104,7 @@ describe('checkFind: what a find searches and creates', () => {
   });
 
   test('a dynamic maximum replaces all three', () => {
-    expect(checkFind({ game_modes: ['dynamic'], max_players: 2 }, MODES, REGIONS).new_lobby).toMatchObject({
+    expect(planSearch({ game_modes: ['dynamic'], max_players: 2 }, MODES, REGIONS).new_lobby).toMatchObject({
       max_players_normal: 2,
       max_players_direct: 2,
       max_players_party: 2,
@@ -121,6 +121,6 @@ describe('checkFind: what a find searches and creates', () => {
   ];
   test.each(NOT_CREATABLE)('a lobby of a game mode that is offered $promise cannot be created', ({ body, known }) => {
     const refusal = expect.objectContaining({ code: 'MATCHMAKER_AUTO_CREATE_FAILED' });
-    expect(() => checkFind(body, MODES, known)).toThrow(refusal);
+    expect(() => planSearch(body, MODES, known)).toThrow(refusal);
   });
 });

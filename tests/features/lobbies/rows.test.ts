@@ -166,7 +166,7 @@ const WINDOWS = [
 const KINDS = ['create', 'ready', 'close', 'seat', 'seat', 'connect', 'connect', 'stop'] as const;
 const CHANGES = IS_FULL_LENGTH ? 600 : 40;
 
-describe('rows of lobbies: kept by clients', () => {
+describe('rows of lobbies that clients keep up to date', () => {
   let database: Database;
   let apps: SocketApp[];
   const opened = new AsyncDisposableStack();
@@ -327,7 +327,7 @@ describe('rows of lobbies: kept by clients', () => {
   });
 });
 
-describe('rows of lobbies: of a running service', () => {
+describe('rows of lobbies of a running service', () => {
   let muster: TestService;
   beforeAll(async () => {
     muster = await openTestService();

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { combineVisits } from '../../../src/features/lobbies/history.ts';
+import { combineVisits } from '../../../src/features/lobbies/developer-api.ts';
 import type { PlayerRow } from '../../../src/features/lobbies/tables.ts';
 import { selectLeft } from '../../../src/features/lobbies/views-store.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
@@ -20,7 +20,7 @@ describe('visits of a lobby', () => {
     `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/matchmaker/lobbies/${lobby_id}/visits`;
   const read = (lobby_id: string) => muster.api.ok('GET', pathOf(lobby_id), { token: game.cloud_token });
 
-  test('of another game, or of none, are not found', async () => {
+  test('visits of a lobby of another game, or of an unknown one, are not found', async () => {
     await expectForeignLobbiesHidden(muster, game, pathOf);
   });
 

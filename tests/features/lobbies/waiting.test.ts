@@ -93,7 +93,7 @@ describe('a find that waits for its lobby', () => {
     await waitForServersToEnd(muster, game);
   });
 
-  test('that is already ready keeps no seat if the client disconnects before the answer', async () => {
+  test('a find whose lobby is already ready keeps no seat if the client disconnects before the answer', async () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
     const leaving = new AbortController();

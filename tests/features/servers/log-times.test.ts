@@ -94,7 +94,7 @@ describe('times of log lines:', () => {
     expect(agesOf(text, [...parts] as [number, number][], not_before)).toEqual([...ages]);
   });
 
-  test('a stored piece has the number of its lines that were written before a moment', () => {
+  test('a stored piece has the number of its lines that were written before a given time', () => {
     const timed = [
       { line_count: 3, ts: before(30) },
       { line_count: 2, ts: before(10) },

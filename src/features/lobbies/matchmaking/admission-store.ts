@@ -4,7 +4,7 @@ import { queuedFinds } from '../tables.ts';
 // Parts that the statements for seats in running and in new lobbies share.
 
 /** A requested seat. */
-export interface Claim {
+export interface RequestedSeat {
   player_id: string;
   address: string;
   client: string;
@@ -27,9 +27,9 @@ export interface OverLimit {
 export const LAST_PLACE = sql`9223372036854775807::bigint`;
 
 /**
- * Whether a find in the queue could ever get its seats in a lobby, so that no later one may get them before it. While the
- * namespace moves to another version, the row may still hold the search of the old one: then all regions count, because the
- * version recommends one where the player names none.
+ * Returns a condition: a find in the queue could ever get its seats in a lobby, so that no later one may get them before
+ * it. While the namespace moves to another version, the row may still hold the search of the old one: then all regions
+ * count, because the version recommends one where the player names none.
  */
 export function waitsFor(
   lobby: Record<'namespace_id' | 'version_id' | 'game_mode' | 'region' | 'tags', SQL>,

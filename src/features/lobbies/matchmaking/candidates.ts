@@ -1,7 +1,7 @@
 import { freeSeats, hasTags, type LobbyIndex, type RunningLobby, toGroupSize } from './lobby-index.ts';
 import type { QueueOrder, Reservation } from './queue-order.ts';
 import type { Candidate } from './receipts-wire.ts';
-import { type FindRequest, seatsOf } from './seat-requests.ts';
+import { countSeats, type FindRequest } from './seat-requests.ts';
 
 /** Maximum number of lobbies in a receipt. */
 const CANDIDATES_MAX = 16;
@@ -32,7 +32,7 @@ function reasonAgainst(
   index: LobbyIndex,
   order: QueueOrder | undefined,
 ): NonNullable<Candidate['passed_over']> {
-  const seats = seatsOf(request);
+  const seats = countSeats(request);
   if (lobby.is_closed) return 'closed';
   if (lobby.publicity === 'private') return 'private';
   if (freeSeats(lobby, toGroupSize(seats)) < seats) return 'full';

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { players } from '../tables.ts';
-import type { Claim } from './admission-store.ts';
+import type { RequestedSeat } from './admission-store.ts';
 
 // Each seated player has a number among the players of its client, from 1 to the client's limit. A unique index on these
 // numbers enforces the limit.
@@ -16,13 +16,17 @@ export const HAS_NUMBER = sql`remove_ts is null and client_number > 0`;
 
 /** Lists about the clients of proposed players. */
 export interface ClientLists {
-  /** For each client: its namespace and name, its lowest limit, and how many players are proposed. */
+  /** For each client: its namespace. */
   client_namespace_id: string[];
+  /** For each client: its name. */
   client: string[];
+  /** For each client: the lowest limit of its proposed players. */
   client_players_max: number[];
+  /** For each client: how many players are proposed. */
   new_players: number[];
-  /** For each client: the first and the last of the numbers that are searched. */
+  /** For each client: the first of the numbers that are searched. */
   lowest: number[];
+  /** For each client: the last of the numbers that are searched. */
   highest: number[];
   /** For each client: how many numbers up to its limit are not searched. They count as taken. */
   unsearched: number[];
@@ -34,12 +38,12 @@ export interface ClientLists {
   through_request: number[];
 }
 
-type Proposed = Pick<Claim, 'client' | 'players_max' | 'request_number'> & { namespace_id: string };
+type Proposed = Pick<RequestedSeat, 'client' | 'players_max' | 'request_number'> & { namespace_id: string };
 
 /**
- * Lists the clients of proposed players, who come in the order of their requests. `range_fraction` is null for an exact
- * search, which needs the lock of the namespace's list of lobbies. Otherwise it is from 0 to 1, and selects the numbers that
- * are searched for a client that may have very many players.
+ * Lists the clients of proposed players, who are in the order of their requests. With `range_fraction` null, all numbers of a
+ * client are searched, which is exact under the lock of the namespace's list of lobbies. Otherwise it is from 0 to 1, and
+ * selects the part of the numbers that is searched for a client that may have very many players.
  */
 export function listClients(proposed: readonly Proposed[], range_fraction: number | null): ClientLists {
   const clients = new Map<string, Proposed & { index: number; new_players: number }>();
@@ -79,10 +83,13 @@ function rangeOf({ players_max, new_players }: { players_max: number; new_player
 }
 
 /**
- * Returns common table expressions, the last of which is `numbered`: the players of `proposed` with a free number for each,
- * as `client_number`, and with the players of the client, counted in the order of the requests. `value` returns the lists of
- * {@link listClients}; `proposed` has those for each player as columns. `is_count_exact` is false if the count may be too
- * high, because not all numbers were searched.
+ * Returns steps of a statement that has a step `proposed`, with the lists for each player of {@link listClients} as columns.
+ * `value` returns these lists. The last step is `numbered`, which adds to each proposed player:
+ *
+ * - `client_number`: a free number of its client
+ * - `players_before`: how many players the client has
+ * - `players_after`: how many it has if all of its requests up to the player's get their seats
+ * - `is_count_exact`: false if these counts may be too high, because not all numbers were searched
  */
 export function numberPlayers(value: (name: keyof ClientLists) => SQL): SQL {
   const of_client = sql`seated.namespace_id = of_client.namespace_id and seated.client = of_client.client and ${HAS_NUMBER}`;

@@ -5,7 +5,7 @@ import { lockTopics } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
 import { touchLobby } from '../store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
-import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
+import { LAST_PLACE, leaveQueue, type OverLimit, type RequestedSeat, waitsFor } from './admission-store.ts';
 import { type ClientLists, HAS_NUMBER, listClients, numberPlayers } from './client-numbers-store.ts';
 
 /** The properties of a new lobby that decide whether it may be created. */
@@ -22,16 +22,17 @@ export type LobbyToCreate = Pick<
 >;
 
 /**
- * Checks limits without a lock, so that a lobby that is refused wakes no watcher. Returns whether a new lobby is refused (the namespace has its
- * maximum of lobbies, or the creator's client is over its limit), and which first players' clients are over theirs.
+ * Checks limits without a lock, so that a lobby that is refused wakes no watcher. Returns whether a new lobby is refused (the
+ * namespace has its maximum of lobbies, or the creator's client is over its limit), and which first players' clients are
+ * over theirs.
  */
 export async function precheckLobby(
   tx: Tx,
   namespace_id: string,
-  claims: Claim[],
+  requested: RequestedSeat[],
   lobby_count_max: number,
 ): Promise<{ is_refused: boolean; over_limit: OverLimit[] }> {
-  const over_limit = await selectOverLimit(tx, namespace_id, claims);
+  const over_limit = await selectOverLimit(tx, namespace_id, requested);
   const [row] = await tx
     .select({ lobby_count: lobbyCounts.lobby_count })
     .from(lobbyCounts)
@@ -41,9 +42,9 @@ export async function precheckLobby(
 }
 
 /** Returns the requests that exceed their client's limit by themselves. */
-async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): Promise<OverLimit[]> {
-  if (claims.length === 0) return [];
-  const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));
+async function selectOverLimit(tx: Tx, namespace_id: string, requested: RequestedSeat[]): Promise<OverLimit[]> {
+  if (requested.length === 0) return [];
+  const column = (key: keyof RequestedSeat) => sql.param(requested.map((seat) => seat[key]));
   const rows = await tx.execute<{ request_number: number }>(sql`
     select request_number from (
       select client, request_number, count(*) as players, max(players_max) as players_max
@@ -60,21 +61,21 @@ async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): P
 }
 
 /**
- * Counts a new lobby of a namespace, removes the finds of its first players from the queue, and bumps the namespace's list.
- * Does none of this if the creator (the first player) is over its client's limit, if the namespace has its maximum of
- * lobbies, or if an earlier find waits for the lobby (I-M12). Returns the new version of the list, and the first players who
- * are over their client's limit.
+ * Admits a new lobby to a namespace: counts it, removes the finds of its first players from the queue, and bumps the
+ * namespace's list. Does none of this if the creator (the first player) is over its client's limit, if the namespace has
+ * its maximum of lobbies, or if an earlier find waits for the lobby (I-M12). Returns the new version of the list, and the
+ * first players who are over their client's limit.
  */
-export async function countLobby(
+export async function admitLobby(
   tx: Tx,
   lobby: LobbyToCreate,
-  claims: Claim[],
+  requested: RequestedSeat[],
   lobby_count_max: number,
 ): Promise<{ changed: number | undefined; over_limit: OverLimit[] }> {
   const { namespace_id } = lobby;
-  const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));
-  const listOf = clientListsOf(namespace_id, claims);
-  const has_queued = claims.some(({ ticket }) => ticket !== null);
+  const column = (key: keyof RequestedSeat) => sql.param(requested.map((seat) => seat[key]));
+  const listOf = clientListsOf(namespace_id, requested);
+  const has_queued = requested.some(({ ticket }) => ticket !== null);
   const queue = has_queued ? [topics.queueOf(namespace_id)] : [];
   // Locked first, here as everywhere, and bumped only for a lobby that is counted.
   await lockTopics(tx, [topics.lobbiesOf(namespace_id), ...queue]);
@@ -116,7 +117,7 @@ export async function countLobby(
     counted_lobby as (
       insert into ${lobbyCounts} (namespace_id, lobby_count)
       select ${namespace_id}::uuid, 1 from turn
-      where (${claims.length} = 0 or has_creator)
+      where (${requested.length} = 0 or has_creator)
         and not exists (
           select from ${queuedFinds} as waiting
           where waiting.namespace_id = ${namespace_id}::uuid and waiting.ticket <> all(tickets)
@@ -145,11 +146,11 @@ export async function countLobby(
 }
 
 /**
- * Inserts a lobby with the seats of its first players. The transaction has the lock of the namespace's list (`countLobby`), so
- * no other transaction gives the same client numbers.
+ * Inserts a lobby with the seats of its first players. The transaction has the lock of the namespace's list
+ * (`admitLobby`), so no other transaction gives the same client numbers.
  */
-export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: Claim[]): Promise<void> {
-  const column = (key: keyof Claim) => sql.param(first_players.map((player) => player[key]));
+export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: RequestedSeat[]): Promise<void> {
+  const column = (key: keyof RequestedSeat) => sql.param(first_players.map((player) => player[key]));
   const listOf = clientListsOf(lobby.namespace_id, first_players);
   await tx.insert(lobbies).values(lobby);
   await tx.execute(sql`
@@ -167,9 +168,9 @@ export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: Claim[
 }
 
 /** Returns a function that returns the lists of the clients of a namespace's proposed players. */
-function clientListsOf(namespace_id: string, claims: Claim[]): (name: keyof ClientLists) => SQL {
+function clientListsOf(namespace_id: string, requested: RequestedSeat[]): (name: keyof ClientLists) => SQL {
   const lists = listClients(
-    claims.map((claim) => ({ ...claim, namespace_id })),
+    requested.map((seat) => ({ ...seat, namespace_id })),
     null,
   );
   return (name) => sql`${sql.param(lists[name])}`;

@@ -16,12 +16,12 @@ import {
   type Tier,
   type Versions,
 } from '../../versions/versions.ts';
-import { gameModeId } from '../game-mode-id.ts';
+import { gameModeUuid } from '../game-mode-uuid.ts';
 import { preparingSince } from '../rules.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
-import type { Claim, OverLimit } from './admission-store.ts';
-import { countLobby, insertLobby, precheckLobby } from './create-lobbies-store.ts';
+import type { OverLimit, RequestedSeat } from './admission-store.ts';
+import { admitLobby, insertLobby, precheckLobby } from './create-lobbies-store.ts';
 import type { PlannedLobby } from './planner.ts';
 import { type FirstPlayers, playerIdsOf } from './seat-requests.ts';
 import { countWarm } from './warm-store.ts';
@@ -32,7 +32,7 @@ const CODE_LENGTH = 8;
 const KILL_TIMEOUT_MS = 30_000;
 const MIB = 1024 ** 2;
 
-export interface CreateLobbiesDependencies {
+export interface CreatePlannedDependencies {
   database: Database;
   clock: Clock;
   events: Events;
@@ -51,11 +51,11 @@ export type LobbyOutcome = { planned: PlannedLobby; over_limit: OverLimit[] } & 
 );
 
 /** Creates planned lobbies. Returns a result for each, in any order. */
-export type CreateLobbies = (planned: PlannedLobby[]) => Promise<LobbyOutcome[]>;
+export type CreatePlanned = (planned: PlannedLobby[]) => Promise<LobbyOutcome[]>;
 
 /** Creates lobbies, each with a server of its own and with the seats of its first players. */
 export async function createPlannedLobbies(
-  dependencies: CreateLobbiesDependencies,
+  dependencies: CreatePlannedDependencies,
   planned: PlannedLobby[],
 ): Promise<LobbyOutcome[]> {
   const failed: LobbyOutcome[] = [];
@@ -93,7 +93,7 @@ interface PreparedLobby {
 
 /** Looks up everything that the creation of a lobby needs. Throws if its version or region has changed meanwhile. */
 async function prepare(
-  { versions, namespaces, datacenters }: CreateLobbiesDependencies,
+  { versions, namespaces, datacenters }: CreatePlannedDependencies,
   planned: PlannedLobby,
 ): Promise<PreparedLobby> {
   const { game_id, version_id, namespace_id, lobby } = planned;
@@ -122,7 +122,7 @@ const topicsOf = (all: PreparedLobby[]): string[] =>
   ]);
 
 /** Creates lobbies of one namespace in one transaction. If it fails, creates each lobby alone. */
-async function createAll(dependencies: CreateLobbiesDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
+async function createAll(dependencies: CreatePlannedDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
   const [first, ...others] = all;
   if (!first) return [];
   try {
@@ -143,7 +143,7 @@ async function createAll(dependencies: CreateLobbiesDependencies, all: PreparedL
  * creator is over the limit, if the namespace is at its limit of lobbies, or if earlier finds wait for a lobby.
  */
 async function createLobby(
-  { servers, clock }: CreateLobbiesDependencies,
+  { servers, clock }: CreatePlannedDependencies,
   tx: Tx,
   prepared: PreparedLobby,
 ): Promise<LobbyOutcome> {
@@ -151,12 +151,12 @@ async function createLobby(
   const { game_id, namespace_id, version_id, lobby, first_players } = planned;
   const lobby_id = Bun.randomUUIDv7();
   const refusal = { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
-  const claims = first_players.flatMap(toClaims);
-  const precheck = await precheckLobby(tx, namespace_id, claims, namespace.lobby_count_max);
+  const requested = first_players.flatMap(toRequestedSeats);
+  const precheck = await precheckLobby(tx, namespace_id, requested, namespace.lobby_count_max);
   if (precheck.is_refused) return { ...refusal, over_limit: precheck.over_limit };
   if (!(await isStillMissing(tx, planned, clock.now()))) return { planned, is_not_needed: true, over_limit: [] };
   const counted = { ...lobby, lobby_id, namespace_id, version_id };
-  const { changed, over_limit } = await countLobby(tx, counted, claims, namespace.lobby_count_max);
+  const { changed, over_limit } = await admitLobby(tx, counted, requested, namespace.lobby_count_max);
   if (changed === undefined) return { ...refusal, over_limit };
   const { server_id } = await servers.createWith(tx, {
     game_id,
@@ -176,7 +176,7 @@ async function createLobby(
   const { lobby_config: _of_server, ...kept } = lobby;
   const now = clock.now();
   const left_out = new Set(over_limit.map(({ request_number }) => request_number));
-  const seated = claims.filter(({ request_number }) => !left_out.has(request_number));
+  const seated = requested.filter(({ request_number }) => !left_out.has(request_number));
   const row: LobbyRow = {
     ...kept,
     lobby_id,
@@ -214,7 +214,10 @@ async function isStillMissing(
   return (await countWarm(tx, { namespace_id, version_id, game_mode, region }, preparingSince(now))) < warm_min;
 }
 
-function toClaims({ address, client, ticket, ...players }: FirstPlayers, request_number: number): Claim[] {
+function toRequestedSeats(
+  { address, client, ticket, ...players }: FirstPlayers,
+  request_number: number,
+): RequestedSeat[] {
   const shared = {
     address,
     client: client.name,
@@ -230,16 +233,16 @@ function toServiceEnvironment(lobby_id: string, prepared: PreparedLobby): Record
   const { planned, tier, datacenter, namespace, version_name } = prepared;
   const { namespace_id, version_id, lobby } = planned;
   const memory = String(tier.memory * MIB);
-  const game_mode_id = gameModeId(version_id, lobby.game_mode);
+  const game_mode_uuid = gameModeUuid(version_id, lobby.game_mode);
   return {
     LOBBY_ID: lobby_id,
     NAMESPACE_ID: namespace_id,
     NAMESPACE_NAME: namespace.name_id,
     VERSION_ID: version_id,
     VERSION_NAME: version_name,
-    GAME_MODE_ID: game_mode_id,
+    GAME_MODE_ID: game_mode_uuid,
     GAME_MODE_NAME: lobby.game_mode,
-    LOBBY_GROUP_ID: game_mode_id,
+    LOBBY_GROUP_ID: game_mode_uuid,
     LOBBY_GROUP_NAME: lobby.game_mode,
     REGION_ID: datacenter.datacenter_id,
     REGION_NAME: datacenter.slug,

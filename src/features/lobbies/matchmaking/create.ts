@@ -8,19 +8,20 @@ import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts
 import { createCaptchaGate } from './captcha-gate.ts';
 import { type ChoicesDependencies, listChoices } from './choices.ts';
 import { toClient } from './clients.ts';
-import type { CreateLobbies } from './create-lobbies.ts';
+import type { CreatePlanned } from './create-lobbies.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
+import { omitUndefined } from './omit-undefined.ts';
 import type { ReceiptSubject } from './receipt-draft.ts';
-import { omitUndefined, type Receipts } from './receipts.ts';
+import type { Receipts } from './receipts.ts';
 import { checkCreate, cutTags } from './request-checks.ts';
-import { newPlayers, type RequestContext } from './request-context.ts';
+import { createPlayerIds, type RequestContext } from './request-context.ts';
 import { toSeat } from './seat.ts';
 import { type VerifyDependencies, verifyCreate } from './verify.ts';
 
 export interface CreateDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
   namespaces: Namespaces;
   captcha: Pick<Captcha, 'admit'>;
-  createLobbies: CreateLobbies;
+  createPlanned: CreatePlanned;
   receipts: Receipts;
   address_classes: AddressClasses;
 }
@@ -32,7 +33,7 @@ export async function create(
   body: CreateBody,
   context: RequestContext,
 ): Promise<JoinAnswer> {
-  const { namespaces, captcha, createLobbies, receipts, address_classes } = dependencies;
+  const { namespaces, captcha, createPlanned, receipts, address_classes } = dependencies;
   const namespace = await requireNamespace(namespaces, caller.namespace_id);
   const { namespace_id, game_id } = namespace;
   return await receipts.withReceipt(
@@ -50,8 +51,12 @@ export async function create(
         return { game_id, namespace_id, version_id, lobby };
       });
       const { address, deadline } = context;
-      const players = { ...newPlayers(body), address, client: toClient(current.namespace, address, address_classes) };
-      const [created] = await createLobbies([{ ...current.result, first_players: [players] }]);
+      const players = {
+        ...createPlayerIds(body),
+        address,
+        client: toClient(current.namespace, address, address_classes),
+      };
+      const [created] = await createPlanned([{ ...current.result, first_players: [players] }]);
       if (!created) throw new Error('no outcome of the planned lobby');
       if (created.over_limit.length > 0) throw overLimit(players);
       if ('error' in created) throw created.error;

@@ -7,7 +7,7 @@ import type { GameModeSettings } from '../../versions/versions.ts';
 import type { createListing } from '../listing.ts';
 import { type KnownLobby, type Listing, type Statistics, toRegion } from '../listing-wire.ts';
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from '../wire.ts';
-import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
+import { type QueuePosition, toQueuePosition } from './queue-wire.ts';
 
 /** The id of the lobby in all answers. It shows developers that the answer is a mock. */
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';
@@ -20,8 +20,8 @@ const LISTED_REGION = {
 const STATE = { foo: 'bar' };
 
 /**
- * Creates the matchmaker's answers to development tokens, as if a lobby ran at the host name and ports in the token. They change
- * nothing.
+ * Creates the matchmaker's answers to development tokens, as if a lobby ran at the host name and ports in the token. They
+ * change nothing.
  */
 export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnType<typeof createListing>, 'modesOf'>) {
   /** A lobby of each game mode of the namespace's version. Watchable. */
@@ -54,13 +54,13 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
   };
 
   /** The position of a find, which never waits. Watchable. */
-  const queuePlace: Watchable<{ namespace_id: string; ticket: string }, QueuePlace> = {
+  const queuePosition: Watchable<{ namespace_id: string; ticket: string }, QueuePosition> = {
     topics: () => [],
-    read: async ({ ticket }) => toQueuePlace(ticket, undefined),
+    read: async ({ ticket }) => toQueuePosition(ticket, undefined),
   };
 
   return {
-    queuePlace,
+    queuePosition,
     async join(
       { namespace_id, hostname, ports }: CallerOf<'development'>,
       { players = 1 }: { players?: number | undefined },
@@ -74,7 +74,10 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
     lobby,
     statistics,
     regions: () => ({ regions: [LISTED_REGION] }),
-    /** Checks the token of a player that a server under development reports. It must be from a mock answer of its namespace. */
+    /**
+     * Checks the token of a player that a server under development reports. It must be from a mock answer of its
+     * namespace.
+     */
     async checkPlayer({ namespace_id }: CallerOf<'development'>, player_token: string): Promise<void> {
       const player = await tokens.verifyKind(player_token, ['development_player']);
       if (player.namespace_id !== namespace_id) {

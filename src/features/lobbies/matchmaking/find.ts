@@ -8,13 +8,14 @@ import { createCaptchaGate, type PassCaptcha } from './captcha-gate.ts';
 import { type ChoicesDependencies, listChoices } from './choices.ts';
 import { toClient } from './clients.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
+import { omitUndefined } from './omit-undefined.ts';
 import type { Queue } from './queue.ts';
 import type { ReceiptDraft, ReceiptSubject } from './receipt-draft.ts';
-import { omitUndefined, type Receipts } from './receipts.ts';
-import { checkFind, cutTags, type Search } from './request-checks.ts';
-import { newPlayers, type RequestContext } from './request-context.ts';
-import type { Rounds } from './rounds.ts';
+import type { Receipts } from './receipts.ts';
+import { cutTags, planSearch, type Search } from './request-checks.ts';
+import { createPlayerIds, type RequestContext } from './request-context.ts';
 import type { FindRequest } from './seat-requests.ts';
+import type { Rounds } from './seat-rounds.ts';
 import { type VerifyDependencies, verifyFind } from './verify.ts';
 
 export interface FindDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
@@ -41,7 +42,7 @@ export async function find(
   return await receipts.withReceipt(
     () => describe(namespace, body, context),
     async (draft) => {
-      const players = newPlayers(body);
+      const players = createPlayerIds(body);
       const { deadline } = context;
       const { wait_ms } = body;
       const waiting = wait_ms === undefined ? undefined : { wait_ms, ticket: ticketOf(body), deadline };
@@ -76,11 +77,11 @@ interface FindInProgress {
  */
 function createPreparation(
   dependencies: FindDependencies,
-  { namespace_id, players }: { namespace_id: string; players: ReturnType<typeof newPlayers> },
-  find: FindInProgress,
+  { namespace_id, players }: { namespace_id: string; players: ReturnType<typeof createPlayerIds> },
+  in_progress: FindInProgress,
 ): () => Promise<FindRequest> {
   const { namespaces, captcha, address_classes } = dependencies;
-  const { body, context, draft } = find;
+  const { body, context, draft } = in_progress;
   const { address } = context;
   const passCaptcha = createCaptchaGate(captcha, body, context, draft);
   let permitted: PermittedSearch | undefined;
@@ -88,7 +89,7 @@ function createPreparation(
   return async () => {
     let namespace = await requireNamespace(namespaces, namespace_id);
     if (permitted?.version_id !== namespace.version_id) {
-      const permit = (current: NamespaceRow) => permitSearch(dependencies, { ...find, passCaptcha }, current);
+      const permit = (current: NamespaceRow) => permitSearch(dependencies, { ...in_progress, passCaptcha }, current);
       ({ result: permitted, namespace } = await atCurrentVersion(namespaces, namespace, permit));
     }
     const { game_id, lobby_count_max } = namespace;
@@ -107,7 +108,7 @@ async function permitSearch(
 ): Promise<PermittedSearch> {
   draft?.recordSearch(version_id, body.regions);
   const choices = await listChoices(dependencies, { game_id, version_id }, body);
-  const search = checkFind(body, choices.modes, choices.regions);
+  const search = planSearch(body, choices.modes, choices.regions);
   draft?.recordSearch(version_id, search.regions);
   await passCaptcha({ game_id, namespace_id, version_id });
   const subject = { namespace_id, version_id, context, ticket, draft };

@@ -14,13 +14,14 @@ import { createCaptchaGate } from './captcha-gate.ts';
 import { toClient } from './clients.ts';
 import { requireNamespace } from './current-version.ts';
 import type { LobbyCache } from './lobby-cache.ts';
+import { omitUndefined } from './omit-undefined.ts';
 import type { ReceiptDraft, ReceiptSubject } from './receipt-draft.ts';
-import { omitUndefined, type Receipts } from './receipts.ts';
+import type { Receipts } from './receipts.ts';
 import { checkAction } from './request-checks.ts';
-import { newPlayers, type RequestContext } from './request-context.ts';
-import type { Rounds } from './rounds.ts';
+import { createPlayerIds, type RequestContext } from './request-context.ts';
 import type { Seat } from './seat.ts';
 import type { JoinRequest } from './seat-requests.ts';
+import type { Rounds } from './seat-rounds.ts';
 import { type VerifyDependencies, verifyJoin } from './verify.ts';
 
 export interface JoinDependencies extends VerifyDependencies, AnswerDependencies {
@@ -50,7 +51,7 @@ export async function join(
       const { address, deadline } = context;
       const request: JoinRequest = {
         kind: 'join',
-        ...newPlayers(body),
+        ...createPlayerIds(body),
         game_id,
         namespace_id,
         lobby_id: lobby.lobby_id,

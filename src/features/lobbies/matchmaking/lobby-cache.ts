@@ -136,7 +136,7 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
       const entry = entries.get(namespace_id);
       if (!entry) return;
       const { index, lobbies } = entry;
-      // An entry that is being loaded, or that has later changes, has read the lobby or will read it.
+      // Skips an entry that is loading or newer: its read includes this change.
       if (lobbies.cached !== undefined && lobbies.cached <= changed) {
         index.set(lobby);
         if (changed === lobbies.cached + 1) lobbies.cached = changed;
@@ -144,7 +144,7 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
       setLatest(lobbies, changed);
     },
     /**
-     * Reads lobbies again that did not take the players planned for them, because the index counts these as seated. If one of
+     * Reads the lobbies whose planned seats were not taken, to correct their counts in the index. If one of
      * the lobbies is on a server that is ending, removes all lobbies of the namespace that are on such servers.
      */
     async reload(namespace_id: string, lobby_ids: string[]): Promise<void> {
@@ -152,7 +152,8 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
       if (entry?.lobbies.cached === undefined) return;
       const { cached } = entry.lobbies;
       const rows = await store.selectLobbies(queries, lobby_ids);
-      // Another request may have read later changes of these lobbies meanwhile. The next read repeats them.
+      // Sets the version back, because `rows` may be older than a refresh that ran meanwhile. The next refresh reads
+      // those changes again.
       entry.lobbies.cached = cached;
       for (const lobby_id of lobby_ids) entry.index.delete(lobby_id);
       setAll(

@@ -5,7 +5,7 @@ import type { NamespaceScope } from '../../namespaces/namespaces.ts';
 import type { AvoidedLobbies } from '../avoided-lobbies.ts';
 import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
 import { type CreateDependencies, create } from './create.ts';
-import { type CreateLobbiesDependencies, createPlannedLobbies } from './create-lobbies.ts';
+import { type CreatePlannedDependencies, createPlannedLobbies } from './create-lobbies.ts';
 import { type FindDependencies, find } from './find.ts';
 import { type JoinDependencies, join } from './join.ts';
 import { createLobbyCache } from './lobby-cache.ts';
@@ -13,15 +13,15 @@ import type { PlannedLobby } from './planner.ts';
 import { createQueue, type QueueDependencies } from './queue.ts';
 import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import type { RequestContext } from './request-context.ts';
-import { createSeatRounds } from './rounds.ts';
+import { createSeatRounds } from './seat-rounds.ts';
 import type { VerificationTrial } from './trials-wire.ts';
 import { tryVerification } from './try-verification.ts';
 
 /** The dependencies that the matchmaker creates itself. */
-type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createLobbies';
+type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createPlanned';
 
 export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & CreateDependencies, OwnParts> &
-  CreateLobbiesDependencies &
+  CreatePlannedDependencies &
   QueueDependencies &
   ReceiptsDependencies & {
     counters: Pick<Counters, 'count'>;
@@ -36,15 +36,15 @@ export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & 
 export function createMatchmaker(dependencies: MatchmakerDependencies) {
   const { counters } = dependencies;
   const cache = createLobbyCache(dependencies);
-  const createLobbies = async (planned: PlannedLobby[]) => {
+  const createPlanned = async (planned: PlannedLobby[]) => {
     const outcomes = await createPlannedLobbies(dependencies, planned);
     dependencies.onCreated();
     return outcomes;
   };
   const receipts = createReceipts(dependencies);
-  const rounds = createSeatRounds({ ...dependencies, cache, createLobbies });
+  const rounds = createSeatRounds({ ...dependencies, cache, createPlanned });
   const queue = createQueue({ ...dependencies, rounds });
-  const parts = { ...dependencies, cache, createLobbies, receipts, rounds, queue };
+  const parts = { ...dependencies, cache, createPlanned, receipts, rounds, queue };
   return {
     queue,
     receipts,

@@ -3,7 +3,13 @@ import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type RunningLobby
 import { QueueOrder } from './queue-order.ts';
 import type { Candidate } from './receipts-wire.ts';
 import type { NewLobby } from './request-checks.ts';
-import { type FindRequest, type FirstPlayers, type JoinRequest, type SeatRequest, seatsOf } from './seat-requests.ts';
+import {
+  countSeats,
+  type FindRequest,
+  type FirstPlayers,
+  type JoinRequest,
+  type SeatRequest,
+} from './seat-requests.ts';
 
 /** A lobby to be created, with the requests that get its first seats. */
 export interface PlannedLobby {
@@ -29,7 +35,10 @@ export interface Plan {
   seats: { request: SeatRequest; lobby_id: string }[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
-  /** Requests to decide again after this round's commit, for example because the seat of an earlier waiter may be free then. */
+  /**
+   * Requests to decide again after this round's commit, for example because the seat of an earlier waiter may be free
+   * then.
+   */
   postponed: SeatRequest[];
   /** The candidates of each explained request, in order. */
   candidates: Map<SeatRequest, Candidate[]>;
@@ -95,7 +104,7 @@ function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
 function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): void {
   const lobby = index.get(request.lobby_id);
   if (!lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_STOPPED' });
-  const seats = seatsOf(request);
+  const seats = countSeats(request);
   const is_full = freeDirectSeats(lobby) < seats;
   if (request.is_explained) plan.candidates.set(request, [toCandidate(lobby, is_full ? 'full' : undefined)]);
   if (is_full) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
@@ -108,7 +117,7 @@ function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: Qu
   const running = findFullest(request, index, order);
   if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, running.lobby));
   if (running.lobby) {
-    index.takeSeats(running.lobby.lobby_id, seatsOf(request));
+    index.takeSeats(running.lobby.lobby_id, countSeats(request));
     plan.seats.push({ request, lobby_id: running.lobby.lobby_id });
     order?.assign(place, running.lobby.lobby_id);
     return;
@@ -147,7 +156,7 @@ interface Found<Lobby> {
 
 function findFullest(request: LobbySeeker, index: LobbyIndex, order: QueueOrder | undefined): Found<RunningLobby> {
   const { version_id, search } = request;
-  const seats = seatsOf(request);
+  const seats = countSeats(request);
   const freeFor = (lobby: RunningLobby) => freeSeats(lobby, toGroupSize(seats));
   let lobby: RunningLobby | undefined;
   let has_reassigned = false;
@@ -187,8 +196,8 @@ function findPlanned(
 function hasRoomFor(planned: PlannedLobby, request: FindRequest): boolean {
   const { namespace_id, version_id, search } = request;
   const { lobby, first_players } = planned;
-  const player_count = first_players.reduce((count, one) => count + seatsOf(one), 0);
-  const seats = seatsOf(request);
+  const player_count = first_players.reduce((count, one) => count + countSeats(one), 0);
+  const seats = countSeats(request);
   return (
     planned.namespace_id === namespace_id &&
     planned.version_id === version_id &&

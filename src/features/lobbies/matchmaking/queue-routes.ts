@@ -2,7 +2,7 @@ import { watched } from '../../../platform/http/route.ts';
 import { watchState } from '../../../platform/watch/views.ts';
 import type { Lobbies } from '../lobbies.ts';
 import { nameAt, PREFIXES } from '../prefixes.ts';
-import { QueuePlace } from './queue-wire.ts';
+import { QueuePosition } from './queue-wire.ts';
 
 /** Routes for clients whose find waits in the queue. */
 export function queueRoutes({ development, queue }: Lobbies) {
@@ -14,14 +14,14 @@ export function queueRoutes({ development, queue }: Lobbies) {
         allow: ['public', 'development'],
         is_tokenless: true,
         summary: 'Returns the position of a waiting find in the queue, by the ticket that it was sent with.',
-        response: QueuePlace,
+        response: QueuePosition,
         errors: ['NAMESPACE_NOT_FOUND'],
       },
       ({ caller: { kind, namespace_id }, params: { ticket } }) =>
         watchState(
-          kind === 'development' ? development.queuePlace : queue.place,
+          kind === 'development' ? development.queuePosition : queue.position,
           { namespace_id, ticket },
-          (place) => place,
+          (position) => position,
         ),
     ),
   );

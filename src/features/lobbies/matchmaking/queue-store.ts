@@ -94,20 +94,21 @@ export async function renewLeases(
   return [...rows];
 }
 
-/** Returns the namespaces in which the lease of a find has ended. */
-export async function selectAbandonedQueues(queries: Queries, now: Date): Promise<string[]> {
+/** Returns the namespaces in which the lease of a find ended before a given time. */
+export async function selectAbandonedQueues(queries: Queries, removed_before: Date): Promise<string[]> {
   const rows = await queries.execute<{ namespace_id: string }>(sql`
-    select distinct namespace_id from ${queuedFinds} where lease_ts <= ${timestamptz(now)}
+    select distinct namespace_id from ${queuedFinds} where lease_ts <= ${timestamptz(removed_before)}
     order by namespace_id limit ${NAMESPACES_MAX}`);
   return rows.map(({ namespace_id }) => namespace_id);
 }
 
-/** Removes the finds of a namespace whose lease has ended. Returns how many. */
-export async function deleteAbandoned(queries: Queries, namespace_id: string, now: Date): Promise<number> {
+/** Removes the finds of a namespace whose lease ended before a given time. Returns how many. */
+export async function deleteAbandoned(queries: Queries, namespace_id: string, removed_before: Date): Promise<number> {
   const rows = await queries.execute(sql`
     with ${bump([topics.queueOf(namespace_id)])}
     delete from ${queuedFinds}
-    where namespace_id = ${namespace_id}::uuid and lease_ts <= ${timestamptz(now)} and (select count(*) from bumped) > 0
+    where namespace_id = ${namespace_id}::uuid and lease_ts <= ${timestamptz(removed_before)}
+      and (select count(*) from bumped) > 0
     returning ticket`);
   return rows.length;
 }
@@ -137,7 +138,7 @@ export async function selectLengths(queries: Queries): Promise<QueueLength[]> {
 }
 
 /** The position of a find in the queue: 1 is next. */
-export interface QueuePosition {
+export interface QueuePositionRow {
   namespace_id: string;
   ticket: string;
   position: number;
@@ -147,11 +148,11 @@ export interface QueuePosition {
 /** Returns the positions of finds. Finds that do not wait are missing. */
 export async function selectQueuePositions(
   queries: Queries,
-  keys: Pick<QueuePosition, 'namespace_id' | 'ticket'>[],
-): Promise<QueuePosition[]> {
+  keys: Pick<QueuePositionRow, 'namespace_id' | 'ticket'>[],
+): Promise<QueuePositionRow[]> {
   const within = isAnyOf(queuedFinds.namespace_id, [...new Set(keys.map(({ namespace_id }) => namespace_id))]);
   const tickets = sql.param(keys.map(({ ticket }) => ticket));
-  const rows = await queries.execute<Record<keyof QueuePosition, string>>(sql`
+  const rows = await queries.execute<Record<keyof QueuePositionRow, string>>(sql`
     select * from (
       select namespace_id, ticket,
         row_number() over (partition by namespace_id order by place) as position,

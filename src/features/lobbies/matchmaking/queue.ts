@@ -11,11 +11,11 @@ import type { Namespaces } from '../../namespaces/namespaces.ts';
 import { topics } from '../../topics.ts';
 import { overLimit } from '../refusals.ts';
 import * as store from './queue-store.ts';
-import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
+import { type QueuePosition, toQueuePosition } from './queue-wire.ts';
 import type { ReceiptDraft } from './receipt-draft.ts';
-import type { Rounds } from './rounds.ts';
 import type { Seat } from './seat.ts';
 import { type FindRequest, playerIdsOf } from './seat-requests.ts';
+import type { Rounds } from './seat-rounds.ts';
 
 /** Lifetime of a lease: how long the finds of a crashed process delay others. Running processes renew their leases. */
 const LEASE_MS = 10_000;
@@ -138,39 +138,41 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     }
   }
 
-  /** Removes the finds whose lease ended before `now`. */
-  async function sweep(now: Date): Promise<number> {
+  /** Removes the finds whose lease ended before a given time. */
+  async function sweep(removed_before: Date): Promise<number> {
     let swept = 0;
-    for (const namespace_id of await store.selectAbandonedQueues(queries, now)) {
-      swept += await store.deleteAbandoned(queries, namespace_id, now);
+    for (const namespace_id of await store.selectAbandonedQueues(queries, removed_before)) {
+      swept += await store.deleteAbandoned(queries, namespace_id, removed_before);
     }
     return swept;
   }
 
-  async function readPlaces(keys: { namespace_id: string; ticket: string }[]): Promise<(QueuePlace | ServiceError)[]> {
+  async function readPositions(
+    keys: { namespace_id: string; ticket: string }[],
+  ): Promise<(QueuePosition | ServiceError)[]> {
     const [positions, known] = await Promise.all([
       store.selectQueuePositions(queries, keys),
       Promise.all(keys.map(({ namespace_id }) => namespaces.find(namespace_id))),
     ]);
     const by_key = new Map(positions.map((position) => [keyOf(position), position]));
     return keys.map((key, at) =>
-      known[at] ? toQueuePlace(key.ticket, by_key.get(keyOf(key))) : new ServiceError('NAMESPACE_NOT_FOUND', {}),
+      known[at] ? toQueuePosition(key.ticket, by_key.get(keyOf(key))) : new ServiceError('NAMESPACE_NOT_FOUND', {}),
     );
   }
 
   /** The position of a find in the queue, by its ticket. Watchable. */
-  const place: Watchable<{ namespace_id: string; ticket: string }, QueuePlace> = {
+  const position: Watchable<{ namespace_id: string; ticket: string }, QueuePosition> = {
     topics: ({ namespace_id }) => [topics.queueOf(namespace_id)],
     async read(key) {
-      const [view] = await readPlaces([key]);
+      const [view] = await readPositions([key]);
       if (!view || view instanceof Error) throw view ?? new ServiceError('NAMESPACE_NOT_FOUND', {});
       return view;
     },
-    readMany: readPlaces,
+    readMany: readPositions,
   };
 
   return {
-    place,
+    position,
     /** Returns how many finds wait in each namespace, longest queue first. */
     lengths: () => store.selectLengths(queries),
     /**
@@ -237,7 +239,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   };
 }
 
-/** Ignores a refusal, for example because the queue is full. The find keeps trying without a place in the queue. */
+/** Ignores a refusal, for example because the queue is full. The find keeps trying without being in the queue. */
 function ignoreRefusal(error: unknown): void {
   if (!(error instanceof ServiceError)) throw error;
 }

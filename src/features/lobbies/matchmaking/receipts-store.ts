@@ -75,7 +75,7 @@ export async function selectReceipts(
     .limit(LISTED_MAX);
 }
 
-/** Deletes a batch of receipts that were created before a moment. Returns how many; more may remain. */
+/** Deletes a batch of receipts that were created before a given time. Returns how many; more may remain. */
 export async function deleteReceiptsBefore(queries: Queries, before: Date): Promise<number> {
   return await deleteOldRows(queries, receipts.create_ts, { before, limit: DELETED_AT_ONCE_MAX });
 }

@@ -2,7 +2,7 @@ import { ServiceError } from '../../../platform/errors.ts';
 import { type Coordinates, kilometersBetween } from '../../coordinates.ts';
 import { cutText } from '../../outbound-exchange.ts';
 import type { ActionConfig, GameModeSettings } from '../../versions/versions.ts';
-import type { CreateBody, FindBody, Whereabouts } from '../wire.ts';
+import type { CreateBody, FindBody, Position } from '../wire.ts';
 
 const TAGS_MAX = 8;
 const TAG_NAME_BYTES_MAX = 128;
@@ -35,10 +35,10 @@ export interface NewLobby {
 }
 
 /**
- * Checks a find, and fills in defaults. Of several errors, it throws the one that the reference API has first. `regions`: the
- * slugs of all regions, the best one for the client first.
+ * Plans the search of a find: checks its body, and fills in defaults. Of several errors, it throws the one that the
+ * reference API has first. `regions`: the slugs of all regions, the best one for the client first.
  */
-export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
+export function planSearch(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
   const wanted = [...new Set(body.game_modes)].map((game_mode) => {
     const mode = modes.get(game_mode);
     if (!mode) throw new ServiceError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode });
@@ -197,14 +197,14 @@ function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {
  */
 export function orderRegions(
   regions: { slug: string; coordinates: Coordinates | undefined }[],
-  { coordinates: client, latencies = {} }: Whereabouts,
+  { coordinates: own, latencies = {} }: Position,
 ): string[] {
   // A map, because a region may have the name of a member that every object has.
   const measured = new Map(Object.entries(latencies));
   const ranked = regions.map(({ slug, coordinates }) => ({
     slug,
     latency: measured.get(slug) ?? Number.POSITIVE_INFINITY,
-    kilometers: client && coordinates ? kilometersBetween(client, coordinates) : Number.POSITIVE_INFINITY,
+    kilometers: own && coordinates ? kilometersBetween(own, coordinates) : Number.POSITIVE_INFINITY,
   }));
   // Two infinities differ by NaN, which counts as equal.
   ranked.sort((one, other) => one.latency - other.latency || one.kilometers - other.kilometers || 0);

@@ -13,6 +13,9 @@ export interface RequestContext {
 }
 
 /** Returns new ids for the players of a request. */
-export function newPlayers({ players = 1 }: { players?: number | undefined }): { player_id: string; others: string[] } {
+export function createPlayerIds({ players = 1 }: { players?: number | undefined }): {
+  player_id: string;
+  others: string[];
+} {
   return { player_id: Bun.randomUUIDv7(), others: Array.from({ length: players - 1 }, () => Bun.randomUUIDv7()) };
 }

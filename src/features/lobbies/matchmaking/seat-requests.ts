@@ -41,4 +41,4 @@ export function playerIdsOf({ player_id, others = [] }: Pick<RequestBase, 'playe
   return [player_id, ...others];
 }
 
-export const seatsOf = ({ others }: Pick<RequestBase, 'others'>): number => 1 + (others?.length ?? 0);
+export const countSeats = ({ others }: Pick<RequestBase, 'others'>): number => 1 + (others?.length ?? 0);

@@ -8,11 +8,11 @@ import { isEnding } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
 import { recordChanges } from '../changes-store.ts';
 import { type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
-import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
+import { LAST_PLACE, leaveQueue, type OverLimit, type RequestedSeat, waitsFor } from './admission-store.ts';
 import { type ClientLists, listClients, numberPlayers } from './client-numbers-store.ts';
 
 /** A proposed seat. */
-export interface ProposedSeat extends Claim {
+export interface ProposedSeat extends RequestedSeat {
   lobby_id: string;
   namespace_id: string;
   /** `find`: a find for one player; `party`: a find for several; `join`: a join, for one or several. */
@@ -62,7 +62,8 @@ const SEATS_MAX = sql`case when waiting.seats > 1 then max_players_party else ma
 /** Whether a lobby may take all players that are `wanted` for it: it runs, is open to them and has their seats. */
 const HAS_ROOM = sql`
   stop_ts is null and (finds + parties = 0 or not is_closed)
-  -- Kinds with a lower maximum are seated first: the check of a kind counts the new seats of those, and of no others.
+  -- Seats are given in ascending order of the kinds' maxima (ties: finds, parties, joins). So each check adds the seats of its
+  -- own kind and of the kinds before it.
   and (finds = 0 or player_count + finds
     + case when max_players_party < max_players_normal then parties else 0 end
     + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal)
@@ -75,14 +76,15 @@ const HAS_ROOM = sql`
 
 /** The parts of the statement about the queue. */
 interface QueueParts {
-  /** An expression before `wanted`, and columns and tables of `wanted`. */
+  /** A step before `wanted`: the finds from the queue that are over their limit alone. */
   over_alone: SQL;
+  /** Columns and tables of `wanted`: the turn of its finds. */
   turn: { columns: SQL; tables: SQL };
   /** Whether an earlier find waits for a lobby that is wanted. */
   is_reserved: SQL;
   /** Topics that are bumped, besides the lists of lobbies. */
   queue_topics: SQL;
-  /** An expression after `seats`. */
+  /** A step after `given_seats`: removes seated finds from the queue. */
   left_queue: SQL;
 }
 
@@ -102,7 +104,7 @@ const QUEUE: QueueParts = {
       max(coalesce(place, ${LAST_PLACE})) filter (where kind <> 'join') as last_place,
       coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets`,
     tables: sql`
-      join asked using (lobby_index)
+      join proposed_lobbies using (lobby_index)
       left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)`,
   },
   is_reserved: sql`
@@ -116,10 +118,10 @@ const QUEUE: QueueParts = {
         )
     )`,
   queue_topics: sql`
-    union select ${topics.queueOf('')}::text || namespace_id from acceptable where cardinality(tickets) > 0`,
+    union select ${topics.queueOf('')}::text || namespace_id from suitable where cardinality(tickets) > 0`,
   left_queue: sql`,
     left_queue as (
-      ${leaveQueue(sql`select namespace_id, ticket from seats`)}
+      ${leaveQueue(sql`select namespace_id, ticket from given_seats`)}
     )`,
 };
 
@@ -135,8 +137,22 @@ const NO_QUEUE: QueueParts = {
   left_queue: sql``,
 };
 
-/** Writes the statement of {@link takeSeats}. */
-const takeSeatsBy = ({ over_alone, turn, is_reserved, queue_topics, left_queue }: QueueParts) =>
+/**
+ * Creates the statement of {@link takeSeats}. Its steps:
+ *
+ * - `proposed`, `proposed_lobbies`: the proposed seats, and their lobbies
+ * - `numbered`: the proposed seats, each with a free number of its client
+ * - `admitted`: those whose client is within its limit
+ * - `over_alone`: finds from the queue that are over their limit alone
+ * - `wanted`: for each lobby, how many admitted seats it is to give
+ * - `suitable`: the lobbies that can give all of them
+ * - `bumped`: the topics of these lobbies, which locks them
+ * - `accepting`: the lobbies that can still give all of them now that they are locked, with their new count
+ * - `given_seats`: the admitted seats in accepting lobbies
+ * - `inserted_players`: the rows of their players
+ * - `left_queue`: the finds among them that were in the queue
+ */
+const createSeatsStatement = ({ over_alone, turn, is_reserved, queue_topics, left_queue }: QueueParts) =>
   createStatement<SeatLists>(
     (value) => sql`
     with proposed as (
@@ -148,7 +164,7 @@ const takeSeatsBy = ({ over_alone, turn, is_reserved, queue_topics, left_queue }
         player_id, lobby_index, kind, address, players_max, request_number, ticket, client_index, nth_of_client, through_request
       )
     ),
-    asked as (
+    proposed_lobbies as (
       select * from unnest(${value('lobby_id')}::uuid[], ${value('namespace_id')}::uuid[]) with ordinality
         as lobby (lobby_id, namespace_id, lobby_index)
     ),
@@ -161,49 +177,49 @@ const takeSeatsBy = ({ over_alone, turn, is_reserved, queue_topics, left_queue }
       from admitted ${turn.tables}
       group by lobby_index
     ),
-    acceptable as (
+    suitable as (
       select wanted.*, lobby_id, namespace_id
-      from wanted join asked using (lobby_index) join ${lobbies} using (lobby_id, namespace_id)
+      from wanted join proposed_lobbies using (lobby_index) join ${lobbies} using (lobby_id, namespace_id)
       where ${HAS_ROOM} and not ${isEnding(lobbies.server_id)} and not (${is_reserved})
     ),
     -- A round in which no lobby accepts players bumps nothing, so it wakes no watcher.
     ${bumpSelected(
       sql`
         select name from (
-          select distinct ${topics.lobbiesOf('')}::text || namespace_id from acceptable ${queue_topics}
-        ) as of_acceptable (name) order by name collate "C"`,
+          select distinct ${topics.lobbiesOf('')}::text || namespace_id from suitable ${queue_topics}
+        ) as of_suitable (name) order by name collate "C"`,
       'bumped',
     )},
-    ${recordChanges(sql`select namespace_id, lobby_id from acceptable`)},
+    ${recordChanges(sql`select namespace_id, lobby_id from suitable`)},
     accepting as (
       update ${lobbies} set
         player_count = player_count + finds + parties + joins,
         idle_ts = null,
         changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
-      from acceptable as wanted
+      from suitable as wanted
       -- Counting "bumped" locks the versions before all other rows, as everywhere. Others may have changed the lobby before
       -- that, so its room is checked again.
       where ${lobbies.lobby_id} = wanted.lobby_id and (select count(*) from bumped) > 0 and ${HAS_ROOM}
       returning ${lobbies.lobby_id}, ${lobbies.namespace_id}, version_id, game_mode, region, tags, is_closed, publicity,
         max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts, lobby_index
     ),
-    seats as not materialized (
+    given_seats as not materialized (
       select admitted.*, lobby_id, namespace_id, ready_ts from admitted join accepting using (lobby_index)
     ),
-    seated as (
+    inserted_players as (
       insert into ${players} (
         player_id, lobby_id, namespace_id, address, client, client_number, create_ts, seat_deadline_ts
       )
       select player_id, lobby_id, namespace_id, address, (${value('client')}::text[])[client_index], client_number,
         ${value('now')}::timestamptz, case when ready_ts is null then null else ${value('deadline')}::timestamptz end
-      from seats
+      from given_seats
     )${left_queue}
     select accepting.*, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
         select request_number,
           bool_and(is_count_exact) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
         from numbered left join (
-          select client_index, count(*) as players from seats group by client_index
+          select client_index, count(*) as players from given_seats group by client_index
         ) as counted using (client_index)
         where players_after > players_max group by request_number order by request_number
       ) as over_limit
@@ -211,8 +227,8 @@ const takeSeatsBy = ({ over_alone, turn, is_reserved, queue_topics, left_queue }
     from (select) as one_row left join accepting on true`,
   );
 
-const TAKE_SEATS = takeSeatsBy(QUEUE);
-const TAKE_SEATS_WITHOUT_QUEUE = takeSeatsBy(NO_QUEUE);
+const TAKE_SEATS = createSeatsStatement(QUEUE);
+const TAKE_SEATS_WITHOUT_QUEUE = createSeatsStatement(NO_QUEUE);
 
 /** The lobbies that took their players, and the requests that are over their client's limit. */
 export interface TakenSeats {
@@ -249,7 +265,7 @@ export async function takeSeats(
  * Like {@link takeSeats}, but first waits for all other transactions that seat players in these namespaces.
  * So it has no conflict, and returns for each request over its client's limit whether it exceeds the limit alone.
  */
-export async function takeSeatsExactly(tx: Tx, seats: ProposedSeat[], moments: Moments): Promise<TakenSeats> {
+export async function takeSeatsUnderLock(tx: Tx, seats: ProposedSeat[], moments: Moments): Promise<TakenSeats> {
   await lockTopics(tx, bumpedBy(seats));
   return await execute(tx, TAKE_SEATS(toLists(seats, moments, null)));
 }

@@ -1,11 +1,11 @@
 import { route } from '../../../platform/http/route.ts';
-import { inOneMinute } from '../../../platform/limits/limit.ts';
+import { inEachMinute } from '../../../platform/limits/limit.ts';
 import { asWritten } from '../as-written.ts';
 import type { Lobbies } from '../lobbies.ts';
 import { VerificationTrial, VerificationTrialAnswer } from './trials-wire.ts';
 
 /** Each sends a request to a server of the developer's choice. */
-const TRIALS = inOneMinute('verification-trials', 30);
+const TRIALS = inEachMinute('verification-trials', 30);
 
 /** Routes by which developers try what a request for seats depends on. */
 export function trialRoutes(lobbies: Pick<Lobbies, 'tryVerification'>) {

@@ -12,7 +12,7 @@ import {
   type VerificationConfig,
   verificationOf,
 } from '../../versions/versions.ts';
-import { gameModeId } from '../game-mode-id.ts';
+import { gameModeUuid } from '../game-mode-uuid.ts';
 import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
@@ -21,7 +21,7 @@ import type { Choices } from './choices.ts';
 import type { LobbyCache } from './lobby-cache.ts';
 import { findLobby } from './planner.ts';
 import type { ReceiptDraft } from './receipt-draft.ts';
-import { checkFind, type NewLobby, type Search } from './request-checks.ts';
+import { type NewLobby, planSearch, type Search } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
 
 // External verification (see the specification): one request to the game's own server, before a seat is taken or a lobby is
@@ -45,8 +45,9 @@ interface RequestToVerify {
 }
 
 /**
- * Verifies a find if a game mode requires it, and returns its permitted search. If the mode of the lobby in which it
- * would get its seat now needs verification, the search is for this mode only; otherwise for all modes that need none.
+ * Returns the permitted search of a find. If one of its modes needs verification, previews which lobby the find would get. If
+ * that lobby's mode needs verification, verifies, and returns a search for that mode only. Otherwise returns a search for the
+ * modes without verification.
  */
 export async function verifyFind(
   dependencies: VerifyDependencies,
@@ -66,8 +67,9 @@ export async function verifyFind(
     await verify(dependencies, request, mode.find, content);
   }
   const { new_lobby } = search;
-  // The mode of the lobby to create is no longer searched, so checkFind plans a lobby of a searched mode.
-  if (new_lobby && !game_modes.includes(new_lobby.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
+  // The mode of the lobby to create is no longer searched, so planSearch plans a lobby of a searched mode.
+  if (new_lobby && !game_modes.includes(new_lobby.game_mode))
+    return planSearch({ ...body, game_modes }, modes, regions);
   return { ...search, game_modes };
 }
 
@@ -137,7 +139,7 @@ export async function requestVerdict(
     asked: {
       ...asked,
       namespace_id,
-      game_mode_id: gameModeId(lobby?.version_id ?? version_id, asked.game_mode),
+      game_mode_id: gameModeUuid(lobby?.version_id ?? version_id, asked.game_mode),
       lobby: lobby?.ready_ts ? toPayloadLobby(lobby, await datacenters.idsBySlug()) : undefined,
       max_players: body.max_players,
       players: body.players ?? 1,
@@ -147,7 +149,7 @@ export async function requestVerdict(
   });
 }
 
-/** Returns the ids of the game mode and lobby that were verified, for the receipt. */
+/** Returns the game mode and the lobby that were verified, as a receipt shows them: the id of a mode is its name there. */
 export function toVerifiedIds({ game_mode, lobby }: VerificationContent): { game_mode_id: string; lobby_id?: string } {
   return { game_mode_id: game_mode, ...(lobby?.ready_ts && { lobby_id: lobby.lobby_id }) };
 }
@@ -177,7 +179,7 @@ function needsVerification(game_mode: string, modes: Choices['modes']): boolean 
 
 function toPayloadLobby(
   { lobby_id, region, create_ts, is_closed, state }: LobbyRow,
-  region_ids: ReadonlyMap<string, string>,
+  datacenter_ids: ReadonlyMap<string, string>,
 ): PayloadLobby {
-  return { lobby_id, region_id: region_ids.get(region) ?? UNKNOWN_REGION, region, create_ts, is_closed, state };
+  return { lobby_id, region_id: datacenter_ids.get(region) ?? UNKNOWN_REGION, region, create_ts, is_closed, state };
 }

@@ -6,7 +6,7 @@ import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { Namespaces } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import { missingLobbies, preparingSince, type WarmPool } from '../rules.ts';
-import type { CreateLobbies } from './create-lobbies.ts';
+import type { CreatePlanned } from './create-lobbies.ts';
 import type { PlannedLobby } from './planner.ts';
 import * as store from './warm-store.ts';
 
@@ -20,7 +20,7 @@ export interface WarmPoolDependencies {
   namespaces: Namespaces;
   versions: Versions;
   datacenters: Datacenters;
-  createLobbies: CreateLobbies;
+  createPlanned: CreatePlanned;
 }
 
 /** A pool that a game mode keeps warm. */
@@ -31,7 +31,7 @@ interface ConfiguredPool extends WarmPool {
 
 /** Creates the empty lobbies that game modes keep warm in each region (idle_lobbies.min). Returns how many it created. */
 export async function keepWarm(dependencies: WarmPoolDependencies): Promise<number> {
-  const { database, clock, createLobbies } = dependencies;
+  const { database, clock, createPlanned } = dependencies;
   const pools = await listWarmPools(dependencies);
   if (pools.length === 0) return 0;
   const now = clock.now();
@@ -43,7 +43,7 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
   const planned = missingLobbies(pools, idle, failing, now).flatMap(({ pool, count }) =>
     Array.from({ length: count }, () => planWarmLobby(pool)),
   );
-  const outcomes = await createLobbies(planned);
+  const outcomes = await createPlanned(planned);
   for (const one of outcomes) if ('error' in one) report(dependencies, one.planned, one.error);
   return outcomes.filter((one) => 'lobby' in one).length;
 }

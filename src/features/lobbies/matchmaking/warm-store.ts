@@ -1,15 +1,15 @@
 import { sql } from 'drizzle-orm';
 import type { Queries } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
-import { type LobbyRow, lobbies } from '../tables.ts';
-
-/** A pool of a namespace: its lobbies of one version, game mode and region. */
-export type NamespacePool = Pick<LobbyRow, 'namespace_id' | 'version_id' | 'game_mode' | 'region'>;
+import { lobbies, type NamespacePool } from '../tables.ts';
 
 /** A condition: the lobby was created without players and has had none since. */
 const IS_UNTOUCHED = sql`idle_ts = create_ts`;
 
-/** A condition: the lobby is warm: it is empty, no player created it, and it is open, or prepares itself (`isPreparing`). */
+/**
+ * Returns a condition: the lobby is warm: it is empty, no player created it, and it is open, or prepares itself
+ * (`isPreparing`).
+ */
 const isWarm = (closed_after: Date) => sql`
   stop_ts is null and player_count = 0 and publicity is null
   and (not is_closed or ${IS_UNTOUCHED} and (ready_ts is null or closed_ts > ${timestamptz(closed_after)}))`;

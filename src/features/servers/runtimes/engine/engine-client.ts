@@ -39,7 +39,10 @@ export class EngineRefusal extends Error {
   }
 }
 
-/** The HTTP API of a container engine, Docker or Podman, at a unix socket. Every call has a deadline, but a stream has none. */
+/**
+ * The HTTP API of a container engine, Docker or Podman, at a unix socket. Every call has a deadline, but a stream has
+ * none.
+ */
 export class EngineClient {
   /** When the engine stopped answering; undefined if it answered the last call. */
   unreachable_since: Date | undefined;
@@ -99,7 +102,7 @@ export class EngineClient {
   }
 
   /** Says why the engine does not answer, and what its operator can do. */
-  describeAbsence(): string {
+  describeUnavailability(): string {
     const { socket } = this;
     const hint = 'start Docker or Podman, or correct MUSTER_CONTAINER_ENGINE';
     if (!statSync(socket, { throwIfNoEntry: false })?.isSocket()) return `there is no socket at ${socket}: ${hint}`;
@@ -131,7 +134,7 @@ export class EngineClient {
     if (signal?.aborted) return cause;
     this.unreachable_since ??= new Date();
     const is_late = cause instanceof Error && cause.name === 'TimeoutError';
-    const reason = is_late ? `the container engine took too long to answer ${path}` : this.describeAbsence();
+    const reason = is_late ? `the container engine took too long to answer ${path}` : this.describeUnavailability();
     return new EngineUnreachable(reason, { cause });
   }
 }

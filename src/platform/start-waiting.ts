@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { describeAbsence, rootMessageOf } from './database/failures.ts';
+import { describeUnavailability, rootMessageOf } from './database/failures.ts';
 import { ServiceError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Finding, toFinding } from './findings.ts';
@@ -9,8 +9,8 @@ const PAUSE_MAX_MS = 5_000;
 /** Time before an unchanged reason is reported again. */
 const REPORT_EVERY_MS = 10 * 60_000;
 
-/** What a start waits for. */
-export interface Absence {
+/** Why a start waits: what is unavailable. */
+export interface Unavailability {
   /** The error that requests get meanwhile. */
   code: 'DATABASE_UNAVAILABLE' | 'OBJECTS_UNAVAILABLE';
   /** For operators. */
@@ -24,7 +24,7 @@ interface WaitingOptions {
   /** Ends the wait, which then throws the signal's reason. */
   signal: AbortSignal | undefined;
   /** Called after each failed attempt. */
-  onAbsence(absence: Absence): Promise<void>;
+  onUnavailability(unavailability: Unavailability): Promise<void>;
 }
 
 /**
@@ -33,7 +33,7 @@ interface WaitingOptions {
  */
 export async function whenAvailable<Result>(
   work: () => Promise<Result>,
-  { events, signal, onAbsence }: WaitingOptions,
+  { events, signal, onUnavailability }: WaitingOptions,
 ): Promise<Result> {
   const begun = performance.now();
   let reported: { reason: string; at: number } | undefined;
@@ -42,28 +42,28 @@ export async function whenAvailable<Result>(
     try {
       return await work();
     } catch (cause) {
-      const absence = absenceOf(cause);
-      if (absence === undefined) throw cause;
-      const { code, finding } = absence;
+      const unavailability = unavailabilityOf(cause);
+      if (unavailability === undefined) throw cause;
+      const { code, finding } = unavailability;
       const { message: reason } = finding;
       const now = performance.now();
       if (reported?.reason !== reason || now - reported.at >= REPORT_EVERY_MS) {
         reported = { reason, at: now };
         events.emit({ event: EVENTS[code], reason, for_ms: Math.round(now - begun) });
       }
-      await onAbsence(absence);
+      await onUnavailability(unavailability);
     }
     // If the signal is aborted, the pause ends at once, and the next iteration throws.
     await pause(Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** attempt), undefined, { signal }).catch(() => {});
   }
 }
 
-function absenceOf(cause: unknown): Absence | undefined {
+function unavailabilityOf(cause: unknown): Unavailability | undefined {
   if (cause instanceof ServiceError && cause.code === 'OBJECTS_UNAVAILABLE') {
     const reason = `the object storage cannot be used: ${rootMessageOf(cause)}`;
     return { code: cause.code, finding: toFinding(cause.code, reason) };
   }
-  const reason = describeAbsence(cause);
+  const reason = describeUnavailability(cause);
   if (reason === undefined) return undefined;
   return { code: 'DATABASE_UNAVAILABLE', finding: toFinding('DATABASE_UNAVAILABLE', reason) };
 }

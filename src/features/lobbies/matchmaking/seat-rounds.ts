@@ -3,7 +3,7 @@ import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import { RoundQueue } from '../../../platform/rounds.ts';
 import { overLimit, toRefusal } from '../refusals.ts';
-import type { CreateLobbies, LobbyOutcome } from './create-lobbies.ts';
+import type { CreatePlanned, LobbyOutcome } from './create-lobbies.ts';
 import type { LobbyCache } from './lobby-cache.ts';
 import { LobbyIndex } from './lobby-index.ts';
 import { type Plan, type PlannedLobby, planSeats } from './planner.ts';
@@ -71,7 +71,7 @@ interface RoundsDependencies {
   database: Database;
   clock: Clock;
   cache: LobbyCache;
-  createLobbies: CreateLobbies;
+  createPlanned: CreatePlanned;
   seat_timeout_ms: number;
 }
 
@@ -82,7 +82,7 @@ export type Rounds = ReturnType<typeof createSeatRounds>;
  * or the one after: one statement for all seats in running lobbies, one transaction for all new lobbies of a namespace.
  * There is no timer: a request that comes alone is decided at once.
  */
-export function createSeatRounds({ database, clock, cache, createLobbies, seat_timeout_ms }: RoundsDependencies) {
+export function createSeatRounds({ database, clock, cache, createPlanned, seat_timeout_ms }: RoundsDependencies) {
   const connection = database.openDedicatedConnection();
   let loading_count = 0;
 
@@ -143,7 +143,10 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     }
   }
 
-  /** Plans seats with the cached lobbies. Requests without a seat are planned again with the lobbies read from the database (I-M7). */
+  /**
+   * Plans seats with the cached lobbies. Requests without a seat are planned again with the lobbies read from the
+   * database (I-M7).
+   */
   async function planRound(round: PendingRequest[]): Promise<RoundPlan> {
     const requests = round.map(({ request }) => request);
     const is_repeated = round.some(({ attempts }) => attempts > 0);
@@ -214,7 +217,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
         if (!store.isConflict(error)) throw error;
       }
     }
-    return await database.transact((tx) => store.takeSeatsExactly(tx, proposed, moments));
+    return await database.transact((tx) => store.takeSeatsUnderLock(tx, proposed, moments));
   }
 
   /**
@@ -234,7 +237,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
    */
   async function commitLobbies(planned: PlannedLobby[], by_player: PendingByPlayer): Promise<NotPlaced[]> {
     if (planned.length === 0) return [];
-    return (await createLobbies(planned)).flatMap((outcome) => applyLobbyOutcome(outcome, by_player));
+    return (await createPlanned(planned)).flatMap((outcome) => applyLobbyOutcome(outcome, by_player));
   }
 
   function applyLobbyOutcome(outcome: LobbyOutcome, by_player: PendingByPlayer): NotPlaced[] {

@@ -3,15 +3,15 @@ import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
-import type { Namespaces } from '../namespaces/namespaces.ts';
+import type { NamespaceScope, Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { type LobbyDetails, toLobbyDetails } from './details-wire.ts';
+import type { LiveLobby, PastLobbySummary } from './developer-wire.ts';
+import { toLiveLobby, toPastLobby } from './developer-wire.ts';
 import type { Ending } from './ending.ts';
-import { gameModeId } from './game-mode-id.ts';
-import type { LiveLobby, PastLobbySummary } from './history-wire.ts';
-import { toLiveLobby, toPastLobby } from './history-wire.ts';
+import { gameModeUuid } from './game-mode-uuid.ts';
 import { selectLobby } from './store.ts';
 import type { LobbyRow, PlayerRow } from './tables.ts';
 import * as store from './views-store.ts';
@@ -20,7 +20,7 @@ import type { Visits } from './visits-wire.ts';
 /** Maximum number of visits that are returned of players who have left. */
 const LEFT_MAX = 200;
 
-export interface HistoryDependencies {
+export interface DeveloperApiDependencies {
   database: Database;
   namespaces: Namespaces;
   datacenters: Datacenters;
@@ -41,22 +41,17 @@ export type ExportedLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'versio
     string
   >;
 
-interface HistoryScope {
-  game_id: string;
-  namespace_id: string;
-}
-
-/** Creates the views that developers have of their lobbies, running and ended. */
-export function createHistory(
-  { database, namespaces, datacenters, servers, versions }: HistoryDependencies,
+/** Creates the use cases of developers: they watch lobbies, running and ended, export them and end them. */
+export function createDeveloperApi(
+  { database, namespaces, datacenters, servers, versions }: DeveloperApiDependencies,
   ending: Ending,
 ) {
   const { queries } = database;
 
   async function describe(lobbies: LobbyRow[]): Promise<PastLobbySummary[]> {
     const server_ids = lobbies.map(({ server_id }) => server_id);
-    const [regions, outcomes] = await Promise.all([datacenters.idsBySlug(), servers.outcomesOf(server_ids)]);
-    return lobbies.map((lobby) => toPastLobby(lobby, outcomes.get(lobby.server_id), regions));
+    const [datacenter_ids, outcomes] = await Promise.all([datacenters.idsBySlug(), servers.outcomesOf(server_ids)]);
+    return lobbies.map((lobby) => toPastLobby(lobby, outcomes.get(lobby.server_id), datacenter_ids));
   }
 
   async function namespaceNames(game_id: string): Promise<Map<string, string>> {
@@ -77,7 +72,7 @@ export function createHistory(
 
   function describeForExport(
     { lobby_id, namespace_id, version_id, region, game_mode, create_ts, stop_ts }: LobbyRow,
-    regions: ReadonlyMap<string, string>,
+    datacenter_ids: ReadonlyMap<string, string>,
     namespace_names: ReadonlyMap<string, string>,
     its_versions: Awaited<ReturnType<typeof versionsOf>>,
   ): ExportedLobby {
@@ -86,19 +81,19 @@ export function createHistory(
       lobby_id,
       namespace_id,
       namespace_name: namespace_names.get(namespace_id) ?? '',
-      region_id: regions.get(region) ?? '',
+      region_id: datacenter_ids.get(region) ?? '',
       region_name: region,
       tier_name: version?.modes.get(game_mode)?.regions.get(region)?.tier ?? '',
       version_id,
       version_name: version?.display_name ?? '',
-      lobby_group_id: gameModeId(version_id, game_mode),
+      lobby_group_id: gameModeUuid(version_id, game_mode),
       lobby_group_name: game_mode,
       create_ts,
       stop_ts,
     };
   }
 
-  async function getLobby(scope: HistoryScope, lobby_id: string): Promise<LobbyRow> {
+  async function getLobby(scope: NamespaceScope, lobby_id: string): Promise<LobbyRow> {
     const { namespace_id } = await namespaces.get(scope);
     const lobby = await selectLobby(queries, lobby_id);
     if (lobby?.namespace_id !== namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
@@ -106,7 +101,7 @@ export function createHistory(
   }
 
   /** The running lobbies of a namespace. Watchable. */
-  const live: Watchable<HistoryScope, LiveLobby[]> = {
+  const live: Watchable<NamespaceScope, LiveLobby[]> = {
     topics: ({ namespace_id }) => [
       topics.lobbiesOf(namespace_id),
       topics.playersOf(namespace_id),
@@ -114,16 +109,16 @@ export function createHistory(
     ],
     async read(scope) {
       const { namespace_id, version_id } = await namespaces.get(scope);
-      const [regions, running] = await Promise.all([
+      const [datacenter_ids, running] = await Promise.all([
         datacenters.idsBySlug(),
         store.selectCounted(queries, namespace_id),
       ]);
-      return running.map((lobby) => toLiveLobby(lobby, regions, version_id));
+      return running.map((lobby) => toLiveLobby(lobby, datacenter_ids, version_id));
     },
   };
 
-  /** The newest 64 lobbies that were created before a moment. Watchable. */
-  const list: Watchable<HistoryScope & { before: Date | undefined }, PastLobbySummary[]> = {
+  /** The newest 64 lobbies that were created before a given time. Watchable. */
+  const list: Watchable<NamespaceScope & { before: Date | undefined }, PastLobbySummary[]> = {
     // The topic of servers changes when a lobby's server starts or ends.
     topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.serversOf(namespace_id)],
     async read({ before, ...scope }) {
@@ -133,7 +128,7 @@ export function createHistory(
   };
 
   /** A lobby, running or ended. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
-  const one: Watchable<HistoryScope & { lobby_id: string }, PastLobbySummary> = {
+  const one: Watchable<NamespaceScope & { lobby_id: string }, PastLobbySummary> = {
     topics: ({ lobby_id, namespace_id }) => [topics.lobby(lobby_id), topics.serversOf(namespace_id)],
     async read({ lobby_id, ...scope }) {
       const [described] = await describe([await getLobby(scope, lobby_id)]);
@@ -143,7 +138,7 @@ export function createHistory(
   };
 
   /** A lobby, running or ended, with its seats and state. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
-  const details: Watchable<HistoryScope & { lobby_id: string; has_code: boolean }, LobbyDetails> = {
+  const details: Watchable<NamespaceScope & { lobby_id: string; has_code: boolean }, LobbyDetails> = {
     topics: topicsOfPlayers,
     async read({ lobby_id, has_code, ...scope }) {
       const lobby = await getLobby(scope, lobby_id);
@@ -152,8 +147,11 @@ export function createHistory(
     },
   };
 
-  /** The players of a lobby, running or ended, with the latest who have left. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
-  const visits: Watchable<HistoryScope & { lobby_id: string }, Visits> = {
+  /**
+   * The players of a lobby, running or ended, with the latest who have left. Throws MATCHMAKER_LOBBY_NOT_FOUND.
+   * Watchable.
+   */
+  const visits: Watchable<NamespaceScope & { lobby_id: string }, Visits> = {
     topics: topicsOfPlayers,
     async read({ lobby_id, ...scope }) {
       const lobby = await getLobby(scope, lobby_id);
@@ -174,12 +172,12 @@ export function createHistory(
     /** Yields all lobbies of a game that ran within a window (Unix milliseconds), page by page. */
     async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };
-      const [regions, namespace_names] = await Promise.all([datacenters.idsBySlug(), namespaceNames(game_id)]);
+      const [datacenter_ids, namespace_names] = await Promise.all([datacenters.idsBySlug(), namespaceNames(game_id)]);
       let last: LobbyRow | undefined;
       do {
         const page = await store.selectWithin(queries, game_id, moments, last);
         const its_versions = await versionsOf(game_id, page);
-        yield page.map((lobby) => describeForExport(lobby, regions, namespace_names, its_versions));
+        yield page.map((lobby) => describeForExport(lobby, datacenter_ids, namespace_names, its_versions));
         last = page.at(-1);
       } while (last);
     },

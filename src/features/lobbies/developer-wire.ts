@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import { UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import type { Outcome } from '../servers/servers.ts';
-import { gameModeId } from './game-mode-id.ts';
+import { gameModeUuid } from './game-mode-uuid.ts';
 import type { LobbyRow } from './tables.ts';
 
 const LiveLobby = Type.Object(
@@ -68,7 +68,7 @@ export const RemoveAnswer = Type.Object({ did_remove: Type.Boolean() });
 
 export function toLiveLobby(
   lobby: LobbyRow & { connected_count: number },
-  region_ids: ReadonlyMap<string, string>,
+  datacenter_ids: ReadonlyMap<string, string>,
   current_version_id: string,
 ): LiveLobby {
   const { lobby_id, game_mode, region, server_id, version_id, create_ts, is_closed, player_count, connected_count } =
@@ -76,9 +76,9 @@ export function toLiveLobby(
   const { max_players_normal, max_players_direct, max_players_party } = lobby;
   return {
     lobby_id,
-    lobby_group_id: gameModeId(version_id, game_mode),
+    lobby_group_id: gameModeUuid(version_id, game_mode),
     lobby_group_name_id: game_mode,
-    region_id: region_ids.get(region) ?? UNKNOWN_REGION,
+    region_id: datacenter_ids.get(region) ?? UNKNOWN_REGION,
     server_id,
     create_ts: create_ts.toISOString(),
     is_ready: lobby.ready_ts !== null,
@@ -96,7 +96,7 @@ export function toLiveLobby(
 export function toPastLobby(
   lobby: LobbyRow,
   outcome: Outcome | undefined,
-  region_ids: ReadonlyMap<string, string>,
+  datacenter_ids: ReadonlyMap<string, string>,
 ): PastLobbySummary {
   const { lobby_id, namespace_id, game_mode, region, create_ts, ready_ts, stop_ts } = lobby;
 
@@ -104,7 +104,7 @@ export function toPastLobby(
     lobby_id,
     namespace_id,
     lobby_group_name_id: game_mode,
-    region_id: region_ids.get(region) ?? UNKNOWN_REGION,
+    region_id: datacenter_ids.get(region) ?? UNKNOWN_REGION,
     create_ts: create_ts.toISOString(),
     ...(outcome?.started_at ? { start_ts: outcome.started_at.toISOString() } : {}),
     ...(ready_ts ? { ready_ts: ready_ts.toISOString() } : {}),
