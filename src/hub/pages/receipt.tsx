@@ -190,13 +190,14 @@ function Considered({ of: { considered, outcome } }: { of: Receipt }) {
 function TryAgain({ receipt }: { receipt: Receipt }) {
   const { game, namespace, scope } = useNamespace();
   const { is_busy, act } = useAction();
+  const shown = useShown();
   if (!may_act.value) return null;
   const again = () =>
     act('The request got a seat.', async () => {
       try {
         await repeatRequest(scope, receipt);
       } catch (error) {
-        if (!(error instanceof Refused) || error.ray_id === undefined) throw error;
+        if (!(error instanceof Refused) || error.ray_id === undefined || shown.aborted) throw error;
         goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: error.ray_id }));
         throw error;
       }
