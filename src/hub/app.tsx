@@ -28,13 +28,22 @@ import { Frame } from './parts/frame.tsx';
 
 function App() {
   const session = state.value;
-  if (session.is === 'unknown') return null;
+  if (session.is === 'unknown') return <Waiting />;
   if (session.is === 'out') return <LogInPage reason={session.reason} />;
   if (session.is === 'shared') return <SharedPage key={session.token} />;
   return (
     <Frame>
       <CurrentPage />
     </Frame>
+  );
+}
+
+/** Shown after a moment, so that a quick start shows only the page itself. */
+function Waiting() {
+  return (
+    <main>
+      <p class="quiet late">Waiting for the service …</p>
+    </main>
   );
 }
 
@@ -78,8 +87,11 @@ function NamespacePage() {
 }
 
 effect(() => {
-  if (state.value.is === 'in') void readBearer();
-  else bearer.value = undefined;
+  bearer.value = undefined;
+  if (state.value.is !== 'in') return undefined;
+  const session = new AbortController();
+  void readBearer(session.signal);
+  return () => session.abort();
 });
 keepFocus();
 render(<App />, document.body);

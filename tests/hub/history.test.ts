@@ -31,15 +31,23 @@ describe('history: lines', () => {
     lobbies: 1,
   });
 
-  test.each(['hour', 'day', 'week'] as const)('of the last %s are whole, with 0 where nothing happened', (window) => {
-    const step_ms = { hour: MINUTE_MS, day: 5 * MINUTE_MS, week: 60 * MINUTE_MS }[window];
-    const steps = [stepAt(NOON - 2 * step_ms, 7), stepAt(NOON, 3)];
-    const { times, players, lobbies } = linesOf({ step_ms, steps, watch: { index: '' } }, window, NOON + step_ms - 1);
-    expect(times).toHaveLength(WINDOWS[window] / step_ms);
-    expect([times.at(-1), players.slice(-4), lobbies.slice(-4)]).toEqual([NOON, [0, 7, 0, 3], [0, 1, 0, 1]]);
-    expect(players.slice(0, -4).every((value) => value === 0)).toBe(true);
-    expect(times.slice(1).every((time, place) => time - (times[place] ?? 0) === step_ms)).toBe(true);
-  });
+  test.each(['hour', 'day', 'week'] as const)(
+    'of the last %s are whole, with 0 where nothing happened, and end with what is stored',
+    (window) => {
+      const step_ms = { hour: MINUTE_MS, day: 5 * MINUTE_MS, week: 60 * MINUTE_MS }[window];
+      const steps = [stepAt(NOON - 2 * step_ms, 7), stepAt(NOON, 3)];
+      // Its first minute is stored some seconds after its end.
+      const now = NOON + MINUTE_MS + 5_000;
+      const counted = { step_ms, steps, watch: { index: '' } };
+      const { times, players, lobbies } = linesOf(counted, window, now);
+      expect(linesOf(counted, window, now + step_ms - 1)).toEqual({ times, players, lobbies });
+      expect(linesOf(counted, window, now - 1).times.at(-1)).toBe(NOON - step_ms);
+      expect(times).toHaveLength(WINDOWS[window] / step_ms);
+      expect([times.at(-1), players.slice(-4), lobbies.slice(-4)]).toEqual([NOON, [0, 7, 0, 3], [0, 1, 0, 1]]);
+      expect(players.slice(0, -4).every((value) => value === 0)).toBe(true);
+      expect(times.slice(1).every((time, place) => time - (times[place] ?? 0) === step_ms)).toBe(true);
+    },
+  );
 
   test('refusals are added up by their code, the most frequent first', () => {
     expect(refusalsOf([{ refused: { A: 1, B: 1 } }, { refused: {} }, { refused: { B: 2 } }])).toEqual([

@@ -4,7 +4,7 @@ import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy, listServers } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium } from '../support/hub-page.ts';
-import { shareService } from '../support/suite.ts';
+import { outcomeOf, shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 const muster = shareService();
@@ -18,6 +18,20 @@ async function failReads(page: Page, path: string): Promise<() => number> {
     return route.abort();
   });
   return () => attempts;
+}
+
+/** Holds the answer to each POST to a path. Returns what waits for the first one, and what lets all go on. */
+async function holdPosts(page: Page, path: string) {
+  const requested = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  await page.route(path, async (route) => {
+    if (route.request().method() === 'POST') {
+      requested.resolve();
+      await released.promise;
+    }
+    await route.continue();
+  });
+  return { requested: requested.promise, release: released.resolve };
 }
 
 /** Follows a link to another page of the hub. */
@@ -61,6 +75,67 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => 
       expect([before?.path, before?.attempts()]).toEqual([before?.path, attempts_before]);
       before = { path: path_read, attempts };
     }
+  });
+
+  test('opens no dialog, which would hide later outcomes', async () => {
+    const game = await makeControlledGame(muster);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod`, game.cloud_token);
+    const { page, problems } = opened;
+    const held = await holdPosts(page, '**/shares');
+    const answered = page.waitForResponse('**/shares');
+    await page.getByRole('button', { name: 'Share' }).click();
+    await held.requested;
+    await page.getByRole('link', { name: 'Servers', exact: true }).click();
+    await page.getByRole('heading', { name: 'Servers' }).waitFor();
+    held.release();
+    await (await answered).finished();
+    await page.route('**/hub/session', (route) => route.abort());
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByRole('alert').getByText('The service does not answer.').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search' }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('leads nowhere else when its answer comes', async () => {
+    const game = await makeControlledGame(muster, {
+      game_modes: { default: { max_players: 1 } },
+      lobby_count_max: 1,
+    });
+    await seatOf(find(muster, game));
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const refused = await find(muster, game);
+    expect(outcomeOf(refused)).toBe('400 MATCHMAKER_TOO_MANY_LOBBIES');
+    const path = `/hub/${answer.game.name_id}/prod`;
+    await using opened = await chromium.open(`${path}/why/${refused.headers.get('rvt-ray-id')}`, game.cloud_token);
+    const { page, problems } = opened;
+    const at = (place: string) => `${muster.config.public_url}${path}/${place}`;
+    // A request that is tried again.
+    const find_held = await holdPosts(page, '**/lobbies/find');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await find_held.requested;
+    await page.getByRole('link', { name: 'Versions', exact: true }).click();
+    await page.getByRole('heading', { name: 'Builds' }).waitFor();
+    find_held.release();
+    await page.getByRole('alert').getByText('MATCHMAKER_TOO_MANY_LOBBIES').waitFor();
+    expect(page.url()).toBe(at('versions'));
+    // A version with an uploaded build.
+    await page.getByLabel('File of a game server').setInputFiles({
+      name: 'server.ts',
+      mimeType: 'text/plain',
+      buffer: Buffer.from('// nothing'),
+    });
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    const version_held = await holdPosts(page, '**/versions');
+    await page.getByRole('button', { name: 'New version with it' }).click();
+    await version_held.requested;
+    await page.getByRole('link', { name: 'Changes' }).click();
+    await page.getByRole('heading', { name: 'Changes' }).waitFor();
+    version_held.release();
+    await page.getByText(/^The version .+ was made\.$/).waitFor();
+    expect(page.url()).toBe(at('changes'));
+    expect(problems).toEqual([]);
   });
 
   test('an upload that was stopped reads no more, and prepares nothing', async () => {

@@ -76,7 +76,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     await row.getByRole('button', { name: 'End' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     await row.getByRole('button', { name: 'End' }).click();
-    await page.getByRole('dialog').getByText('Its server ends too').waitFor();
+    await page.getByRole('dialog').getByText('Its server ends, too, and its player loses the seat.').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
     await row.waitFor({ state: 'detached' });
     await page.getByText(`Lobby ${lobby_id.slice(-12)} has ended.`).waitFor();

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { WITHOUT_PAGES } from '../support/browser.ts';
+import { deploy } from '../support/game.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
@@ -116,6 +117,64 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     await dialog.getByRole('link', { name: 'Lobby' }).click();
     await page.getByRole('region', { name: 'Players' }).getByText('reserved').waitFor();
     await page.getByText('public', { exact: true }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('a deploy by someone else leaves the form of a new lobby as it is', async () => {
+    const actions = { create: { enabled: true } };
+    const game_modes = { default: { max_players: 30, allow_dynamic_max_players: true, actions } };
+    const busy = await makeControlledGame(muster, { game_modes });
+    const answer = await muster.api.ok('GET', `/cloud/games/${busy.game_id}`, { token: busy.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod`, busy.cloud_token);
+    const { page, problems } = opened;
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'New lobby' }).click();
+    await dialog.getByLabel('Seats').fill('20');
+    const requested = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    await page.route('**/versions/*', async (route) => {
+      requested.resolve();
+      await released.promise;
+      await route.continue();
+    });
+    const other = { ...busy.matchmaker, game_modes: { other: { actions }, ...game_modes } };
+    await deploy(muster.api, busy, other);
+    await requested.promise;
+    expect(await dialog.getByLabel('Seats').inputValue()).toBe('20');
+    released.resolve();
+    await dialog.getByRole('option', { name: 'other' }).waitFor({ state: 'attached' });
+    expect(await dialog.getByLabel('Seats').inputValue()).toBe('20');
+    expect(await dialog.getByLabel('Game mode').inputValue()).toBe('default');
+    // A game mode that has gone is not chosen any more.
+    await deploy(muster.api, busy, { ...busy.matchmaker, game_modes: { other: { actions } } });
+    await dialog.getByLabel('Seats').waitFor({ state: 'detached' });
+    expect(await dialog.getByLabel('Game mode').inputValue()).toBe('other');
+    await page.unroute('**/versions/*');
+    await page.route('**/versions/*', (route) => route.fulfill({ status: 404, body: '{}' }));
+    await deploy(muster.api, busy, other);
+    await dialog.getByText('The live version could not be read.').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('a new lobby whose dialog was closed is made, and is not shown in a later one', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, problems } = opened;
+    const dialog = page.getByRole('dialog');
+    const requested = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    await page.route('**/lobbies/create', async (route) => {
+      requested.resolve();
+      await released.promise;
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'New lobby' }).click();
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await requested.promise;
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    released.resolve();
+    await page.getByText(/^Lobby [0-9a-f]{12} was made\.$/).waitFor();
+    await page.getByRole('button', { name: 'New lobby' }).click();
+    await dialog.getByRole('heading', { name: 'Make a lobby' }).waitFor();
     expect(problems).toEqual([]);
   });
 

@@ -27,6 +27,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     await page.getByLabel('Or paste a token of yours').fill('nonsense');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByRole('alert').getByText('TOKEN_INVALID').waitFor();
+    await page.getByLabel('Or paste a token of yours').fill(`“${muster.administrator_token}”`);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('alert').getByText('it has characters that no token has').waitFor();
     expect(problems).toEqual([]);
   });
 
@@ -46,17 +49,42 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     await second.page.getByRole('alert').getByText('The link to the hub was used or has expired').waitFor();
   });
 
-  test('a link that is opened again goes on with the session that it made', async () => {
+  test('a link that is opened again goes on with the session that it made, and says that it was used', async () => {
     const link = await chromium.linkTo('/');
     await using opened = await chromium.openPage();
     const { page, problems } = opened;
-    for (const _ of ['first', 'again']) {
+    const used = page.getByRole('alert').getByText('The link to the hub was used or has expired');
+    for (const uses of [0, 1]) {
       await page.goto('about:blank');
       await page.goto(link);
       await page.getByRole('heading', { name: 'Games' }).waitFor();
       expect(page.url()).toBe(`${muster.config.public_url}/`);
+      expect(await used.count()).toBe(uses);
     }
     expect(problems).toEqual([]);
+  });
+
+  test('while the service does not answer, the page waits and keeps its link', async () => {
+    const link = await chromium.linkTo('/');
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    for (const [path, address] of [
+      ['**/hub/session', link],
+      ['**/hub/session/token', `${muster.config.public_url}/`],
+    ] as const) {
+      const is_away = Promise.withResolvers<void>();
+      await page.route(path, (route) => {
+        is_away.resolve();
+        return route.fulfill({ status: 503, body: '{"code":"DATABASE_UNAVAILABLE"}' });
+      });
+      await page.goto(address);
+      await is_away.promise;
+      await page.getByText('Waiting for the service …').waitFor();
+      expect(page.url()).toBe(address);
+      await page.unroute(path);
+      await page.getByRole('heading', { name: 'Games' }).waitFor();
+      expect(page.url()).toBe(`${muster.config.public_url}/`);
+    }
   });
 
   test('a link that is pasted over the address of an open page logs in', async () => {
@@ -87,6 +115,23 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     ]);
     const readable = await page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length]);
     expect(readable).toEqual(['', 0, 0]);
+  });
+
+  test('a game server at the host of the hub gets no cookie', async () => {
+    const got: (string | null)[] = [];
+    await using server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch({ headers }) {
+        got.push(headers.get('cookie'));
+        return new Response('a game');
+      },
+    });
+    await using opened = await chromium.open('/');
+    const { page } = opened;
+    await page.getByRole('heading', { name: 'Games' }).waitFor();
+    await page.goto(`http://${new URL(muster.config.public_url).hostname}:${server.port}/`);
+    expect(got[0]).toBeNull();
   });
 
   test('a token that is submitted twice logs in once', async () => {
@@ -124,6 +169,27 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     // Logging in again in one of them begins the session in all.
     await page.goto(await chromium.linkTo('/'));
     for (const tab of [page, other]) await tab.getByRole('heading', { name: 'Games' }).waitFor();
+  });
+
+  test('a tab in which another bearer logs in makes all tabs act for that bearer; the same one changes nothing', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const path = `/hub/${its.name_id}/prod/settings`;
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, context, problems } = opened;
+    const lobbies = page.getByLabel('Lobbies at once');
+    await lobbies.fill('17');
+    const other = await context.newPage();
+    const inspected = page.waitForResponse('**/cloud/auth/inspect');
+    await other.goto(await chromium.linkTo('/', game.cloud_token));
+    await other.getByRole('heading', { name: 'Games' }).waitFor();
+    await (await inspected).finished();
+    expect(await lobbies.inputValue()).toBe('17');
+    await other.goto('about:blank');
+    await other.goto(await chromium.linkTo('/'));
+    for (const tab of [page, other]) await tab.getByRole('link', { name: 'Operator' }).waitFor();
+    expect(await lobbies.inputValue()).not.toBe('17');
+    expect(problems).toEqual([]);
   });
 
   test('a session that ends while a page is open shows the form, which says so', async () => {

@@ -97,6 +97,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     const log = page.getByRole('log');
     await log.getByText('a warning').waitFor();
     expect(await log.getByText('early line 7', { exact: true }).count()).toBe(0);
+    const earlier = (await log.getByText(/^\d+ earlier lines are not shown here\. /).textContent()) ?? '';
+    const std_out = log.locator('.line:not(.is-err)');
+    expect((await std_out.count()) + Number.parseInt(earlier, 10)).toBeGreaterThanOrEqual(602);
     await page.getByLabel('Search the whole log').fill('line 77');
     await log.getByText('early line 77', { exact: true }).waitFor();
     expect(new URL(page.url()).search).toBe('?search=line+77');
@@ -105,6 +108,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     await log.locator('.line.is-marked').getByText('early line 77', { exact: true }).waitFor();
     await log.getByText('early line 80', { exact: true }).waitFor({ state: 'attached' });
     expect(new URL(page.url()).search).toBe('?stream=std_out&line=77');
+    // Other filters lead away from the line.
+    await page.getByLabel('From').selectOption('beginning');
+    await log.getByText('early line 0', { exact: true }).waitFor({ state: 'attached' });
+    expect(new URL(page.url()).search).toBe('?stream=std_out&from=beginning');
+    await page.goto(`${muster.config.public_url}${path}/lobbies/${lobby_id}?stream=std_out&line=77`);
+    await log.locator('.line.is-marked').getByText('early line 77', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Show the latest lines' }).click();
     await log.getByText('later line').or(log.getByText('early line 599')).first().waitFor({ state: 'attached' });
     await page.getByLabel('Stream').selectOption('');

@@ -58,6 +58,33 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     expect(problems).toEqual([]);
   });
 
+  test('runs the command that the arrows chose, also when commands before it come meanwhile', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, problems } = opened;
+    await page.getByRole('heading', { name: 'Production' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search' }).fill('prod');
+    const chosen = page.locator('[role=option][aria-selected=true]');
+    await page.getByRole('option', { name: 'prod namespace' }).waitFor();
+    while ((await chosen.textContent()) !== 'prod namespace') await page.keyboard.press('ArrowDown');
+    const before = await page.getByRole('option').count();
+    const live_id = await liveVersion();
+    // A new version can be deployed to prod, above the namespace.
+    const { version_id } = await muster.api.ok('POST', `/cloud/games/${game.game_id}/versions`, {
+      token: game.cloud_token,
+      body: { display_name: 'one that comes later', config: {} },
+    });
+    await page.getByRole('option', { name: 'Deploy one that comes later to prod' }).waitFor();
+    expect(await page.getByRole('option').count()).toBe(before + 1);
+    expect(await chosen.textContent()).toBe('prod namespace');
+    await page.keyboard.press('Enter');
+    await page.getByRole('combobox', { name: 'Search' }).waitFor({ state: 'detached' });
+    await page.getByRole('heading', { name: 'Production' }).waitFor();
+    expect(await liveVersion()).toBe(live_id);
+    expect(version_id).not.toBe(live_id);
+    expect(problems).toEqual([]);
+  });
+
   test('goes to pages, lobbies and ids; arrows move, Escape closes', async () => {
     const { lobby_id } = await seatOf(find(muster, game));
     await using opened = await chromium.open(path, game.cloud_token);

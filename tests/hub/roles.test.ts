@@ -80,6 +80,21 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: roles', () => {
     expect([...shown]).toEqual([]);
   });
 
+  test('a service that fails to say what the bearer may do is asked again', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    await page.getByRole('button', { name: 'New lobby' }).waitFor();
+    const has_failed = Promise.withResolvers<void>();
+    await page.route('**/cloud/auth/inspect', (route) => {
+      has_failed.resolve();
+      return route.fulfill({ status: 500, body: '{"code":"ERROR"}' });
+    });
+    await page.reload();
+    await has_failed.promise;
+    await page.unroute('**/cloud/auth/inspect');
+    await page.getByRole('button', { name: 'New lobby' }).waitFor();
+  });
+
   test('a player can be kicked by those who may, after a question', async () => {
     await seatOf(find(muster, game));
     await using opened = await chromium.open(`${path}/lobbies/${lobby_id}`, game.cloud_token);

@@ -70,6 +70,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
       .waitFor();
     await page.getByRole('button', { name: 'Ask the service' }).click();
     await page.getByText('accepts it').waitFor();
+    await page.getByLabel('What is this token?').fill(`${token}…`);
+    await page.getByRole('button', { name: 'Ask the service' }).click();
+    await page.getByText('refuses it: This is no token of Muster').waitFor();
+    // One whose kind the call does not accept.
+    const service = game.service_token;
+    await page.getByLabel('What is this token?').fill(service);
+    await page.getByRole('button', { name: 'Ask the service' }).click();
+    await page.getByText('accepts it').waitFor();
     // Another token has no verdict yet.
     const link = await muster.api.ok('POST', '/cloud/devices/links');
     await page.getByLabel('What is this token?').fill(link.device_link_token);
@@ -79,8 +87,11 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.getByRole('button', { name: 'Revoke all' }).click();
     await dialog.getByRole('button', { name: 'Revoke all' }).click();
     await page.getByText('All cloud and service tokens and share links of the game are revoked.').waitFor();
-    await page.getByRole('button', { name: 'Ask the service' }).click();
-    await page.getByText('refuses it:').waitFor();
+    for (const revoked of [token, service]) {
+      await page.getByLabel('What is this token?').fill(revoked);
+      await page.getByRole('button', { name: 'Ask the service' }).click();
+      await page.getByText('refuses it:').waitFor();
+    }
     await page.getByLabel('What is this token?').fill('nonsense');
     await page.getByText('This is no token of Muster.').waitFor();
     expect(problems).toEqual([]);

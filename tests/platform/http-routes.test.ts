@@ -4,6 +4,7 @@ import type { CallerKind } from '../../src/platform/tokens/caller.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Answer } from '../support/api.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
+import { makeGame } from '../support/game.ts';
 import { fillPath, listOperations, type Operation } from '../support/operations.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -35,6 +36,12 @@ beforeAll(async () => {
   operations = await listOperations(muster.api);
 });
 afterAll(() => muster[Symbol.asyncDispose]());
+
+async function makeShare(): Promise<string> {
+  const { game_id, namespace_id, cloud_token } = await makeGame(muster.api, muster.administrator_token);
+  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/shares`;
+  return (await muster.api.ok('POST', path, { token: cloud_token, body: {} })).token;
+}
 
 const nameOf = ({ method, path }: Operation): string => `${method} ${path}`;
 
@@ -125,7 +132,9 @@ describe('every other operation refuses', () => {
   });
 
   test.each(CALLER_KINDS)('a token of the kind %s, unless the route allows it', async (kind) => {
-    const headers = { authorization: `Bearer ${await tokens.issue(makeCaller(kind))}` };
+    // The token of an unknown share link is refused as revoked.
+    const token = kind === 'share' ? await makeShare() : await tokens.issue(makeCaller(kind));
+    const headers = { authorization: `Bearer ${token}` };
     const strangers = withToken().filter(({ kinds }) => !kinds.includes(kind));
     expect(strangers.length).toBeGreaterThan(20);
     for (const operation of strangers) {

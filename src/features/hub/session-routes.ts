@@ -5,22 +5,36 @@ import { Empty } from '../../platform/http/shapes.ts';
 import type { Hub } from './hub.ts';
 import { HubLink, HubToken, LogInBody } from './wire.ts';
 
+/** The paths that get the cookie. Game servers at other ports of the host get it at these paths only. */
+const PATH = '/hub/session';
+
 /**
  * Routes for the session of a browser. Those that read or set its cookie answer only pages of the service's own origins:
  * CORS refuses foreign origins, and a request without an origin does not come from a page.
  */
 export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) {
   // Browsers send cookies to all ports of a host, and a developer's machine may run several services.
-  const name = `muster_hub_${new URL(public_url).port || 'default'}`;
+  const port = new URL(public_url).port || 'default';
+  const name = `muster_session_${port}`;
+  /** A cookie with the path "/", which browsers send with every request to a game server at this host. */
+  const sent_to_servers = `muster_hub_${port}`;
 
   function cookieOf(request: Request, value: string, maxAge: number): string {
     // Depends on the page's address, because a service on one's own machine may answer both http and https.
     const secure = originOf(request).startsWith('https:');
-    return new Bun.Cookie(name, value, { maxAge, httpOnly: true, path: '/', secure, sameSite: 'strict' }).toString();
+    const options = { maxAge, httpOnly: true, path: PATH, secure, sameSite: 'strict' } as const;
+    return new Bun.Cookie(name, value, options).toString();
   }
-  function readCookie(request: Request): string | undefined {
+  function readCookie(request: Request, name_read = name): string | undefined {
     originOf(request);
-    return new Bun.CookieMap(request.headers.get('cookie') ?? '').get(name) ?? undefined;
+    return new Bun.CookieMap(request.headers.get('cookie') ?? '').get(name_read) ?? undefined;
+  }
+  /** Ends the session whose secret game servers may have. Returns the headers that remove its cookie. */
+  async function endSentSession(request: Request): Promise<Record<string, string>> {
+    const secret = readCookie(request, sent_to_servers);
+    if (secret === undefined) return {};
+    await hub.logOut(secret);
+    return { 'set-cookie': new Bun.Cookie(sent_to_servers, '', { maxAge: 0, path: '/' }).toString() };
   }
 
   return [
@@ -72,9 +86,10 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
         errors: ['API_MISSING_HEADER', 'HUB_NOT_LOGGED_IN'],
       },
       async ({ request }) => {
+        const headers = await endSentSession(request);
         const secret = readCookie(request);
         // Not a refusal: browsers would report one as an error of the page.
-        return secret === undefined ? {} : await hub.issueToken(secret);
+        return Response.json(secret === undefined ? {} : await hub.issueToken(secret), { headers });
       },
     ),
     route(

@@ -7,20 +7,28 @@ import { RefreshAnswer, RefreshBody } from './wire.ts';
 
 /** The cookie's name in the reference API, so that its clients stay logged in. */
 const COOKIE = 'rivet_user_refresh_token';
+/** The path that gets the cookie. Game servers at other ports of the host get it at this path only. */
+const PATH = '/auth/tokens/identity';
 
 /** The route that reads the cookie with a refresh token. Only pages of the service's own origins may call it. */
 export function sessionRoutes(identities: Identities, { public_url }: { public_url: string }) {
   const is_https = public_url.startsWith('https:');
 
-  function cookieOf(value: string, maxAge: number): string {
+  function cookieOf(value: string, maxAge: number, path = PATH): string {
     const sameSite = is_https ? ('none' as const) : ('lax' as const);
-    return new Bun.Cookie(COOKIE, value, { maxAge, httpOnly: true, path: '/', secure: is_https, sameSite }).toString();
+    return new Bun.Cookie(COOKIE, value, { maxAge, httpOnly: true, path, secure: is_https, sameSite }).toString();
+  }
+  /** Returns the headers that set the cookie. They remove one of all paths, which game servers at this host would get. */
+  function headersOf(value: string, maxAge: number): Headers {
+    const headers = new Headers();
+    for (const cookie of [cookieOf(value, maxAge), cookieOf('', 0, '/')]) headers.append('set-cookie', cookie);
+    return headers;
   }
 
   return [
     route(
       'POST',
-      '/auth/tokens/identity',
+      PATH,
       {
         operation: 'refreshIdentityToken',
         summary:
@@ -42,14 +50,14 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
           if (!(error instanceof ServiceError)) throw error;
           // Deletes the cookie, because it would be refused until it expires.
           const refusal = errorResponse(error, ray_id, public_url);
-          refusal.headers.set('set-cookie', cookieOf('', 0));
+          for (const [name, value] of headersOf('', 0)) refusal.headers.append(name, value);
           return refusal;
         }
         const session = next ?? (await identities.sessions.open((await identities.createGuest()).identity_id));
         const { identity_id, token, expire_ts, refresh_token } = session;
         return Response.json(
           { token, exp: expire_ts.toISOString(), identity_id },
-          { headers: { 'set-cookie': cookieOf(refresh_token, REFRESH_LIFETIME_MS / 1_000) } },
+          { headers: headersOf(refresh_token, REFRESH_LIFETIME_MS / 1_000) },
         );
       },
     ),

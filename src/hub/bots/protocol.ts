@@ -1,5 +1,10 @@
 import type { Challenge } from 'altcha-lib';
 
+/** Explains why a proof of work cannot be solved in a browser without cryptography. */
+export const NEEDS_TLS = "A proof of work needs a page over https, or a browser on the service's own machine";
+/** Why bots get no seat in a browser without cryptography: on a page without TLS that is not of this machine. */
+export const WITHOUT_CRYPTOGRAPHY = 'NO_PROOF_OF_WORK';
+
 /** What the page asks of a worker: that bots play, or that it solves a proof of work. */
 export type WorkerOrder = BotsOrder | { challenge: Challenge };
 
@@ -29,6 +34,8 @@ export interface BotsReport {
   connected: number;
   /** Seats whose lobby has no port for WebSockets. */
   without_port: number;
+  /** Seats at ports without TLS to which the browser did not connect, because the page has TLS. */
+  without_tls: number;
   /** Bots that hold a seat without a connection now, because the browser has no more sockets. */
   without_socket: number;
   p50_ms: number | undefined;

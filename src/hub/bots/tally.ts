@@ -10,6 +10,7 @@ export class Tally {
   playing = 0;
   connected = 0;
   without_port = 0;
+  without_tls = 0;
   without_socket = 0;
   private seats = 0;
   private readonly find_ms: number[] = [];
@@ -32,10 +33,11 @@ export class Tally {
   }
 
   report(): BotsReport {
-    const { waiting, playing, seats, connected, without_port, without_socket, refused, unreached, lobbies } = this;
+    const { waiting, playing, seats, connected, without_port, without_tls, without_socket } = this;
+    const { refused, unreached, lobbies } = this;
     const sorted = this.find_ms.toSorted((one, other) => one - other);
     const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
-    const counts = { waiting, playing, seats, connected, without_port, without_socket };
+    const counts = { waiting, playing, seats, connected, without_port, without_tls, without_socket };
     return { ...counts, p50_ms: at(0.5), p95_ms: at(0.95), refused, unreached, lobbies };
   }
 }

@@ -2,7 +2,7 @@
 // policy of the page does not let the page reach. Or it solves one proof of work.
 import { type BotSeat, toSocketUrl } from '../../client/ports.ts';
 import { solveWork } from './proof-of-work.ts';
-import type { BotsOrder, WorkerOrder } from './protocol.ts';
+import { type BotsOrder, WITHOUT_CRYPTOGRAPHY, type WorkerOrder } from './protocol.ts';
 import { Tally } from './tally.ts';
 
 const REPORT_EVERY_MS = 250;
@@ -57,6 +57,10 @@ async function find({ token, find: body }: BotsOrder): Promise<Seat | undefined>
   try {
     let answer = await send('POST', '/matchmaker/lobbies/find', token, body);
     if (answer.body.code === 'CAPTCHA_CAPTCHA_REQUIRED' && answer.body.metadata?.pow) {
+      if (!isSecureContext) {
+        tally.countRefusal(WITHOUT_CRYPTOGRAPHY, undefined);
+        return undefined;
+      }
       const { body: challenge } = await send('GET', '/matchmaker/captcha/challenge', token);
       answer = await send('POST', '/matchmaker/lobbies/find', token, { ...body, captcha: await solveWork(challenge) });
     }
@@ -97,7 +101,9 @@ async function stay(seat: Seat, { socket_labels }: BotsOrder): Promise<void> {
 async function connectAndLeave(lobby_id: string, url: string): Promise<void> {
   const socket = await takeSocketTurn(() => connect(url)).catch(() => undefined);
   if (!socket) {
-    tally.countUnreached(lobby_id);
+    // Browsers let no page that was loaded by https connect to most ports without TLS.
+    if (location.protocol === 'https:' && url.startsWith('ws:')) tally.without_tls += 1;
+    else tally.countUnreached(lobby_id);
     await pause(PAUSE_AFTER_REFUSAL_MS);
     return;
   }

@@ -1,10 +1,6 @@
 import type { paths } from './api-types.d.ts';
-import { callApi, Refused, Unreachable } from './session.ts';
-
-/** The pause after a read without an answer. */
-const AGAIN_MS = 2_000;
-/** Codes of refusals that say nothing about what is read: the same read succeeds later. */
-const PASSING = ['SERVICE_STOPPING', 'DATABASE_UNAVAILABLE', 'DATABASE_BUSY', 'API_REQUEST_TIMEOUT', 'API_RATE_LIMIT'];
+import { isPassing, Unreachable, untilAnswered } from './request.ts';
+import { callApi } from './session.ts';
 
 /** The answer of a path of the API, by method. */
 export type Answer<Path extends keyof paths, Method extends keyof paths[Path]> = paths[Path][Method] extends {
@@ -57,21 +53,9 @@ export async function get<Path extends Readable>(
   query?: Query,
   shown?: AbortSignal,
 ): Promise<Answer<Path, 'get'>> {
-  for (;;) {
-    try {
-      return await callApi('GET', toPath(path, parameters, query));
-    } catch (error) {
-      if (!isPassing(error, path) || shown?.aborted) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-    shown?.throwIfAborted();
-  }
-}
-
-/** Returns whether a failed read is repeated. A page shows why /health/ready is refused. */
-function isPassing(error: unknown, path: string): boolean {
-  if (error instanceof Unreachable) return true;
-  return error instanceof Refused && PASSING.includes(error.code) && path !== '/health/ready';
+  // A page shows why /health/ready is refused.
+  const repeats = (error: unknown) => (path === '/health/ready' ? error instanceof Unreachable : isPassing(error));
+  return await untilAnswered(() => callApi('GET', toPath(path, parameters, query)), { until: shown, repeats });
 }
 
 export async function post<Path extends PathsOf<'post'>>(

@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { type Answer, get } from './api.ts';
-import { state, watcher } from './session.ts';
+import { Refused, untilAnswered } from './request.ts';
+import { watcher } from './session.ts';
 
 /** For whom the page acts: a person, a tool of one game, or a bearer that only looks. */
 export type Bearer =
@@ -19,15 +20,22 @@ export const bearer = signal<Bearer | undefined>(undefined);
 export const may_act = computed(() => bearer.value !== undefined && bearer.value.is !== 'viewer');
 export const is_administrator = computed(() => bearer.value?.is === 'person' && bearer.value.is_administrator);
 
-/** Reads for whom the page acts, and watches that person's profile, also on pages that watch nothing else. */
-export async function readBearer(): Promise<void> {
-  try {
-    const { agent } = await get('/cloud/auth/inspect', {});
-    if ('game_cloud' in agent) bearer.value = { is: 'game', game_id: agent.game_cloud.game_id };
-    else if (state.value.is === 'in') watchPerson();
-  } catch {
-    bearer.value = VIEWER;
-  }
+/**
+ * Reads for whom the page acts, and watches that person's profile, also on pages that watch nothing else. Ends with the
+ * session.
+ */
+export async function readBearer(session: AbortSignal): Promise<void> {
+  // A failure of the service says nothing about what the bearer may do.
+  const repeats = (error: unknown) => error instanceof Refused && error.status >= 500;
+  const read = () => get('/cloud/auth/inspect', {}, {}, session);
+  const agent = await untilAnswered(read, { until: session, repeats }).then(
+    (answer) => answer.agent,
+    () => undefined,
+  );
+  if (session.aborted) return;
+  if (agent === undefined) bearer.value = VIEWER;
+  else if ('game_cloud' in agent) bearer.value = { is: 'game', game_id: agent.game_cloud.game_id };
+  else watchPerson();
 }
 
 function watchPerson(): void {

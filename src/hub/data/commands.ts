@@ -1,5 +1,7 @@
 /** Something that the palette offers. */
 export interface Command {
+  /** The same for the same command whenever the list is made anew. */
+  id: string;
   /** The text that is shown, and by which it is found. */
   text: string;
   /** What kind of thing it is. */

@@ -6,7 +6,10 @@ export const COUNTERS = '/cloud/games/{game_id}/namespaces/{namespace_id}/counte
 export type Counted = Answer<typeof COUNTERS, 'get'>;
 type Step = Counted['steps'][number];
 
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** How long after its end a minute is stored, at most. */
+const STORED_WITHIN_MS = 5_000;
 /** The windows that can be shown, with their lengths. */
 export const WINDOWS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
 export type Window = keyof typeof WINDOWS;
@@ -18,10 +21,15 @@ export interface Lines {
   lobbies: number[];
 }
 
-/** Returns the lines of a window that ends now. The service leaves out steps in which nothing happened. */
+/** Returns the start of the step that has the latest minute whose counts are stored. */
+export function latestStep(step_ms: number, now: number): number {
+  return Math.floor((now - STORED_WITHIN_MS - MINUTE_MS) / step_ms) * step_ms;
+}
+
+/** Returns the lines of a window that ends with what is stored. The service leaves out steps in which nothing happened. */
 export function linesOf({ step_ms, steps }: Counted, window: Window, now: number): Lines {
   const by_time = new Map(steps.map((step) => [Date.parse(step.start_ts), step]));
-  const last = Math.floor(now / step_ms) * step_ms;
+  const last = latestStep(step_ms, now);
   const count = WINDOWS[window] / step_ms;
   const times = Array.from({ length: count }, (_, index) => last - (count - 1 - index) * step_ms);
   const valuesOf = (read: (step: Step) => number) =>

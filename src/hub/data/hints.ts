@@ -1,9 +1,12 @@
+import { NEEDS_TLS, WITHOUT_CRYPTOGRAPHY } from '../bots/protocol.ts';
+
 /** Advice about refused finds of bots, by the code of the error. */
 export const BOT_HINTS: Record<string, string> = {
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE:
     'All bots are one client. The settings of the namespace say how many players it may have.',
   API_RATE_LIMIT: 'All bots have one address. They wait as long as the service says.',
   NO_ANSWER: 'The service did not answer.',
+  [WITHOUT_CRYPTOGRAPHY]: `${NEEDS_TLS}.`,
 };
 
 /** What is wrong if a request for a seat was refused, by the code of its error. Only errors that people can mend. */

@@ -2,7 +2,8 @@ import { toAddress } from '../../client/ports.ts';
 import type { Answer, Parameters, RequestBody } from './api.ts';
 import { post } from './api.ts';
 import type { Receipt } from './receipts.ts';
-import { callApiAs, Refused } from './session.ts';
+import { Refused } from './request.ts';
+import { callApiAs } from './session.ts';
 import { solveWork } from './worker.ts';
 
 const PUBLIC_TOKENS = '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public';

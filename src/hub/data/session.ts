@@ -1,12 +1,12 @@
 import { signal } from '@preact/signals';
 import { type Client, connect } from '../../client/client.ts';
+import { showOutcome } from './actions.ts';
+import { Refused, request, untilAnswered } from './request.ts';
 
 /** A token is renewed this long before it expires: enough for the difference of clocks and the time of a request. */
 const RENEW_BEFORE_MS = 60_000;
 /** Shorter than for players' clients: few pages of the hub are open, so they do not overload a service that is back. */
 const RETRY_MAX_MS = 4_000;
-/** Statuses by which a proxy says that the service is away. */
-const AWAY = [502, 503, 504];
 const LOG_IN = '#login=';
 const SHARE = '#share=';
 
@@ -21,37 +21,6 @@ export const state = signal<SessionState>({ is: 'unknown' });
 /** Whether changes are pushed to the page now. */
 export const is_live = signal(false);
 
-/** The body of a refusal. That of a proxy may have none of these members. */
-interface RefusedAnswer {
-  code?: string;
-  message?: string;
-  ray_id?: string;
-  metadata?: unknown;
-}
-
-/** A refused request: the service's own words. */
-export class Refused extends Error {
-  readonly status: number;
-  readonly code: string;
-  readonly ray_id: string | undefined;
-  readonly metadata: unknown;
-
-  constructor(status: number, { code, message, ray_id, metadata }: RefusedAnswer) {
-    super(message ?? `The service answered with the status ${status}.`);
-    this.status = status;
-    this.code = code ?? `HTTP_${status}`;
-    this.ray_id = ray_id;
-    this.metadata = metadata;
-  }
-}
-
-/** A request without an answer of the service: it is away, or the network is. */
-export class Unreachable extends Error {
-  constructor(options?: ErrorOptions) {
-    super('The service does not answer. Try again when it does.', options);
-  }
-}
-
 interface Token {
   token: string;
   expires_at: number;
@@ -61,6 +30,12 @@ interface Token {
 const tabs = new BroadcastChannel('muster-session');
 const ENDED = 'Your session has ended. Log in again to go on.';
 
+/** Says for whom a token acts. */
+const INSPECT = '/cloud/auth/inspect';
+
+/** Ends the latest start of the session. */
+let starting = new AbortController();
+let started: Promise<void> = Promise.resolve();
 let token: Promise<Token> | undefined;
 /** The token of the share link that led here. */
 let shared: string | undefined;
@@ -68,8 +43,15 @@ let client: Client | undefined;
 let is_reviewing = false;
 
 /** Logs in by the link that led here, if one did, and otherwise continues the browser's session. */
-export async function startSession(): Promise<void> {
-  // A share link shows what it is for, also to those who have a session.
+export function startSession(): Promise<void> {
+  starting.abort();
+  starting = new AbortController();
+  started = start(starting.signal);
+  return started;
+}
+
+async function start(until: AbortSignal): Promise<void> {
+  // A share link opens its own page, even in a browser with a session.
   if (location.hash.startsWith(SHARE)) {
     shared = location.hash.slice(SHARE.length);
     forget({ is: 'shared', token: shared });
@@ -77,15 +59,18 @@ export async function startSession(): Promise<void> {
   }
   shared = undefined;
   forget({ is: 'unknown' });
-  const refused = await logInByLink().then(
+  const refused = await logInByLink(until).then(
     () => undefined,
     (error: unknown) => error,
   );
   try {
     // A link that was used before is no reason to end the session that it made.
-    await newToken();
+    await untilAnswered(newToken, { until });
+    if (until.aborted) return;
     state.value = { is: 'in' };
+    if (refused instanceof Error) showOutcome({ error: refused });
   } catch (caught) {
+    if (until.aborted) return;
     const error = refused ?? caught;
     // A browser that has no session yet gets no reason, because nothing has failed.
     const is_new = error instanceof Refused && error.code === 'HUB_NOT_LOGGED_IN';
@@ -99,9 +84,22 @@ addEventListener('hashchange', () => {
   if (has_link || shared !== undefined) void startSession();
 });
 
-tabs.addEventListener('message', ({ data }: MessageEvent<'in' | 'out'>) => {
-  if (data === 'in' ? state.value.is === 'out' : state.value.is === 'in') void startSession();
+tabs.addEventListener('message', async ({ data }: MessageEvent<'in' | 'out'>) => {
+  // A page that starts may have asked for its token before the other tab logged in. A start after that has the new one.
+  await started;
+  const { is } = state.value;
+  if (is === 'shared' || is === 'unknown') return;
+  if (is === data && (is === 'out' || (await isSameBearer()))) return;
+  await startSession();
 });
+
+/** Returns whether the browser's session acts for the same bearer as this page. */
+async function isSameBearer(): Promise<boolean> {
+  const tokens = await Promise.all([token, getToken()]).catch(() => []);
+  const bearers = tokens.map(async (one) => one && (await request<object>('GET', INSPECT, { bearer: one.token })));
+  const [own, other] = (await Promise.all(bearers).catch(() => [])).map((one) => JSON.stringify(one));
+  return own !== undefined && own === other;
+}
 
 /** Logs in with a token, as with a link. */
 export async function logInWith(bearer: string): Promise<void> {
@@ -157,12 +155,15 @@ export function reviewSession({ code }: { code: string }): void {
     });
 }
 
-async function logInByLink(): Promise<void> {
-  if (!location.hash.startsWith(LOG_IN)) return;
-  const code = location.hash.slice(LOG_IN.length);
-  // The code stays neither in the address nor in the history.
-  history.replaceState(null, '', location.pathname + location.search);
-  await logInBy(code);
+async function logInByLink(until: AbortSignal): Promise<void> {
+  const { hash } = location;
+  if (!hash.startsWith(LOG_IN)) return;
+  try {
+    await untilAnswered(() => logInBy(hash.slice(LOG_IN.length)), { until });
+  } finally {
+    // Once it is answered, the code stays neither in the address nor in the history.
+    if (location.hash === hash) history.replaceState(null, '', location.pathname + location.search);
+  }
 }
 
 /** Begins the session of the browser with the code of a link. */
@@ -206,40 +207,4 @@ function forget(next: SessionState): void {
   token = undefined;
   is_live.value = false;
   state.value = next;
-}
-
-async function request<Answer>(
-  method: string,
-  path: string,
-  { bearer, body }: { bearer?: string; body?: unknown } = {},
-): Promise<Answer> {
-  const { status, text } = await exchange(path, {
-    method,
-    headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const answer = parse(text);
-  if (status < 400) return answer as Answer;
-  // A proxy answers for a service that is away. The service itself always gives a code.
-  if (AWAY.includes(status) && answer?.code === undefined) throw new Unreachable();
-  throw new Refused(status, answer ?? {});
-}
-
-/** Sends a request. Throws Unreachable. */
-async function exchange(path: string, sent: RequestInit): Promise<{ status: number; text: string }> {
-  try {
-    const response = await fetch(path, sent);
-    return { status: response.status, text: await response.text() };
-  } catch (cause) {
-    throw new Unreachable({ cause });
-  }
-}
-
-function parse(text: string): RefusedAnswer | undefined {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The page of a proxy.
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
-import { signal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { type Signal, signal, useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { type Answer, get } from './api.ts';
+import { useNamespace } from './namespaces.ts';
 import { useShown } from './shown.ts';
 
 export type Version = Answer<'/cloud/games/{game_id}/versions/{version_id}', 'get'>['version'];
@@ -31,7 +32,26 @@ export function useVersion(game_id: string, version_id: string): Version | Error
   return version.value;
 }
 
+/** Returns the live version of the namespace. After a deploy, that is the one before until the new one is read. */
+export function useLiveVersion(): Version | Error | undefined {
+  const { game, namespace } = useNamespace();
+  const read = useVersion(game.game_id, namespace.version_id);
+  const latest = useRef(read);
+  latest.current = read ?? latest.current;
+  return latest.current;
+}
+
 /** Returns the game modes of a version by name; none of one that is not read. */
 export function gameModesOf(version: Version | Error | undefined): Record<string, GameMode> {
   return version instanceof Error ? {} : (version?.config.matchmaker?.game_modes ?? {});
+}
+
+/** Returns the name of a game mode that a form chooses; the first one if that which was chosen has gone. */
+export function useGameMode(modes: Record<string, GameMode>): Signal<string> {
+  const [first = ''] = Object.keys(modes);
+  const mode = useSignal(first);
+  useEffect(() => {
+    if (modes[mode.value] === undefined) mode.value = first;
+  }, [modes]);
+  return mode;
 }

@@ -27,7 +27,10 @@ export function solveWork(challenge: Challenge): Promise<SolvedWork> {
 
 /** Returns why a worker failed. An event without a message says that its script could not be loaded. */
 export function failureOf({ message }: Partial<ErrorEvent>): Error {
-  return new Error(message ?? 'A script of this page could not be loaded. Reload the page, and try again.');
+  return new Error(
+    message?.replace(/^Uncaught (Error: )?/, '') ??
+      'A script of this page could not be loaded. Reload the page, and try again.',
+  );
 }
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined;

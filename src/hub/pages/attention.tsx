@@ -6,8 +6,9 @@ import { TROUBLES } from '../data/hints.ts';
 import { useLive } from '../data/live.ts';
 import type { Game, Namespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
+import { Refused } from '../data/request.ts';
 import { hrefOf } from '../data/router.ts';
-import { is_live, Refused } from '../data/session.ts';
+import { is_live } from '../data/session.ts';
 import { now } from '../parts/time.tsx';
 
 const CRASHES = '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes';

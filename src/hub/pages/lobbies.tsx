@@ -17,7 +17,7 @@ import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf, search } from '../data/router.ts';
 import type { Rows as RowsOf } from '../data/rows.ts';
-import { gameModesOf, useVersion } from '../data/versions.ts';
+import { gameModesOf, useLiveVersion } from '../data/versions.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
@@ -191,22 +191,26 @@ export function LobbyActions({ lobby }: { lobby: Pick<LobbyRow, 'lobby_id' | 'is
         class="small danger"
         onConfirm={() => void end()}
       >
-        <p>
-          Its server ends too
-          {player_count > 0 && `, and so do the seats of its players (${player_count})`}.
-        </p>
+        <p>{describeEnd(player_count)}</p>
       </Confirm>
     </span>
   );
 }
 
+/** Returns what else the end of a lobby with that many players ends. */
+function describeEnd(player_count: number): string {
+  if (player_count === 0) return 'Its server ends, too.';
+  const players = player_count === 1 ? 'player loses the seat' : `${player_count} players lose their seats`;
+  return `Its server ends, too, and its ${players}.`;
+}
+
 /** Says how to get the first lobby, with this namespace's values. */
 function NoLobbies() {
   const { game, namespace, scope } = useNamespace();
-  const version = useVersion(game.game_id, namespace.version_id);
+  const version = useLiveVersion();
   const token = useSignal('PUBLIC_TOKEN');
   const { is_busy, act } = useAction();
-  if (version === undefined) return <p class="quiet">No lobby is running.</p>;
+  if (version === undefined || version instanceof Error) return <p class="quiet">No lobby is running.</p>;
   const [mode] = Object.keys(gameModesOf(version));
   if (mode === undefined) {
     return (

@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals';
-import { useAction } from '../data/actions.ts';
+import { showOutcome, useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { addressOf, requestSeat, type Seat } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
-import { type GameMode, gameModesOf, useVersion } from '../data/versions.ts';
+import { useShown } from '../data/shown.ts';
+import { type GameMode, gameModesOf, useGameMode, useLiveVersion } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { Field, TextField } from '../parts/fields.tsx';
@@ -14,9 +15,8 @@ const SEATS_MAX = 256;
 
 /** A button that makes a lobby by hand, with a seat for its maker. */
 export function NewLobby() {
-  const { game, namespace } = useNamespace();
   const dialog = useDialog();
-  const version = useVersion(game.game_id, namespace.version_id);
+  const version = useLiveVersion();
   const made = useSignal<Seat | undefined>(undefined);
   const modes = Object.fromEntries(
     Object.entries(gameModesOf(version)).filter(([, mode]) => mode.actions?.create?.enabled === true),
@@ -24,7 +24,7 @@ export function NewLobby() {
   const reset = () => {
     made.value = undefined;
   };
-  if (!may_act.value || !version || version instanceof Error) return null;
+  if (!may_act.value) return null;
   return (
     <>
       <button type="button" onClick={dialog.open}>
@@ -33,6 +33,10 @@ export function NewLobby() {
       <Dialog of={dialog} title={made.value ? 'The lobby is ready' : 'Make a lobby'} onClose={reset}>
         {made.value ? (
           <NewSeat seat={made.value} />
+        ) : version === undefined ? (
+          <p class="quiet">Loading …</p>
+        ) : version instanceof Error ? (
+          <p>The live version could not be read.</p>
         ) : Object.keys(modes).length === 0 ? (
           <NotEnabled />
         ) : (
@@ -48,11 +52,12 @@ export function NewLobby() {
 
 function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMade(seat: Seat): void }) {
   const { game, scope } = useNamespace();
-  const mode = useSignal(Object.keys(modes)[0] ?? '');
+  const mode = useGameMode(modes);
   const region = useSignal('');
   const players = useSignal('');
   const has_seats = modes[mode.value]?.allow_dynamic_max_players === true;
   const { is_busy, act } = useAction();
+  const shown = useShown();
   const make = async (event: Event) => {
     event.preventDefault();
     await act(undefined, async () => {
@@ -61,7 +66,9 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
         ...(region.value !== '' && { region: region.value }),
         ...(has_seats && players.value !== '' && { max_players: Number(players.value) }),
       });
-      onMade(seat);
+      // The user may have closed the dialog, and opened it again for another lobby.
+      if (shown.aborted) showOutcome({ done: `Lobby ${shortId(seat.lobby.lobby_id)} was made.` });
+      else onMade(seat);
     });
   };
   return (

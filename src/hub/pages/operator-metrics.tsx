@@ -1,4 +1,5 @@
 import type { Answer } from '../data/api.ts';
+import { latestStep } from '../data/counters.ts';
 import { Chart, type ChartLine } from '../parts/chart.tsx';
 import { Polled } from '../parts/polled.tsx';
 import { Process } from '../parts/process.tsx';
@@ -9,8 +10,6 @@ const COUNTERS = '/cloud/service/counters';
 const SAMPLES = '/cloud/service/samples';
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
-/** How long after its end a minute is stored, at most. */
-const STORED_WITHIN_MS = 5_000;
 /** Eight charts have to fit a phone. */
 const HEIGHT_PX = 120;
 /** Thousandths of a core for each per cent of it. */
@@ -39,7 +38,7 @@ export function Metrics() {
 }
 
 function GameCharts({ minutes }: { minutes: Minute[] }) {
-  const last = Math.floor((Date.now() - STORED_WITHIN_MS) / MINUTE_MS) * MINUTE_MS - MINUTE_MS;
+  const last = latestStep(MINUTE_MS, Date.now());
   const times = Array.from({ length: MINUTES }, (_, index) => last - (MINUTES - 1 - index) * MINUTE_MS);
   const by_time = new Map(minutes.map((minute) => [Date.parse(minute.start_ts), minute]));
   const valuesOf = (name: 'players' | 'lobbies' | 'seated' | 'refused') =>

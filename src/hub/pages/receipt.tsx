@@ -8,8 +8,8 @@ import { useTitle } from '../data/live.ts';
 import { shortId, useNamespace, versionName } from '../data/namespaces.ts';
 import { repeatRequest } from '../data/players.ts';
 import { describeRequest, errorHref, type Receipt, stagesOf } from '../data/receipts.ts';
+import { Refused } from '../data/request.ts';
 import { goTo, hrefOf } from '../data/router.ts';
-import { Refused } from '../data/session.ts';
 import { useShown } from '../data/shown.ts';
 import { Bars } from '../parts/bars.tsx';
 import { Facts } from '../parts/facts.tsx';
@@ -190,13 +190,14 @@ function Considered({ of: { considered, outcome } }: { of: Receipt }) {
 function TryAgain({ receipt }: { receipt: Receipt }) {
   const { game, namespace, scope } = useNamespace();
   const { is_busy, act } = useAction();
+  const shown = useShown();
   if (!may_act.value) return null;
   const again = () =>
     act('The request got a seat.', async () => {
       try {
         await repeatRequest(scope, receipt);
       } catch (error) {
-        if (!(error instanceof Refused) || error.ray_id === undefined) throw error;
+        if (!(error instanceof Refused) || error.ray_id === undefined || shown.aborted) throw error;
         goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: error.ray_id }));
         throw error;
       }

@@ -48,7 +48,7 @@ export function SiteSettings({ cdn, onChange }: SiteProps) {
             disabled={is_fixed}
             onChange={({ currentTarget }) => void setPublicAuth(currentTarget.checked)}
           />
-          Pages of these domains call the matchmaker without a token
+          Let pages of these domains call the matchmaker without a token
         </label>
         <Domains cdn={cdn} onChange={onChange} />
       </div>

@@ -4,7 +4,7 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, post, type RequestBody } from '../data/api.ts';
 import { useNamespace } from '../data/namespaces.ts';
 import { search } from '../data/router.ts';
-import { gameModesOf, useVersion } from '../data/versions.ts';
+import { gameModesOf, useLiveVersion } from '../data/versions.ts';
 import { Field, TextArea, TextField } from '../parts/fields.tsx';
 import { OutboundExchange } from '../parts/outbound-exchange.tsx';
 
@@ -29,8 +29,8 @@ export function Trials() {
 
 /** Asks the verification server as a request for a seat does. The address can fill in the form. */
 function VerificationTrial() {
-  const { game, namespace, scope } = useNamespace();
-  const version = useVersion(game.game_id, namespace.version_id);
+  const { scope } = useNamespace();
+  const version = useLiveVersion();
   const given = search.value;
   const kind = useSignal(given.get('kind') ?? KINDS[0]);
   const game_mode = useSignal(given.get('game_mode') ?? '');

@@ -11,7 +11,7 @@ import { shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
 import { useShown } from '../data/shown.ts';
-import { gameModesOf, useVersion, type Version } from '../data/versions.ts';
+import { gameModesOf, useGameMode, useLiveVersion, type Version } from '../data/versions.ts';
 import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { NotFoundPage } from './not-found.tsx';
@@ -24,13 +24,13 @@ const PARTY_MAX = 256;
 /** Bots that play in the namespace, from this browser. */
 export function TryPage() {
   const { game, namespace } = useNamespace();
-  const version = useVersion(game.game_id, namespace.version_id);
+  const version = useLiveVersion();
   useTitle(() => `Try it · ${namespace.name_id} · ${game.display_name} · Muster`);
   const shown = useShown();
   useEffect(() => forgetBots, []);
   if (version === undefined) return <p class="quiet">Loading …</p>;
   if (!may_act.value) return <NotFoundPage />;
-  if (version instanceof Error) return <p class="card pad">The live version cannot be read.</p>;
+  if (version instanceof Error) return <p class="card pad">The live version could not be read.</p>;
   if (Object.keys(gameModesOf(version)).length === 0)
     return <p class="card pad">The live version has no game mode yet.</p>;
   return (
@@ -48,7 +48,7 @@ export function TryPage() {
 function Order({ version, shown }: { version: Version; shown: AbortSignal }) {
   const { game, scope } = useNamespace();
   const modes = gameModesOf(version);
-  const mode = useSignal(Object.keys(modes)[0] ?? '');
+  const mode = useGameMode(modes);
   const region = useSignal('');
   const count = useSignal('10');
   const party = useSignal('1');
@@ -118,6 +118,7 @@ function Report({ of }: { of: BotsReport }) {
     playing,
     connected,
     without_port,
+    without_tls,
     without_socket,
     p50_ms,
     p95_ms,
@@ -140,6 +141,9 @@ function Report({ of }: { of: BotsReport }) {
     <>
       <Figures of={figures} is_card />
       {without_port > 0 && <p>Seats without a port for WebSockets, where bots only waited: {without_port}</p>}
+      {without_tls > 0 && (
+        <p>Seats at ports without TLS, to which a browser connects from no page over https: {without_tls}</p>
+      )}
       {refusals.length > 0 && <Refusals of={refusals} />}
       {unreached.length > 0 && <Lobbies title="Game servers that did not let a bot in" ids={unreached} />}
       {lobbies.length > 0 && <Lobbies title="Latest lobbies" ids={lobbies} />}

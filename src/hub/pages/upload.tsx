@@ -1,11 +1,12 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
-import { useAction } from '../data/actions.ts';
+import { showOutcome, useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { goTo, hrefOf } from '../data/router.ts';
-import { useVersion, type Version } from '../data/versions.ts';
+import { useShown } from '../data/shown.ts';
+import { useLiveVersion, type Version } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { TextField } from '../parts/fields.tsx';
@@ -221,16 +222,28 @@ function UploadStep({ order, progress }: { order: Order; progress: Progress }) {
 /** Makes a version like the live one, with another build, and goes to it. */
 function NewVersion({ build_id }: { build_id: string }) {
   const { game, namespace, scope } = useNamespace();
-  const live = useVersion(game.game_id, namespace.version_id);
+  const live = useLiveVersion();
   const { is_busy, act } = useAction();
-  const config = live && !(live instanceof Error) ? withBuild(live.config, build_id) : undefined;
-  if (!config)
-    return <span class="quiet">The live version has no build that it could replace: deploy one by command.</span>;
+  const shown = useShown();
+  if (live === undefined) return <span class="quiet">Loading …</span>;
+  if (live instanceof Error) return <span class="quiet">The live version could not be read.</span>;
+  const config = withBuild(live.config, build_id);
+  if (!config) {
+    return (
+      <span class="quiet">
+        The live version does not use one build for all game modes. Deploy this one with "muster deploy".
+      </span>
+    );
+  }
   const make = () =>
     act(undefined, async () => {
       const { game_id } = scope;
       const { version_display_name } = await post(RESERVE, { game_id }, {});
       const { version_id } = await post(VERSIONS, { game_id }, { display_name: version_display_name, config });
+      if (shown.aborted) {
+        showOutcome({ done: `The version ${version_display_name} was made.` });
+        return;
+      }
       stopUpload();
       goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'versions', id: version_id }));
     });

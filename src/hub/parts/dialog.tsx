@@ -1,11 +1,13 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useShown } from '../data/shown.ts';
 import { Outcome } from './outcome.tsx';
 
 interface Modal {
   box: RefObject<HTMLDialogElement | null>;
   is_open: Signal<boolean>;
+  /** Opens it, unless the user has left its page meanwhile. */
   open(): void;
   close(): void;
 }
@@ -16,6 +18,7 @@ export const is_covered = signal(false);
 export function useDialog(): Modal {
   const box = useRef<HTMLDialogElement>(null);
   const is_open = useSignal(false);
+  const shown = useShown();
   // A link in the dialog leads away without closing it.
   useEffect(
     () => () => {
@@ -27,6 +30,7 @@ export function useDialog(): Modal {
     box,
     is_open,
     open() {
+      if (shown.aborted) return;
       is_open.value = true;
       is_covered.value = true;
     },

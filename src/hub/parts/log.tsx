@@ -46,12 +46,19 @@ export function Log({ parameters, since }: LogProps) {
         <Choice
           name="stream"
           label="Stream"
+          removes="line"
           options={[
             ['std_out', 'std_out'],
             ['std_err', 'std_err'],
           ]}
         />
-        <Choice name="from" label="From" options={[['beginning', 'the first line']]} none="the latest lines" />
+        <Choice
+          name="from"
+          label="From"
+          removes="line"
+          options={[['beginning', 'the first line']]}
+          none="the latest lines"
+        />
         <Download parameters={parameters} stream={filters.get('stream') === 'std_err' ? 'std_err' : 'std_out'} />
       </div>
       {text === '' ? (
@@ -139,7 +146,8 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
     });
     begins.value = { ...begins.value, ...Object.fromEntries(next) };
   };
-  const dropped = streams.reduce((sum, stream) => sum + stream.dropped, 0);
+  // The lines of a stream are numbered from 0.
+  const earlier = begin ? 0 : streams.reduce((sum, { lines }) => sum + (lines[0]?.number ?? 0), 0);
   const has_begun = streams.every((stream) => stream.has_begun);
   return (
     <Lines
@@ -150,7 +158,12 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
       empty={has_begun ? 'No line was written.' : 'Loading …'}
       {...(until !== undefined && { goOn })}
     >
-      {dropped > 0 && <p class="quiet">{dropped} earlier lines are not shown. Search finds them.</p>}
+      {earlier > 0 && (
+        <p class="quiet">
+          {earlier === 1 ? '1 earlier line is' : `${earlier} earlier lines are`} not shown here. "Search the whole log"
+          also searches {earlier === 1 ? 'it' : 'them'}.
+        </p>
+      )}
     </Lines>
   );
 }

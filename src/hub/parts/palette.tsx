@@ -68,7 +68,7 @@ function Commands({ onDone }: { onDone(): void }) {
     ...all.map(({ name_id, display_name }) => goCommand(`${display_name} (${name_id})`, 'game', { game: name_id })),
     goCommand('Home', 'page', {}),
     ...(is_administrator.value ? operatorCommands() : []),
-    { text: 'Log out', kind: 'action', run: () => void run(undefined, logOut) },
+    { id: 'log out', text: 'Log out', kind: 'action', run: () => void run(undefined, logOut) },
   ];
   return <Choose query={query} commands={commands} {...(target && { here: pathOf(target) })} onDone={onDone} />;
 }
@@ -104,6 +104,7 @@ function deployCommands(target: Target, deployments: Deployment[]): Command[] {
   const { game, namespace } = target;
   const before = versionBefore(target, deployments);
   const to = (version_id: string, text: string): Command => ({
+    id: `${text} (${version_id})`,
     text,
     kind: 'action',
     run: () => void deploy(target, version_id),
@@ -124,7 +125,8 @@ function lobbyCommands(target: Target, { lobby_id, server_id, game_mode_id }: Lo
 }
 
 function goCommand(text: string, kind: string, to: HubPath): Command {
-  return { text, kind, run: () => goTo(hrefOf(to)) };
+  const href = hrefOf(to);
+  return { id: `${kind} ${href}`, text, kind, run: () => goTo(href) };
 }
 
 /** What a whole id may be: the page does not know which, so it offers all. */
@@ -148,11 +150,14 @@ interface ChooseProps {
 
 /** A combobox of commands: arrows move, Enter runs. */
 function Choose({ query, commands, here, onDone }: ChooseProps) {
-  const chosen = useSignal(0);
+  /** The id of the command that the arrows chose; undefined for the first one. */
+  const chosen = useSignal<string | undefined>(undefined);
   const list = useRef<HTMLDivElement>(null);
   const id = query.value.trim();
-  const found = [...(here ? commandsOfId(id, here) : []), ...selectCommands(commands, query.value)];
-  const at = Math.min(chosen.value, found.length - 1);
+  const all = [...(here ? commandsOfId(id, here) : []), ...selectCommands(commands, query.value)];
+  const found = [...new Map(all.map((command) => [command.id, command])).values()];
+  // Commands come and go while the list is open. If the chosen one has gone, none is chosen.
+  const at = chosen.value === undefined ? 0 : found.findIndex((command) => command.id === chosen.value);
   useEffect(() => list.current?.children[at]?.scrollIntoView({ block: 'nearest' }), [at]);
   const run = (command: Command | undefined) => {
     if (!command) return;
@@ -161,7 +166,7 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined) chosen.value = Math.max(0, Math.min(found.length - 1, at + step));
+    if (step !== undefined) chosen.value = found[Math.max(0, Math.min(found.length - 1, at + step))]?.id;
     else if (event.key === 'Enter') run(found[at]);
     else return;
     event.preventDefault();
@@ -174,13 +179,13 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
         aria-label="Search"
         aria-expanded="true"
         aria-controls="palette-list"
-        aria-activedescendant={found.length === 0 ? undefined : `palette-${at}`}
+        aria-activedescendant={found[at] && `palette-${at}`}
         autocomplete="off"
         placeholder="A game, page, lobby, server, ray id or action"
         value={query.value}
         onInput={({ currentTarget }) => {
           query.value = currentTarget.value;
-          chosen.value = 0;
+          chosen.value = undefined;
         }}
         onKeyDown={onKeyDown}
       />
@@ -188,7 +193,7 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
         {found.map((command, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keyboard chooses in the field above
           <div
-            key={`${command.kind} ${command.text} ${index}`}
+            key={command.id}
             id={`palette-${index}`}
             role="option"
             aria-selected={index === at}

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { get, patch, post } from '../data/api.ts';
-import { Refused } from '../data/session.ts';
+import { Refused } from '../data/request.ts';
 import { type Plan, packFolder } from './package.ts';
 import { type Part, pause, sendParts } from './parts.ts';
 

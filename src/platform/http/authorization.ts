@@ -53,9 +53,24 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
     return checking instanceof Promise ? checking.then(requireAccessToGame) : requireAccessToGame();
   }
 
+  /** Refuses a caller whose kind is not allowed. A revoked token is refused as such, whatever its kind. */
+  async function refuseKind(caller: Caller, allowed: readonly CallerKind[]): Promise<never> {
+    await tenants.requireNotRevoked(caller);
+    // Like Rivet: a service token is valid on the paths of an environment, but may not use all of them.
+    if (caller.kind === 'service' && namesEnvironment(path)) {
+      throw new ServiceError('API_FORBIDDEN', {
+        reason: `it does not accept a service token; use one of: ${allowed.join(', ')}`,
+      });
+    }
+    throw new ServiceError('CLAIMS_MISSING_ENTITLEMENT', { entitlements: allowed.join(', ') });
+  }
+
   return {
     authorize({ caller, raw_params, search }) {
-      if (allow !== 'anyone') requireKind(caller, allow, path);
+      if (allow !== 'anyone') {
+        if (!caller) throw new ServiceError('API_UNAUTHORIZED', {});
+        if (!allow.includes(caller.kind)) return refuseKind(caller, allow);
+      }
       const params = readParams(raw_params);
       const checking = caller && requireAccess(caller, params);
       const toInput = () => ({ caller, params, query: readQuery(search) });
@@ -75,19 +90,6 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
 }
 
 const NO_QUERY = {};
-
-function requireKind(caller: Caller | undefined, allowed: readonly CallerKind[], path: string): void {
-  if (!caller) throw new ServiceError('API_UNAUTHORIZED', {});
-  if (!allowed.includes(caller.kind)) {
-    // Like Rivet: a service token is valid on the paths of an environment, but may not use all of them.
-    if (caller.kind === 'service' && namesEnvironment(path)) {
-      throw new ServiceError('API_FORBIDDEN', {
-        reason: `it does not accept a service token; use one of: ${allowed.join(', ')}`,
-      });
-    }
-    throw new ServiceError('CLAIMS_MISSING_ENTITLEMENT', { entitlements: allowed.join(', ') });
-  }
-}
 
 function scopeOf(params: Record<string, string>): Scope {
   const { game_id = '', namespace_id, environment_id = namespace_id, lobby_id } = params;

@@ -56,6 +56,17 @@ describe('tokens of a game', () => {
     });
   }
 
+  test('are refused as revoked also by calls that do not accept their kind', async () => {
+    const service = await make(serviceTokens(), game.cloud_token);
+    const inspected = () => muster.api.get('/cloud/auth/inspect', service).then(outcomeOf);
+    expect(await inspected()).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
+    await muster.api.ok('POST', `/cloud/games/${game.game_id}/tokens/revoke`, {
+      token: muster.administrator_token,
+      body: {},
+    });
+    await waitFor(async () => (await inspected()) === REVOKED, 'the service token to be refused as revoked');
+  });
+
   test('that are issued during a kick of their member are refused afterwards', async () => {
     const made: Promise<string | undefined>[] = [];
     const cloud = await make(cloudTokens(), member.token);

@@ -126,9 +126,25 @@ describe('hub: a browser that opened a link', () => {
   test('has a cookie that no page can read and no other site can send', async () => {
     const { headers } = await send('POST', '/hub/session', { body: { code: await makeCode() } });
     const cookie = headers.get('set-cookie') ?? '';
-    expect(cookie).toContain(`muster_hub_${muster.config.port}=`);
-    for (const part of ['HttpOnly', 'SameSite=Strict', 'Path=/']) expect(cookie).toContain(part);
+    expect(cookie).toContain(`muster_session_${muster.config.port}=`);
+    for (const part of ['HttpOnly', 'SameSite=Strict', 'Path=/hub/session']) expect(cookie).toContain(part);
     expect(cookie).not.toContain('Domain');
+  });
+
+  test('loses a cookie that game servers may have got, and the session of it', async () => {
+    const [, secret] = (await logIn()).split('=');
+    const old = `muster_hub_${muster.config.port}`;
+    const { status, headers, body } = await getToken(`${old}=${secret}`);
+    expect({ status, body }).toEqual({ status: 200, body: {} });
+    expect(headers.get('set-cookie')).toMatch(new RegExp(`^${old}=; Path=/; Max-Age=0`));
+    expect(refusalOf(await getToken(`muster_session_${muster.config.port}=${secret}`))).toEqual({
+      status: 401,
+      code: 'HUB_NOT_LOGGED_IN',
+    });
+    // Beside a cookie of a session, it changes nothing for that session.
+    const own = await logIn();
+    expect((await getToken(`${own}; ${old}=any`)).body.token).toBeString();
+    expect((await getToken(own)).body.token).toBeString();
   });
 
   test('gets tokens for minutes, of the same bearer', async () => {

@@ -25,7 +25,11 @@ describe('sessions: a refresh', () => {
   test('gives the same person a new token and a new cookie', async () => {
     const first = await refresh();
     expect(first.body).toEqual({ token: expect.any(String), exp: expect.any(String), identity_id: expect.any(String) });
-    expect(first.headers.get('set-cookie')).toMatch(/HttpOnly/i);
+    expect(first.headers.getSetCookie()).toEqual([
+      expect.stringMatching(new RegExp(`^${COOKIE}=usr_rf.*; Path=/auth/tokens/identity; .*HttpOnly`)),
+      // A cookie of all paths, which game servers at this host would get.
+      expect.stringMatching(new RegExp(`^${COOKIE}=; Path=/; Max-Age=0`)),
+    ]);
     const second = await refresh(cookieIn(first));
     expect(second.body.identity_id).toBe(first.body.identity_id);
     expect(cookieIn(second)).not.toBe(cookieIn(first));
@@ -61,7 +65,16 @@ describe('sessions: a refresh', () => {
   test('that is refused deletes the cookie, so that the browser can start over', async () => {
     const unknown = await refresh(`${COOKIE}=usr_rf.nonsense`);
     expect(outcomeOf(unknown)).toBe('403 TOKEN_REFRESH_NOT_FOUND');
-    expect(unknown.headers.get('set-cookie')).toMatch(new RegExp(`^${COOKIE}=;.*Max-Age=0`, 'i'));
+    expect(unknown.headers.getSetCookie()).toEqual([
+      expect.stringMatching(new RegExp(`^${COOKIE}=; Path=/auth/tokens/identity; Max-Age=0`)),
+      expect.stringMatching(new RegExp(`^${COOKIE}=; Path=/; Max-Age=0`)),
+    ]);
+  });
+
+  test('takes the cookie of its path, which browsers send first, if there is one of all paths, too', async () => {
+    const [first, other] = [await refresh(), await refresh()];
+    const both = await refresh(`${cookieIn(first)}; ${cookieIn(other)}`);
+    expect(both.body.identity_id).toBe(first.body.identity_id);
   });
 });
 
