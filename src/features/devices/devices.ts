@@ -55,7 +55,9 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     readToken: (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']),
     /** Returns the code that the page of a link shows. Throws TOKEN_ERROR. */
     async readCode(device_link_token: string): Promise<string> {
-      return codeOf((await this.readToken(device_link_token)).device_link_id);
+      const { device_link_id } = await this.readToken(device_link_token);
+      // The label of a token is not signed, so one link could have tokens with several codes.
+      return codeOf(await issueToken(device_link_id));
     },
     async prepare(): Promise<PreparedLink> {
       // Its time is that of the link.
@@ -63,12 +65,14 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       const device_link_token = await issueToken(device_link_id);
       const device_link_url = `${public_url}/devices/link/${device_link_token}`;
       const short_url = `${public_url}/link/${device_link_id}`;
-      return { device_link_id, device_link_token, device_link_url, short_url, code: codeOf(device_link_id) };
+      return { device_link_id, device_link_token, device_link_url, short_url, code: codeOf(device_link_token) };
     },
     /** Returns the token of a link by its id. Throws TOKEN_ERROR for an id that is not of the last hour. */
     async tokenOf(device_link_id: string): Promise<string> {
       if (timeOf(device_link_id) > after(clock.now(), CLOCK_SKEW_MAX_MS)) {
-        throw new ServiceError('TOKEN_ERROR', { reason: 'the link has no id of this service' });
+        throw new ServiceError('TOKEN_ERROR', {
+          reason: 'the link was not made by this service, or its time is in the future',
+        });
       }
       const device_link_token = await issueToken(device_link_id);
       await this.readToken(device_link_token);
