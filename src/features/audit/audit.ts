@@ -3,7 +3,8 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { toCallersError } from '../../platform/http/answers.ts';
-import type { Audit, AuditedCaller, ChangeDetails, RequestedChange } from '../../platform/http/audit.ts';
+import type { Audit, AuditedCaller, RequestedChange } from '../../platform/http/audit.ts';
+import type { ChangeDetails } from '../../platform/http/call.ts';
 import { startDeletingOld } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Groups } from '../groups/groups.ts';
@@ -75,7 +76,7 @@ export function createAuditLog(dependencies: AuditDependencies) {
     });
   }
 
-  /** Records how a change ended. Its caller is answered even if that fails: the entry then says that it has begun. */
+  /** Records how a change ended. The caller is answered even if recording fails; the entry then stays `begun`. */
   async function end(entry_id: string, record: () => Promise<void>): Promise<void> {
     try {
       await record();

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { index, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
-import type { ChangeDetails } from '../../platform/http/audit.ts';
+import type { ChangeDetails } from '../../platform/http/call.ts';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 

@@ -79,10 +79,10 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       return device_link_token;
     },
     /**
-     * Completes a link, so that its tool gets a cloud token for the game. Throws GAME_NOT_FOUND, TOKEN_ERROR or
-     * CLOUD_DEVICE_LINK_ALREADY_COMPLETE.
+     * Completes a link, so that its tool gets a cloud token for the game, and returns the time of this token. Throws
+     * GAME_NOT_FOUND, TOKEN_ERROR or CLOUD_DEVICE_LINK_ALREADY_COMPLETE.
      */
-    async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<void> {
+    async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<{ at: Date }> {
       const { device_link_id } = await this.readToken(device_link_token);
       const { at } = await games.admitToken(caller, game_id);
       // The tokens of earlier links have expired, so their rows are of no use.
@@ -90,6 +90,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       const row = { device_link_id, game_id, complete_ts: at };
       const is_new = await database.transact((tx) => insertLink(tx, row, expired));
       if (!is_new) throw new ServiceError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE', {});
+      return { at };
     },
   };
 }

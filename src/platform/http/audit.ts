@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { CallerOf } from '../tokens/caller.ts';
 import { isOfKind } from '../tokens/tokens.ts';
-import type { AnyCall } from './call.ts';
+import type { AnyCall, ChangeDetails } from './call.ts';
 import type { HandledRoute } from './route.ts';
 import { isUuid } from './shapes.ts';
 
@@ -12,9 +12,6 @@ const TEXT_LENGTH_MAX = 256;
 const OF_SCOPE = ['game_id', 'namespace_id', 'environment_id'];
 
 export type AuditedCaller = CallerOf<(typeof AUDITED_KINDS)[number]>;
-
-/** What a change was about, by name: ids, and what else its route names. */
-export type ChangeDetails = Record<string, string | number | boolean>;
 
 /** A request that may change something. */
 export interface RequestedChange {
@@ -27,6 +24,7 @@ export interface RequestedChange {
   /** The game, and the namespace, that the caller was authorized for. */
   game_id: string | undefined;
   namespace_id: string | undefined;
+  /** What the change is about: ids, and what else its route names. */
   details: ChangeDetails;
 }
 
@@ -76,7 +74,7 @@ export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCal
     return audit.record(
       change,
       () => route.handle(call),
-      (answer) => ({ ...pick(answer, answered), ...details }),
+      (answer) => ({ ...pick(answer, answered), ...details, ...call.recorded_details }),
     );
   };
 }

@@ -14,6 +14,11 @@ export interface RouteInput<Caller, Parameters, Query> {
 /** The input of any route. */
 export type AnyInput = RouteInput<Caller | undefined, Record<string, string>, object>;
 
+/** Details of a change for the audit log, by name. */
+export type ChangeDetails = Record<string, string | number | boolean>;
+
+const NO_DETAILS: ChangeDetails = {};
+
 interface TextAndBody<Body> {
   text: string;
   body: Body;
@@ -34,6 +39,7 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
   /** When the request ends without its answer. */
   readonly deadline: RequestDeadline;
   readonly #exchange: Exchange;
+  #details: ChangeDetails = NO_DETAILS;
 
   constructor(
     exchange: Exchange,
@@ -49,6 +55,15 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
     this.request = exchange.request;
     this.deadline = exchange.deadline;
     this.#exchange = exchange;
+  }
+
+  /** Adds details to the entry of the audit log that neither the request nor its answer has. Never anything secret. */
+  recordDetails(details: ChangeDetails): void {
+    this.#details = { ...this.#details, ...details };
+  }
+
+  get recorded_details(): Readonly<ChangeDetails> {
+    return this.#details;
   }
 
   /** The client's address. */
