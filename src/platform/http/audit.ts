@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { CallerOf } from '../tokens/caller.ts';
 import { isOfKind } from '../tokens/tokens.ts';
-import type { AnyCall, ChangeDetails } from './call.ts';
+import type { AnyCall, ChangeDetails, EffectOnOther } from './call.ts';
 import type { HandledRoute } from './route.ts';
 import { isUuid } from './shapes.ts';
 
@@ -32,12 +32,14 @@ export interface RequestedChange {
 export interface Audit {
   /**
    * Records a change before `act` begins it, so that there is no change without its entry, and records how it ended.
-   * Returns what `act` returns. `toDetails` returns what the change was about, once it has its answer.
+   * Returns what `act` returns. `toDetails` returns what the change was about, once it has its answer, and `toEffects`
+   * what it did to other games.
    */
   record<Answer>(
     change: RequestedChange,
     act: () => Promise<Answer>,
     toDetails: (answer: Answer) => ChangeDetails,
+    toEffects?: () => readonly EffectOnOther[],
   ): Promise<Answer>;
 }
 
@@ -75,6 +77,7 @@ export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCal
       change,
       () => route.handle(call),
       (answer) => ({ ...pick(answer, answered), ...details, ...call.recorded_details }),
+      () => call.recorded_effects,
     );
   };
 }

@@ -17,7 +17,16 @@ export type AnyInput = RouteInput<Caller | undefined, Record<string, string>, ob
 /** Details of a change for the audit log, by name. */
 export type ChangeDetails = Record<string, string | number | boolean>;
 
+/** What a change by one game did to another game. The other game sees it in its audit log, without its caller. */
+export interface EffectOnOther {
+  operation: string;
+  game_id: string;
+  namespace_id: string;
+  details: ChangeDetails;
+}
+
 const NO_DETAILS: ChangeDetails = {};
+const NO_EFFECTS: readonly EffectOnOther[] = [];
 
 interface TextAndBody<Body> {
   text: string;
@@ -40,6 +49,7 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
   readonly deadline: RequestDeadline;
   readonly #exchange: Exchange;
   #details: ChangeDetails = NO_DETAILS;
+  #effects = NO_EFFECTS;
 
   constructor(
     exchange: Exchange,
@@ -64,6 +74,15 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
 
   get recorded_details(): Readonly<ChangeDetails> {
     return this.#details;
+  }
+
+  /** Adds an entry to the audit log of another game, whose caller is not named. */
+  recordEffect(effect: EffectOnOther): void {
+    this.#effects = [...this.#effects, effect];
+  }
+
+  get recorded_effects(): readonly EffectOnOther[] {
+    return this.#effects;
   }
 
   /** The client's address. */
