@@ -21,12 +21,17 @@ export function isLenientNameId(text: string): boolean {
   return /^[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*$/.test(text) && Buffer.byteLength(text) <= LENIENT_NAME_ID_BYTES_MAX;
 }
 
+/** Fillers of Hangul and Khmer, the blank of braille and a joiner: invisible, though of the classes of visible characters. */
+const BLANKS = /\u034f|[\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/u;
+
 /** Returns what is wrong with a display name, or undefined. */
 export function displayNameProblem(text: string, bytes_max: number): 'too-short' | 'too-long' | 'invalid' | undefined {
   if (text.length === 0) return 'too-short';
   if (Buffer.byteLength(text) > bytes_max) return 'too-long';
   // Allows single blanks inside, and no characters that are invisible or change the direction of text.
-  return /^\S+( \S+)*$/u.test(text) && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? undefined : 'invalid';
+  const is_spaced = /^\S+( \S+)*$/u.test(text) && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text) && !BLANKS.test(text);
+  // A mark shows only on another character.
+  return is_spaced && /[\p{L}\p{N}\p{P}\p{S}]/u.test(text) ? undefined : 'invalid';
 }
 
 const BIO_BYTES_MAX = 200;
@@ -52,7 +57,7 @@ export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid
 /** Advice for problems whose path does not explain them. */
 const ADVICE = new Map([
   ['bio.invalid', `at most ${BIO_LINES_MAX} lines and ${BIO_BYTES_MAX} bytes, without invisible characters`],
-  ['display-name.invalid', 'no blank at its ends, only one at a time, and no other invisible characters'],
+  ['display-name.invalid', 'no blanks at its ends, and never two in a row; no other invisible characters'],
   [
     'display-name.too-long',
     `at most ${DISPLAY_NAME_BYTES_MAX} bytes for a game, group or person, and ${LONG_DISPLAY_NAME_BYTES_MAX} for others`,

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { hostileTargets } from './hostile-target.ts';
 import { answerText, isWhole, listenAt } from './listener.ts';
 
+const SLOW_MS = 2_600;
 const HOSTILE = hostileTargets('http://127.0.0.1:1/');
 const json = (body: unknown, status = 200) => answerText(status, { body: JSON.stringify(body) });
 const accept = (more: object = {}) =>
@@ -40,7 +41,7 @@ export type CaptchaProvider = Awaited<ReturnType<typeof openCaptchaProvider>>;
 /**
  * A provider of captchas on this machine; `hcaptcha` and `turnstile` are its addresses. Each captcha chooses its answer
  * by the part before its colon: a name of the list above, or of a hostile target. `cut-once:`
- * cuts the first connection, and accepts the captcha the second time.
+ * cuts the first connection, and accepts the captcha the second time. `slow:` accepts after more than half of 5 s.
  */
 export async function openCaptchaProvider() {
   const requests: { path: string; form: Record<string, string> }[] = [];
@@ -57,7 +58,8 @@ export async function openCaptchaProvider() {
       hostile.serve(socket);
       // A hostile target waits for a request, which has arrived already.
       socket.emit('data', Buffer.from(received, 'latin1'));
-    } else if (name === 'cut-once' && !seen.has(captcha)) socket.destroy();
+    } else if (name === 'slow') setTimeout(() => socket.end(accept()), SLOW_MS);
+    else if (name === 'cut-once' && !seen.has(captcha)) socket.destroy();
     else
       socket.end(
         (name === 'cut-once' ? accept : (ANSWERS[name] ?? (() => refuse('invalid-input-response'))))(form as never),

@@ -3,7 +3,8 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { toCallersError } from '../../platform/http/answers.ts';
-import type { Audit, AuditedCaller, ChangeDetails, RequestedChange } from '../../platform/http/audit.ts';
+import type { Audit, AuditedCaller, RequestedChange } from '../../platform/http/audit.ts';
+import type { ChangeDetails, EffectOnOther } from '../../platform/http/call.ts';
 import { startDeletingOld } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Groups } from '../groups/groups.ts';
@@ -33,6 +34,15 @@ export interface AuditDependencies extends AuditSettings {
 
 /** Where a change belongs: who may see its entry depends on it. */
 type Scope = Pick<AuditEntryRow, 'game_id' | 'namespace_id' | 'group_id'>;
+
+/** The caller of a change that another game made. Its own entry names the caller. */
+const OF_ANOTHER_GAME = {
+  caller_kind: 'other_game',
+  caller_id: '00000000-0000-0000-0000-000000000000',
+  token_issued_ts: null,
+  address: '',
+  user_agent: null,
+} as const;
 
 export type AuditLog = ReturnType<typeof createAuditLog>;
 
@@ -75,7 +85,23 @@ export function createAuditLog(dependencies: AuditDependencies) {
     });
   }
 
-  /** Records how a change ended. Its caller is answered even if that fails: the entry then says that it has begun. */
+  async function insertEffect({ operation, game_id, namespace_id, details }: EffectOnOther): Promise<void> {
+    const create_ts = clock.now();
+    const entry_id = Bun.randomUUIDv7('hex', create_ts);
+    const scope = { game_id, namespace_id, group_id: null };
+    await store.insertEntry(queries, {
+      ...OF_ANOTHER_GAME,
+      ...scope,
+      entry_id,
+      create_ts,
+      operation,
+      details,
+      outcome: 'done',
+      code: null,
+    });
+  }
+
+  /** Records how a change ended. The caller is answered even if recording fails; the entry then stays `begun`. */
   async function end(entry_id: string, record: () => Promise<void>): Promise<void> {
     try {
       await record();
@@ -94,7 +120,7 @@ export function createAuditLog(dependencies: AuditDependencies) {
   }
 
   const recorder: Audit = {
-    async record(change, act, toDetails) {
+    async record(change, act, toDetails, toEffects = () => []) {
       const { entry_id } = change;
       await begin(change);
       try {
@@ -103,6 +129,7 @@ export function createAuditLog(dependencies: AuditDependencies) {
           const details = toDetails(answer);
           const scope = await scopeOf(change, details);
           await store.updateEntry(queries, entry_id, { ...scope, details, outcome: 'done' });
+          for (const effect of toEffects()) await insertEffect(effect);
         });
         return answer;
       } catch (failure) {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { index, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
-import type { ChangeDetails } from '../../platform/http/audit.ts';
+import type { ChangeDetails } from '../../platform/http/call.ts';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
@@ -15,12 +15,12 @@ export type Outcome = (typeof OUTCOMES)[number];
 export const auditEntries = pgTable(
   'audit_entries',
   {
-    /** The ray id of the request. It begins with the time, so entries are ordered by it. */
+    /** The ray id of the request, or a new id of the same form. It begins with the time, so entries are ordered by it. */
     entry_id: uuid().primaryKey(),
     create_ts: moment().notNull(),
     operation: text().notNull(),
-    caller_kind: text().$type<'identity' | 'cloud' | 'service'>().notNull(),
-    /** The identity, the game of a cloud token, or the environment of a service token. */
+    caller_kind: text().$type<'identity' | 'cloud' | 'service' | 'other_game'>().notNull(),
+    /** The identity, the game of a cloud token, or the environment of a service token; zeros for another game. */
     caller_id: uuid().notNull(),
     /** When the token was issued; null for identities. */
     token_issued_ts: moment(),

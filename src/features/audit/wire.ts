@@ -5,8 +5,9 @@ import { OUTCOMES } from './tables.ts';
 
 const AuditCaller = Type.Object(
   {
-    kind: oneOf('AuditCallerKind', ['identity', 'cloud', 'service'], {
-      description: 'A person, or the token of tools (cloud) or of a back end (service).',
+    kind: oneOf('AuditCallerKind', ['identity', 'cloud', 'service', 'other_game'], {
+      description:
+        'A person, or the token of tools (cloud) or of a back end (service). other_game: someone of another game, whose name and address are not shown.',
     }),
     identity_id: Type.Optional(Uuid),
     display_name: Type.Optional(Type.String({ description: 'The name that the person has now.' })),
@@ -21,11 +22,17 @@ const AuditDetail = Type.Union([Type.String(), Type.Number(), Type.Boolean()], {
 
 const AuditEntry = Type.Object(
   {
-    entry_id: Type.String({ format: 'uuid', description: 'The ray id of the request.' }),
+    entry_id: Type.String({
+      format: 'uuid',
+      description: 'The ray id of the request. Of a change by another game, an id of its own.',
+    }),
     create_ts: Timestamp,
-    operation: Type.String({ description: 'The operation, as it is called in the API document.' }),
+    operation: Type.String({
+      description:
+        'The operation, as it is called in the API document. loseDomain: another game has proven that the domain is its own.',
+    }),
     caller: AuditCaller,
-    address: Type.String({ description: 'The address that the request came from.' }),
+    address: Type.String({ description: 'The address that the request came from. Empty if not shown.' }),
     user_agent: Type.Optional(Type.String()),
     game_id: Type.Optional(Uuid),
     namespace_id: Type.Optional(Uuid),

@@ -37,7 +37,7 @@ export function createBilling({ clock, groups, games, servers }: BillingDependen
       if (!(await groups.mayActAsMember(group_id, identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
       const end = window.end ?? clock.now().getTime();
       const start = window.start ?? end - MONTH_MS;
-      if (start > end) throw new ServiceError('VALIDATION_ERROR', { error: 'query_end_ts is before query_start_ts' });
+      if (start > end) throw invalidWindow(window.end);
       const owned = await games.listOfGroup(group_id);
       const game_ids = owned.map(({ game_id }) => game_id);
       const used = await servers.usageOf(game_ids, { start: toMoment(start), end: toMoment(end) });
@@ -53,4 +53,9 @@ export function createBilling({ clock, groups, games, servers }: BillingDependen
       };
     },
   };
+}
+
+function invalidWindow(end: number | undefined): ServiceError {
+  const until = end === undefined ? 'query_end_ts, which is now by default' : 'query_end_ts';
+  return new ServiceError('VALIDATION_ERROR', { error: `query_start_ts is after ${until}` });
 }

@@ -47,7 +47,7 @@ export async function createDemo(
     (await createVersion(dependencies, game_id));
   const its_namespaces = await namespaces.list(game_id);
   for (const { namespace_id, version_id } of its_namespaces) {
-    // A namespace that was moved to another version, or created on one, stays there.
+    // Only a namespace that has always been on the game's first version is moved.
     const [, ...before] = await namespaces.versionHistory({ game_id, namespace_id }, 2);
     if (before.length > 0 || version_id !== its_versions[0]?.version_id) continue;
     await namespaces.setMatchmakerLimits({ game_id, namespace_id }, DEMO_LIMITS);

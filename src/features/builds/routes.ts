@@ -3,7 +3,7 @@ import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchState } from '../../platform/watch/views.ts';
-import { parseTags, TagsQuery, UnreadTagsQuery } from '../tags.ts';
+import { parseTags, refuseLongTags, TagsQuery, UnreadTagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
 import { type BuildFiles, FILE_PATH } from './files.ts';
 import * as wire from './wire.ts';
@@ -124,6 +124,7 @@ export function buildRoutes(builds: Builds) {
         ],
       },
       async ({ params, body }) => {
+        refuseLongTags(body.tags);
         const patch = { tags: body.tags, exclusive_tags: body.exclusive_tags ?? [] };
         await builds.patchTags(inEnvironment(params), params.build_id, patch);
         return {};

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf, Text, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
-import { TAG_NAME_LENGTH_MAX, TAGS_MAX, TagsPatch } from '../tags.ts';
+import { TAG_NAME_BYTES_MAX, TAGS_MAX, TagsPatch } from '../tags.ts';
 import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
@@ -71,7 +71,7 @@ export type PrepareBuild = Omit<Static<typeof PrepareBuildBody>, 'prewarm_datace
 
 export const PatchTagsBody = Type.Object({
   tags: TagsPatch,
-  exclusive_tags: Type.Optional(Type.Array(Type.String({ maxLength: TAG_NAME_LENGTH_MAX }), { maxItems: TAGS_MAX })),
+  exclusive_tags: Type.Optional(Type.Array(Type.String({ maxLength: TAG_NAME_BYTES_MAX }), { maxItems: TAGS_MAX })),
 });
 
 const Build = Type.Object(

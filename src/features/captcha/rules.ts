@@ -63,7 +63,8 @@ function turnstileOf(
     const [domain, { secret_key }] = chosen;
     return [{ name: 'turnstile', site_key, secret_key, hostnames: hostnames.length > 0 ? hostnames : [domain] }];
   }
-  const general = withKeys('turnstile', turnstile, shared);
+  // The keys of the service are for versions without their own.
+  const general = withKeys('turnstile', turnstile, domains.length > 0 ? {} : shared);
   if (general.length > 0 || domains.length === 0) return general;
   return [{ name: 'turnstile', site_key, secret_key: undefined, hostnames }];
 }

@@ -34,14 +34,14 @@ interface CaptchaCheck {
 }
 
 /**
- * The answer of a provider. `is_spent`: the provider may have used up the captcha and not accept it again. `exchange`: the
- * last request, if one was sent.
+ * The answer of a provider. `is_spent`: the provider may have used up the captcha, and would refuse it a second time.
+ * `exchange`: the last request, if one was made.
  */
 export type Outcome = Verdict & { is_spent: boolean; exchange?: OutboundExchange; cause?: unknown };
 
 /**
- * Asks a provider whether a captcha was solved. Asks Turnstile a second time if its answer was lost, because the
- * idempotency key marks the repetition.
+ * Asks a provider whether a captcha was solved. Asks Turnstile a second time within the same time limit if its answer was
+ * lost, because the idempotency key marks the repetition.
  */
 export async function askProvider(siteverify: Siteverify, widget: Widget, check: CaptchaCheck): Promise<Outcome> {
   const { captcha_timeout_ms } = siteverify;
@@ -50,7 +50,7 @@ export async function askProvider(siteverify: Siteverify, widget: Widget, check:
     return { is: 'refused', reasons: ['too-long'], is_spent: true };
   }
   const started = performance.now();
-  const first = await askOnce(siteverify, widget, check, Math.ceil(captcha_timeout_ms / 2));
+  const first = await askOnce(siteverify, widget, check, captcha_timeout_ms);
   const is_lost = first.is === 'unavailable' && first.is_spent && first.is_down;
   const rest_ms = Math.floor(captcha_timeout_ms - (performance.now() - started));
   const last = is_lost && rest_ms > 0 ? await askOnce(siteverify, widget, check, rest_ms) : first;
@@ -91,11 +91,10 @@ async function askOnce(
     return { ...readVerdict(widget, { status, body }), is_spent: true, exchange };
   } catch (cause) {
     if (!(cause instanceof OutboundFailure)) throw cause;
-    const { kind } = cause;
-    const was_sent = kind !== 'too_busy' && kind !== 'paused' && kind !== 'bad_request';
+    const { kind, was_sent: is_spent } = cause;
     // Clients can cause these failures, so they do not count as down.
     const is_down = kind !== 'too_busy' && kind !== 'cancelled' && kind !== 'bad_request';
-    return { is: 'unavailable', reasons: [kind], is_down, is_spent: was_sent, exchange: describe(), cause };
+    return { is: 'unavailable', reasons: [kind], is_down, is_spent, exchange: describe(), cause };
   }
 }
 

@@ -1,8 +1,8 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import { type Database, LOCKS } from '../../platform/database/database.ts';
 import { transactInTurn } from '../../platform/database/turn.ts';
-import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
+import { toCallersError } from '../../platform/http/answers.ts';
 import { startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
@@ -179,7 +179,7 @@ export function createCounters(dependencies: CountersDependencies) {
         tally.seat(namespace_id, kind, performance.now() - started);
         return answer;
       } catch (error) {
-        tally.refuse(namespace_id, error instanceof ServiceError ? error.code : 'ERROR');
+        tally.refuse(namespace_id, toCallersError(error).code);
         throw error;
       }
     },

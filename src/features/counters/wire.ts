@@ -23,9 +23,13 @@ const CountersStep = Type.Object(
     refused: Type.Record(Type.String(), Count, {
       description: 'Finds, joins and creates that got no seat, by the code of their error.',
     }),
-    find_p50_ms: Type.Optional(Type.Number({ description: 'Half of the finds that got a seat took no longer.' })),
+    find_p50_ms: Type.Optional(
+      Type.Number({ description: 'Half of the finds that got a seat took at most this long.' }),
+    ),
     find_p95_ms: Type.Optional(
-      Type.Number({ description: '95 % of the finds that got a seat took no longer; at most a tenth too high.' }),
+      Type.Number({
+        description: '95 % of the finds that got a seat took at most this long; at most a tenth too high.',
+      }),
     ),
   },
   { title: 'CountersStep' },

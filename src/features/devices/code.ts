@@ -2,9 +2,12 @@
 const CHARACTERS = '23456789ABCDEFGHJKMNPQRSTVWXYZ';
 const HALF_LENGTH = 4;
 
-/** Returns the code of a link. The tool and the page both show it, and a person compares the two before completing the link. */
-export function codeOf(device_link_id: string): string {
-  const digest = new Bun.CryptoHasher('sha256').update(device_link_id).digest();
+/**
+ * Returns the code of a link. The tool and the page both show it, and a person compares the two before completing the link.
+ * The token is signed, so another link with the same code can only be searched by requests to the service.
+ */
+export function codeOf(device_link_token: string): string {
+  const digest = new Bun.CryptoHasher('sha256').update(device_link_token).digest();
   const characters = [...digest].map((byte) => CHARACTERS[byte % CHARACTERS.length]);
   return `${characters.slice(0, HALF_LENGTH).join('')}-${characters.slice(HALF_LENGTH, 2 * HALF_LENGTH).join('')}`;
 }

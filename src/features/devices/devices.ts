@@ -55,7 +55,9 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     readToken: (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']),
     /** Returns the code that the page of a link shows. Throws TOKEN_ERROR. */
     async readCode(device_link_token: string): Promise<string> {
-      return codeOf((await this.readToken(device_link_token)).device_link_id);
+      const { device_link_id } = await this.readToken(device_link_token);
+      // The label of a token is not signed, so one link could have tokens with several codes.
+      return codeOf(await issueToken(device_link_id));
     },
     async prepare(): Promise<PreparedLink> {
       // Its time is that of the link.
@@ -63,22 +65,24 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       const device_link_token = await issueToken(device_link_id);
       const device_link_url = `${public_url}/devices/link/${device_link_token}`;
       const short_url = `${public_url}/link/${device_link_id}`;
-      return { device_link_id, device_link_token, device_link_url, short_url, code: codeOf(device_link_id) };
+      return { device_link_id, device_link_token, device_link_url, short_url, code: codeOf(device_link_token) };
     },
     /** Returns the token of a link by its id. Throws TOKEN_ERROR for an id that is not of the last hour. */
     async tokenOf(device_link_id: string): Promise<string> {
       if (timeOf(device_link_id) > after(clock.now(), CLOCK_SKEW_MAX_MS)) {
-        throw new ServiceError('TOKEN_ERROR', { reason: 'the link has no id of this service' });
+        throw new ServiceError('TOKEN_ERROR', {
+          reason: 'the link was not made by this service, or its time is in the future',
+        });
       }
       const device_link_token = await issueToken(device_link_id);
       await this.readToken(device_link_token);
       return device_link_token;
     },
     /**
-     * Completes a link, so that its tool gets a cloud token for the game. Throws GAME_NOT_FOUND, TOKEN_ERROR or
-     * CLOUD_DEVICE_LINK_ALREADY_COMPLETE.
+     * Completes a link, so that its tool gets a cloud token for the game, and returns the time of this token. Throws
+     * GAME_NOT_FOUND, TOKEN_ERROR or CLOUD_DEVICE_LINK_ALREADY_COMPLETE.
      */
-    async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<void> {
+    async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<{ at: Date }> {
       const { device_link_id } = await this.readToken(device_link_token);
       const { at } = await games.admitToken(caller, game_id);
       // The tokens of earlier links have expired, so their rows are of no use.
@@ -86,6 +90,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       const row = { device_link_id, game_id, complete_ts: at };
       const is_new = await database.transact((tx) => insertLink(tx, row, expired));
       if (!is_new) throw new ServiceError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE', {});
+      return { at };
     },
   };
 }

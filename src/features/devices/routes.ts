@@ -47,8 +47,10 @@ export function deviceRoutes(devices: Devices) {
         response: Empty,
         errors: ['CLOUD_DEVICE_LINK_ALREADY_COMPLETE', 'GAME_NOT_FOUND', 'TOKEN_ERROR'],
       },
-      async ({ caller, body }) => {
-        await devices.complete(caller, body.device_link_token, body.game_id.toLowerCase());
+      async (call) => {
+        const { device_link_token, game_id } = call.body;
+        const { at } = await devices.complete(call.caller, device_link_token, game_id.toLowerCase());
+        call.recordDetails({ token_issued_ts: at.toISOString() });
         return {};
       },
     ),

@@ -73,9 +73,12 @@ export function gameRoutes(games: Games) {
         response: wire.TokenAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      async ({ caller, params: { game_id } }) => ({
-        token: await games.createCloudToken(game_id, await games.admitToken(caller, game_id)),
-      }),
+      async (call) => {
+        const { game_id } = call.params;
+        const stamp = await games.admitToken(call.caller, game_id);
+        call.recordDetails({ token_issued_ts: stamp.at.toISOString() });
+        return { token: await games.createCloudToken(game_id, stamp) };
+      },
     ),
     route(
       'POST',

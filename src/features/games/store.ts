@@ -6,6 +6,8 @@ import { topics } from '../topics.ts';
 import { type GameRow, games } from './tables.ts';
 
 const GAMES_MAX = 1_000;
+/** How far the clocks of processes may differ. */
+const CLOCK_SKEW_MAX_MS = 60_000;
 
 /** Inserts a game. `member_ids`: the members of its group, whose lists of games change. */
 export async function insertGame(tx: Tx, row: GameRow, member_ids: string[]): Promise<void> {
@@ -75,11 +77,12 @@ export async function revokeTokens(
   const names = sql`select 'game:' || ${games.game_id} from ${games} where ${is_selected} order by ${games.game_id}`;
   await tx.execute(sql`with ${bumpSelected(names, 'bumped')} select count(*) from bumped`);
   await tx.execute(sql`select from ${games} where ${is_selected} order by ${games.game_id} for no key update`);
-  // Covers tokens whose creation this transaction waited for; token times have a precision of one millisecond.
-  const moment = after(clock.now(), 1);
+  // Covers tokens of processes whose clocks are ahead, and those that have the moment of the last revocation as their time.
+  const moment = after(clock.now(), CLOCK_SKEW_MAX_MS);
+  const next = sql`${games.tokens_not_before} + interval '1 millisecond'`;
   await tx
     .update(games)
-    .set({ tokens_not_before: sql`greatest(${games.tokens_not_before}, ${moment.toISOString()}::timestamptz)` })
+    .set({ tokens_not_before: sql`greatest(${next}, ${moment.toISOString()}::timestamptz)` })
     .where(is_selected);
 }
 

@@ -52,26 +52,26 @@ interface WantedDomain {
 
 /**
  * Adds a domain unless the namespace has the maximum. The caller has checked that the namespace has a right to it. Returns
- * what happened: another namespace may have `taken` the domain since that check.
+ * what happened, and the namespace that lost the domain by it: another one may have `taken` it since that check.
  */
 export async function insertDomain(
   tx: Tx,
   scope: NamespaceScope,
   { row, from, domains_max }: WantedDomain,
-): Promise<'added' | 'exists' | 'taken' | 'too_many'> {
+): Promise<{ outcome: 'added' | 'exists' | 'taken' | 'too_many'; lost_by?: NamespaceScope | undefined }> {
   // Locks the namespace, so that concurrent requests cannot exceed the maximum.
   await touch(tx, [...settingsTopics(scope, row.domain), ...(from ? settingsTopics(from) : [])]);
   const current = await selectNamespaceWith(tx, row.domain);
-  if (current?.namespace_id === row.namespace_id) return 'exists';
-  if (current && current.namespace_id !== from?.namespace_id) return 'taken';
+  if (current?.namespace_id === row.namespace_id) return { outcome: 'exists' };
+  if (current && current.namespace_id !== from?.namespace_id) return { outcome: 'taken' };
   const [counted] = await tx
     .select({ domains: count() })
     .from(namespaceDomains)
     .where(eq(namespaceDomains.namespace_id, row.namespace_id));
-  if ((counted?.domains ?? 0) >= domains_max) return 'too_many';
+  if ((counted?.domains ?? 0) >= domains_max) return { outcome: 'too_many' };
   if (current) await removeRow(tx, current.namespace_id, row.domain);
   const added = await tx.insert(namespaceDomains).values(row).onConflictDoNothing().returning();
-  return added.length > 0 ? 'added' : 'taken';
+  return added.length > 0 ? { outcome: 'added', lost_by: current } : { outcome: 'taken' };
 }
 
 export async function deleteDomain(tx: Tx, scope: NamespaceScope, domain: string): Promise<void> {

@@ -23,6 +23,11 @@ export interface DomainSettings extends OwnNames {
   name_servers: readonly string[];
 }
 
+/** A domain that a namespace had until another one proved that it owns the domain. */
+interface LostDomain extends NamespaceScope {
+  domain: string;
+}
+
 interface CdnSettingsDependencies extends DomainSettings {
   database: Database;
   clock: Clock;
@@ -50,8 +55,8 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     change(scope, (tx) => store.updateSettings(tx, scope, settings));
 
   /**
-   * Checks that a namespace may have a domain. If another namespace has the domain, this namespace needs a DNS record, or
-   * the operator's entry for it.
+   * Checks that a namespace may have a domain. If another namespace has the domain, then only a DNS record, or an operator's
+   * entry that names this namespace, gives it the domain.
    */
   async function assertMayHave(domain: string, namespace_id: string, is_taken: boolean): Promise<void> {
     const right = operatorRight(domains_allow, domain, namespace_id);
@@ -80,22 +85,24 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
       update(scope, { enable_domain_public_auth: enabled }),
     setAuthType: (scope: NamespaceScope, auth_type: NamespaceRow['auth_type']) => update(scope, { auth_type }),
     /**
-     * Adds a domain that the namespace has proven to own or that the operator allows. Repeating it is harmless. Throws
+     * Adds a domain that the namespace has proven to own or that the operator allows. Repeating it is harmless. Returns
+     * the namespace that lost the domain by it, and its name. Throws
      * CDN_INVALID_DOMAIN, CDN_DOMAIN_NOT_PROVEN, CDN_DOMAIN_NOT_CHECKED, CDN_TOO_MANY_DOMAINS or CLOUD_HOSTNAME_TAKEN.
      */
-    async addDomain(scope: NamespaceScope, text: string): Promise<void> {
+    async addDomain(scope: NamespaceScope, text: string): Promise<LostDomain | undefined> {
       const domain = text.toLowerCase();
       if (!isDomain(domain) || reserved_hosts.isReserved(domain)) throw new ServiceError('CDN_INVALID_DOMAIN', {});
       const { namespace_id } = await get(scope);
       const current = await store.selectNamespaceWith(database.queries, domain);
-      if (current?.namespace_id === namespace_id) return;
+      if (current?.namespace_id === namespace_id) return undefined;
       await assertMayHave(domain, namespace_id, current !== undefined);
       const row = { domain, namespace_id, create_ts: clock.now() };
       const wanted = { row, from: current, domains_max: DOMAINS_MAX };
-      const outcome = await database.transact((tx) => store.insertDomain(tx, scope, wanted));
+      const { outcome, lost_by } = await database.transact((tx) => store.insertDomain(tx, scope, wanted));
       remembered.forget(domain);
       if (outcome === 'taken') throw taken(proofOf(domain, namespace_id));
       if (outcome === 'too_many') throw new ServiceError('CDN_TOO_MANY_DOMAINS', { max: DOMAINS_MAX });
+      return lost_by && { ...lost_by, domain };
     },
     async removeDomain(scope: NamespaceScope, text: string): Promise<void> {
       const domain = text.toLowerCase();

@@ -142,8 +142,10 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
         response: wire.TokenAnswer,
         errors: NOT_FOUND,
       },
-      async ({ caller, params: { game_id, environment_id } }) => {
-        const stamp = await admitToken(caller, game_id);
+      async (call) => {
+        const { game_id, environment_id } = call.params;
+        const stamp = await admitToken(call.caller, game_id);
+        call.recordDetails({ token_issued_ts: stamp.at.toISOString() });
         return { token: await namespaces.createServiceToken({ game_id, namespace_id: environment_id }, stamp) };
       },
     ),

@@ -124,8 +124,12 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
           'CLOUD_HOSTNAME_TAKEN',
         ],
       },
-      async ({ params, body }) => {
-        await namespaces.cdn.addDomain(params, body.domain);
+      async (call) => {
+        const lost = await namespaces.cdn.addDomain(call.params, call.body.domain);
+        if (lost && lost.game_id !== call.params.game_id) {
+          const { domain, ...loser } = lost;
+          call.recordEffect({ ...loser, operation: 'loseDomain', details: { domain } });
+        }
         return {};
       },
     ),

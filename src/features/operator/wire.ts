@@ -195,7 +195,7 @@ const QueueOfNamespace = Type.Object(
     namespace_name_id: Type.String(),
     finds: Count,
     seats: Type.Integer({ minimum: 0, description: 'The seats that these finds want.' }),
-    waiting_since_ts: Type.String({ description: 'RFC 3339. Since when the find waits that has waited for longest.' }),
+    waiting_since_ts: Type.String({ description: 'RFC 3339. When the find that has waited longest began to wait.' }),
   },
   { title: 'QueueOfNamespace' },
 );

@@ -4,7 +4,7 @@ import { Empty } from '../../platform/http/shapes.ts';
 import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { AddressOf } from '../port-names.ts';
-import { parseTags } from '../tags.ts';
+import { parseTags, refuseLongTags } from '../tags.ts';
 import { CrashesAnswer, toCrashes } from './crashes-wire.ts';
 import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
 import type { Servers } from './servers.ts';
@@ -112,7 +112,10 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
           'SERVERS_UNSUPPORTED_HOST_PROTOCOL',
         ],
       },
-      async ({ params, body }) => ({ server: toServer(await servers.create(scopeOf(params), body)) }),
+      async ({ params, body }) => {
+        refuseLongTags(body.tags);
+        return { server: toServer(await servers.create(scopeOf(params), body)) };
+      },
     ),
     watched(
       `${SERVERS}/:server_id`,

@@ -22,8 +22,8 @@ export interface VerificationDependencies extends VerificationSettings {
 
 /** A verification to request, and the caller it is for. */
 export interface VerificationRequest {
-  /** The ray id of the player's request; identifies the verification. */
-  ray_id: string;
+  /** Identifies the verification. */
+  id: string;
   config: VerificationConfig;
   asked: Omit<RequestedSeats, 'client'> & { client: Omit<RequestedSeats['client'], 'coordinates'> };
   signal: AbortSignal;
@@ -46,13 +46,13 @@ export type Verification = ReturnType<typeof createVerification>;
 export function createVerification(dependencies: VerificationDependencies) {
   const { clock, outbound, ip_database, verification_timeout_ms } = dependencies;
 
-  async function ask({ ray_id, config, asked, signal }: VerificationRequest): Promise<Verdict> {
+  async function ask({ id, config, asked, signal }: VerificationRequest): Promise<Verdict> {
     const { client } = asked;
     const coordinates = ip_database.coordinatesOf(client.address);
     const payload = toPayload({ ...asked, client: { ...client, coordinates } });
     const body = JSON.stringify(payload);
     const { url, secret } = config;
-    const signature = secret === undefined ? {} : sign({ id: ray_id, now: clock.now(), body }, secret);
+    const signature = secret === undefined ? {} : sign({ id, now: clock.now(), body }, secret);
     const headers = { 'content-type': 'application/json', ...inLowerCase(config.headers ?? {}), ...signature };
     const measure = startTimer();
     const describe = (): OutboundExchange => ({

@@ -1371,7 +1371,7 @@ export interface components {
       finds: number;
       /** @description The seats that these finds want. */
       seats: number;
-      /** @description RFC 3339. Since when the find waits that has waited for longest. */
+      /** @description RFC 3339. When the find that has waited longest began to wait. */
       waiting_since_ts: string;
     };
     /**
@@ -1941,9 +1941,9 @@ export interface components {
       refused: {
         [key: string]: number;
       };
-      /** @description Half of the finds that got a seat took no longer. */
+      /** @description Half of the finds that got a seat took at most this long. */
       find_p50_ms?: number;
-      /** @description 95 % of the finds that got a seat took no longer; at most a tenth too high. */
+      /** @description 95 % of the finds that got a seat took at most this long; at most a tenth too high. */
       find_p95_ms?: number;
     };
     GetServiceCountersResponse: {
@@ -2341,15 +2341,15 @@ export interface components {
     AuditEntry: {
       /**
        * Format: uuid
-       * @description The ray id of the request.
+       * @description The ray id of the request. Of a change by another game, an id of its own.
        */
       entry_id: string;
       /** @description RFC 3339, UTC, with milliseconds. */
       create_ts: string;
-      /** @description The operation, as it is called in the API document. */
+      /** @description The operation, as it is called in the API document. loseDomain: another game has proven that the domain is its own. */
       operation: string;
       caller: components['schemas']['AuditCaller'];
-      /** @description The address that the request came from. */
+      /** @description The address that the request came from. Empty if not shown. */
       address: string;
       user_agent?: string;
       /** Format: uuid */
@@ -2376,10 +2376,10 @@ export interface components {
       token_issued_ts?: string;
     };
     /**
-     * @description A person, or the token of tools (cloud) or of a back end (service).
+     * @description A person, or the token of tools (cloud) or of a back end (service). other_game: someone of another game, whose name and address are not shown.
      * @enum {string}
      */
-    AuditCallerKind: 'identity' | 'cloud' | 'service';
+    AuditCallerKind: 'identity' | 'cloud' | 'service' | 'other_game';
     AuditDetail: string | number | boolean;
     /**
      * @description begun: still under way, or the service stopped meanwhile. failed: the service was at fault; the change may have happened in part. Refused requests have no entry.

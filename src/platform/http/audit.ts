@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { CallerOf } from '../tokens/caller.ts';
 import { isOfKind } from '../tokens/tokens.ts';
-import type { AnyCall } from './call.ts';
+import type { AnyCall, ChangeDetails, EffectOnOther } from './call.ts';
 import type { HandledRoute } from './route.ts';
 import { isUuid } from './shapes.ts';
 
@@ -12,9 +12,6 @@ const TEXT_LENGTH_MAX = 256;
 const OF_SCOPE = ['game_id', 'namespace_id', 'environment_id'];
 
 export type AuditedCaller = CallerOf<(typeof AUDITED_KINDS)[number]>;
-
-/** What a change was about, by name: ids, and what else its route names. */
-export type ChangeDetails = Record<string, string | number | boolean>;
 
 /** A request that may change something. */
 export interface RequestedChange {
@@ -27,6 +24,7 @@ export interface RequestedChange {
   /** The game, and the namespace, that the caller was authorized for. */
   game_id: string | undefined;
   namespace_id: string | undefined;
+  /** What the change is about: ids, and what else its route names. */
   details: ChangeDetails;
 }
 
@@ -34,12 +32,14 @@ export interface RequestedChange {
 export interface Audit {
   /**
    * Records a change before `act` begins it, so that there is no change without its entry, and records how it ended.
-   * Returns what `act` returns. `toDetails` returns what the change was about, once it has its answer.
+   * Returns what `act` returns. `toDetails` returns what the change was about, once it has its answer, and `toEffects`
+   * what it did to other games.
    */
   record<Answer>(
     change: RequestedChange,
     act: () => Promise<Answer>,
     toDetails: (answer: Answer) => ChangeDetails,
+    toEffects?: () => readonly EffectOnOther[],
   ): Promise<Answer>;
 }
 
@@ -76,7 +76,8 @@ export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCal
     return audit.record(
       change,
       () => route.handle(call),
-      (answer) => ({ ...pick(answer, answered), ...details }),
+      (answer) => ({ ...pick(answer, answered), ...details, ...call.recorded_details }),
+      () => call.recorded_effects,
     );
   };
 }

@@ -14,6 +14,20 @@ export interface RouteInput<Caller, Parameters, Query> {
 /** The input of any route. */
 export type AnyInput = RouteInput<Caller | undefined, Record<string, string>, object>;
 
+/** Details of a change for the audit log, by name. */
+export type ChangeDetails = Record<string, string | number | boolean>;
+
+/** What a change by one game did to another game. The other game sees it in its audit log, without its caller. */
+export interface EffectOnOther {
+  operation: string;
+  game_id: string;
+  namespace_id: string;
+  details: ChangeDetails;
+}
+
+const NO_DETAILS: ChangeDetails = {};
+const NO_EFFECTS: readonly EffectOnOther[] = [];
+
 interface TextAndBody<Body> {
   text: string;
   body: Body;
@@ -34,6 +48,8 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
   /** When the request ends without its answer. */
   readonly deadline: RequestDeadline;
   readonly #exchange: Exchange;
+  #details: ChangeDetails = NO_DETAILS;
+  #effects = NO_EFFECTS;
 
   constructor(
     exchange: Exchange,
@@ -49,6 +65,24 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
     this.request = exchange.request;
     this.deadline = exchange.deadline;
     this.#exchange = exchange;
+  }
+
+  /** Adds details to the entry of the audit log that neither the request nor its answer has. Never anything secret. */
+  recordDetails(details: ChangeDetails): void {
+    this.#details = { ...this.#details, ...details };
+  }
+
+  get recorded_details(): Readonly<ChangeDetails> {
+    return this.#details;
+  }
+
+  /** Adds an entry to the audit log of another game, whose caller is not named. */
+  recordEffect(effect: EffectOnOther): void {
+    this.#effects = [...this.#effects, effect];
+  }
+
+  get recorded_effects(): readonly EffectOnOther[] {
+    return this.#effects;
   }
 
   /** The client's address. */

@@ -46,8 +46,8 @@ export function isUsualPort(port: number): boolean {
 
 /** Targets that the operator allows even though they are private. */
 export interface AllowList {
-  /** Returns whether the list has the host itself, at this port. */
-  names(host: string, port: number): boolean;
+  /** Returns whether the list has the host at this port, or a network in which the host's address may be. */
+  mayAllow(host: string, port: number): boolean;
   /** Returns whether the list has the host, its address, or a network of the address. */
   allows(endpoint: Endpoint): boolean;
 }
@@ -69,7 +69,8 @@ export function parseAllowList(entries: readonly string[]): AllowList {
   const isPort = (entry: Entry, port: number) => entry.port === undefined || entry.port === port;
   const names = (host: string, port: number) => parsed.some((entry) => entry.host === host && isPort(entry, port));
   return {
-    names,
+    mayAllow: (host, port) =>
+      names(host, port) || parsed.some((entry) => entry.network !== undefined && isPort(entry, port)),
     allows({ host, port, address }) {
       const candidate = ipaddr.process(address);
       const isAllowed = ({ network }: Entry) => network !== undefined && isWithin(candidate, network);

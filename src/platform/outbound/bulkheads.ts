@@ -3,6 +3,7 @@ import {
   BulkheadRejectedError,
   bulkhead,
   type CircuitBreakerPolicy,
+  CircuitState,
   circuitBreaker,
   handleWhen,
   type IPolicy,
@@ -21,9 +22,11 @@ export interface BulkheadLimits {
   to_target: number;
   /** How long a failing target gets no requests. */
   break_ms: number;
+  /** A target that has not answered for this long when a caller disconnects has failed. */
+  slow_ms: number;
 }
 
-const LIMITS: BulkheadLimits = { in_all: 256, of_account: 64, to_target: 32, break_ms: 5_000 };
+const LIMITS: BulkheadLimits = { in_all: 256, of_account: 64, to_target: 32, break_ms: 5_000, slow_ms: 2_000 };
 const WAITING_FACTOR = 4;
 const REMEMBERED_MAX = 4_096;
 /** Breaks if more than half of at least eight requests within 10 s failed. After `break_ms`, one request tries again. */
@@ -58,7 +61,7 @@ export function createBulkheads(
   }
 
   function openTarget(destination: Destination): IPolicy {
-    const breaker = openBreaker(limits.break_ms);
+    const breaker = openBreaker(limits);
     breaker.onBreak(() => onBreak(destination));
     return wrap(breaker, openBulkhead(limits.to_target));
   }
@@ -76,17 +79,24 @@ export function createBulkheads(
       return await wrap(target, of_account, in_all).execute(work, signal);
     } catch (error) {
       if (error instanceof BulkheadRejectedError)
-        throw new OutboundFailure('too_busy', 'too many requests wait', error);
+        throw new OutboundFailure('too_busy', 'too many requests wait', { cause: error });
       if (error instanceof BrokenCircuitError)
-        throw new OutboundFailure('paused', 'the target failed too often', error);
+        throw new OutboundFailure('paused', 'the target failed too often', { cause: error });
       throw error;
     }
   };
 }
 
-function openBreaker(break_ms: number): CircuitBreakerPolicy {
-  return circuitBreaker(
-    handleWhen((error) => error instanceof OutboundFailure && BLAMED.includes(error.kind)),
+function openBreaker({ break_ms, slow_ms }: BulkheadLimits): CircuitBreakerPolicy {
+  const breaker = circuitBreaker(
+    // After a pause only an answer shows that the target is well. A caller that disconnects shows nothing.
+    handleWhen((error) => breaker.state === CircuitState.HalfOpen || isBlamed(error, slow_ms)),
     { halfOpenAfter: break_ms, breaker: new SamplingBreaker(BREAKER) },
   );
+  return breaker;
+}
+
+function isBlamed(error: unknown, slow_ms: number): boolean {
+  if (!(error instanceof OutboundFailure)) return false;
+  return BLAMED.includes(error.kind) || (error.kind === 'cancelled' && error.waited_ms > slow_ms);
 }

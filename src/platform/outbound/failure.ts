@@ -20,13 +20,26 @@ export type FailureKind =
   | 'timeout'
   | 'cancelled';
 
+/** How far a request without an answer came. */
+interface FailureDetails {
+  cause?: unknown;
+  was_sent?: boolean;
+  waited_ms?: number;
+}
+
 /** An outbound request without an answer. The message does not contain the address, which may contain secrets. */
 export class OutboundFailure extends Error {
   readonly kind: FailureKind;
+  /** Whether there was a connection on which the target may have received the request. */
+  readonly was_sent: boolean;
+  /** How long the target had not answered when a caller disconnected. */
+  readonly waited_ms: number;
 
-  constructor(kind: FailureKind, message: string, cause?: unknown) {
+  constructor(kind: FailureKind, message: string, { cause, was_sent = false, waited_ms = 0 }: FailureDetails = {}) {
     super(`${kind}: ${message}`, { cause });
     this.name = 'OutboundFailure';
     this.kind = kind;
+    this.was_sent = was_sent;
+    this.waited_ms = waited_ms;
   }
 }

@@ -81,7 +81,7 @@ export function createOutbound(options: OutboundOptions) {
 
   async function resolveName(host: string): Promise<string[]> {
     const addresses = await resolve(host).catch((cause: unknown) => {
-      throw new OutboundFailure('unreachable', 'the host name cannot be resolved', cause);
+      throw new OutboundFailure('unreachable', 'the host name cannot be resolved', { cause });
     });
     if (addresses.length === 0) throw new OutboundFailure('unreachable', 'the host name has no address');
     return addresses;
@@ -98,16 +98,22 @@ export function createOutbound(options: OutboundOptions) {
       const signal = AbortSignal.any(signals);
       let turn_came = Number.POSITIVE_INFINITY;
       const late = performance.now() + timeout_ms * LATE_TURN;
+      let was_sent = false;
       const giveUp = () => {
-        if (!deadline.signal.aborted) return new OutboundFailure('cancelled', 'the caller has disconnected');
-        if (turn_came > late) return new OutboundFailure('too_busy', 'the turn of the request did not come in time');
-        return new OutboundFailure('timeout', `no answer within ${timeout_ms} ms`);
+        const progress = { was_sent, waited_ms: Math.max(0, performance.now() - turn_came) };
+        if (!deadline.signal.aborted) return new OutboundFailure('cancelled', 'the caller has disconnected', progress);
+        if (turn_came > late)
+          return new OutboundFailure('too_busy', 'the turn of the request did not come in time', progress);
+        return new OutboundFailure('timeout', `no answer within ${timeout_ms} ms`, progress);
+      };
+      const onSend = () => {
+        was_sent = true;
       };
       const send = async () => {
         turn_came = performance.now();
         const addresses = await findAddresses(url, trusts_target);
         if (signal.aborted) throw giveUp();
-        return await sendPost({ ...request, url, addresses, certificate_authorities, signal });
+        return await sendPost({ ...request, url, addresses, certificate_authorities, signal, onSend });
       };
       try {
         const destination = { account, origin: url.origin };
@@ -120,7 +126,7 @@ export function createOutbound(options: OutboundOptions) {
       } catch (error) {
         throw error instanceof OutboundFailure
           ? error
-          : new OutboundFailure('unreachable', 'the request failed', error);
+          : new OutboundFailure('unreachable', 'the request failed', { cause: error, was_sent });
       } finally {
         clearTimeout(timer);
       }

@@ -22,6 +22,8 @@ export interface Post {
   /** In PEM. Default: those of the system. */
   certificate_authorities?: string | undefined;
   signal: AbortSignal;
+  /** Called when there is a connection to the target, over which the request goes now. */
+  onSend: () => void;
 }
 
 export interface OutboundAnswer {
@@ -39,9 +41,10 @@ export async function sendPost(post: Post): Promise<OutboundAnswer> {
   const host = toBareHost(url.hostname);
   const { promise, resolve, reject } = Promise.withResolvers<OutboundAnswer>();
   let is_answered = false;
+  let was_sent = false;
   // Once the headers of the answer have arrived, `readAnswer` reports failures.
   const fail = (kind: 'unreachable' | 'broken_answer', message: string, cause?: unknown) => {
-    if (!is_answered) reject(new OutboundFailure(kind, message, cause));
+    if (!is_answered) reject(new OutboundFailure(kind, message, { cause, was_sent }));
   };
   const is_tls = url.protocol === 'https:';
   const request = (is_tls ? requestHttps : requestHttp)({
@@ -63,6 +66,12 @@ export async function sendPost(post: Post): Promise<OutboundAnswer> {
     signal,
     ...(is_tls ? { rejectUnauthorized: true, servername: isIP(host) === 0 ? host : '' } : {}),
     ...(post.certificate_authorities === undefined ? {} : { ca: post.certificate_authorities }),
+  });
+  request.on('socket', (socket) => {
+    socket.once(is_tls ? 'secureConnect' : 'connect', () => {
+      was_sent = true;
+      post.onSend();
+    });
   });
   let interim_answers = 0;
   request.on('information', () => {
@@ -96,13 +105,13 @@ async function readAnswer(response: IncomingMessage, bytes_max: number): Promise
     for await (const piece of response) {
       length += piece.length;
       if (length > bytes_max)
-        throw new OutboundFailure('broken_answer', `the answer is longer than ${bytes_max} bytes`);
+        throw new OutboundFailure('broken_answer', `the answer is longer than ${bytes_max} bytes`, { was_sent: true });
       pieces.push(piece);
     }
   } catch (cause) {
     throw cause instanceof OutboundFailure
       ? cause
-      : new OutboundFailure('broken_answer', 'the answer ends too early', cause);
+      : new OutboundFailure('broken_answer', 'the answer ends too early', { cause, was_sent: true });
   }
   return { status, text: Buffer.concat(pieces).toString('utf8') };
 }
@@ -120,7 +129,7 @@ function checkHeaders(headers: Record<string, string>): void {
       validateHeaderName(name);
       validateHeaderValue(name, value);
     } catch (cause) {
-      throw new OutboundFailure('bad_request', 'a header is invalid', cause);
+      throw new OutboundFailure('bad_request', 'a header is invalid', { cause });
     }
     if (isOwnHeader(name)) throw new OutboundFailure('bad_request', `the header ${name} must not be set`);
   }

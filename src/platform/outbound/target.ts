@@ -17,10 +17,16 @@ export function targetProblem(text: string, allowed: AllowList): TargetProblem |
   const host = toBareHost(url.hostname);
   if (host === '') return 'no-host';
   const port = portOf(url);
-  const is_address = isIP(host) !== 0;
-  if (is_address ? allowed.allows({ host, port, address: host }) : allowed.names(host, port)) return undefined;
-  if (is_address ? !isPublicAddress(host) : /(^|\.)(localhost|local)$/.test(host)) return 'invalid-ip';
+  const address = knownAddressOf(host);
+  if (address === undefined ? allowed.mayAllow(host, port) : allowed.allows({ host, port, address })) return undefined;
+  if (address === undefined ? /(^|\.)local$/.test(host) : !isPublicAddress(address)) return 'invalid-ip';
   return isUsualPort(port) ? undefined : 'invalid-port';
+}
+
+/** Returns the address of a host that needs no lookup. */
+function knownAddressOf(host: string): string | undefined {
+  if (isIP(host) !== 0) return host;
+  return /(^|\.)localhost$/.test(host) ? '127.0.0.1' : undefined;
 }
 
 /** Headers that only Muster sets: those of the connection, and those that say how to read the body. */

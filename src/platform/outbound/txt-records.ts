@@ -29,7 +29,7 @@ export function createTxtLookup(servers: readonly string[]): TxtLookup {
     } catch (cause) {
       const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
       if (NONE.has(code)) return [];
-      throw new OutboundFailure('unreachable', 'no name server answered', cause);
+      throw new OutboundFailure('unreachable', 'no name server answered', { cause });
     } finally {
       clearTimeout(deadline);
     }
@@ -40,7 +40,8 @@ export function createTxtLookup(servers: readonly string[]): TxtLookup {
     try {
       return await lookups.execute(() => lookUp(name));
     } catch (error) {
-      if (error instanceof BulkheadRejectedError) throw new OutboundFailure('too_busy', 'too many lookups wait', error);
+      if (error instanceof BulkheadRejectedError)
+        throw new OutboundFailure('too_busy', 'too many lookups wait', { cause: error });
       throw error;
     }
   };

@@ -7,6 +7,7 @@ import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { listOperations } from '../../support/operations.ts';
 import { makeGuest, makeMember, type Person } from '../../support/people.ts';
+import { serversOf } from '../../support/servers.ts';
 import { uploadSite } from '../../support/site.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -129,6 +130,28 @@ describe('audit log: an entry says', () => {
       'createGame',
       'createGroup',
     ]);
+  });
+
+  test('which token of tools or of a back end made a change: the one that an earlier entry has issued', async () => {
+    const { api, administrator_token: owner } = muster;
+    const issued = await makeGame(api, owner);
+    const { game_id } = issued;
+    const { device_link_token } = await api.ok('POST', '/cloud/devices/links');
+    const body = { device_link_token, game_id };
+    await api.ok('POST', '/cloud/devices/links/complete', { token: owner, body });
+    const { cloud_token } = await api.ok('GET', `/cloud/devices/links?device_link_token=${device_link_token}`);
+    const tokens = [issued.cloud_token, issued.service_token, cloud_token];
+    const servers = serversOf(muster, issued);
+    const created = await servers.bodyOf(await uploadScript(api, issued, 'setInterval(() => {}, 1000);'));
+    for (const token of tokens) await api.ok('POST', servers.path, { token, body: created });
+    const entries = (await read(logOf(issued))).toReversed();
+    const issues = ['createCloudToken', 'createServiceToken', 'completeDeviceLink'].map((name) =>
+      entries.find(({ operation }) => operation === name),
+    );
+    const uses = entries.filter(({ operation }) => operation === 'createServer');
+    expect(uses.map(({ caller }) => caller.token_issued_ts)).toEqual(
+      issues.map((entry) => String(entry?.details.token_issued_ts)),
+    );
   });
 
   test('who closed or ended a lobby by hand, in its namespace', async () => {

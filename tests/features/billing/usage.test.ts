@@ -35,7 +35,33 @@ test('usage: only members may read it, for a window of time', async () => {
   );
   expect(refused.body.code).toBe('GROUP_NOT_FOUND');
   expect((await usage('?query_start_ts=2&query_end_ts=1')).body.code).toBe('VALIDATION_ERROR');
-  expect((await usage('?query_start_ts=yesterday')).body.code).toBe('API_BAD_QUERY_PARAMETER');
+  const future = opened.clock.now().getTime() + 3_600_000;
+  const { code, message } = (await usage(`?query_start_ts=${future}`)).body;
+  expect([code, message]).toEqual(['VALIDATION_ERROR', expect.stringContaining('query_end_ts, which is now')]);
+  const NO_MOMENTS = [
+    'yesterday',
+    '-5',
+    'May+3',
+    '2020-01',
+    '2020-01-01',
+    '2020-01-01T00:00',
+    '1e3',
+    '2020-13-01T00:00:00Z',
+  ];
+  for (const text of [...NO_MOMENTS, '2020-01-01T00:00:00', '2020-01-01T00:00:00+01:00']) {
+    expect([text, (await usage(`?query_start_ts=${text}`)).body.code]).toEqual([text, 'API_BAD_QUERY_PARAMETER']);
+  }
+  for (const text of [
+    '2020-01-01t00:00:00z',
+    '2020-01-01%2000:00:00.5Z',
+    '2020-01-01T00:00:00%2B01:00',
+    '1577836800000',
+  ]) {
+    expect([text, (await usage(`?query_start_ts=${text}&query_end_ts=2020-01-02T00:00:00Z`)).status]).toEqual([
+      text,
+      200,
+    ]);
+  }
   expect((await usage('?query_start_ts=0&query_end_ts=2020-01-01T00:00:00Z')).body).toEqual({
     games: [{ game_id: game.game_id, regions: [] }],
   });

@@ -28,6 +28,8 @@ describe('tags are refused, and nothing is changed,', () => {
     ['with a value of 1025 characters', { tags: { a: 'x'.repeat(1_025) } }, 'API_BAD_BODY'],
     ['with an empty name', { tags: { '': 'a' } }, 'API_BAD_BODY'],
     ['with a name of 33 characters', { tags: { ['x'.repeat(33)]: 'a' } }, 'API_BAD_BODY'],
+    ['with a value of 1025 bytes', { tags: { a: `x${'ä'.repeat(512)}` } }, 'API_BAD_BODY'],
+    ['with a name of 33 bytes', { tags: { [`x${'ä'.repeat(16)}`]: 'a' } }, 'API_BAD_BODY'],
     ['with the character zero', { tags: { a: 'a\0' } }, 'API_BAD_BODY'],
     ['if there are nine', { tags: many(9) }, 'API_BAD_BODY'],
     ['if the build would have nine', { tags: { ...many(7), mine: 'no' } }, 'BUILDS_TOO_MANY_TAGS'],
@@ -53,6 +55,14 @@ describe('tags are refused, and nothing is changed,', () => {
       expect(await tagsOf(id)).toEqual({ current: 'true' });
     }
   });
+});
+
+test('tags: the limits are in bytes', async () => {
+  const id = await builds.make();
+  const name = 'ä'.repeat(16);
+  expect(outcomeOf(await builds.setTags(id, { tags: { [name]: 'ä'.repeat(512) } }))).toBe('200');
+  const { body } = await builds.setTags(id, { tags: { [`x${name}`]: 'a' } });
+  expect(body.message).toContain(`"tags.x${name}": expected a name of at most 32 bytes in UTF-8`);
 });
 
 test('tags: a wrong type is refused with the types that are allowed', async () => {
@@ -91,7 +101,7 @@ describe('tags', () => {
 
   test('may be any text', async () => {
     const id = await builds.make();
-    const tags = { '"': "'; drop table builds; --", '%_\\': '\u202e\n', 地图: '沙漠'.repeat(512), constructor: '{}' };
+    const tags = { '"': "'; drop table builds; --", '%_\\': '\u202e\n', 地图: '沙漠'.repeat(170), constructor: '{}' };
     expect(outcomeOf(await builds.setTags(id, { tags, exclusive_tags: Object.keys(tags) }))).toBe('200');
     expect(await tagsOf(id)).toEqual(tags);
     expect(await builds.idsWith(tags)).toEqual([id]);

@@ -193,6 +193,22 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     }
   });
 
+  test('that did not reach its provider may be used again', async () => {
+    // Nothing listens there, or it does not speak TLS.
+    for (const origin of ['http://127.0.0.1:1', new URL(provider.hcaptcha).origin.replace('http:', 'https:')]) {
+      const once = captcha('ok');
+      const away = await open({ hcaptcha_url: `${origin}/hcaptcha`, turnstile_url: `${origin}/turnstile` });
+      expect((await use(away, name, once)).outcome).toBe(UNAVAILABLE);
+      expect((await use(checks, name, once)).outcome).toBe('solved');
+    }
+  });
+
+  test('may take its provider most of the time', async () => {
+    const once = captcha('slow');
+    expect((await use(checks, name, once)).outcome).toBe('solved');
+    expect(provider.requestsOf(once).length).toBe(1);
+  });
+
   test('is not awaited once its player has disconnected', async () => {
     const leaving = new AbortController();
     const once = captcha('silence');
@@ -277,7 +293,7 @@ test('captcha: one of another provider, or of none, is refused with the ones tha
 test('captcha: a game with many requests does not block the captchas of others', async () => {
   const outbound = createOutbound({
     allowed_private: [],
-    bulkhead_limits: { in_all: 8, of_account: 2, to_target: 2, break_ms: 5_000 },
+    bulkhead_limits: { in_all: 8, of_account: 2, to_target: 2, break_ms: 5_000, slow_ms: 2_000 },
   });
   const shared = await open({ outbound, captcha_timeout_ms: 10_000 });
   const flooded = game('hcaptcha');

@@ -61,7 +61,7 @@ describe('captcha: the providers of a version', () => {
   ];
   for (const [origin, secret_key, hostnames] of ORIGINS) {
     test(`of turnstile with a key for each domain, an older spelling: ${origin ?? 'no page'}`, () => {
-      const [widget] = providersOf({ ...TIMES, turnstile: { domains: DOMAINS } }, {}, origin);
+      const [widget] = providersOf({ ...TIMES, turnstile: { domains: DOMAINS } }, SHARED, origin);
       expect(widget).toEqual({ name: 'turnstile', site_key: undefined, secret_key, hostnames });
     });
   }

@@ -134,6 +134,11 @@ describe('counters: of several processes', () => {
     for (const { counters } of [one, one, other]) await counters.count('find', namespace_id, async () => 'seat');
     await other.counters.count('join', namespace_id, refuse).catch(() => {});
     await other.counters.count('create', namespace_id, () => Promise.reject(new Error('bug'))).catch(() => {});
+    const { address } = opened.use(await openTestDatabase());
+    const lost = openDatabase(address, 1);
+    await lost[Symbol.asyncDispose]();
+    const read = async () => await lost.queries.execute(sql`select 1`);
+    await other.counters.count('find', namespace_id, read).catch(() => {});
     await one.keep();
     await other.keep();
     // Repeating it changes nothing.
@@ -145,7 +150,7 @@ describe('counters: of several processes', () => {
       players: 3,
       lobbies: 1,
       seated: { find: 3, join: 0, create: 0 },
-      refused: { MATCHMAKER_LOBBY_FULL: 1, ERROR: 1 },
+      refused: { MATCHMAKER_LOBBY_FULL: 1, ERROR: 1, DATABASE_UNAVAILABLE: 1 },
     });
     expect(Object.values(step?.counts.find_times ?? {}).reduce((sum, count) => sum + count, 0)).toBe(3);
   });

@@ -92,6 +92,21 @@ describe('a completed device link', () => {
     expect((await follow(short_url)).status).toBe(400);
   });
 
+  test('has a code that only the service knows, whatever the label of its token', async () => {
+    await using other = await openTestService();
+    const { device_link_id, device_link_token, code } = await prepare();
+    const codeOf = async ({ api }: TestService, token: string) => {
+      const { body } = await api.get(`/devices/link/${token}`);
+      return /<p class="code">([^<]+)</.exec(String(body))?.[1];
+    };
+    expect(await codeOf(opened, device_link_token.replace('device.', 'device_other.'))).toBe(code);
+    // Its id alone says nothing about it.
+    const { headers } = await fetch(`${other.config.public_url}/link/${device_link_id}`, { redirect: 'manual' });
+    const others = await codeOf(other, headers.get('location')?.split('/').at(-1) ?? '');
+    expect(others).toMatch(/^[2-9A-Z]{4}-[2-9A-Z]{4}$/);
+    expect(others).not.toBe(code);
+  });
+
   test('is completed by one of two concurrent people', async () => {
     const { device_link_token } = await prepare();
     const answers = await Promise.all(Array.from({ length: 8 }, () => complete(device_link_token)));

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
+import { createTestClock } from '../../support/clock.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest, makeMember, type Person } from '../../support/people.ts';
 import { openTestService } from '../../support/service.ts';
@@ -90,6 +91,22 @@ describe('tokens of a game', () => {
     expect(outcomeOf(await muster.api.post(path, muster.administrator_token))).toBe('200');
     await isRevoked(game.cloud_token);
     expect(await inspect(await make(cloudTokens(), member.token))).toBe('200');
+  });
+
+  test('are revoked together, also those of a process whose clock is ahead', async () => {
+    const clock = createTestClock();
+    clock.advance(5_000);
+    const { database_address } = muster;
+    await using ahead = await openTestService({}, { database_of: { database_address, clock } });
+    const revoke = `/cloud/games/${game.game_id}/tokens/revoke`;
+    const owner = { token: muster.administrator_token, body: {} };
+    for (let round = 0; round < 2; round += 1) {
+      const early = (await ahead.api.ok('POST', cloudTokens(), owner)).token;
+      const here = await make(cloudTokens(), owner.token);
+      for (const token of [early, here]) expect(await inspect(token)).toBe('200');
+      await muster.api.ok('POST', revoke, owner);
+      for (const token of [early, here]) await isRevoked(token);
+    }
   });
 
   test('that wait for a change are refused at once', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { createReceipts } from '../../../src/features/lobbies/matchmaking/receipts.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { Answer, Api } from '../../support/api.ts';
@@ -212,7 +213,7 @@ describe('a receipt', () => {
   });
 });
 
-test('receipts: a stop without the database loses the last ones, says so, and succeeds', async () => {
+test('receipts: without the database, they have its error, and a stop loses the last ones, says so, and succeeds', async () => {
   await using test_database = await openTestDatabase();
   const lost = openDatabase(test_database.address, 1);
   const emitted: string[] = [];
@@ -220,7 +221,7 @@ test('receipts: a stop without the database loses the last ones, says so, and su
     database: lost,
     clock: { now: () => new Date() },
     events: { emit: (event) => void ('loop' in event && emitted.push(event.loop)) },
-    receipts_per_second_max: 1,
+    receipts_per_second_max: 10,
   });
   const [namespace_id, version_id, ray_id] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
   const request = { players: 1, creates: true };
@@ -228,6 +229,11 @@ test('receipts: a stop without the database loses the last ones, says so, and su
   const described = () => ({ ray_id, kind: 'find', version_id, namespace_id, request }) as const;
   await expect(receipts.withReceipt(described, refuse)).rejects.toThrow('refused');
   await lost[Symbol.asyncDispose]();
+  const described_too = { ...described(), ray_id: crypto.randomUUID() };
+  const read = async () => await lost.queries.execute(sql`select 1`);
+  await receipts.withReceipt(() => described_too, read).catch(() => {});
+  const { outcome } = await receipts.get(namespace_id, described_too.ray_id);
+  expect(outcome).toEqual({ code: 'DATABASE_UNAVAILABLE' });
   const stopping = new AbortController();
   stopping.abort();
   await receipts.startWork(stopping.signal).stopped;

@@ -147,6 +147,20 @@ describe('domains: a proof by DNS', () => {
       true,
       false,
     ]);
+    // The game that lost the domain sees it in its audit log, and nothing about the game that has it now.
+    const path = `/cloud/games/${other.game_id}/audit-log`;
+    const { entries } = await opened.api.ok('GET', path, { token: other.cloud_token });
+    expect(entries[0]).toEqual({
+      entry_id: expect.any(String),
+      create_ts: expect.any(String),
+      operation: 'loseDomain',
+      caller: { kind: 'other_game' },
+      address: '',
+      game_id: other.game_id,
+      namespace_id: other.namespace_id,
+      details: { domain: 'old.free.example' },
+      outcome: 'done',
+    });
   });
 
   test('in two namespaces at once adds the domain to one of them', async () => {

@@ -71,7 +71,7 @@ describe('creating a namespace is refused', () => {
   test('with what its names must be', async () => {
     const { message } = (await create({ display_name: ' x', name_id: 'a b' })).body;
     expect(message).toBe(
-      'The request has invalid content: display-name.invalid (no blank at its ends, only one at a time, and no other invisible characters), name-id.invalid (only lower-case letters and digits, with single dashes between them).',
+      'The request has invalid content: display-name.invalid (no blanks at its ends, and never two in a row; no other invisible characters), name-id.invalid (only lower-case letters and digits, with single dashes between them).',
     );
   });
 

@@ -34,6 +34,8 @@ describe('creating a server is refused', () => {
     ['with a tag with a long name', { tags: { ['t'.repeat(33)]: 'v' } }, `tags.${'t'.repeat(33)}`],
     ['with an empty tag', { tags: { mode: '' } }, 'tags.mode'],
     ['with a long tag', { tags: { mode: 'v'.repeat(1_025) } }, 'tags.mode'],
+    ['with a tag with a name of 33 bytes', { tags: { [`x${'ä'.repeat(16)}`]: 'v' } }, `tags.x${'ä'.repeat(16)}`],
+    ['with a tag of 1025 bytes', { tags: { mode: `x${'ä'.repeat(512)}` } }, 'tags.mode'],
     ['with a tag that is no string', { tags: { mode: 1 } }, 'tags.mode'],
     ['without a build', { runtime: {} }, 'runtime.build'],
     ['with 65 arguments', { runtime: { arguments: Array(65).fill('a') } }, 'runtime.arguments'],
@@ -169,7 +171,7 @@ describe('a server', () => {
     const labels = { [`g${'-'.repeat(14)}1`]: TCP, ...many(7, (index) => `p${index}`, { protocol: 'udp' }) };
     const wanted = {
       datacenter: body.datacenter.toUpperCase(),
-      tags: many(8, (index) => `${index}`.padEnd(32, 'ü'), 'v'.repeat(1_024)),
+      tags: many(8, (index) => `${index}ü`.padEnd(31, '_'), 'v'.repeat(1_024)),
       runtime: { build: build.toUpperCase(), arguments: args, environment },
       network: { mode: 'host', ports: labels },
       resources: { cpu: 4_000, memory: 7_352 },

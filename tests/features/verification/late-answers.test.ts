@@ -12,8 +12,9 @@ beforeEach(() => {
   provider.requests.length = 0;
 });
 
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 type Game = Awaited<ReturnType<typeof makeControlledGame>>;
-const verified = () => ({ enabled: true, verification_config: { url: provider.url } });
+const verified = () => ({ enabled: true, verification_config: { url: provider.url, secret: SECRET } });
 const onAll = () => ({ actions: { find: verified(), create: verified() } });
 const create = (game: Game) =>
   muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
@@ -53,7 +54,10 @@ describe('verification: an answer that comes after a change', () => {
           },
         );
         expect(outcomeOf(answer)).toBe('200');
-        expect(provider.requests.length).toBe(2);
+        // The second request is no repetition of the first.
+        const ids = provider.requests.map(({ headers }) => headers.get('webhook-id'));
+        expect(ids).toEqual([answer.headers.get('rvt-ray-id'), expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+        expect(new Set(ids).size).toBe(2);
         const { game_id, namespace_id, cloud_token: token, version_id } = game;
         const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`;
         const { lobbies } = await muster.api.ok('GET', path, { token });

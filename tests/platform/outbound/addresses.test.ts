@@ -138,4 +138,18 @@ test('outbound: a forbidden address is refused by its text where possible, unles
     ['data:,x', 'invalid-scheme'],
   ];
   for (const [url, problem] of CASES) expect([url, targetProblem(url, allowed)]).toEqual([url, problem]);
+  // The address of a name may be in an allowed network. Each request checks that.
+  const networks = parseAllowList(['10.0.0.0/8', '192.168.1.1:25']);
+  const NAMES: typeof CASES = [
+    ['http://verify.local:81', undefined],
+    ['http://verify.example:25', undefined],
+    ['http://10.1.2.3:25', undefined],
+    ['http://11.1.2.3:25', 'invalid-port'],
+    ['http://localhost:8080', 'invalid-ip'],
+  ];
+  for (const [url, problem] of NAMES) expect([url, targetProblem(url, networks)]).toEqual([url, problem]);
+  const address = parseAllowList(['192.168.1.1:8080']);
+  expect(targetProblem('http://verify.local:8080', address)).toBeUndefined();
+  expect(targetProblem('http://verify.local:81', address)).toBe('invalid-ip');
+  expect(targetProblem('http://verify.example:81', address)).toBe('invalid-port');
 });

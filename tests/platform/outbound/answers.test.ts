@@ -18,7 +18,10 @@ describe('a hostile target', () => {
       const timeout_ms = outcome === 'timeout' ? TIMEOUT_MS : 10_000;
       const answer = outbound.post(addressOf(target), { ...REQUEST, timeout_ms, answer_bytes_max: 0 });
       if (typeof outcome === 'number') expect(await answer).toEqual({ status: outcome, text: '' });
-      else expect((await rejectionOf(OutboundFailure, answer)).kind).toBe(outcome);
+      else {
+        const { kind, was_sent } = await rejectionOf(OutboundFailure, answer);
+        expect([kind, was_sent]).toEqual([outcome, true]);
+      }
       expect(target.connections).toBe(1);
     });
   }
@@ -30,7 +33,7 @@ test('outbound: a target without a listener is unreachable', async () => {
     return gone;
   })();
   const failure = await rejectionOf(OutboundFailure, outbound.post(addressOf({ port }), REQUEST));
-  expect(failure.kind).toBe('unreachable');
+  expect([failure.kind, failure.was_sent]).toEqual(['unreachable', false]);
 });
 
 test('outbound: an aborted request ends at once and closes its connection', async () => {
@@ -40,7 +43,7 @@ test('outbound: an aborted request ends at once and closes its connection', asyn
   const answer = rejectionOf(OutboundFailure, outbound.post(addressOf(target), { ...REQUEST, signal: leaving.signal }));
   await waitFor(() => target.connections > 0, 'the connection');
   leaving.abort();
-  expect((await answer).kind).toBe('cancelled');
+  expect(await answer).toMatchObject({ kind: 'cancelled', was_sent: true });
   await closed.promise;
 });
 

@@ -5,7 +5,7 @@ import { rejectionOf } from '../../support/refusal.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 20_000, answer_bytes_max: 0 };
-const LIMITS = { in_all: 6, of_account: 4, to_target: 2, break_ms: 300 };
+const LIMITS = { in_all: 6, of_account: 4, to_target: 2, break_ms: 300, slow_ms: 2_000 };
 const open = (bulkhead_limits = LIMITS) => createOutbound({ allowed_private: ['127.0.0.1'], bulkhead_limits });
 const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 /** Returns the statuses of the answers. */
@@ -82,7 +82,7 @@ describe('concurrent requests', () => {
 
   test('that wait too long fail in time and are not sent later', async () => {
     await using stuck = await openGate();
-    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
+    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300, slow_ms: 2_000 });
     const first = outbound.post(addressOf(stuck.listener), REQUEST);
     await waitFor(() => stuck.waiting === 1, 'the first request');
     expect(await kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, timeout_ms: 50 }))).toBe('too_busy');
@@ -94,7 +94,7 @@ describe('concurrent requests', () => {
 
   test('whose turn comes after half of their time fail with too_busy, which is not the fault of the target', async () => {
     await using stuck = await openGate();
-    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
+    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300, slow_ms: 2_000 });
     const client = new AbortController();
     const first = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, signal: client.signal }));
     await waitFor(() => stuck.waiting === 1, 'the first request');
@@ -108,7 +108,7 @@ describe('concurrent requests', () => {
 
   test('free their slot, however they end', async () => {
     await using stuck = await openGate();
-    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
+    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300, slow_ms: 2_000 });
     for (let count = 0; count < 3; count += 1) {
       expect(await kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, timeout_ms: 30 }))).toBe('timeout');
       const client = new AbortController();
@@ -166,6 +166,25 @@ describe('a target that fails', () => {
       kindOf(outbound.post(addressOf(target), { ...REQUEST, timeout_ms: kind === 'timeout' ? 100 : 20_000 }));
     for (let count = 0; count < 8; count += 1) expect(await send()).toBe(kind);
     expect(await send()).toBe('paused');
+  });
+
+  test('stays paused until it answers, whatever else ends the request that tries it', async () => {
+    await using target = await listenAt('127.0.0.1', () => {});
+    const outbound = open({ ...LIMITS, break_ms: 1_000 });
+    const post = (more: object) => kindOf(outbound.post(addressOf(target), { ...REQUEST, ...more }));
+    for (let count = 0; count < 8; count += 1) expect(await post({ timeout_ms: 50 })).toBe('timeout');
+    const leave = () => post({ signal: AbortSignal.timeout(50) });
+    await waitFor(async () => (await leave()) === 'cancelled', 'a request that tries the target');
+    expect(await leave()).toBe('paused');
+  });
+
+  test('is paused if callers leave because it does not answer', async () => {
+    await using target = await listenAt('127.0.0.1', () => {});
+    const outbound = open({ ...LIMITS, of_account: 8, in_all: 8, to_target: 8, slow_ms: 20 });
+    const clients = Array.from({ length: 8 }, () => AbortSignal.timeout(100));
+    const sent = clients.map((signal) => kindOf(outbound.post(addressOf(target), { ...REQUEST, signal })));
+    expect(await Promise.all(sent)).toEqual(Array(8).fill('cancelled'));
+    expect(await kindOf(outbound.post(addressOf(target), REQUEST))).toBe('paused');
   });
 
   test('is not paused for its statuses, for requests that were aborted, or for requests that were not allowed', async () => {

@@ -16,7 +16,7 @@ import type { Receipts } from './receipts.ts';
 import { checkCreate, cutTags } from './request-checks.ts';
 import { createPlayerIds, type RequestContext } from './request-context.ts';
 import { toSeat } from './seat.ts';
-import { type VerifyDependencies, verifyCreate } from './verify.ts';
+import { createVerificationIds, type VerifyDependencies, verifyCreate } from './verify.ts';
 
 export interface CreateDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
   namespaces: Namespaces;
@@ -40,13 +40,14 @@ export async function create(
     () => describe(namespace, body, context),
     async (draft) => {
       const passCaptcha = createCaptchaGate(captcha, body, context, draft);
+      const nextVerificationId = createVerificationIds(context);
       const current = await atCurrentVersion(namespaces, namespace, async ({ version_id }) => {
         draft?.recordSearch(version_id, body.region === undefined ? undefined : [body.region]);
         const choices = await listChoices(dependencies, { game_id, version_id }, body);
         const lobby = checkCreate(body, choices.modes, choices.regions);
         draft?.recordSearch(version_id, [lobby.region]);
         await passCaptcha({ game_id, namespace_id, version_id });
-        const subject = { namespace_id, version_id, context, draft };
+        const subject = { namespace_id, version_id, context, nextVerificationId, draft };
         await verifyCreate(dependencies, subject, { body, lobby, mode: choices.modes.get(lobby.game_mode) });
         return { game_id, namespace_id, version_id, lobby };
       });

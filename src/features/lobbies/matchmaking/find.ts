@@ -16,7 +16,7 @@ import { cutTags, planSearch, type Search } from './request-checks.ts';
 import { createPlayerIds, type RequestContext } from './request-context.ts';
 import type { FindRequest } from './seat-requests.ts';
 import type { Rounds } from './seat-rounds.ts';
-import { type VerifyDependencies, verifyFind } from './verify.ts';
+import { createVerificationIds, type VerificationIds, type VerifyDependencies, verifyFind } from './verify.ts';
 
 export interface FindDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
   namespaces: Namespaces;
@@ -84,12 +84,14 @@ function createPreparation(
   const { body, context, draft } = in_progress;
   const { address } = context;
   const passCaptcha = createCaptchaGate(captcha, body, context, draft);
+  const nextVerificationId = createVerificationIds(context);
   let permitted: PermittedSearch | undefined;
 
   return async () => {
     let namespace = await requireNamespace(namespaces, namespace_id);
     if (permitted?.version_id !== namespace.version_id) {
-      const permit = (current: NamespaceRow) => permitSearch(dependencies, { ...in_progress, passCaptcha }, current);
+      const permit = (current: NamespaceRow) =>
+        permitSearch(dependencies, { ...in_progress, passCaptcha, nextVerificationId }, current);
       ({ result: permitted, namespace } = await atCurrentVersion(namespaces, namespace, permit));
     }
     const { game_id, lobby_count_max } = namespace;
@@ -103,7 +105,17 @@ function createPreparation(
 /** Checks a find against the namespace's version: its body, the captcha, and the game's own verification. */
 async function permitSearch(
   dependencies: FindDependencies,
-  { body, context, ticket, draft, passCaptcha }: FindInProgress & { passCaptcha: PassCaptcha },
+  {
+    body,
+    context,
+    ticket,
+    draft,
+    passCaptcha,
+    nextVerificationId,
+  }: FindInProgress & {
+    passCaptcha: PassCaptcha;
+    nextVerificationId: VerificationIds;
+  },
   { game_id, namespace_id, version_id }: NamespaceRow,
 ): Promise<PermittedSearch> {
   draft?.recordSearch(version_id, body.regions);
@@ -111,7 +123,7 @@ async function permitSearch(
   const search = planSearch(body, choices.modes, choices.regions);
   draft?.recordSearch(version_id, search.regions);
   await passCaptcha({ game_id, namespace_id, version_id });
-  const subject = { namespace_id, version_id, context, ticket, draft };
+  const subject = { namespace_id, version_id, context, nextVerificationId, ticket, draft };
   return { version_id, search: await verifyFind(dependencies, subject, { body, search, choices }) };
 }
 

@@ -22,7 +22,7 @@ import { createPlayerIds, type RequestContext } from './request-context.ts';
 import type { Seat } from './seat.ts';
 import type { JoinRequest } from './seat-requests.ts';
 import type { Rounds } from './seat-rounds.ts';
-import { type VerifyDependencies, verifyJoin } from './verify.ts';
+import { createVerificationIds, type VerifyDependencies, verifyJoin } from './verify.ts';
 
 export interface JoinDependencies extends VerifyDependencies, AnswerDependencies {
   namespaces: Namespaces;
@@ -85,7 +85,7 @@ async function takeSeat(
     const mode = modes.get(lobby.game_mode);
     checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
     await createCaptchaGate(captcha, body, context, draft)({ game_id, namespace_id, version_id });
-    const subject = { namespace_id, version_id, context, draft };
+    const subject = { namespace_id, version_id, context, nextVerificationId: createVerificationIds(context), draft };
     await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
     return await rounds.takeSeat(request, draft);
   } catch (refusal) {

@@ -3,6 +3,7 @@ import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
+import { toCallersError } from '../../../platform/http/answers.ts';
 import { startDeletingOld, startLoop } from '../../../platform/loop.ts';
 import type { Watchable } from '../../../platform/watch/views.ts';
 import { topics } from '../../topics.ts';
@@ -93,7 +94,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         add(draft.finish());
         return answer;
       } catch (error) {
-        add(draft.finish({ code: error instanceof ServiceError ? error.code : 'ERROR' }));
+        add(draft.finish({ code: toCallersError(error).code }));
         throw error;
       }
     },

@@ -7,7 +7,7 @@ import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { RequestContext } from './request-context.ts';
 import type { VerificationTrial, VerificationTrialAnswer } from './trials-wire.ts';
-import { requestVerdict, toVerifiedIds, type VerifyDependencies } from './verify.ts';
+import { createVerificationIds, requestVerdict, toVerifiedIds, type VerifyDependencies } from './verify.ts';
 
 export interface TryVerificationDependencies extends Omit<VerifyDependencies, 'cache'> {
   namespaces: Pick<Namespaces, 'get'>;
@@ -39,7 +39,9 @@ export async function tryVerification(
     lobby: await lookUpTrialLobby(dependencies, namespace_id, trial.lobby_id),
     lobby_config: lobby_config === undefined ? undefined : JSON.stringify(lobby_config),
   };
-  const verdict = await requestVerdict(dependencies, { namespace_id, version_id, context }, config, content);
+  const nextVerificationId = createVerificationIds(context);
+  const subject = { namespace_id, version_id, context, nextVerificationId };
+  const verdict = await requestVerdict(dependencies, subject, config, content);
   return { verification: { ...toVerifiedIds(content), ...verdict } };
 }
 

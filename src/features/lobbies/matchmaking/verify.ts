@@ -34,11 +34,28 @@ export interface VerifyDependencies {
   verification: Verification;
 }
 
+/** Returns an id for each verification of one request. */
+export type VerificationIds = () => string;
+
+/**
+ * The first id is the ray id, so that a game's server and the receipt name the same request. Each later one is new: a
+ * request that is verified again for another version must not look like a repetition.
+ */
+export function createVerificationIds({ ray_id }: Pick<RequestContext, 'ray_id'>): VerificationIds {
+  let next = ray_id;
+  return () => {
+    const id = next;
+    next = Bun.randomUUIDv7();
+    return id;
+  };
+}
+
 /** The request to verify, and the version that it was checked against. */
 interface RequestToVerify {
   namespace_id: string;
   version_id: string;
-  context: Pick<RequestContext, 'address' | 'ray_id' | 'deadline' | 'readUserAgent'>;
+  context: Pick<RequestContext, 'address' | 'deadline' | 'readUserAgent'>;
+  nextVerificationId: VerificationIds;
   /** Of a find that waits in the queue. */
   ticket?: string | undefined;
   draft: ReceiptDraft | undefined;
@@ -127,13 +144,13 @@ async function verify(
 /** Sends a verification request. */
 export async function requestVerdict(
   { datacenters, verification }: Pick<VerifyDependencies, 'datacenters' | 'verification'>,
-  { namespace_id, version_id, context }: Omit<RequestToVerify, 'draft'>,
+  { namespace_id, version_id, context, nextVerificationId }: Omit<RequestToVerify, 'draft'>,
   config: VerificationConfig,
   { body, lobby, ...asked }: VerificationContent,
 ): Promise<Verdict> {
-  const { address, ray_id, deadline } = context;
+  const { address, deadline } = context;
   return await verification.ask({
-    ray_id,
+    id: nextVerificationId(),
     config,
     signal: deadline.signal,
     asked: {
