@@ -30,7 +30,7 @@ export class Failure extends Error {
 /** Problems with a file, by the code of the system's error. */
 const FILE_PROBLEMS: Record<string, string> = {
   ENOENT: 'was removed while it was read. Try again',
-  EACCES: 'cannot be read (EACCES). Let this user read it',
+  EACCES: 'cannot be read or written (EACCES). Change its permissions, or those of its folder',
   ENOSPC: 'cannot be written, because the disk is full. Free some space',
 };
 

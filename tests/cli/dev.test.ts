@@ -243,7 +243,7 @@ test('dev: a file that cannot be read is named, and the version before stays liv
   await symlink('/proc/sys/vm/compact_memory', unreadable);
   await Bun.write(join(folder, 'public/index.html'), 'the other game');
   await waitForOutput(terminal, 'The version before stays live.');
-  expect(terminal.output()).toContain(`${unreadable} cannot be read (EACCES)`);
+  expect(terminal.output()).toContain(`${unreadable} cannot be read or written (EACCES)`);
   await rm(unreadable);
   await Bun.write(join(folder, 'public/index.html'), 'the next game');
   await waitForOutput(terminal, 'changed: live after');
