@@ -27,6 +27,11 @@ export class Failure extends Error {
   }
 }
 
+/** Returns whether a failure does not pass: the token is not accepted any more, or what the command is about is gone. */
+export function isFinal({ exit_code }: Failure): boolean {
+  return exit_code === EXIT.not_logged_in || exit_code === EXIT.not_found;
+}
+
 /** Problems with a file, by the code of the system's error. */
 const FILE_PROBLEMS: Record<string, string> = {
   ENOENT: 'was removed while it was read. Try again',

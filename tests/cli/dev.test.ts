@@ -145,6 +145,24 @@ test('dev: ctrl-C ends it, also while the service starts; a second one uses the 
   await waitFor(() => home.processes().length === 0, 'the service to end');
 }, 300_000);
 
+test.each([
+  ['its terminal is closed', (terminal: ReturnType<typeof startDev>) => terminal.close()],
+  ['it is killed', (terminal: ReturnType<typeof startDev>) => terminal.kill('SIGKILL')],
+])(
+  'dev: the service and its game servers end when %s',
+  async (_, end) => {
+    await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+    await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+    const terminal = startDev();
+    await waitForOutput(terminal, 'The first version: live after');
+    await findSeat(terminal.output());
+    end(terminal);
+    await terminal.exited;
+    await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');
+  },
+  300_000,
+);
+
 /** Returns the servers of a namespace of the game, as its developer sees them. */
 async function readServers(
   namespace: string,
@@ -249,6 +267,21 @@ test('dev: a file that cannot be read is named, and the version before stays liv
   await waitForOutput(terminal, 'changed: live after');
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
+}, 300_000);
+
+test('dev: what the service writes in its data directory is no change of the game', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT.replace('site: public', 'site: .'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+  const data_directory = join(folder, 'state');
+  const terminal = startDev({ MUSTER_DATA: data_directory });
+  await waitForOutput(terminal, 'The first version: live after');
+  await findSeat(terminal.output());
+  await Bun.write(join(folder, 'public/index.html'), 'a page');
+  await waitForOutput(terminal, 'public/index.html changed: live after');
+  expect(terminal.output()).not.toContain('state/');
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+  await rm(data_directory, { recursive: true });
 }, 300_000);
 
 test('dev: in a preview with https it prints the addresses of players, and what to make public', async () => {
