@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { portOf } from '../../src/cli/url-parts.ts';
@@ -270,18 +270,21 @@ test('dev: a file that cannot be read is named, and the version before stays liv
 }, 300_000);
 
 test('dev: what the service writes in its data directory is no change of the game', async () => {
-  await Bun.write(join(folder, 'muster.yaml'), PROJECT.replace('site: public', 'site: .'));
-  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
-  const data_directory = join(folder, 'state');
-  const terminal = startDev({ MUSTER_DATA: data_directory });
+  const own_folder = await mkdtemp(join(tmpdir(), 'muster-dev-'));
+  // PostgreSQL may run as another user.
+  await chmod(own_folder, 0o755);
+  await Bun.write(join(own_folder, 'muster.yaml'), PROJECT.replace('site: public', 'site: .'));
+  await Bun.write(join(own_folder, 'server.ts'), ROOM_SOURCE);
+  const terminal = startDev({ MUSTER_DATA: join(own_folder, 'state') }, own_folder);
   await waitForOutput(terminal, 'The first version: live after');
   await findSeat(terminal.output());
-  await Bun.write(join(folder, 'public/index.html'), 'a page');
-  await waitForOutput(terminal, 'public/index.html changed: live after');
+  await Bun.write(join(own_folder, 'page.html'), 'a page');
+  await waitForOutput(terminal, 'page.html changed: live after');
   expect(terminal.output()).not.toContain('state/');
+  expect(terminal.output()).not.toContain('more changed');
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
-  await rm(data_directory, { recursive: true });
+  await rm(own_folder, { recursive: true });
 }, 300_000);
 
 test('dev: in a preview with https it prints the addresses of players, and what to make public', async () => {
