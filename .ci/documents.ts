@@ -141,12 +141,12 @@ of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`
 \`--namespace\` (\`MUSTER_GAME\`, \`MUSTER_NAMESPACE\`) take a name or an id. By default the game is that of the folder's
 \`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
 
-Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object, or one a line for commands
-that continue. \`complete\`, \`serve\`, \`test\`, \`openapi\` and \`help\`, whose output is their own, do not have it. In what a
-terminal shows, control characters of names and logs are replaced; in JSON, they are escaped. Sizes in kB and MB are
-powers of 1,000, in KiB and MiB of 1,024. A command that fails writes a sentence to stderr; with \`--json\`, the last line
-there is an object \`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`. A
-lobby or server may be given by the beginning or end of its id.
+Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object; commands that keep running
+write one object per line. \`complete\`, \`serve\`, \`test\`, \`openapi\` and \`help\`, whose output is their own, do not have it.
+In what a terminal shows, control characters of names and logs are replaced; in JSON, they are escaped. Sizes in kB and
+MB are powers of 1,000, in KiB and MiB of 1,024. A command that fails writes a sentence to stderr; with \`--json\`, the
+last line there is an object \`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and
+\`metadata\`. A lobby or server may be given by the beginning or end of its id.
 
 | exit code | what                                                         |
 | --------- | ------------------------------------------------------------ |
@@ -180,28 +180,29 @@ matchmaker: # this and every other key: the version's configuration, as in the A
 \`muster-data\`), creates the game, and puts every saved change online once a lobby of it gets ready; lobbies of older
 versions end then. Those with players are closed first, and end two seconds later: a client that watches
 \`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat
-in the new version. In a terminal, it obeys keys, and a page of the game opens. The key q or ctrl-C ends the service
-with all its servers, also those that have not started. A verification server of the game may be on this machine. On a
-machine whose ports people reach by https (GitHub Codespaces, Gitpod and others), it says at which addresses, and what
-to make public.
+in the new version. In a terminal, it obeys keys, and a page of the game opens. The key q or ctrl-C ends the service and
+all its game servers, including servers that are waiting to start. A verification server of the game may be on this
+machine. On a machine whose ports people reach by https (GitHub Codespaces, Gitpod and others), it says at which
+addresses, and what to make public.
 
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
 \`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;
 \`muster config schema\` writes it too. Files that usually hold secrets, such as \`.env\` and \`*.key\`, are not deployed,
-unless a line like \`!.env\` in \`.musterignore\` says so.
+unless a line like \`!.env\` in \`.musterignore\` says so; nor is a data directory of Muster, whatever its name. The
+build of a Dockerfile does not get them either. For that, docker needs buildx; without it, the command names the files.
 
 Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`, \`rivet.yaml\`, \`rivet.toml\`,
 \`rivet.version.toml\`) as it is, says what it understood and what it left out, and refuses what has no counterpart.
-\`muster init\` translates it to \`muster.yaml\`. Regions that the service does not have are left out;
-\`--region lnd-fra=frankfurt\` gives one its name here. Beside \`muster.yaml\`, which has the service's names, a deploy
-refuses \`--region\`.
+\`muster init\` translates it to \`muster.yaml\`. A deploy leaves out the regions that the service does not have;
+\`muster init\` leaves out all that \`--region\` does not name. \`--region lnd-fra=frankfurt\` gives one its name here. Beside
+\`muster.yaml\`, which has the service's names, a deploy refuses \`--region\`.
 
-A deploy tries the new version with a lobby of its own, in the namespace \`deploy-check\`, in the first game mode that a
-find with a token is enough for. If that lobby does not get ready, the deploy shows its log and changes nothing.
-ctrl-C ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives
-a seat in them; \`--wait\` waits for their end. With \`--detach\`, the try and the switch go on in the background once
-everything is uploaded, and the command says which file has their output. \`muster deploy prod --version NAME\` puts
-\`prod\` on a version that another namespace has tried.
+A deploy tries the new version with a lobby of its own, in the namespace \`deploy-check\`, in the first game mode whose
+finds need only a token. If that lobby does not get ready, the deploy shows its log and changes nothing. ctrl-C ends
+that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives a seat in
+them; \`--wait\` waits for their end. With \`--detach\`, the try and the switch go on in the background once everything is
+uploaded, and the command says which file has their output. \`muster deploy prod --version NAME\` puts \`prod\` on a version
+that another namespace has tried.
 
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.
@@ -211,9 +212,10 @@ an over-filled lobby, one seat for two players, or a seat in another game mode, 
 version. It also fails if a limit of your address refused bots. All of them come from one address, whose limits
 refuse more than a few: by default 16 finds a minute and 8 players in a namespace ([limits](operating.md)). The command
 says so and how to raise them. Other refusals are counted, and do not fail it. ctrl-C ends the bots early, and their
-figures until then are shown. Without a seat, there are no times of finds.
+figures until then are shown. If no bot got a seat, the figures have no find times.
 
-The tab key completes commands, options, ids of lobbies and servers, and names of games, namespaces and versions:
+The tab key completes commands, options, ids of lobbies and servers, and names of games, namespaces and versions. A
+version whose name has a space or a sign that shells read is offered by its id.
 
 - bash: \`source <(muster complete bash)\` in \`~/.bashrc\`
 - zsh: \`source <(muster complete zsh)\` in \`~/.zshrc\`, after \`compinit\`

@@ -29,6 +29,8 @@ interface Request {
   headers?: Record<string, string>;
   body?: string | Uint8Array<ArrayBuffer>;
   signal?: AbortSignal | undefined;
+  /** By default, redirects are followed. */
+  redirect?: RequestRedirect;
   timeout_ms: number;
   /** How often it is sent if it fails in a way that may pass. */
   attempts_max: number;
@@ -90,6 +92,8 @@ export class ApiCaller {
       ...(this.token !== undefined && { headers: { authorization: `Bearer ${this.token}` } }),
       ...(body !== undefined && { body: JSON.stringify(body) }),
       signal: method === 'GET' ? this.#orStopping(signal) : signal,
+      // Behind a redirect, a change would become a read, and the token would be missing.
+      redirect: 'manual',
       timeout_ms: TIMEOUT_MS,
       attempts_max: method === 'GET' ? attempts_max : 1,
     });
@@ -107,7 +111,8 @@ export class ApiCaller {
       if (!(answer instanceof Error) && answer.response.ok) return answer.text;
       const pause_ms = pauseAfter(answer, attempt);
       const may_pass = answer instanceof Error || MAY_PASS.has(answer.response.status);
-      if (!may_pass || attempt === request.attempts_max || pause_ms > RETRY_AFTER_MAX_MS) throw this.#failureOf(answer);
+      if (!may_pass || attempt === request.attempts_max || pause_ms > RETRY_AFTER_MAX_MS)
+        throw this.#failureOf(url, answer);
       await pause(pause_ms, request.signal);
     }
   }
@@ -130,16 +135,34 @@ export class ApiCaller {
     }
   }
 
-  #failureOf(answer: Answer | Error): Failure {
+  #failureOf(url: URL, answer: Answer | Error): Failure {
     if (answer instanceof Error) {
       const is_late = answer.name === 'TimeoutError';
       const reason = is_late ? 'did not answer in time' : `cannot be reached (${answer.message})`;
-      const advice = 'Is the service running, and is the address right (--url, or "muster use")?';
-      return new Failure(`${this.url} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.refused);
+      const advice = this.#isOwn(url)
+        ? 'Is the service running, and is the address right (--url, or "muster use")?'
+        : 'The service names this address for uploads: its operator has to correct it, or to let you reach it.';
+      const address = this.#isOwn(url) ? this.url : url.origin;
+      return new Failure(`${address} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.refused);
     }
     const { response, text } = answer;
+    const location = response.headers.get('location');
+    if (location !== null && URL.canParse(location, url)) return this.#redirectFailure(url, new URL(location, url));
     const { code = `HTTP_${response.status}`, message = text.slice(0, 300), ...more } = parse(text);
     return this.toFailure({ code, message, ...more }, response.status);
+  }
+
+  /** Returns whether an address is of the service, and not of its storage for uploads. */
+  #isOwn({ origin }: URL): boolean {
+    return origin === new URL(this.url).origin;
+  }
+
+  #redirectFailure({ pathname, search, href }: URL, target: URL): Failure {
+    const path = pathname.slice(new URL(this.url).pathname.replace(/\/$/, '').length) + search;
+    if (!target.href.endsWith(path))
+      return new Failure(`${href} leads to ${target.href}, and has no answer of its own.`);
+    const address = target.href.slice(0, -path.length);
+    return new Failure(`The service is at ${address}: use that address (muster login ${address}, or --url).`);
   }
 
   /** Returns the failure with which a command ends because of a refusal. What a socket refuses has no status. */

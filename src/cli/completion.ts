@@ -2,10 +2,13 @@ import tab from '@bomb.sh/tab/commander';
 import type { Command } from 'commander';
 import { paths } from './paths.ts';
 import { Session, type SharedOptions } from './session.ts';
+import { printable } from './terminal.ts';
 
 /** How long the shell may wait for the service after a press of the tab key. */
 const VALUES_WITHIN_MS = 300;
 const VALUES_MAX = 100;
+/** Words that mean themselves in every shell. Shells put suggestions into the line as they are, and others chose the names. */
+const PLAIN = /^[A-Za-z0-9_.][A-Za-z0-9_.-]*$/;
 
 type Value = [value: string, description: string];
 
@@ -46,7 +49,7 @@ export async function suggest(program: Command, words: string[]): Promise<void> 
   const read = readOption ?? readArgument;
   const values = read ? await readInTime(read, readSharedOptions(words)) : [];
   const handler = (complete: (value: string, description: string) => void) => {
-    for (const [value, description] of values) complete(value, description);
+    for (const [value, description] of values) if (PLAIN.test(value)) complete(value, printable(description));
   };
   if (readOption) {
     for (const command of root.commands.values()) {
@@ -98,7 +101,9 @@ async function listNamespaces(session: Session): Promise<Value[]> {
 
 async function listVersions(session: Session): Promise<Value[]> {
   const { versions } = await session.game();
-  return versions.map(({ display_name, version_id }) => [display_name, version_id]);
+  return versions.map(({ display_name, version_id }) =>
+    PLAIN.test(display_name) ? [display_name, version_id] : [version_id, display_name],
+  );
 }
 
 async function listGames({ api }: Session): Promise<Value[]> {

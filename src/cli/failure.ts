@@ -27,10 +27,15 @@ export class Failure extends Error {
   }
 }
 
+/** Returns whether a failure does not pass: the token is not accepted any more, or what the command is about is gone. */
+export function isFinal({ exit_code }: Failure): boolean {
+  return exit_code === EXIT.not_logged_in || exit_code === EXIT.not_found;
+}
+
 /** Problems with a file, by the code of the system's error. */
 const FILE_PROBLEMS: Record<string, string> = {
   ENOENT: 'was removed while it was read. Try again',
-  EACCES: 'cannot be read (EACCES). Let this user read it',
+  EACCES: 'cannot be read or written (EACCES). Change its permissions, or those of its folder',
   ENOSPC: 'cannot be written, because the disk is full. Free some space',
 };
 

@@ -1,5 +1,5 @@
 import { readNewestServers, type Server } from './commands/servers.ts';
-import { EXIT, Failure } from './failure.ts';
+import { Failure, isFinal } from './failure.ts';
 import { paths } from './paths.ts';
 import { followLog, type LogLine, mayHaveEarlierLines, readLog, type ServerEnd } from './server-log.ts';
 import type { Scope, Session } from './session.ts';
@@ -9,8 +9,6 @@ const FOLLOWED_MAX = 30;
 const READ_MAX = 30;
 const READ_AT_ONCE = 4;
 const PAUSE_AFTER_FAILURE_MS = 1_000;
-/** Exit codes of failures that do not pass: the token is not accepted any more, or the namespace is gone. */
-const FINAL: readonly number[] = [EXIT.not_logged_in, EXIT.not_found];
 
 /** A line of one of the servers of a namespace. */
 export interface NamespaceLine extends LogLine {
@@ -107,7 +105,7 @@ export async function followServerLogs(wanted: LogsToFollow): Promise<void> {
       }
     } catch (error) {
       if (signal.aborted) break;
-      if (!(error instanceof Failure) || FINAL.includes(error.exit_code)) throw error;
+      if (!(error instanceof Failure) || isFinal(error)) throw error;
       await Bun.sleep(PAUSE_AFTER_FAILURE_MS);
     }
   }

@@ -119,11 +119,11 @@ export function createProgram(machine_commands: readonly string[] = []): Command
       '-f, --follow',
       'from its first line until the server has ended; fail if it crashed; with --all, until ctrl-C',
     )
-    .option('--server <id>', 'of a server')
-    .option('--lobby <id>', 'of the server of a lobby')
-    .option('--all', 'of up to 30 servers, those that run first; with --follow, also of those that start later')
+    .option('--server <id>', 'the log of this server')
+    .option('--lobby <id>', "the log of this lobby's server")
+    .option('--all', 'logs of up to 30 servers: running ones before ended ones; with --follow, also later ones')
     .option('--grep <text>', 'only lines that contain a text')
-    .option('--since <time>', 'only lines since 30s, 10m, 2h, 1d or a moment')
+    .option('--since <time>', 'only lines of the last 30s, 10m, 2h or 1d, or since a time such as 2026-11-23T12:00:00Z')
     .action(async (server, options) => (await import('./commands/logs.ts')).logs(server, options));
   addCommand(program, 'why <ray>', 'explains what the matchmaker decided about a request').action(
     async (ray, options) => (await import('./commands/why.ts')).why(ray, options),
@@ -156,7 +156,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
   addCommand(lobbies, 'list', 'lists the running lobbies').action(async (options) =>
     (await import('./commands/lobbies.ts')).listLobbies(options),
   );
-  addCommand(lobbies, 'watch', 'shows the newest running lobbies, and every change of them at once')
+  addCommand(lobbies, 'watch', 'shows the newest running lobbies, and each change immediately')
     .option('--count <number>', 'how many, 200 at most; by default 50, or what fits in the terminal')
     .action(async (options) => (await import('./commands/watch-lobbies.ts')).watchLobbies(options));
   addCommand(lobbies, 'show <lobby>', 'shows a lobby and its server').action(async (lobby, options) =>
@@ -217,7 +217,10 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     'machines [machine]',
     'lists the machines of a service, or shows or drains one; for administrators',
   )
-    .option('--drain [time]', 'give it no new servers, and end its lobbies when they are empty, or all after a time')
+    .option(
+      '--drain [time]',
+      'start no new servers on it; each lobby ends when it is empty, or at the latest after this time',
+    )
     .addOption(new Option('--undo', 'let it take servers again').conflicts(['drain', 'wait']))
     .option('--wait [time]', 'wait until it has no server, by default for at most 1h')
     .action(async (machine, options) => (await import('./commands/machines.ts')).machines(machine, options));
@@ -291,5 +294,5 @@ function withOptions(command: Command): Command {
     .option('--token <token>', 'the token (MUSTER_TOKEN); - reads it from standard input')
     .option('--game <name>', 'the game, by name or id (MUSTER_GAME)')
     .option('--namespace <name>', 'the namespace, by name or id (MUSTER_NAMESPACE); by default prod')
-    .option('--json', 'write JSON: one object, or one a line');
+    .option('--json', 'write JSON: one object; commands that keep running write one object per line');
 }

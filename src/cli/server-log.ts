@@ -45,8 +45,13 @@ export async function readLog(api: ApiCaller, log: Omit<LogToRead, 'onLine'>): P
   if (log.since !== undefined) {
     // The pages are the oldest ones, and others follow.
     const rest = { ...log, onLine: (line: LogLine) => void lines.push(line), written: AbortSignal.abort() };
-    const read = log.grep === undefined ? readRest : followStream;
-    await Promise.all(pages.map(({ stream, index }) => read(api, { ...rest, stream, index })));
+    await Promise.all(
+      pages.map(async ({ stream, index }) => {
+        if (log.grep === undefined) return await readRest(api, { ...rest, stream, index });
+        const { last_ts } = await readEnd(api, { ...log, stream });
+        await followStream(api, { ...rest, stream, index, until_ts: last_ts });
+      }),
+    );
   }
   return lines.toSorted(byTime);
 }
@@ -104,10 +109,12 @@ interface StreamToFollow extends LogToRead {
   index: string;
   /** Aborted once all lines have been written. */
   written: AbortSignal;
+  /** A later line ends the reading. */
+  until_ts?: string;
 }
 
 /** Reads a stream until all lines have been written and read. */
-async function followStream(api: ApiCaller, { written, ...log }: StreamToFollow): Promise<void> {
+async function followStream(api: ApiCaller, { written, until_ts, ...log }: StreamToFollow): Promise<void> {
   for (let { index } = log; ; ) {
     const waiting = new AbortController();
     const giveUp = () => setTimeout(() => waiting.abort(), LAST_LINES_WITHIN_MS);
@@ -121,24 +128,34 @@ async function followStream(api: ApiCaller, { written, ...log }: StreamToFollow)
     // On a slow connection, lines may have been on their way.
     if (!page) return await readRest(api, { ...log, index });
     for (const line of page.lines) log.onLine(line);
+    if (until_ts !== undefined && lastTsOf(page) > until_ts) return;
     ({ index } = page);
   }
 }
 
 /** Reads the lines between an index and the present end of a stream. */
 async function readRest(api: ApiCaller, { grep, onLine, ...log }: Omit<StreamToFollow, 'written'>): Promise<void> {
-  const { index: _, since: __, ...stream } = log;
-  const end = await readPage(api, stream);
-  const last_ts = end.lines.at(-1)?.ts ?? '';
+  const end = await readEnd(api, log);
   // Only a reading without a search gets to the index of the end.
   for (let { index } = log; index !== end.index; ) {
     const page = await readPage(api, { ...log, index });
     for (const line of page.lines) if (contains(line, grep)) onLine(line);
     // A server that goes on may have written past that end meanwhile.
-    if (page.index === index || (page.lines.at(-1)?.ts ?? '') > last_ts) return;
+    if (page.index === index || lastTsOf(page) > end.last_ts) return;
     ({ index } = page);
   }
 }
+
+/** Returns the present end of a stream. */
+async function readEnd(
+  api: ApiCaller,
+  { path, stream, signal }: PageToRead,
+): Promise<{ index: string; last_ts: string }> {
+  const page = await readPage(api, { path, stream, signal });
+  return { index: page.index, last_ts: lastTsOf(page) };
+}
+
+const lastTsOf = ({ lines }: ReadPage) => lines.at(-1)?.ts ?? '';
 
 /** Returns whether a search of the service finds a line. */
 function contains({ text }: LogLine, grep = ''): boolean {

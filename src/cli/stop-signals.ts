@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { EXIT, Failure } from './failure.ts';
 
 /** SIGHUP comes when the terminal is closed. */
@@ -15,6 +17,7 @@ export function listenForStop(leave: () => void): Promise<StopSignal> {
   const { promise, resolve } = Promise.withResolvers<StopSignal>();
   let first_at: number | undefined;
   for (const signal of STOP_SIGNALS) {
+    if (signal === 'SIGHUP' && ignoresHangup()) continue;
     process.on(signal, () => {
       const now = performance.now();
       first_at ??= now;
@@ -23,6 +26,16 @@ export function listenForStop(leave: () => void): Promise<StopSignal> {
     });
   }
   return promise;
+}
+
+/** Returns whether this program was started to outlive its terminal, as `nohup` does. Only Linux tells. */
+function ignoresHangup(): boolean {
+  try {
+    const [, ignored = ''] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+    return (BigInt(`0x${ignored}`) & BigInt(1 << (constants.signals.SIGHUP - 1))) !== 0n;
+  } catch {
+    return false;
+  }
 }
 
 interface Stoppable<Result> {

@@ -4,6 +4,8 @@
 export const IGNORE_FILE = '.musterignore';
 /** Names of files and folders that are never deployed. */
 export const NEVER = ['.git', IGNORE_FILE, '.DS_Store', 'muster-data'];
+/** A file of every data directory of a service, whatever the name of that. A directory with such a file is never deployed. */
+export const TOKEN_FILE = 'administrator-token';
 /** Files that usually hold secrets. A line such as `!.env` in the ignore file deploys one. */
 export const SECRETS = [
   '.env',

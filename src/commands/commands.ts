@@ -1,5 +1,6 @@
 import { EXIT } from '../cli/failure.ts';
 import { whyNoServiceHere } from '../cli/no-service-here.ts';
+import { DEV_SERVICE_COMMAND } from '../cli/own-command.ts';
 import { POD_COMMANDS } from '../features/servers/runtimes/kubernetes/pod-names.ts';
 import { type CommandOutput, createOutput } from './command-output.ts';
 
@@ -19,13 +20,14 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['openapi', async () => (await import('./openapi.ts')).openapi],
   ['test', async () => (await import('./test/run.ts')).test],
   [SERVICE_COMMAND, async () => (await import('./test/service.ts')).serveThrowaway],
+  [DEV_SERVICE_COMMAND, async () => (await import('./serve.ts')).serveDev],
   [POD_COMMANDS.build, async () => (await import('./pod.ts')).fetchPodBuild],
   [POD_COMMANDS.server, async () => (await import('./pod.ts')).runPodServer],
   ['version', async () => (await import('./version.ts')).version],
   ['help', async () => help],
 ]);
 /** Commands that only other commands start. */
-const HIDDEN = new Set([SERVICE_COMMAND, ...Object.values(POD_COMMANDS)]);
+const HIDDEN = new Set([SERVICE_COMMAND, DEV_SERVICE_COMMAND, ...Object.values(POD_COMMANDS)]);
 /** The names that the help knows, and that are suggested for a misspelt command. */
 const NAMES = [...COMMANDS.keys()].filter((name) => !HIDDEN.has(name));
 /** Commands that read arguments themselves. */

@@ -1,5 +1,5 @@
 import { EXIT } from '../cli/failure.ts';
-import { listenForStop } from '../cli/stop-signals.ts';
+import { listenForStop, type StopSignal } from '../cli/stop-signals.ts';
 import { type Config, ignoreHttpProxy, takeConfig } from '../config.ts';
 import { createLog } from '../platform/events.ts';
 import { type KeptEvents, keepEvents } from '../platform/kept-events.ts';
@@ -12,15 +12,26 @@ import { stopServers } from './stop-servers.ts';
 const STOP_WITHIN_MS = 30_000;
 
 /** Serves until SIGTERM or SIGHUP, which leave game servers running for the next start, or ctrl-C, which ends them too. */
-export async function serve(): Promise<number> {
+export function serve(): Promise<number> {
+  // PostgreSQL has its own session, so a signal during the start must not end this process without it.
+  return serveUntil(listenForStop(leave));
+}
+
+/** Serves for `muster dev`: also stops, with its game servers, once standard input ends, which that command holds open. */
+export function serveDev(): Promise<number> {
+  const input_ended = Bun.stdin.text().then((): StopSignal => 'SIGINT');
+  return serveUntil(Promise.race([listenForStop(leave), input_ended]));
+}
+
+const leave = () => process.exit(EXIT.interrupted);
+
+async function serveUntil(stop_requested: Promise<StopSignal>): Promise<number> {
   allowMoreFetches();
   ignoreHttpProxy();
   const started = performance.now();
   const config = takeConfig();
   const log = createLog(config.log);
   const events = keepEvents(log);
-  // PostgreSQL has its own session, so a signal during the start must not end this process without it.
-  const stop_requested = listenForStop(() => process.exit(EXIT.interrupted));
   // An unhandled rejection must not end the service. The request or step that caused it has failed already.
   process.on('unhandledRejection', (cause) => events.emit({ event: 'unexpected_failure', cause }));
   const giving_up = new AbortController();

@@ -12,10 +12,11 @@ Before that, "muster upgrade --check" of the new executable says whether it can 
 
 /** Says what the first start of this release would do to the database. Changes nothing. */
 export async function upgrade(args: string[], output: CommandOutput): Promise<number> {
-  if (args.length !== 1 || args[0] !== '--check') {
-    console.error(USAGE);
-    return args[0] === '--help' || args[0] === '-h' ? 0 : EXIT.wrong_use;
+  if (args[0] === '--help' || args[0] === '-h') {
+    console.log(USAGE);
+    return 0;
   }
+  if (args.length !== 1 || args[0] !== '--check') return output.fail(USAGE, EXIT.wrong_use);
   const config = takeConfig();
   return await runStoppable({ not_done: 'The database was not checked', output }, async (signal) => {
     await using opened = new AsyncDisposableStack();

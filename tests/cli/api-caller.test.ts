@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiCaller } from '../../src/cli/api-caller.ts';
 import { Failure } from '../../src/cli/failure.ts';
+import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { COMMAND } from '../support/program.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
@@ -71,3 +72,18 @@ test('api: an answer that is no JSON is refused, but can be read as it is', asyn
   expect(refused.message).toContain('did not answer as Muster does');
   expect(await service.api.callForText('GET', '/metrics')).toBe('hello');
 }, 300_000);
+
+test.skipIf(!IS_FULL_LENGTH)(
+  'api: a part of an upload whose storage cannot be reached names the address of the storage',
+  async () => {
+    const api = new ApiCaller('https://play.example.com', 'token');
+    using storage = openService(Array.from({ length: 7 }, () => CUT));
+    const refused = await rejectionOf(
+      Failure,
+      api.sendPart(`${storage.api.url}/part?signature=secret`, new Uint8Array(1)),
+    );
+    expect(refused.message).toStartWith(`${storage.api.url} cannot be reached`);
+    expect(refused.message).not.toContain('play.example.com');
+  },
+  300_000,
+);

@@ -30,16 +30,15 @@ async function deploy(name: string, server: string, project = PROJECT) {
   return Object.assign((...args: string[]) => run('bots', ...args, '--game', name), { run, start, openIn });
 }
 
-/** Passes requests on to a service, except those for a seat, which fail as if the service had a bug. */
-function openServiceWithFailingFinds(url: string) {
+/** Passes requests on to a service, except those whose path ends with a text, which get a refusal. */
+function openFailingService(url: string, { path, status, code }: { path: string; status: number; code: string }) {
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
       const { pathname, search } = new URL(request.url);
-      if (pathname.endsWith('/matchmaker/lobbies/find')) {
-        const ray_id = crypto.randomUUID();
-        return Response.json({ code: 'ERROR', message: 'An unexpected error.', ray_id }, { status: 500 });
+      if (pathname.endsWith(path)) {
+        return Response.json({ code, message: 'Refused.', ray_id: crypto.randomUUID() }, { status });
       }
       const { method, headers } = request;
       return await fetch(`${url}${pathname}${search}`, { method, headers, body: await request.arrayBuffer() });
@@ -128,10 +127,25 @@ test('bots: a refused find is not a fault, and is shown with its code and ray id
 
 test('bots: a find that the service fails to answer is a fault', async () => {
   const bots = await deploy('failing', ROOM_SOURCE);
-  await using failing = openServiceWithFailingFinds(muster.config.public_url);
+  // As if the service had a bug.
+  const failure = { path: '/matchmaker/lobbies/find', status: 500, code: 'ERROR' };
+  await using failing = openFailingService(muster.config.public_url, failure);
   const { exit_code, stdout } = await bots('1', '--for', '2s', '--url', failing.url, '--json');
   const fault = expect.objectContaining({ what: expect.stringContaining('a find without an answer') });
   expect([exit_code, JSON.parse(stdout)]).toEqual([1, expect.objectContaining({ faults: [fault] })]);
+}, 300_000);
+
+test('bots: their figures are shown if the lobbies cannot be read, for some time or any more', async () => {
+  const bots = await deploy('unchecked', ROOM_SOURCE);
+  const path = '/analytics/matchmaker/live';
+  const url = muster.config.public_url;
+  await using away = openFailingService(url, { path, status: 503, code: 'API_UNAVAILABLE' });
+  const passed = await bots('1', '--for', '4s', '--url', away.url, '--json');
+  expect([passed.exit_code, JSON.parse(passed.stdout)]).toEqual([0, expect.objectContaining({ faults: [] })]);
+  expect(JSON.parse(passed.stdout).connected).toBeGreaterThanOrEqual(1);
+  await using revoked = openFailingService(url, { path, status: 403, code: 'TOKEN_REVOKED' });
+  const ended = await bots('1', '--for', '4s', '--url', revoked.url, '--json');
+  expect([ended.exit_code, JSON.parse(ended.stdout)]).toEqual([3, expect.objectContaining({ faults: [] })]);
 }, 300_000);
 
 test('bots: a lobby that players of a link fill up to its direct maximum is not over-filled', async () => {

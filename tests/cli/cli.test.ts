@@ -54,6 +54,8 @@ describe('commands: fail with an exit code and a message:', () => {
       [['status', '--jsn'], '(Did you mean --json?)'],
       [['why'], "missing required argument 'ray'"],
       [['logs', '--since', 'yesterday'], '--since is "yesterday": write 30s, 10m'],
+      [['logs', '--since', '10'], '--since is "10": write 30s, 10m'],
+      [['api', 'GET', '/matchmaker/regions', '--data', '{}'], 'A GET has no body: leave out --data.'],
       [['api', 'FETCH', '/'], '"FETCH" is not one of GET, POST'],
       [['status', '--url', 'nowhere'], '"nowhere" is not an address such as'],
       [['status', '--url', 'localhost:8080'], '"localhost:8080" is not an address such as'],

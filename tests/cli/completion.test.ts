@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,6 +25,8 @@ const muster = shareService();
 let home: string;
 let environment: Record<string, string>;
 let lobby_id: string;
+/** A version whose name is a command. */
+let version_id: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-completion-'));
   const program = join(home, 'muster');
@@ -31,6 +34,9 @@ beforeAll(async () => {
   await chmod(program, 0o755);
   const game = await makeControlledGame(muster);
   lobby_id = (await find(muster, game)).body.lobby.lobby_id;
+  const version = { display_name: `$(touch ${join(home, 'touched')})`, config: {} };
+  const path = `/cloud/games/${game.game_id}/versions`;
+  ({ version_id } = (await muster.api.post(path, game.cloud_token, version)).body);
   environment = {
     PATH: `${home}:${process.env.PATH}`,
     HOME: home,
@@ -68,6 +74,33 @@ for (const [shell, { start, load }] of Object.entries(SHELLS)) {
       }, `the id of the lobby in:\n${terminal.output()}`);
       terminal.write(`${CTRL_U}exit\r`);
       await terminal.exited;
+    },
+    300_000,
+  );
+}
+
+for (const [shell, { start, load }] of Object.entries(SHELLS)) {
+  test.skipIf(missing.includes(shell))(
+    `completion: in ${shell}, a press of the tab key runs and writes nothing, whatever the names and the line contain`,
+    async () => {
+      const kept = join(home, 'kept.txt');
+      await Bun.write(kept, 'content');
+      const terminal = openTerminal(start, environment, { cwd: home });
+      // A configuration may be loaded twice.
+      terminal.write(`${load}; ${load}; echo is_"loaded"\r`);
+      await waitForOutput(terminal, 'is_loaded');
+      expect(shownBy(terminal.output())).not.toContain('readonly');
+      await waitFor(async () => {
+        terminal.write(`${CTRL_U}muster versions show ${TAB}${TAB}`);
+        await Bun.sleep(1_000);
+        return shownBy(terminal.output()).includes(version_id);
+      }, `the id of the version in:\n${terminal.output()}`);
+      terminal.write(`${CTRL_U}muster logs > ${kept} --al${TAB}`);
+      await waitFor(() => shownBy(terminal.output()).includes('--all'), 'the option');
+      terminal.write(`${CTRL_U}exit\r`);
+      await terminal.exited;
+      expect(existsSync(join(home, 'touched'))).toBe(false);
+      expect(readFileSync(kept, 'utf8')).toBe('content');
     },
     300_000,
   );

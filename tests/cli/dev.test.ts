@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { portOf } from '../../src/cli/url-parts.ts';
@@ -145,6 +145,24 @@ test('dev: ctrl-C ends it, also while the service starts; a second one uses the 
   await waitFor(() => home.processes().length === 0, 'the service to end');
 }, 300_000);
 
+test.each([
+  ['its terminal is closed', (terminal: ReturnType<typeof startDev>) => terminal.close()],
+  ['it is killed', (terminal: ReturnType<typeof startDev>) => terminal.kill('SIGKILL')],
+])(
+  'dev: the service and its game servers end when %s',
+  async (_, end) => {
+    await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+    await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+    const terminal = startDev();
+    await waitForOutput(terminal, 'The first version: live after');
+    await findSeat(terminal.output());
+    end(terminal);
+    await terminal.exited;
+    await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');
+  },
+  300_000,
+);
+
 /** Returns the servers of a namespace of the game, as its developer sees them. */
 async function readServers(
   namespace: string,
@@ -243,12 +261,30 @@ test('dev: a file that cannot be read is named, and the version before stays liv
   await symlink('/proc/sys/vm/compact_memory', unreadable);
   await Bun.write(join(folder, 'public/index.html'), 'the other game');
   await waitForOutput(terminal, 'The version before stays live.');
-  expect(terminal.output()).toContain(`${unreadable} cannot be read (EACCES)`);
+  expect(terminal.output()).toContain(`${unreadable} cannot be read or written (EACCES)`);
   await rm(unreadable);
   await Bun.write(join(folder, 'public/index.html'), 'the next game');
   await waitForOutput(terminal, 'changed: live after');
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
+}, 300_000);
+
+test('dev: what the service writes in its data directory is no change of the game', async () => {
+  const own_folder = await mkdtemp(join(tmpdir(), 'muster-dev-'));
+  // PostgreSQL may run as another user.
+  await chmod(own_folder, 0o755);
+  await Bun.write(join(own_folder, 'muster.yaml'), PROJECT.replace('site: public', 'site: .'));
+  await Bun.write(join(own_folder, 'server.ts'), ROOM_SOURCE);
+  const terminal = startDev({ MUSTER_DATA: join(own_folder, 'state') }, own_folder);
+  await waitForOutput(terminal, 'The first version: live after');
+  await findSeat(terminal.output());
+  await Bun.write(join(own_folder, 'page.html'), 'a page');
+  await waitForOutput(terminal, 'page.html changed: live after');
+  expect(terminal.output()).not.toContain('state/');
+  expect(terminal.output()).not.toContain('more changed');
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+  await rm(own_folder, { recursive: true });
 }, 300_000);
 
 test('dev: in a preview with https it prints the addresses of players, and what to make public', async () => {

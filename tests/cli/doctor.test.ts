@@ -3,7 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
+import { makeGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
+import { readToEnd } from '../support/processes.ts';
+import { COMMAND, makeHome } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { openDatabaseAdmin } from '../support/read-only.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -62,6 +65,48 @@ test('doctor: says what to do about a disk with too little space, and about a da
   const unready = await examine(muster);
   expect(unready.exit_code).toBe(1);
   expect(adviceOf(unready.findings, 'The database is read-only')).toContain('Switch default_transaction_read_only off');
+}, 300_000);
+
+test('doctor: says why a service is not ready while it waits for its database', async () => {
+  await using waiting = await makeHome({ DATABASE_URL: `postgres://muster@127.0.0.1:${findFreePort()}/muster` });
+  const program = waiting.launch();
+  await waitFor(
+    () =>
+      fetch(`${waiting.url}/health/live`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    `the service to answer:\n${program.output()}`,
+  );
+  const args = ['doctor', '--json', '--url', waiting.url, '--token', 'unknown'];
+  const child = Bun.spawn([...COMMAND, ...args], { cwd: home, env: { HOME: home }, stdout: 'pipe', stderr: 'pipe' });
+  const { exit_code, stdout } = await readToEnd(child);
+  expect(exit_code).toBe(1);
+  const what = expect.stringMatching(/database/);
+  expect(JSON.parse(stdout).findings).toEqual([{ what, advice: expect.any(String) }]);
+  await program.stop('SIGTERM');
+}, 300_000);
+
+test('doctor: a check that fails is a finding, beside those of the others', async () => {
+  await using muster = await openTestService({ MUSTER_PORT: String(PORT), MUSTER_DISK_RESERVE_MB: '1048576' });
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      if (pathname === '/cloud/bootstrap')
+        return Response.json({ code: 'ERROR', message: 'Refused.' }, { status: 500 });
+      return fetch(`${LOCAL_URL}${pathname}${search}`, request);
+    },
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+  const { exit_code, findings } = await examine(muster, '--url', url, '--game', game.game_id);
+  await server.stop(true);
+  expect([exit_code, findings.map(({ what }) => what)]).toEqual([
+    1,
+    [expect.stringContaining('so uploads and builds are refused'), 'Refused.'],
+  ]);
 }, 300_000);
 
 test('doctor: names the limits of requests that were hit within the last hour', async () => {

@@ -42,3 +42,12 @@ test('files: a link to a directory that holds it is refused by its name', async 
   await Bun.write(join(game, '.musterignore'), 'again\n');
   expect(listFiles(game).files.map(({ path }) => path)).toEqual(['a/server.js']);
 });
+
+test("files: a service's data directory is left out, whatever its name", async () => {
+  const game = join(home, 'with-data');
+  for (const path of ['server.js', 'state/administrator-token', 'state/keys/one', 'lib/state.js']) {
+    await Bun.write(join(game, path), '1');
+  }
+  const { files, secrets } = listFiles(game);
+  expect([files.map(({ path }) => path), secrets]).toEqual([['lib/state.js', 'server.js'], []]);
+});

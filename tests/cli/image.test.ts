@@ -19,6 +19,7 @@ const SERVER = `#!/bin/sh
 address=\${SERVICE_API_ENDPOINT#http://}
 printf 'POST /matchmaker/lobbies/ready HTTP/1.0\\r\\nhost: %s\\r\\nauthorization: Bearer %s\\r\\ncontent-length: 2\\r\\ncontent-type: application/json\\r\\n\\r\\n{}' \\
   "$address" "$SERVICE_TOKEN" | busybox nc "\${address%:*}" "\${address#*:}"
+echo "has $(cd /assets && echo * .[a-z]* */*)"
 while :; do echo hello | busybox nc -l -p 80; done
 `;
 const DOCKERFILE = `FROM scratch
@@ -26,6 +27,7 @@ ARG SCRIPT
 COPY busybox /bin/busybox
 COPY busybox /bin/sh
 COPY \${SCRIPT} /server.sh
+COPY assets /assets
 ENV PATH=/bin
 CMD ["/bin/sh", "/server.sh"]
 `;
@@ -50,6 +52,18 @@ beforeAll(async () => {
   await Bun.write(join(home, 'muster.yaml'), PROJECT);
   await Bun.write(join(home, 'server/Dockerfile'), DOCKERFILE);
   await Bun.write(join(home, 'run.sh'), SERVER);
+  const assets = [
+    'page.html',
+    '.env',
+    'draft.txt',
+    'own[1].pem',
+    'own-data/administrator-token',
+    'keys/a.key',
+    'keys/b.key',
+  ];
+  for (const path of assets) await Bun.write(join(home, 'assets', path), 'content');
+  await Bun.write(join(home, '.musterignore'), '!b.key\n');
+  await Bun.write(join(home, '.dockerignore'), '*/draft.txt\n');
 });
 afterAll(async () => {
   await rm(home, { recursive: true, force: true });
@@ -82,6 +96,17 @@ describe('deploy: a Dockerfile', () => {
     ]);
     const dry = await run(['deploy', '--dry-run'], env);
     expect([dry.exit_code, dry.stderr]).toEqual([0, expect.stringContaining('Dockerfile would be built')]);
+  }, 300_000);
+
+  test('names the secrets that an old Docker may put into its image', async () => {
+    const tools = join(home, 'old-tools');
+    // It builds nothing, and has no buildx.
+    await Bun.write(join(tools, 'docker'), '#!/bin/sh\n[ "$1" = version ]\n');
+    await chmod(join(tools, 'docker'), 0o755);
+    const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token };
+    const { stderr } = await run(['deploy'], { ...env, PATH: `${tools}:${process.env.PATH}` });
+    expect(stderr).toContain('secrets  docker without buildx may put these into the image: ');
+    expect(stderr).toMatch(/into the image: .*assets\/own-data/);
   }, 300_000);
 
   test('that is stopped while its image is written leaves neither the program that writes it nor the file', async () => {
@@ -130,6 +155,9 @@ describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and
       const first = await run(['deploy', '--game', game], env);
       expect([first.exit_code, first.stderr]).toEqual([0, expect.stringContaining('a lobby of it was ready')]);
       expect(first.stderr).toContain(`build    Dockerfile, by ${builder}`);
+      expect(first.stderr).toMatch(/secrets {2}left out: .*assets\/\.env/);
+      const logs = await run(['logs', '--game', game, '--namespace', 'deploy-check'], env);
+      expect(logs.stdout).toContain('has keys page.html .[a-z]* keys/b.key\n');
       const again = await run(['deploy', '--game', game, '--no-check', '--message', 'again'], env);
       expect([again.exit_code, again.stderr]).toEqual([0, expect.stringContaining('not sent again')]);
       await Bun.write(join(home, 'run.sh'), `${SERVER}# ${builder}\n`);

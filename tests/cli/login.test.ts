@@ -119,6 +119,47 @@ test('login: --url and MUSTER_URL name the service before the profile does, and 
   expect([two.exit_code, two.stderr]).toEqual([2, expect.stringContaining('Name one service')]);
 }, 300_000);
 
+/** An address that leads to another one, as that of http to that of https. Records the tokens that it gets. */
+function openRedirect(target: string) {
+  const tokens: (string | null)[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      tokens.push(request.headers.get('authorization'));
+      const { pathname, search } = new URL(request.url);
+      return Response.redirect(target + pathname + search, 301);
+    },
+  });
+  return { tokens, url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) };
+}
+
+test('login: an address that leads to that of the service gets no token, and the right one is named', async () => {
+  const url = muster.config.public_url;
+  await using redirect = openRedirect(url);
+  const refused = await run('eight', ['login', redirect.url, '--token', '-'], { stdin: muster.administrator_token });
+  expect([refused.exit_code, refused.stderr]).toEqual([
+    1,
+    `The service is at ${url}: use that address (muster login ${url}, or --url).\n`,
+  ]);
+  expect(redirect.tokens).toEqual([null]);
+  // A change is not sent on as a read.
+  const env = { MUSTER_TOKEN: muster.administrator_token };
+  const change = await run('eight', ['api', 'POST', '/hub/links', '--data', '{}', '--url', redirect.url], { env });
+  expect([change.exit_code, change.stderr]).toEqual([1, refused.stderr]);
+}, 300_000);
+
+test('open: an address that is no web page is refused', async () => {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: () => Response.json({ url: 'file:///etc/passwd', expire_ts: '', games: [] }),
+  });
+  const { exit_code, stdout, stderr } = await run('nine', ['open', '--url', `http://127.0.0.1:${server.port}`]);
+  await server.stop(true);
+  expect([exit_code, stdout, stderr]).toEqual([1, '', 'The service names no web page, but file:///etc/passwd.\n']);
+}, 300_000);
+
 test('login: without a terminal it needs a token, which MUSTER_TOKEN may be', async () => {
   const url = muster.config.public_url;
   const done = await run('three', ['login', url]);
@@ -140,6 +181,14 @@ test('use: says which service, game and namespace the next commands have', async
   const place = ['--url', 'https://play.example.com', '--game', 'tanks', '--namespace', 'staging'];
   const { stderr } = await run('seven', ['use', 'play', ...place]);
   expect(stderr).toBe('Using play: https://play.example.com, game tanks, namespace staging.\n');
+}, 300_000);
+
+test('use: with the address of another service, a profile has no game and namespace of the one before', async () => {
+  await run('ten', ['use', 'play', '--url', 'https://one.example.com', '--game', 'tanks', '--namespace', 'staging']);
+  const same = await run('ten', ['use', 'play', '--url', 'https://one.example.com', '--game', 'ships']);
+  expect(same.stderr).toBe('Using play: https://one.example.com, game ships, namespace staging.\n');
+  const other = await run('ten', ['use', 'play', '--url', 'https://two.example.com']);
+  expect(other.stderr).toBe('Using play: https://two.example.com.\n');
 }, 300_000);
 
 test('use: a wrong address is refused and not stored', async () => {

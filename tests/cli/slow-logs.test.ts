@@ -69,6 +69,17 @@ test('logs: no line is lost on a slow connection, of a server that has ended and
   expect(linesOf(followed.stdout)).toEqual(all);
 }, 300_000);
 
+test('logs: the lines of a server that goes on writing them end, with --grep and without', async () => {
+  const servers = serversOf(muster, game);
+  const server_id = await servers.run('while :; do echo tick; sleep 0.1; done');
+  await servers.waitForLines(server_id, 3);
+  const { run } = await makeProjectFolder(muster, home, { name: 'endless', files: { 'a.txt': '' } });
+  for (const search of [[], ['--grep', 'TICK']]) {
+    const read = await run('logs', server_id, '--since', '1d', '--game', game.game_id, ...search);
+    expect([read.exit_code, read.stdout]).toEqual([0, expect.stringContaining('  tick\n')]);
+  }
+}, 300_000);
+
 test('logs: -f goes on after the service was unreachable for some seconds', async () => {
   const servers = serversOf(muster, game);
   const server_id = await servers.run('echo before; sleep 12; echo after');

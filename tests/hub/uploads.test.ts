@@ -64,12 +64,15 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     const folder = join(above, 'tanks');
     await mkdir(join(folder, 'data'), { recursive: true });
     await mkdir(join(folder, '.git'));
+    await mkdir(join(folder, 'state'));
     await writeFile(join(folder, 'server.sh'), SERVER);
     // A folder that comes from Windows has no executable files.
     await chmod(join(folder, 'server.sh'), 0o644);
     await writeFile(join(folder, 'data/words.txt'), 'hello from the folder');
     await writeFile(join(folder, '.git/HEAD'), 'x');
     await writeFile(join(folder, '.env'), 'SECRET=1');
+    await writeFile(join(folder, 'state/administrator-token'), 'SECRET');
+    await writeFile(join(folder, 'state/one.key'), 'SECRET');
     return { folder, [Symbol.asyncDispose]: () => rm(above, { recursive: true }) };
   }
 

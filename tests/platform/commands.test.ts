@@ -46,6 +46,7 @@ test('commands of this machine: with --json they write one object, and one line 
       ['restore', 'missing.tar', '--json'],
       failed(1, expect.stringMatching(/^There is no file .*missing\.tar: name one/)),
     ],
+    [['upgrade', '--json'], failed(2, expect.stringContaining('muster upgrade --check'))],
     [['upgrade', '--check', '--json'], failed(1, expect.stringContaining('There is no database in'))],
     [['status', '--jsn', '--json'], failed(2, expect.stringContaining("unknown option '--jsn'"))],
   ];
@@ -53,6 +54,15 @@ test('commands of this machine: with --json they write one object, and one line 
     const { exit_code, output } = await run(args);
     expect([args, { exit_code, ...JSON.parse(output) }]).toEqual([args, answer]);
   }
+}, 300_000);
+
+test('serve: goes on after its terminal has closed if it was started to outlive that, as by nohup', async () => {
+  const command = ['/bin/sh', '-c', 'trap "" HUP; exec "$@"', 'sh', ...COMMAND];
+  const program = await home.start({ command, settings: { MUSTER_LOG: 'info' } });
+  process.kill(program.pid, 'SIGHUP');
+  expect(await program.stop('SIGTERM')).toBe(0);
+  expect(program.output()).toContain('SIGTERM');
+  expect(program.output()).not.toContain('SIGHUP');
 }, 300_000);
 
 describe('a command exits with 1 and one sentence', () => {

@@ -8,6 +8,9 @@ interface Terminal {
   output(): string;
   /** Presses ctrl-C once: the kernel signals every process of the foreground group. */
   pressCtrlC(): void;
+  /** Closes the terminal: the kernel sends SIGHUP to its foreground group. */
+  close(): void;
+  kill(signal: 'SIGKILL'): void;
   /** Types a text. */
   write(text: string): void;
   /** The exit code; null if a signal ended it. */
@@ -38,6 +41,8 @@ export function openTerminal(
     pressCtrlC: () => {
       child.terminal?.write(CTRL_C);
     },
+    close: () => child.terminal?.close(),
+    kill: (signal) => child.kill(signal),
     write: (text) => {
       child.terminal?.write(text);
     },

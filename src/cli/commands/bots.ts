@@ -4,7 +4,7 @@ import { LobbyChecks, type SeenLobby } from '../bots/lobby-checks.ts';
 import { connectTo, type Seat } from '../bots/seat.ts';
 import { countFault, countRefusal, createTally, percentile, type Tally } from '../bots/tally.ts';
 import { readDuration } from '../durations.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure, isFinal } from '../failure.ts';
 import { findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
@@ -62,11 +62,14 @@ export async function playBots(wanted: string, options: BotsOptions, stopping: A
   const socket_labels = readSocketLabels(await readMatchmaker(session, scope), mode);
   const playing = Array.from({ length: count }, () => play({ player, mode, socket_labels, tally, checks, ending }));
   const checking = checkLobbies(session, { scope, tally, checks, ending });
-  await showWhile(
-    () => `${tally.find_ms.length} seats, ${tally.connected} connected, ${tally.faults.size} kinds of faults`,
-    () => Promise.all([...playing, checking]),
-  );
-  show(session, tally);
+  try {
+    await showWhile(
+      () => `${tally.find_ms.length} seats, ${tally.connected} connected, ${tally.faults.size} kinds of faults`,
+      () => Promise.all([...playing, checking]),
+    );
+  } finally {
+    show(session, tally);
+  }
   stopping.throwIfAborted();
   judge(tally);
 }
@@ -155,18 +158,17 @@ async function checkLobbies(
 ): Promise<void> {
   while (!ending.aborted) {
     const lobbies = await readLobbies(session, scope);
-    if (!lobbies) return;
-    for (const fault of checks.addLobbies(lobbies, performance.now())) countFault(tally, fault);
+    if (lobbies) for (const fault of checks.addLobbies(lobbies, performance.now())) countFault(tally, fault);
     await pause(CHECK_EVERY_MS, ending);
   }
 }
 
-/** Returns the running lobbies; undefined if a stop came before the answer. */
+/** Returns the running lobbies; undefined if a stop came before the answer, or a failure that may pass instead of it. */
 async function readLobbies({ api }: Session, scope: Scope): Promise<SeenLobby[] | undefined> {
   try {
     return (await api.get<{ lobbies: SeenLobby[] }>(paths.live(scope))).lobbies;
   } catch (error) {
-    if (api.stopping?.aborted) return undefined;
+    if (api.stopping?.aborted || (error instanceof Failure && !isFinal(error))) return undefined;
     throw error;
   }
 }

@@ -1,18 +1,28 @@
 import { RootCommand } from '@bomb.sh/tab';
 
-/** The library's script for bash calls this function of the package bash-completion, which many machines do not have. */
-const BASH_WORDS = `
-if ! declare -F _get_comp_words_by_ref >/dev/null; then
-    _get_comp_words_by_ref() {
-        words=("\${COMP_WORDS[@]}")
-        cword=$COMP_CWORD
-        cur=\${words[cword]}
-        prev=\${words[cword - 1]}
-    }
-fi`;
+/**
+ * The script for bash. The library's one reads the typed words, and the suggestions, as commands. The function of the package
+ * bash-completion joins words that bash splits at "=" and ":"; many machines do not have it. The last line of the suggestions
+ * begins with ":", and is for other shells.
+ */
+const BASH = `# bash completion for muster
+_muster() {
+    local words=("\${COMP_WORDS[@]}") cword=$COMP_CWORD line value
+    if declare -F _get_comp_words_by_ref >/dev/null; then
+        _get_comp_words_by_ref -n "=:" words cword
+    fi
+    COMPREPLY=()
+    while IFS= read -r line; do
+        value=\${line%%$'\\t'*}
+        if [[ $value != :* && $value == "\${words[cword]}"* ]]; then
+            COMPREPLY+=("$value")
+        fi
+    done < <(muster complete -- "\${words[@]:1:cword}" 2>/dev/null)
+}
+complete -F _muster muster`;
 
 /** Writes the script that lets a shell complete commands and ids. */
 export function complete(shell: string): void {
-  new RootCommand().setup('muster', 'muster', shell);
-  if (shell === 'bash') console.log(BASH_WORDS);
+  if (shell === 'bash') console.log(BASH);
+  else new RootCommand().setup('muster', 'muster', shell);
 }

@@ -16,6 +16,7 @@ import { listSources } from '../project/script.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, prepareVersion, switchTo } from '../project/versions.ts';
 import { type Scope, Session } from '../session.ts';
+import { listenForStop } from '../stop-signals.ts';
 import { portOf } from '../url-parts.ts';
 import { playBots } from './bots.ts';
 import { describeLine, shortServerId } from './logs.ts';
@@ -37,7 +38,8 @@ export async function dev({ open, json = false }: DevOptions): Promise<void> {
   if (why_not !== undefined) throw new Failure(why_not);
   const stopping = new AbortController();
   const stop = () => stopping.abort();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, stop);
+  // A second press of ctrl-C is for the service.
+  void listenForStop(() => {}).then(stop);
   const { signal } = stopping;
   let project = readProject(process.cwd());
   const service = await openDevService(signal);
@@ -201,7 +203,8 @@ async function putLive(session: Session, scope: Scope, change: Change): Promise<
   const lobbies = ended_count + closed_count === 0 ? '' : `; of the old version, ${describeEnding(outdated)}`;
   const duration_ms = Math.round(performance.now() - started);
   if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ended_count, closed_count });
-  const clock = new Date().toTimeString().slice(0, 8);
+  // In UTC, as the lines of logs.
+  const clock = new Date().toISOString().slice(11, 19);
   session.output.say(`${clock} ${what}: live after ${duration_ms} ms${lobbies}`);
   return wanted;
 }

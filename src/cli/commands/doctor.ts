@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:tls';
-import type { ApiCaller } from '../api-caller.ts';
 import { checkAddresses } from '../doctor/addresses.ts';
 import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
 import { checkNamespaceLimits } from '../doctor/limits.ts';
 import { checkReadiness } from '../doctor/readiness.ts';
-import { Failure } from '../failure.ts';
+import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
 import { openTunnel } from '../tunnel.ts';
 
@@ -14,6 +13,15 @@ const CLOCK_SKEW_MAX_MS = 30_000;
 const CERTIFICATE_DAYS_MIN = 14;
 const DAY_MS = 86_400_000;
 
+/** The checks of a service that is ready, in the order of their findings. */
+const CHECKS: ((session: Session) => Promise<Finding[]>)[] = [
+  checkClock,
+  checkCertificate,
+  checkToken,
+  checkAddresses,
+  checkNamespaceLimits,
+];
+
 /**
  * Checks a service from here: its database, disk, clock, certificate, addresses and isolation, the limits that were hit, and
  * your token.
@@ -21,14 +29,9 @@ const DAY_MS = 86_400_000;
 export async function doctor(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
   const { api } = session;
-  const findings = [
-    ...(await checkReadiness(api)),
-    ...(await checkClock(api)),
-    ...(await checkCertificate(api)),
-    ...(await checkToken(api)),
-    ...(await checkAddresses(session)),
-    ...(await checkNamespaceLimits(session)),
-  ];
+  const { is_ready, findings } = await checkReadiness(api);
+  // A service that is not ready answers nothing else.
+  if (is_ready) for (const check of CHECKS) findings.push(...(await check(session).catch(toFindings)));
   session.show({ url: api.url, findings }, (output) => {
     for (const { what, advice } of findings) {
       output.line(what);
@@ -39,7 +42,13 @@ export async function doctor(options: SharedOptions): Promise<void> {
   if (findings.length > 0) throw new Failure(`Problems: ${findings.length}.`);
 }
 
-async function checkClock({ url }: ApiCaller): Promise<Finding[]> {
+/** Returns the failure of a check as a finding, so that it hides no other one. */
+function toFindings(error: unknown): Finding[] {
+  if (!(error instanceof Failure)) throw error;
+  return [{ what: error.message, advice: 'Mend what it names, and run the command again to check the rest.' }];
+}
+
+async function checkClock({ api: { url } }: Session): Promise<Finding[]> {
   const before = Date.now();
   const asked = fetch(`${url}/health/live`, { signal: AbortSignal.timeout(CONNECT_WITHIN_MS) });
   const { headers } = await asked.catch(({ message }) => {
@@ -52,7 +61,7 @@ async function checkClock({ url }: ApiCaller): Promise<Finding[]> {
   return [{ what: `The clock of the service is ${seconds} s ${which} yours.`, advice: 'Set both by NTP.' }];
 }
 
-async function checkCertificate({ url }: ApiCaller): Promise<Finding[]> {
+async function checkCertificate({ api: { url } }: Session): Promise<Finding[]> {
   const address = new URL(url);
   if (address.protocol !== 'https:') return [];
   const expires = await readExpiry(address);
@@ -77,14 +86,14 @@ async function readExpiry(address: URL): Promise<Date> {
   }
 }
 
-async function checkToken(api: ApiCaller): Promise<Finding[]> {
+async function checkToken({ api }: Session): Promise<Finding[]> {
   const advice = `Log in: muster login ${api.url}`;
   if (api.token === undefined) return [{ what: 'You are not logged in.', advice }];
   try {
     await api.get('/cloud/auth/inspect');
     return [];
   } catch (error) {
-    if (!(error instanceof Failure)) throw error;
+    if (!(error instanceof Failure) || error.exit_code !== EXIT.not_logged_in) throw error;
     return [{ what: error.message, advice }];
   }
 }

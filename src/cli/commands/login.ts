@@ -29,6 +29,8 @@ export async function login(given_url: string | undefined, options: SharedOption
   }
   const url = parseServiceUrl(given_url ?? options.url ?? environment.url ?? profile?.url ?? environment.local_url);
   const given = (await readTokenOption(options)) ?? environment.token;
+  // A redirect or a wrong address is found before the token is sent.
+  await new ApiCaller(url, undefined).get('/cloud/bootstrap');
   const token = given ?? (url === environment.local_url ? readLocalToken() : undefined) ?? (await linkToken(url));
   await checkToken(url, token);
   writeToken(url, token);
@@ -87,7 +89,9 @@ export async function use(name: string, { url, game, namespace, json = false }: 
     throw new Failure(`There is no profile "${name}" (there are: ${known}). Create it with --url.`, EXIT.not_found);
   }
   const address = parseServiceUrl(chosen);
-  const profile = { ...before, url: address, ...(game && { game }), ...(namespace && { namespace }) };
+  // The game and the namespace of a profile are of its own service.
+  const kept = before?.url === address ? before : {};
+  const profile = { ...kept, url: address, ...(game && { game }), ...(namespace && { namespace }) };
   writeProfiles({ current: name, profiles: { ...profiles, [name]: profile } });
   if (json) terminal.json({ profile: name, ...profile });
   else {

@@ -121,13 +121,17 @@ export function shortServerId(server_id: string): string {
   return server_id.slice(-4);
 }
 
-/** Reads `10m` as ten minutes ago, and any other text as a moment. */
+/** A text that begins with a date. Any number is a year to `Date`. */
+const BEGINS_WITH_DATE = /^\d{4}-\d\d-\d\d/;
+
+/** Reads `10m` as ten minutes ago, and a text that begins with a date as a moment. */
 function readSince(text: string): Date {
   const ago_ms = parseDuration(text);
-  const moment = ago_ms === undefined ? new Date(text) : new Date(Date.now() - ago_ms);
+  const moment =
+    ago_ms === undefined ? new Date(BEGINS_WITH_DATE.test(text) ? text : '') : new Date(Date.now() - ago_ms);
   if (Number.isNaN(moment.getTime())) {
     throw new Failure(
-      `--since is "${text}": write 30s, 10m, 2h, 1d or a moment like 2026-11-23T12:00:00Z.`,
+      `--since is "${text}": write 30s, 10m, 2h, 1d or a time such as 2026-11-23T12:00:00Z.`,
       EXIT.wrong_use,
     );
   }

@@ -13,6 +13,8 @@ export async function callApi(method: string, path: string, options: RawOptions)
   const session = await Session.open(options);
   const upper = method.toUpperCase();
   if (!METHODS.includes(upper)) throw new Failure(`"${method}" is not one of ${METHODS.join(', ')}.`, EXIT.wrong_use);
+  if (upper === 'GET' && options.data !== undefined)
+    throw new Failure('A GET has no body: leave out --data.', EXIT.wrong_use);
   const body =
     options.data === undefined ? undefined : readJson(options.data === '-' ? await Bun.stdin.text() : options.data);
   writeBody(session, await session.api.callForText(upper as Method, rooted(path), { body }));

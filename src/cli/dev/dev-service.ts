@@ -1,8 +1,8 @@
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { ownCommand } from '../own-command.ts';
+import { DEV_SERVICE_COMMAND, ownCommand } from '../own-command.ts';
 
 /** The service that `muster dev` uses. */
 export interface DevService {
@@ -17,6 +17,8 @@ export interface DevService {
 const READY_WITHIN_MS = 120_000;
 const POLL_EVERY_MS = 50;
 const LOG_LINES = 20;
+/** A longer log begins anew with the next start. */
+const LOG_BYTES_MAX = 8 * 1024 ** 2;
 /** Settings of a service that only its developer uses. Variables of the environment win over them. */
 const DEFAULTS = {
   // Bots and reloads send many requests from one address.
@@ -27,26 +29,33 @@ const DEFAULTS = {
 
 /**
  * Returns the service that runs on this machine, or starts one with the data directory of this folder, in which its log is
- * `service.log`. The signal ends a start.
+ * `service.log`. The signal ends a start. The service is in a session of its own, so no signal of the terminal reaches it; it
+ * ends with its game servers once this process has ended in any way.
  */
 export async function openDevService(signal: AbortSignal): Promise<DevService> {
   const url = environment.local_url;
   if (await isReady(url)) return { url, ended: new Promise(() => {}), stop: async () => {} };
   const log_file = join(environment.data_directory, 'service.log');
   mkdirSync(environment.data_directory, { recursive: true, mode: 0o711 });
-  const log = openSync(log_file, 'w', 0o600);
-  const child = Bun.spawn([...ownCommand(), 'serve'], {
+  const log = openLog(log_file);
+  const child = Bun.spawn([...ownCommand(), DEV_SERVICE_COMMAND], {
     env: environment.forService({ ...DEFAULTS, ...previewSettings() }),
-    stdin: 'ignore',
-    stdout: log,
-    stderr: log,
+    stdin: 'pipe',
+    stdout: log.fd,
+    stderr: log.fd,
+    detached: true,
   });
-  closeSync(log);
+  closeSync(log.fd);
   const end = async () => {
-    child.kill('SIGINT');
+    const interrupt = () => child.kill('SIGINT');
+    interrupt();
+    // A second press of ctrl-C makes the service exit at once.
+    process.on('SIGINT', interrupt);
     await child.exited;
+    process.off('SIGINT', interrupt);
   };
-  const lastLines = () => readFileSync(log_file, 'utf8').trimEnd().split('\n').slice(-LOG_LINES).join('\n');
+  const lastLines = () =>
+    readFileSync(log_file).subarray(log.begins_at).toString().trimEnd().split('\n').slice(-LOG_LINES).join('\n');
   for (const started = performance.now(); !(await isReady(url)); await Bun.sleep(POLL_EVERY_MS)) {
     if (signal.aborted) {
       await end();
@@ -72,6 +81,13 @@ export async function openDevService(signal: AbortSignal): Promise<DevService> {
       await end();
     },
   };
+}
+
+/** Opens a log to add to it. Another service may write there, until it finds that this one has its data. */
+function openLog(file: string): { fd: number; begins_at: number } {
+  const is_long = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX;
+  const fd = openSync(file, is_long ? 'w' : 'a', 0o600);
+  return { fd, begins_at: fstatSync(fd).size };
 }
 
 function previewSettings(): Record<string, string> {

@@ -1,5 +1,6 @@
-import { relative } from 'node:path';
+import { relative, resolve, sep } from 'node:path';
 import { watch } from 'chokidar';
+import { environment } from '../environment.ts';
 
 /** Editors write a file in several steps; these are one change. */
 const QUIET_MS = 80;
@@ -19,7 +20,7 @@ export interface WatchedFiles extends AsyncDisposable {
 export async function watchFiles(paths: string[]): Promise<WatchedFiles> {
   const changed = new Set<string>();
   let wake = Promise.withResolvers<void>();
-  const watcher = watch(paths, { ignoreInitial: true, ignored: (path) => IGNORED.test(relative('.', path)) });
+  const watcher = watch(paths, { ignoreInitial: true, ignored: isIgnored });
   watcher.on('all', (_, path) => {
     changed.add(relative('.', path));
     wake.resolve();
@@ -42,4 +43,10 @@ export async function watchFiles(paths: string[]): Promise<WatchedFiles> {
     },
     [Symbol.asyncDispose]: () => watcher.close(),
   };
+}
+
+/** Returns whether a path is never deployed by its name, or is in the data directory, where the service writes all the time. */
+function isIgnored(path: string): boolean {
+  const data_directory = `${resolve(environment.data_directory)}${sep}`;
+  return IGNORED.test(relative('.', path)) || `${resolve(path)}${sep}`.startsWith(data_directory);
 }

@@ -10,14 +10,15 @@ interface ServiceFinding {
 }
 
 /** Returns what a service says of itself: why it is not ready, or what its operator should mend. */
-export async function checkReadiness(api: ApiCaller): Promise<Finding[]> {
+export async function checkReadiness(api: ApiCaller): Promise<{ is_ready: boolean; findings: Finding[] }> {
   try {
     const { warnings = [] } = await api.get<{ warnings?: ServiceFinding[] }>('/health/ready');
-    return warnings.map(toFinding);
+    return { is_ready: true, findings: warnings.map(toFinding) };
   } catch (error) {
     if (!(error instanceof Failure && error.refusal)) throw error;
     const { reasons } = (error.refusal.metadata ?? {}) as { reasons?: ServiceFinding[] };
-    return reasons?.map(toFinding) ?? [{ what: error.message, advice: ADVICE_OTHERWISE }];
+    const findings = reasons?.map(toFinding) ?? [{ what: error.message, advice: ADVICE_OTHERWISE }];
+    return { is_ready: false, findings };
   }
 }
 

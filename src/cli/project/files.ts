@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { type Dirent, existsSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import ignore from 'ignore';
-import { FILES_MAX, IGNORE_FILE, NEVER, SECRETS } from '../../client/left-out.ts';
+import { FILES_MAX, IGNORE_FILE, NEVER, SECRETS, TOKEN_FILE } from '../../client/left-out.ts';
 import { EXIT, Failure } from '../failure.ts';
+
+const NAMED_MAX = 5;
 
 export interface ProjectFile {
   /** From the directory, with slashes. */
@@ -25,10 +27,7 @@ export function listFiles(directory: string): DeployedFiles {
     throw new Failure(`There is no directory ${directory}: correct its path in muster.yaml.`, EXIT.not_found);
   if (!statSync(directory).isDirectory())
     throw new Failure(`${directory} is no directory: correct its path in muster.yaml.`, EXIT.wrong_use);
-  const ignore_file = join(directory, IGNORE_FILE);
-  const own = existsSync(ignore_file) ? readFileSync(ignore_file, 'utf8') : '';
-  const rules = ignore().add(NEVER).add(SECRETS).add(own);
-  const rules_without_secrets = ignore().add(NEVER).add(own);
+  const whyLeftOut = readRules(directory);
   const files: ProjectFile[] = [];
   const secrets: string[] = [];
   const visit = (below: string) => {
@@ -36,9 +35,9 @@ export function listFiles(directory: string): DeployedFiles {
       const path = below === '' ? entry.name : `${below}/${entry.name}`;
       const file = join(directory, path);
       const facts = statSync(file, { throwIfNoEntry: false });
-      const named = facts?.isDirectory() ? `${path}/` : path;
-      if (rules.ignores(named)) {
-        if (!rules_without_secrets.ignores(named)) secrets.push(path);
+      const why_left_out = whyLeftOut(path, facts?.isDirectory() ?? false);
+      if (why_left_out !== undefined) {
+        if (why_left_out === 'secret') secrets.push(path);
       } else if (facts?.isDirectory()) {
         if (entry.isSymbolicLink()) refuseCircle(directory, path);
         visit(path);
@@ -53,6 +52,67 @@ export function listFiles(directory: string): DeployedFiles {
   visit('');
   files.sort((one, other) => (one.path < other.path ? -1 : 1));
   return { files, secrets };
+}
+
+export interface LeftOut {
+  /** Files and directories. */
+  paths: string[];
+  /** Those of them that are left out because they usually hold secrets. */
+  secrets: string[];
+}
+
+/**
+ * Returns what a program that builds an image must not get of a directory. Follows no links, and enters no directory that
+ * cannot be read, because the program may leave it out by rules of its own.
+ */
+export function listLeftOut(directory: string): LeftOut {
+  const whyLeftOut = readRules(directory);
+  const left_out: LeftOut = { paths: [], secrets: [] };
+  const visit = (below: string) => {
+    for (const entry of readableEntries(join(directory, below))) {
+      const path = below === '' ? entry.name : `${below}/${entry.name}`;
+      const why_left_out = whyLeftOut(path, entry.isDirectory());
+      if (why_left_out !== undefined) left_out.paths.push(path);
+      else if (entry.isDirectory()) visit(path);
+      if (why_left_out === 'secret') left_out.secrets.push(path);
+    }
+  };
+  visit('');
+  return left_out;
+}
+
+function readableEntries(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+/** Returns a sentence about files that were left out because they usually hold secrets; undefined if there are none. */
+export function describeSecrets(secrets: string[]): string | undefined {
+  if (secrets.length === 0) return undefined;
+  return `secrets  left out: ${nameSome(secrets)} (a line like "!.env" in .musterignore deploys a file)`;
+}
+
+/** Returns the first of some paths, and how many others there are. */
+export function nameSome(paths: string[]): string {
+  const more = paths.length > NAMED_MAX ? `, and ${paths.length - NAMED_MAX} more` : '';
+  return `${paths.slice(0, NAMED_MAX).join(', ')}${more}`;
+}
+
+/** Returns what says why a file or directory below a directory is not deployed; undefined for those that are. */
+function readRules(directory: string): (path: string, is_directory: boolean) => 'secret' | 'ignored' | undefined {
+  const ignore_file = join(directory, IGNORE_FILE);
+  const own = existsSync(ignore_file) ? readFileSync(ignore_file, 'utf8') : '';
+  const rules = ignore().add(NEVER).add(SECRETS).add(own);
+  const rules_without_secrets = ignore().add(NEVER).add(own);
+  return (path, is_directory) => {
+    if (is_directory && existsSync(join(directory, path, TOKEN_FILE))) return 'ignored';
+    const named = is_directory ? `${path}/` : path;
+    if (!rules.ignores(named)) return undefined;
+    return rules_without_secrets.ignores(named) ? 'ignored' : 'secret';
+  };
 }
 
 /** Throws a Failure if a link leads to a directory that it is in, so that following it would never end. */

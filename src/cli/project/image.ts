@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -8,6 +8,7 @@ import { environmentWith } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { showWhile } from '../progress-line.ts';
 import { terminal } from '../terminal.ts';
+import { describeSecrets, type LeftOut, listLeftOut, nameSome } from './files.ts';
 import type { PackageContent, ServerPackage } from './package.ts';
 import type { Build } from './project-file.ts';
 
@@ -17,26 +18,33 @@ interface Builder {
   /** Fails if the program does not work here, for instance without its daemon. */
   check: string[];
   build: string[];
+  /** Takes the list of what is left out by an option. Docker takes that beside the Dockerfile. */
+  has_ignore_option: boolean;
   /** Writes an image to a file, as `docker save` does. */
   save: (image: string, file: string) => string[];
 }
 
 const saveTo = (image: string, file: string) => ['save', '--output', file, image];
 const BUILDERS: Builder[] = [
-  { name: 'docker', check: ['version'], build: ['build'], save: saveTo },
+  { name: 'docker', check: ['version'], build: ['build'], has_ignore_option: false, save: saveTo },
   {
     name: 'podman',
     check: ['info'],
     build: ['build', '--layers', '--format', 'docker'],
+    has_ignore_option: true,
     save: (image, file) => ['save', '--format', 'docker-archive', '--output', file, image],
   },
   {
     name: 'buildah',
     check: ['info'],
     build: ['build', '--layers', '--format', 'docker'],
+    has_ignore_option: true,
     save: (image, file) => ['push', image, `docker-archive:${file}`],
   },
 ];
+
+/** What a list of ignored files reads as a part of a pattern. */
+const PATTERN_SIGNS = /[\\*?[\]!#]/g;
 
 /** Builds the image of a Dockerfile. Its id is enough to know whether the service has it, so only `open` writes a file. */
 export async function packImage(
@@ -51,9 +59,14 @@ export async function packImage(
   terminal.say(`build    ${basename(dockerfile)}, by ${builder.name}`);
   const directory = await mkdtemp(join(tmpdir(), 'muster-image-'));
   const id_file = join(directory, 'id');
+  const left_out = listLeftOut(path);
+  await sayLeftOut(builder, left_out);
   const set = Object.entries(args).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
   try {
-    await run([builder.name, ...builder.build, '--iidfile', id_file, '--file', dockerfile, ...set, path], stopping);
+    const files = await copyDockerfile(build, left_out.paths, directory);
+    const ignoring = builder.has_ignore_option ? ['--ignorefile', files.ignore_file] : [];
+    const named = ['--iidfile', id_file, '--file', files.dockerfile, ...ignoring];
+    await run([builder.name, ...builder.build, ...named, ...set, path], stopping);
     const id = (await readFile(id_file, 'utf8')).trim();
     const digest = new Bun.CryptoHasher('sha256').update(JSON.stringify([id, command ?? []])).digest('hex');
     const open = () => saveImage(builder, id, stopping);
@@ -63,20 +76,50 @@ export async function packImage(
   }
 }
 
+/** Says which files with secrets do not get into the image; or that some may, because this Docker takes no list of them. */
+async function sayLeftOut({ name, has_ignore_option }: Builder, { paths, secrets }: LeftOut): Promise<void> {
+  if (has_ignore_option || (await works([name, 'buildx', 'version']))) {
+    const sentence = describeSecrets(secrets);
+    if (sentence !== undefined) terminal.say(sentence);
+  } else if (paths.length > 0) {
+    const advice = 'name them in .dockerignore, or install buildx';
+    terminal.say(`secrets  docker without buildx may put these into the image: ${nameSome(paths)} (${advice})`);
+  }
+}
+
+/**
+ * Copies a Dockerfile to a directory. Beside it is the list of what is not part of the build: that of the folder, and the
+ * given paths of the folder.
+ */
+async function copyDockerfile(
+  { path, dockerfile }: Build & { dockerfile: string },
+  left_out: string[],
+  directory: string,
+): Promise<{ dockerfile: string; ignore_file: string }> {
+  const copy = join(directory, basename(dockerfile));
+  const ignore_file = `${copy}.dockerignore`;
+  const own_lists = [`${dockerfile}.dockerignore`, join(path, '.containerignore'), join(path, '.dockerignore')];
+  const own_list = own_lists.find((file) => existsSync(file));
+  const own = own_list === undefined ? '' : await readFile(own_list, 'utf8');
+  await copyFile(dockerfile, copy);
+  await writeFile(ignore_file, [own, ...left_out.map((one) => one.replace(PATTERN_SIGNS, '\\$&')), ''].join('\n'));
+  return { dockerfile: copy, ignore_file };
+}
+
 /** Returns the first program that works here. */
 async function findBuilder(dockerfile: string): Promise<Builder> {
   for (const builder of BUILDERS) {
     if (Bun.which(builder.name) === null) continue;
-    const checked = Bun.spawn([builder.name, ...builder.check], {
-      env: environmentWith(),
-      stdin: 'ignore',
-      stdout: 'ignore',
-      stderr: 'ignore',
-    });
-    if ((await checked.exited) === 0) return builder;
+    if (await works([builder.name, ...builder.check])) return builder;
   }
   const advice = 'Install one, or upload a directory instead: build.path and build.command in muster.yaml';
   throw new Failure(`${dockerfile} needs docker, podman or buildah on this machine, and none works here. ${advice}.`);
+}
+
+/** Returns whether a command ends without an error. */
+async function works(command: string[]): Promise<boolean> {
+  const silent = { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' } as const;
+  return (await Bun.spawn(command, { env: environmentWith(), ...silent }).exited) === 0;
 }
 
 /** Writes an image to a compressed file. */

@@ -3,7 +3,7 @@ import { showBytes } from '../bytes.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { showWhile } from '../progress-line.ts';
 import type { Scope, Session } from '../session.ts';
-import { type DeployedFiles, listFiles, type ProjectFile } from './files.ts';
+import { type DeployedFiles, describeSecrets, listFiles, type ProjectFile } from './files.ts';
 import { packServer, type ServerPackage } from './package.ts';
 import type { Build } from './project-file.ts';
 import { completeUpload, findMissing, sendParts, type UploadPart } from './transfer.ts';
@@ -15,7 +15,6 @@ const CONTENT_TAG = 'muster-content';
 const SITE_DIGEST_LENGTH = 32;
 /** An interrupted upload sends whole parts again. */
 const PART_BYTES = 8 * 1024 ** 2;
-const SECRETS_SAID_MAX = 5;
 
 /** A build that the service has, completely or in part. */
 interface KnownBuild {
@@ -208,10 +207,8 @@ export function sayContent(session: Session, { path }: Build, { secrets, sources
 
 /** Says which files were left out because they usually hold secrets. */
 export function saySecrets({ output }: Session, secrets: string[]): void {
-  if (secrets.length === 0) return;
-  const names = secrets.slice(0, SECRETS_SAID_MAX).join(', ');
-  const more = secrets.length > SECRETS_SAID_MAX ? `, and ${secrets.length - SECRETS_SAID_MAX} more` : '';
-  output.say(`secrets  left out: ${names}${more} (a line like "!.env" in .musterignore deploys a file)`);
+  const sentence = describeSecrets(secrets);
+  if (sentence !== undefined) output.say(sentence);
 }
 
 function buildsOf({ game, namespace }: Scope): string {

@@ -123,7 +123,7 @@ async function run({ command, stdio }: Command, { env, stopped, signal }: Runnin
   return codeOfSignal(stop.signal);
 }
 
-/** Passes a signal on to a command. Ctrl-C in a terminal reaches the command without that. */
+/** Passes a signal on to a command. In a terminal, a SIGINT may be ctrl-C, which reaches the command without that. */
 function passOn(signal: StopSignal, running: Subprocess): void {
   if (signal === 'SIGINT' && process.stdin.isTTY) return;
   running.kill(signal);

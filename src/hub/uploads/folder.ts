@@ -1,5 +1,5 @@
 import ignore from 'ignore';
-import { FILES_MAX, IGNORE_FILE, NEVER, SECRETS } from '../../client/left-out.ts';
+import { FILES_MAX, IGNORE_FILE, NEVER, SECRETS, TOKEN_FILE } from '../../client/left-out.ts';
 
 /** A file below a folder. */
 export interface FolderFile {
@@ -44,13 +44,19 @@ export function readChosen(files: File[]): Chosen {
 export async function selectFiles({ name, files }: Chosen & { is: 'folder' }): Promise<Folder> {
   const own = await files.find(({ path }) => path === IGNORE_FILE)?.file.text();
   const { rules, without_secrets } = rulesOf(own);
-  const kept = files.filter(({ path }) => !rules.ignores(path));
+  const data_directories = files
+    .filter(({ path }) => path.endsWith(`/${TOKEN_FILE}`))
+    .map(({ path }) => path.slice(0, -TOKEN_FILE.length));
+  const isInData = (path: string) => data_directories.some((directory) => path.startsWith(directory));
+  const kept = files.filter(({ path }) => !rules.ignores(path) && !isInData(path));
   checkCount(name, kept.length);
   if (kept.length === 0) throw new Error(`The folder ${name} has no files.`);
   return {
     name,
     files: kept.sort((one, other) => (one.path < other.path ? -1 : 1)),
-    secrets: files.filter(({ path }) => rules.ignores(path) && !without_secrets.ignores(path)).map(({ path }) => path),
+    secrets: files
+      .filter(({ path }) => rules.ignores(path) && !without_secrets.ignores(path) && !isInData(path))
+      .map(({ path }) => path),
   };
 }
 
