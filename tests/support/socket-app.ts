@@ -148,6 +148,9 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     watched('/matchmaker/lines/:name', { ...reading, response: LINES }, ({ params }) =>
       watchLog(lines, params.name, (view) => ({ lines: view })),
     ),
+    watched('/matchmaker/open-lines/:name', { ...reading, allow: 'anyone', response: LINES }, ({ params }) =>
+      watchLog(lines, params.name, (view) => ({ lines: view })),
+    ),
     ...(options.routesOf?.(database) ?? []),
   ];
 

@@ -14,7 +14,7 @@ export const SUBSCRIPTIONS_MAX = 256;
 /** Frames that a client may send at once, and the frames it gains each second. */
 const FRAMES_AT_ONCE_MAX = 300;
 const FRAMES_PER_SECOND = 50;
-/** How long a socket may stay open without a token and without a subscription. */
+/** How long a socket may stay open before its first token or its first authorized subscription. */
 const AUTHENTICATE_WITHIN_MS = 5_000;
 /** How long a client may leave sent frames unread. */
 const UNREAD_MAX_MS = 30_000;
@@ -131,7 +131,10 @@ export class Session {
     this.#dependencies.onEnd(this, Math.round(performance.now() - this.#opened_at));
   }
 
-  /** Closes the socket if its token is missing or expired, or if its client does not read. Called every second. */
+  /**
+   * Closes the socket if its token is missing or expired, or if its client does not read for long. Its subscriptions wait
+   * while the client has anything left to read. Called every second.
+   */
   check(): void {
     const now = performance.now();
     if (!this.#bearer) {
@@ -141,7 +144,10 @@ export class Session {
       this.#refuseAll(new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {}));
     }
     // Unread frames take up memory, also when no more are sent.
-    if ((this.#socket?.getBufferedAmount() ?? 0) > 0) this.#noteUnread();
+    if ((this.#socket?.getBufferedAmount() ?? 0) > 0) {
+      this.#noteUnread();
+      for (const { pause } of this.#subscriptions.values()) pause?.();
+    }
     if (this.#unread_since !== undefined && now - this.#unread_since > UNREAD_MAX_MS) {
       this.stop(CLOSE.too_slow, 'the client does not read');
     }
