@@ -8,8 +8,8 @@ import { createCors } from './cors.ts';
 import { createAnswerer, type Exchange } from './exchange.ts';
 import type { Gateway, GatewayRequest } from './gateway.ts';
 import { createHostReader } from './host.ts';
-import { Listeners } from './listeners.ts';
 import type { Rays } from './rays.ts';
+import { ReceivingServers } from './receiving-servers.ts';
 import { createDeadlineOptions } from './request-deadline.ts';
 import { type Site, type Sites, WebRequest } from './site.ts';
 import type { UpgradingServer } from './upgrades.ts';
@@ -35,12 +35,12 @@ export function createApp(options: AppOptions) {
   const { sites, gateway, rate_limiter, public_url, local_url, request_timeout_ms, stopping } = options;
   const own_urls = [public_url, local_url];
   const readHost = createHostReader(own_urls);
-  const listeners = new Listeners<UpgradingServer>();
+  const receiving_servers = new ReceivingServers<UpgradingServer>();
   const deadlines = createDeadlineOptions(request_timeout_ms, stopping);
-  const answer = createAnswerer({ ...options, deadlines, listeners });
+  const answer = createAnswerer({ ...options, deadlines, receiving_servers });
   const api = createApi(options, {
     answer,
-    listeners,
+    receiving_servers,
     cors: createCors(own_urls),
     authenticateByOrigin: createOriginAuthenticator(sites),
     readText: createTextReader(Math.ceil(request_timeout_ms * BODY_SHARE)),
@@ -62,14 +62,16 @@ export function createApp(options: AppOptions) {
   function answerForGameServer(request: Request, found: GatewayRequest | undefined): Promise<Response> | undefined {
     if (!found) return undefined;
     const toWebRequest = (exchange: Exchange) => new WebRequest(exchange, rate_limiter);
-    return answer(request, GAME_SERVER, (exchange) => found.respond(toWebRequest(exchange), listeners.of(request)));
+    return answer(request, GAME_SERVER, (exchange) =>
+      found.respond(toWebRequest(exchange), receiving_servers.of(request)),
+    );
   }
 
   return {
     /** Elysia's app, from which the API document is made. */
     api: api.router,
     fetch(request: Request, server: UpgradingServer): Response | Promise<Response> {
-      listeners.note(request, server);
+      receiving_servers.note(request, server);
       switch (readHost(request)) {
         case 'own':
           return answerAtOwnHost(request);

@@ -1,14 +1,16 @@
 import { ServiceError } from '../errors.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { Caller } from '../tokens/caller.ts';
-import type { Tokens } from '../tokens/tokens.ts';
+import type { Tokens, Verified } from '../tokens/tokens.ts';
 import { createSharedReads } from '../watch/shared-reads.ts';
 import type { Authorization } from '../watch/watch.ts';
 import type { Exchange } from './exchange.ts';
-import type { RateLimiter } from './rate-limits.ts';
+import type { CountedClient, RateLimiter } from './rate-limits.ts';
 import type { Route } from './route.ts';
 
 const BEARER = 'Bearer ';
+/** Schemes are case-insensitive (RFC 9110, 11.1). */
+const ANY_BEARER = /^bearer +/i;
 
 /** Namespaces whose pages need no token (specification: tokenless authentication). */
 export interface TokenlessOrigins {
@@ -29,10 +31,13 @@ export interface Authenticated {
 
 export type OriginAuthenticator = ReturnType<typeof createOriginAuthenticator>;
 
-interface AuthenticatorDependencies {
+interface TokenReaderDependencies {
   tokens: Tokens;
-  authenticateByOrigin: OriginAuthenticator;
   rate_limiter: RateLimiter;
+}
+
+interface AuthenticatorDependencies extends TokenReaderDependencies {
+  authenticateByOrigin: OriginAuthenticator;
 }
 
 const ANYONE: Authenticated = { caller: undefined };
@@ -46,16 +51,14 @@ export function createAuthenticator(
   { allow, is_tokenless }: Route,
   { tokens, authenticateByOrigin, rate_limiter }: AuthenticatorDependencies,
 ): (exchange: Exchange) => MaybePromise<Authenticated> {
+  const readToken = createTokenReader({ tokens, rate_limiter });
+
   async function authenticateAnew(exchange: Exchange, token: string | undefined): Promise<Authenticated> {
     const player = is_tokenless ? await authenticateByOrigin(exchange.request.headers) : undefined;
     if (player) return player;
-    try {
-      if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
-      return { caller: await tokens.verify(token) };
-    } catch (error) {
-      await rate_limiter.countRefusedToken(exchange);
-      throw error;
-    }
+    if (token !== undefined) return { caller: (await readToken(token, exchange)).caller };
+    await rate_limiter.countRefusedToken(exchange);
+    throw new ServiceError('API_UNAUTHORIZED', {});
   }
 
   if (allow === 'anyone') return () => ANYONE;
@@ -63,6 +66,22 @@ export function createAuthenticator(
     const token = readBearer(exchange.request.headers);
     const caller = token === undefined ? undefined : tokens.recall(token);
     return caller ? { caller } : authenticateAnew(exchange, token);
+  };
+}
+
+/**
+ * Creates the function that verifies a token for a client. It throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED, and
+ * API_RATE_LIMIT for a client that sends too many such tokens.
+ */
+export function createTokenReader({ tokens, rate_limiter }: TokenReaderDependencies) {
+  return async (token: string, client: CountedClient): Promise<Verified> => {
+    await rate_limiter.countVerification(client);
+    try {
+      return await tokens.read(token);
+    } catch (error) {
+      await rate_limiter.countRefusedToken(client);
+      throw error;
+    }
   };
 }
 
@@ -87,5 +106,7 @@ export function createOriginAuthenticator(origins: TokenlessOrigins) {
 /** Returns the token of the header "Authorization: Bearer TOKEN". */
 export function readBearer(headers: Headers): string | undefined {
   const header = headers.get('authorization');
-  return header?.startsWith(BEARER) ? header.slice(BEARER.length).trim() : undefined;
+  if (header === null) return undefined;
+  if (header.startsWith(BEARER)) return header.slice(BEARER.length).trim();
+  return ANY_BEARER.test(header) ? header.replace(ANY_BEARER, '').trim() : undefined;
 }
