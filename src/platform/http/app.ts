@@ -32,7 +32,7 @@ export interface AppOptions extends ApiOptions {
 
 /** Creates what answers all requests at the port, for the API, a site or a game server. Does not listen. */
 export function createApp(options: AppOptions) {
-  const { sites, gateway, rate_limiter, public_url, local_url, request_timeout_ms, stopping } = options;
+  const { sites, gateway, addresses, rate_limiter, public_url, local_url, request_timeout_ms, stopping } = options;
   const own_urls = [public_url, local_url];
   const readHost = createHostReader(own_urls);
   const receiving_servers = new ReceivingServers<UpgradingServer>();
@@ -42,7 +42,7 @@ export function createApp(options: AppOptions) {
     answer,
     receiving_servers,
     cors: createCors(own_urls),
-    authenticateByOrigin: createOriginAuthenticator(sites),
+    authenticateByOrigin: createOriginAuthenticator(sites, rate_limiter),
     readText: createTextReader(Math.ceil(request_timeout_ms * BODY_SHARE)),
   });
 
@@ -51,9 +51,14 @@ export function createApp(options: AppOptions) {
   }
 
   /** A host that is not the service's own belongs to a site, or is another name of the API. */
-  async function answerAtOtherHost(request: Request): Promise<Response> {
+  async function answerAtOtherHost(request: Request, server: UpgradingServer): Promise<Response> {
     const failed = (failure: unknown): Site => ({ respond: () => Promise.reject(failure) });
-    const site = await sites.find(request.url).catch(failed);
+    const countLookup = () =>
+      rate_limiter.countHostLookup({
+        address: addresses.clientOf(request, server),
+        is_of_untrusted_proxy: addresses.isOfUntrustedProxy(request, server),
+      });
+    const site = await sites.find(request.url, countLookup).catch(failed);
     if (!site) return await answerAtOwnHost(request);
     return await answer(request, SITE, (exchange) => site.respond(new WebRequest(exchange, rate_limiter)));
   }
@@ -76,7 +81,7 @@ export function createApp(options: AppOptions) {
         case 'own':
           return answerAtOwnHost(request);
         case 'other':
-          return answerForGameServer(request, gateway.findByHost(request)) ?? answerAtOtherHost(request);
+          return answerForGameServer(request, gateway.findByHost(request)) ?? answerAtOtherHost(request, server);
         case 'invalid':
           return answer(request, NO_ROUTE, () => Promise.reject(new ServiceError('API_BAD_HOST', {})));
       }

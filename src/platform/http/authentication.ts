@@ -14,8 +14,11 @@ const ANY_BEARER = /^bearer +/i;
 
 /** Namespaces whose pages need no token (specification: tokenless authentication). */
 export interface TokenlessOrigins {
-  /** Returns the namespace whose pages have this origin; undefined if they need a token. */
-  findByOrigin(origin: string): Promise<string | undefined>;
+  /**
+   * Returns the namespace whose pages have this origin; undefined if they need a token. Calls `countLookup` before each read
+   * of the database.
+   */
+  findByOrigin(origin: string, countLookup: () => MaybePromise<void>): Promise<string | undefined>;
   /** Returns the topics that announce changes of that result. */
   topicsOf(origin: string, namespace_id: string): string[];
 }
@@ -54,7 +57,7 @@ export function createAuthenticator(
   const readToken = createTokenReader({ tokens, rate_limiter });
 
   async function authenticateAnew(exchange: Exchange, token: string | undefined): Promise<Authenticated> {
-    const player = is_tokenless ? await authenticateByOrigin(exchange.request.headers) : undefined;
+    const player = is_tokenless ? await authenticateByOrigin(exchange.request.headers, exchange) : undefined;
     if (player) return player;
     if (token !== undefined) return { caller: (await readToken(token, exchange)).caller };
     await rate_limiter.countRefusedToken(exchange);
@@ -85,23 +88,32 @@ export function createTokenReader({ tokens, rate_limiter }: TokenReaderDependenc
   };
 }
 
-/** Creates the function that authenticates a request without a token by the page that sent it, as a public caller. */
-export function createOriginAuthenticator(origins: TokenlessOrigins) {
+/**
+ * Creates the function that authenticates a request without a token by the page that sent it, as a public caller. It throws
+ * API_RATE_LIMIT for a client that sends too many unknown origins.
+ */
+export function createOriginAuthenticator(
+  origins: TokenlessOrigins,
+  { countHostLookup }: Pick<RateLimiter, 'countHostLookup'>,
+) {
   // One change of a namespace makes all players on its pages be checked again.
   const share = createSharedReads<string | undefined>();
-  return async (headers: Headers): Promise<Required<Authenticated> | undefined> => {
+  return async (headers: Headers, client: CountedClient): Promise<Required<Authenticated> | undefined> => {
     const origin = headers.get('origin');
     if (origin === null || headers.has('authorization')) return undefined;
-    const namespace_id = await origins.findByOrigin(origin);
+    const namespace_id = await origins.findByOrigin(origin, () => countHostLookup(client));
     if (namespace_id === undefined) return undefined;
     const check = async () => {
-      const found = await share(origin, () => origins.findByOrigin(origin));
+      const found = await share(origin, () => origins.findByOrigin(origin, noCount));
       if (found !== namespace_id) throw new ServiceError('API_UNAUTHORIZED', {});
     };
     const topics = origins.topicsOf(origin, namespace_id);
     return { caller: { kind: 'public', namespace_id }, authorization: { topics, check } };
   };
 }
+
+/** The client did not ask for this lookup. */
+function noCount(): void {}
 
 /** Returns the token of the header "Authorization: Bearer TOKEN". */
 export function readBearer(headers: Headers): string | undefined {

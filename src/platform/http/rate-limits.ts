@@ -20,6 +20,9 @@ const REFUSED_TOKENS = inOneMinute('refused-tokens', 1_200, { by: 'address', cou
  */
 const VERIFICATIONS = inOneMinute('token-verifications', 12_000, { by: 'address', counted: 'here' });
 
+/** Lookups of hosts that this process does not remember: each reads the database, and scanners guess names. */
+const HOST_LOOKUPS = inOneMinute('host-lookups', 600, { by: 'address', counted: 'here' });
+
 /** Kinds of tokens that many callers have. */
 const SHARED_KINDS: ReadonlySet<CallerKind> = new Set(['public', 'development', 'share']);
 
@@ -43,6 +46,8 @@ export interface RateLimiter {
    * LIMITS_UNAVAILABLE where a limit says so.
    */
   count(limit: Limit, caller: Caller | undefined, client: CountedClient): MaybePromise<void>;
+  /** Counts a read of the database for the host of a request, or of the page that sent it. Throws what `count` does. */
+  countHostLookup(client: CountedClient): MaybePromise<void>;
   /** Counts a verification of a token, before it is done. Throws what `count` does. */
   countVerification(client: CountedClient): MaybePromise<void>;
   /** Counts a token that was refused, or a request without the token that it needs. Throws what `count` does. */
@@ -82,6 +87,7 @@ export function createRateLimiter({ limits, events, onRefused }: RateLimiterDepe
 
   return {
     count,
+    countHostLookup: (client) => count(HOST_LOOKUPS, undefined, client),
     countVerification: (client) => count(VERIFICATIONS, undefined, client),
     countRefusedToken: (client) => count(REFUSED_TOKENS, undefined, client),
   };

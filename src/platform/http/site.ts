@@ -6,8 +6,11 @@ import type { RateLimiter } from './rate-limits.ts';
 
 /** Static sites, each under host names of its own. */
 export interface Sites extends TokenlessOrigins {
-  /** Returns the site at the host of a URL; undefined if the host is the API's. */
-  find(url: string): Promise<Site | undefined>;
+  /**
+   * Returns the site at the host of a URL; undefined if the host is the API's. Calls `countLookup` before each read of the
+   * database.
+   */
+  find(url: string, countLookup: () => MaybePromise<void>): Promise<Site | undefined>;
 }
 
 export interface Site {

@@ -62,7 +62,7 @@ export type SubscriptionAuthorizer = ReturnType<typeof createSubscriptionAuthori
 /** Authorizes a subscription as the GET of its path: by the same routes, tokens, tenants, origins and limits. */
 export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorizerDependencies) {
   const { routes, tokens, tenants, origins, watch, cors, rate_limiter, events } = dependencies;
-  const authenticateByOrigin = createOriginAuthenticator(origins);
+  const authenticateByOrigin = createOriginAuthenticator(origins, rate_limiter);
   const watched_routes = routes.filter(isWatched).map((route) => ({
     route,
     readPath: createPathReader(route.path),
@@ -133,7 +133,7 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
       const { route, raw_params, authorizer } = findRoute(url.pathname);
       cors.headersFor(origin, url.pathname);
       const headers = new Headers(origin === null ? {} : { origin });
-      const player = bearer || !route.is_tokenless ? undefined : await authenticateByOrigin(headers);
+      const player = bearer || !route.is_tokenless ? undefined : await authenticateByOrigin(headers, client);
       const caller = bearer ?? player?.caller;
       const index = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
       await rate_limiter.count(limitFor(route, index !== undefined), caller, client);
