@@ -7,7 +7,7 @@ import { pathOf, type RawParams } from './path.ts';
 import { createPipeline, type PipelineOptions, type PipelineParts } from './pipeline.ts';
 import type { ReceivingServers } from './receiving-servers.ts';
 import type { Route } from './route.ts';
-import { assertDenyByDefault, assertNamedOnce, createNotFound } from './route-table.ts';
+import { assertDenyByDefault, assertNamedOnce, createMismatchCheck, createNotFound } from './route-table.ts';
 import { type Upgrades, type UpgradingServer, WATCH_PATH } from './upgrades.ts';
 
 /** Shown in the log instead of a route. */
@@ -59,8 +59,11 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
     const { method, path } = route;
     const pipeline = createPipeline(route, options, parts);
     // Elysia reads the text of this function to see what it uses, so it must name these two.
+    const isMismatch = createMismatchCheck(route, routes);
+    const work = (exchange: Exchange, params: RawParams) =>
+      isMismatch(params) ? answerUnmatched(exchange) : pipeline(exchange, params);
     const handle = ({ request, params }: Matched) =>
-      answer(request, path, (exchange) => pipeline(exchange, params ?? NO_PARAMS));
+      answer(request, path, (exchange) => work(exchange, params ?? NO_PARAMS));
     api.route(method, path, handle, { detail: route.is_page ? { hide: true } : describeRoute(route) });
     // Bun sends the headers of the GET and cancels its body. Elysia would read the whole body to know its length.
     if (method === 'GET') api.route('HEAD', path, handle, { detail: { hide: true } });
