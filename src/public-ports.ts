@@ -4,6 +4,7 @@ import type { Events } from './platform/events.ts';
 import type { Answering } from './platform/http/listen.ts';
 import { openRedirectPort } from './platform/http/redirect-port.ts';
 import { isCovered, openTlsPort } from './platform/http/tls-port.ts';
+import { isLocalName } from './platform/networks.ts';
 
 const SERVERS_ADVICE =
   'ports with the protocol https have no TLS: get a certificate for these names from an authority that proves them by DNS, and name its files in MUSTER_TLS_CERTIFICATE and MUSTER_TLS_KEY (docs/operating.md)';
@@ -44,7 +45,7 @@ function warnOfServers(
   servers_domain: string,
   { certificates, events }: Pick<PublicPortsOptions, 'certificates' | 'events'>,
 ): void {
-  const is_local = servers_domain === 'localhost' || servers_domain.endsWith('.localhost');
+  const is_local = isLocalName(servers_domain);
   if (is_local || isCovered(`name.${servers_domain}`, certificates.current())) return;
   events.emit({ event: 'servers_not_covered', names: `*.${servers_domain}`, advice: SERVERS_ADVICE });
 }

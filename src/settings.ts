@@ -509,7 +509,7 @@ export const Settings = Type.Object({
     default: 64,
     minimum: 1,
     maximum: 1_000_000,
-    description: 'Maximum number of open WebSockets per address, and per caller.',
+    description: 'Maximum number of open WebSockets of a caller; of an address while the caller is unknown.',
   }),
 });
 

@@ -4,7 +4,7 @@ import { applyRows, type RowsBody, type WholeBody } from './rows.ts';
 import { callBack, deliver, endPoll, type Listener, notify, type Stream, Streams } from './streams.ts';
 import { endPause, type Pause, startPause, TIMING, type Timing, within } from './timing.ts';
 import { type SocketEnd, WatchSocket } from './watch-socket.ts';
-import { CLOSE, FRAME_TOO_LONG, type Refusal, SUBPROTOCOL, type Watched } from './wire.ts';
+import { CLOSE, FRAME_TOO_LONG, isForToken, type Refusal, SUBPROTOCOL, type Watched } from './wire.ts';
 
 /** Number of failed sockets in a row after which the client polls until a socket works. */
 const ATTEMPTS_MAX = 3;
@@ -15,8 +15,9 @@ export interface ClientOptions {
   /** The address of the service, like `https://muster.example`. */
   url: string;
   /**
-   * The caller's token, if one is needed. A function is called again when the token has expired or was refused, when a
-   * socket did not open (browsers do not say whether the token was the reason), and when the function took too long.
+   * The caller's token, if one is needed. A function is called again when the token has expired, was revoked or was refused,
+   * when a socket did not open (browsers do not say whether the token was the reason), and when the function failed or took
+   * too long. The console shows the first such failure in a row.
    */
   token?: string | (() => string | Promise<string>) | undefined;
   /** Called when changes begin to be pushed, and when that ends; the client goes on by itself. */
@@ -45,6 +46,8 @@ export class Client {
   readonly #streams = new Streams();
   /** The token of the socket and all polls, until it is refused. */
   #token: Promise<string | undefined> | undefined;
+  /** Whether the last request for a token failed. */
+  #is_without_token = false;
   #socket: WatchSocket | undefined;
   /** True from the request for a token until the socket ends. */
   #is_connecting = false;
@@ -128,7 +131,7 @@ export class Client {
     const streams = this.#streams.all();
     if (this.#isClosed() || streams.length === 0) return;
     const socket = this.#socket?.isOpen() ? this.#socket : undefined;
-    const may_poll = socket !== undefined || this.#failures >= ATTEMPTS_MAX || !hasSockets();
+    const may_poll = socket !== undefined || this.#failures >= ATTEMPTS_MAX || !this.#hasSockets();
     for (const stream of streams) {
       if (stream.pause !== undefined || socket?.has(stream)) continue;
       if (socket && this.#streams.isFirst(stream) && !stream.must_poll) {
@@ -136,7 +139,7 @@ export class Client {
         socket.subscribe(stream);
       } else if (may_poll && !stream.poll_in_progress) void this.#poll(stream);
     }
-    if (!this.#is_connecting && this.#pause === undefined && hasSockets()) void this.#connect();
+    if (!this.#is_connecting && this.#pause === undefined && this.#hasSockets()) void this.#connect();
   }
 
   async #connect(): Promise<void> {
@@ -157,7 +160,7 @@ export class Client {
         onEnd: (end) => this.#lose(end),
       });
     } catch {
-      // There is no token, or a socket cannot send it. Polls will report the reason.
+      // There is no token, which was reported, or a socket cannot send it, which polls will report.
       this.#lose({ code: CLOSE.lost, was_open: false, was_useful: false, retry_after_ms: 0 });
     }
   }
@@ -166,8 +169,9 @@ export class Client {
   #lose({ code, was_open, was_useful, retry_after_ms }: SocketEnd): void {
     this.#socket = undefined;
     this.#is_connecting = false;
+    if (was_open && !this.#isClosed()) callBack(() => this.#options.onConnection?.(false));
+    // The callback may have closed the client.
     if (this.#isClosed()) return;
-    if (was_open) callBack(() => this.#options.onConnection?.(false));
     if (was_useful) this.#failures = 0;
     else if (retry_after_ms > 0) this.#failures = ATTEMPTS_MAX;
     if (code === CLOSE.unauthorized || !was_open) this.#token = undefined;
@@ -180,9 +184,10 @@ export class Client {
   }
 
   #onRefused(stream: Stream, error: Refusal, retry_after_ms: number | undefined): void {
-    const has_expired = error.code === 'CLAIMS_ENTITLEMENT_EXPIRED' && this.#canRenew();
-    if (has_expired) this.#socket?.end(CLOSE.unauthorized);
-    else if (error.code === 'WATCH_BAD_FRAME') stream.must_poll = true;
+    if (isForToken(error) && this.#mayRenew(stream)) {
+      stream.has_new_token = true;
+      this.#socket?.end(CLOSE.unauthorized);
+    } else if (error.code === 'WATCH_BAD_FRAME') stream.must_poll = true;
     // A failure of the service (ERROR) has no time to retry after.
     else if (retry_after_ms !== undefined || error.code === 'ERROR') this.#pauseStream(stream, retry_after_ms);
     else this.#refuse(stream, error);
@@ -211,7 +216,7 @@ export class Client {
         this.#pauseStream(stream, answer.retry_after_ms);
         break;
       case 'refusal':
-        if (!answer.is_for_token || !this.#canRenew() || stream.has_new_token) {
+        if (!answer.is_for_token || !this.#mayRenew(stream)) {
           this.#refuse(stream, answer.error);
           break;
         }
@@ -264,27 +269,36 @@ export class Client {
     return this.#closed.signal.aborted;
   }
 
-  #canRenew(): boolean {
-    return typeof this.#options.token === 'function';
+  /** Whether to request a new token after one was refused. A new one that is refused, too, is not the reason. */
+  #mayRenew({ has_new_token }: Stream): boolean {
+    return typeof this.#options.token === 'function' && !has_new_token;
+  }
+
+  /** Node has no WebSocket before version 22. */
+  #hasSockets(): boolean {
+    return this.#options.openSocket !== undefined || typeof WebSocket !== 'undefined';
   }
 
   #getToken(): Promise<string | undefined> {
     const { token } = this.#options;
     if (this.#token) return this.#token;
-    const requested = (async () => (typeof token === 'function' ? await token() : token))();
+    // A token from a file may end with a line break, which no header can have.
+    const requested = (async () => (typeof token === 'function' ? await token() : token)?.trim())();
     const limited = within(this.#timing.poll_within_ms, this.#closed.signal, requested);
     this.#token = limited;
     // Current callers get the failure; the next call requests a token again.
-    limited.catch(() => {
-      if (this.#token === limited) this.#token = undefined;
-    });
+    limited.then(
+      () => {
+        this.#is_without_token = false;
+      },
+      (error: unknown) => {
+        if (this.#token === limited) this.#token = undefined;
+        if (!this.#is_without_token && !this.#isClosed()) console.error('watch: no token; trying again:', error);
+        this.#is_without_token = true;
+      },
+    );
     return limited;
   }
-}
-
-/** Node has no WebSocket before version 22. */
-function hasSockets(): boolean {
-  return typeof WebSocket !== 'undefined';
 }
 
 function report({ code, message }: Refusal): void {

@@ -1,5 +1,5 @@
 import type { Position } from './positions.ts';
-import { isRefusal, isWatched, parseJson, type Refusal, type Watched } from './wire.ts';
+import { isForToken, isRefusal, isWatched, parseJson, type Refusal, type Watched } from './wire.ts';
 
 /** An unchanged answer that comes sooner means that the service is stopping. */
 const HELD_MIN_MS = 500;
@@ -33,7 +33,7 @@ export async function poll(
     return { kind: 'refusal', error, is_for_token: false };
   }
   if (status >= 400 && status < 500 && status !== 429 && isRefusal(body)) {
-    return { kind: 'refusal', error: body, is_for_token: status === 401 };
+    return { kind: 'refusal', error: body, is_for_token: status === 401 || isForToken(body) };
   }
   return { kind: 'temporary_failure', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
 }

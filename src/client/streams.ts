@@ -21,7 +21,7 @@ export interface Stream extends Position {
   pause?: Pause | undefined;
   /** Failures in a row. */
   failures: number;
-  /** Whether a new token was requested since the last body. */
+  /** Whether a new token was requested since the service last accepted one for this stream. */
   has_new_token: boolean;
   /** Whether the stream polls because the socket already watches the view by another spelling of the path. */
   must_poll: boolean;

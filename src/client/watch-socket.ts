@@ -113,7 +113,9 @@ export class WatchSocket {
     this.#was_useful = true;
     if (frame.type === 'subscribed') {
       const stream = this.#by_id.get(frame.id);
-      if (stream) this.#by_key.set(frame.key, stream);
+      if (!stream) return;
+      this.#by_key.set(frame.key, stream);
+      stream.has_new_token = false;
     } else if (frame.type === 'body') {
       const stream = this.#by_key.get(frame.key);
       if (stream) this.#events.onBody(stream, frame.body);

@@ -20,6 +20,9 @@ export const FRAME_TOO_LONG: Refusal = {
   message: 'The frame is invalid: with this path it is larger than 16 KiB.',
 };
 
+/** Codes of refusals after which a new token of the caller may be accepted. */
+const TOKEN_CODES = new Set(['CLAIMS_ENTITLEMENT_EXPIRED', 'TOKEN_REVOKED']);
+
 export const SUBPROTOCOL = 'muster.watch.v1';
 
 /** A frame. Other types, of later versions, are ignored. */
@@ -46,6 +49,11 @@ export function isWatched(body: unknown): body is Watched {
 /** Returns whether a body is an error of the service. An error without a code comes from a proxy. */
 export function isRefusal(body: unknown): body is Refusal {
   return isObject(body) && typeof body.code === 'string';
+}
+
+/** Returns whether a refusal is for a token that was valid once. */
+export function isForToken({ code }: Refusal): boolean {
+  return TOKEN_CODES.has(code);
 }
 
 /** Returns the value of a JSON text; undefined for other text, such as the page of a proxy. */

@@ -13,9 +13,13 @@ export const topics = {
   openGroups: () => 'open-groups',
   /** A game as its developers see it: its row, namespaces and versions. */
   game: (game_id: string) => `game:${game_id}`,
+  /** The game with a name id. */
+  gameNamed: (name_id: string) => `game-named:${name_id}`,
   /** The groups of which an identity is a member, and their games. */
   gamesOf: (identity_id: string) => `games-of:${identity_id}`,
   namespace: (namespace_id: string) => `namespace:${namespace_id}`,
+  /** The namespace of a game with a name id. */
+  namespaceNamed: (game_id: string, name_id: string) => `namespace-named:${game_id}:${name_id}`,
   /** The namespace whose site a host name serves. */
   siteHost: (host: string) => `site-host:${host}`,
   /** The lobbies of a namespace and their free seats. */

@@ -9,8 +9,14 @@ let built: Promise<string> | undefined;
  * from its sources, which the executable includes.
  */
 export function readClient(): Promise<string> {
-  built ??= buildClient();
-  return built;
+  if (built) return built;
+  const building = buildClient();
+  built = building;
+  // The next call tries again.
+  building.catch(() => {
+    built = undefined;
+  });
+  return building;
 }
 
 async function buildClient(): Promise<string> {

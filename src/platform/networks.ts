@@ -49,6 +49,11 @@ export function networkOf(address: string): string {
   return `${ipaddr.fromByteArray(bytes)}/${IPV6_NETWORK_BITS}`;
 }
 
+/** Returns whether a name is one that only the machine itself, or a browser on it, resolves. */
+export function isLocalName(name: string): boolean {
+  return name === 'localhost' || name.endsWith('.localhost');
+}
+
 /** Writes a name or an address as the host of a URL, where an IPv6 address has brackets. */
 export function toUrlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;

@@ -23,11 +23,12 @@ export function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
 
 /**
  * Returns a function whose callers share one run and its result. A call never joins a run that has begun, so its result
- * includes all that happened before the call.
+ * includes all that happened before the call. Runs begin at least `apart_ms` apart.
  */
-export function shareRuns<Result>(run: () => Promise<Result>): () => Promise<Result> {
+export function shareRuns<Result>(run: () => Promise<Result>, apart_ms = 0): () => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   let next: Promise<Result> | undefined;
+  let next_at = 0;
   return () => {
     next ??= begin();
     return next;
@@ -35,6 +36,9 @@ export function shareRuns<Result>(run: () => Promise<Result>): () => Promise<Res
 
   function begin(): Promise<Result> {
     const result = last.then(async () => {
+      const early_ms = next_at - performance.now();
+      if (early_ms > 0) await Bun.sleep(early_ms);
+      next_at = performance.now() + apart_ms;
       next = undefined;
       return await run();
     });

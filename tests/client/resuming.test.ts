@@ -341,16 +341,118 @@ describe('client: an expired token', () => {
     expect(times).toBeGreaterThan(1);
   });
 
-  test('is requested again after the request failed', async () => {
+  test('is requested again after the request failed; the console shows only the first failure', async () => {
+    const shown = spyOn(console, 'error').mockImplementation(() => {});
     let times = 0;
     const client = open({
       async token() {
         times += 1;
         if (times < 6) throw new Error('not now');
-        return game.cloud_token;
+        // As read from a file.
+        return `${game.cloud_token}\n`;
       },
     });
+    const sockets = countServed('/watch');
     await watchWith(client, path).next();
     expect(times).toBe(6);
+    expect(shown.mock.calls).toEqual([['watch: no token; trying again:', new Error('not now')]]);
+    shown.mockRestore();
+    await waitFor(() => countServed('/watch') > sockets, 'a socket');
+    expect(times).toBe(6);
+  });
+});
+
+describe('client: a revoked token', () => {
+  const WAYS: [string, number | undefined][] = [
+    ['sockets', undefined],
+    ['polls', 502],
+  ];
+
+  /** Makes a game of its own, whose cloud tokens a test can revoke. */
+  async function makeRevocable() {
+    const own = await makeGame(muster.api, muster.administrator_token);
+    const token = muster.administrator_token;
+    const own_path = `/cloud/games/${own.game_id}`;
+    const issueToken = async (): Promise<string> =>
+      (await muster.api.ok('POST', `${own_path}/tokens/cloud`, { token, body: {} })).token;
+    return {
+      own_path,
+      old_token: own.cloud_token,
+      issueToken,
+      revoke: () => muster.api.ok('POST', `${own_path}/tokens/revoke`, { token, body: {} }),
+      publish: (display_name: string) =>
+        muster.api.ok('POST', `${own_path}/versions`, { token, body: { display_name, config: {} } }),
+    };
+  }
+
+  test.each(WAYS)('is replaced by a new one, and the subscription continues (%s)', async (_, refused_status) => {
+    proxied.proxy.refuseWebSockets(refused_status);
+    const { own_path, issueToken, revoke, publish } = await makeRevocable();
+    let times = 0;
+    const client = open({
+      token() {
+        times += 1;
+        return issueToken();
+      },
+    });
+    const watcher = watchWith(client, own_path);
+    await watcher.next();
+    const before = times;
+    await revoke();
+    await waitFor(() => times > before, 'the client to request another token');
+    await publish('after the revocation');
+    await watcher.next(({ game }) => JSON.stringify(game.versions).includes('after the revocation'));
+    expectEachOnce(watcher);
+  });
+
+  test.each(WAYS)('is reported once if the function returns it again (%s)', async (_, refused_status) => {
+    proxied.proxy.refuseWebSockets(refused_status);
+    const { own_path, old_token, revoke } = await makeRevocable();
+    const watcher = watchWith(open({ token: () => old_token }), own_path);
+    await watcher.next();
+    await revoke();
+    expect(await watcher.refusal()).toMatchObject({ code: 'TOKEN_REVOKED' });
+    expect(watcher.errors).toHaveLength(1);
+  });
+});
+
+describe('client: a program', () => {
+  /** Starts a program that has the client and its options. */
+  async function run(program: string) {
+    const client_file = resolve('src/client/client.ts');
+    const { port } = proxied.proxy;
+    const given = { url: `http://127.0.0.1:${port}`, token: game.cloud_token };
+    const text = `const [{ connect }, options] = [await import(${JSON.stringify(client_file)}), ${JSON.stringify(given)}];
+const timing = { retry_ms: ${NEVER_MS}, retry_max_ms: ${NEVER_MS} };
+const path = ${JSON.stringify(path)};
+${program}`;
+    const { stdout, exited } = Bun.spawn([process.execPath, '-e', text], { stdout: 'pipe', stderr: 'inherit' });
+    const reader = stdout.pipeThrough(new TextDecoderStream()).getReader();
+    return { read: async () => (await reader.read()).value, exited };
+  }
+
+  test('that closes the client in onConnection ends', async () => {
+    const { read, exited } = await run(`
+      const onConnection = (is_connected) => is_connected ? console.log('connected') : client.close();
+      const client = connect({ ...options, timing, onConnection });
+      client.watch(path, () => {});`);
+    expect(await read()).toBe('connected\n');
+    await proxied.proxy.cut();
+    expect(await exited).toBe(0);
+  });
+
+  test('without WebSocket watches over the sockets that it opens itself', async () => {
+    const { read, exited } = await run(`
+      const Socket = WebSocket;
+      delete globalThis.WebSocket;
+      const openSocket = (url, protocols) => new Socket(url, protocols);
+      const onConnection = (is_connected) => {
+        console.log(is_connected);
+        client.close();
+      };
+      const client = connect({ ...options, timing, openSocket, onConnection });
+      client.watch(path, () => {});`);
+    expect(await read()).toBe('true\n');
+    expect(await exited).toBe(0);
   });
 });

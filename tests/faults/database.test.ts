@@ -49,7 +49,8 @@ describe('the database is lost', () => {
       await database.heal();
       // As many requests at once as there are connections, because each connection recovers by itself.
       await waitFor(async () => {
-        const answers = await Promise.all(Array.from({ length: 20 }, () => api.get('/health/ready')));
+        const path = `/cloud/games/${game.game_id}`;
+        const answers = await Promise.all(Array.from({ length: 20 }, () => api.get(path, program.administrator_token)));
         return answers.every(({ status }) => status === 200);
       }, 'the service to recover');
       const third = await enterRoom(await findSeat(program, game));

@@ -26,10 +26,10 @@ const ROUTES: Route[] = [
 let now: number;
 let app: TestApp;
 
-async function open(trusted_proxies?: string, is_on = true): Promise<void> {
+async function open(trusted_proxies?: string, is_on = true, scale = 1): Promise<void> {
   now = BEGIN;
   const clock = { now: () => new Date(now) };
-  const limits = await openLimits({ clock, events: { emit() {} }, is_on, scale: 1, store: undefined, epoch: '' });
+  const limits = await openLimits({ clock, events: { emit() {} }, is_on, scale, store: undefined, epoch: '' });
   app = await openTestApp(ROUTES, { limits, ...(trusted_proxies === undefined ? {} : { trusted_proxies }) });
 }
 beforeEach(() => open('127.0.0.1'));
@@ -181,6 +181,32 @@ describe('a request with an invalid token', () => {
     expect((await send('/matchmaker/find')).body.code).toBe('API_RATE_LIMIT');
     expect((await send('/matchmaker/find', { address: '203.0.113.8' })).body.code).toBe('API_UNAUTHORIZED');
     expect(await statusesOf(4, '/matchmaker/find', { token: await issue(makeCaller('public')) })).toEqual(TOO_MANY);
+  });
+});
+
+describe('an address with a flood of invalid tokens', () => {
+  // As many verifications as invalid tokens below.
+  beforeEach(async () => {
+    await app[Symbol.asyncDispose]();
+    await open('127.0.0.1', true, 1 / 1_000);
+  });
+
+  test('has no more of them verified; valid tokens that were used lately still work', async () => {
+    const [known, fresh] = [await issue(makeCaller('identity')), await issue(makeCaller('identity'))];
+    expect((await send('/own', { token: known })).status).toBe(200);
+    expect(new Set(await statusesOf(12, '/own', { token: 'nonsense' }))).toEqual(new Set([401, 429]));
+    const { status, body } = await send('/own', { token: fresh });
+    expect([status, body.metadata?.limit]).toEqual([429, 12]);
+    // Refused by the limit of the route, which counts the caller.
+    expect((await send('/own', { token: known })).body.metadata?.limit).toBeLessThan(1);
+    expect((await send('/own', { token: fresh, address: '203.0.113.8' })).status).toBe(200);
+  });
+});
+
+describe('a bearer token', () => {
+  test.each(['bearer', 'BEARER', 'Bearer  '])('comes under the scheme "%s" in any case', async (scheme) => {
+    const headers = { authorization: `${scheme} ${await issue(makeCaller('identity'))}` };
+    expect((await app.api.call('POST', '/own', { headers })).status).toBe(200);
   });
 });
 

@@ -19,6 +19,7 @@ const ROUTES = [
   route('GET', '/things', { ...open_to_anyone, query: Query }, async ({ query }) => ({ query })),
   route('POST', '/things', open_to_anyone, async () => ({})),
   route('GET', '/things/:thing_id', open_to_anyone, async ({ params }) => params),
+  route('POST', '/things/find', open_to_anyone, async () => ({})),
   route('DELETE', '/names/:name', { ...open_to_anyone, free_params: ['name'] }, async ({ params }) => params),
   route('GET', '/private', { summary: 'For a test.', allow: ['identity'] }, async () => ({})),
 ];
@@ -89,6 +90,8 @@ describe('a path that exists', () => {
     ['TRACE', '/things', 'GET, POST'],
     ['PROPFIND', '/things', 'GET, POST'],
     ['POST', `/things/${ID}`, 'GET'],
+    ['GET', '/things/find', 'POST'],
+    ['PUT', '/things/find', 'POST'],
     ['GET', '/names/x', 'DELETE'],
     ['POST', '/private', 'GET'],
   ];

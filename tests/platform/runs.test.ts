@@ -64,3 +64,15 @@ test('shareRuns: calls during a run share the next one', async () => {
   gate.resolve();
   expect(await ask()).toBe(3);
 });
+
+test('shareRuns: runs begin apart, and calls in between share the next one', async () => {
+  const APART_MS = 50;
+  const began: number[] = [];
+  const ask = shareRuns(async () => began.push(performance.now()), APART_MS);
+  await ask();
+  const second = [ask(), ask()];
+  await Bun.sleep(0);
+  expect(await Promise.all([...second, ask()])).toEqual([2, 2, 2]);
+  // A timer never fires early.
+  expect((began[1] ?? 0) - (began[0] ?? 0)).toBeGreaterThanOrEqual(APART_MS - 1);
+});

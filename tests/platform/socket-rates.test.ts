@@ -41,6 +41,17 @@ describe('a subscription', () => {
     await socket.next(({ type, body }) => type === 'body' && body.number === 1);
   });
 
+  test('over the limit is reported like its GET: the log suspects an untrusted proxy', async () => {
+    await using app = await openSocketApp(address, { limits_scale: 1 });
+    const headers = { authorization: `Bearer ${await app.issue()}`, 'x-forwarded-for': '203.0.113.9' };
+    using socket = openSocket(app.url, { headers });
+    for (const name of ['one', 'two', 'three']) await socket.subscribe(name, `/matchmaker/rare/${name}`);
+    expect(app.events.map(({ event }) => event)).not.toContain('proxy_not_trusted');
+    socket.send({ type: 'subscribe', id: 'four', path: '/matchmaker/rare/four' });
+    expect((await socket.next(isError)).error.code).toBe('API_RATE_LIMIT');
+    expect(app.events).toContainEqual({ event: 'proxy_not_trusted', address: '127.0.0.1' });
+  });
+
   test('of one caller does not count for another', async () => {
     await using app = await openSocketApp(address, { limits_scale: 1 });
     for (const token of [await app.issue(), await app.issue()]) {
@@ -77,6 +88,25 @@ describe('a client that resumes with an index', () => {
     }
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
+});
+
+test('an invalid token counts by address, however it comes; valid ones still work', async () => {
+  // Three upgrades and three refused tokens.
+  await using app = await openSocketApp(address, { limits_scale: 3 / UPGRADES_MAX });
+  const send = (token: string) => {
+    const socket = openSocket(app.url);
+    // A socket's first invalid token is the last one that is verified and counted.
+    for (let frame = 0; frame < 3; frame += 1) socket.send({ type: 'authenticate', token });
+    return socket;
+  };
+  using first = send('nonsense');
+  expect(await first.closed).toEqual({ code: 4401, reason: 'TOKEN_INVALID' });
+  for (const status of [401, 401, 429])
+    expect((await app.api.get('/matchmaker/numbers/a', 'none')).status).toBe(status);
+  using second = send('nonsense');
+  expect(await second.closed).toEqual({ code: 4429, reason: 'API_RATE_LIMIT' });
+  using third = send(await app.issue());
+  expect((await third.next()).type).toBe('ready');
 });
 
 test('an upgrade counts by address, whatever its token', async () => {

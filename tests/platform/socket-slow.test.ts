@@ -23,6 +23,7 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync());
 
 const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
+const openLinesOf = (name: string) => `/matchmaker/open-lines/${name}`;
 const numbersOf = ({ texts }: RawSocket): number[] =>
   texts.filter((text) => text.startsWith('{"type":"body"')).map((text) => JSON.parse(text).body.number);
 /** Returns the bytes that the server keeps for clients that do not read. */
@@ -80,6 +81,38 @@ describe('a client that does not read', () => {
     slow.resume();
     const isThere = () => numbersOf(slow).filter((number) => number === 5).length === names.length;
     await waitFor(isThere, 'the newest body of each');
+  }, 300_000);
+
+  test('is sent nothing of the things it watches after a second, however small they are', async () => {
+    const [large, small] = [crypto.randomUUID(), crypto.randomUUID()];
+    const before = new Set(app.sockets);
+    using slow = await openSlow(large);
+    // No token is checked again for an open view, so only unread bytes make its subscription wait.
+    const [socket] = [...app.sockets].filter((one) => !before.has(one));
+    slow.resume();
+    slow.send({ type: 'subscribe', id: 'lines', path: openLinesOf(small) });
+    const linesOf = () => slow.texts.filter((text) => text.includes('"lines":['));
+    await waitFor(() => linesOf().length === 1 && socket?.subscriptions.length === 2, 'both to follow');
+    slow.pause();
+    for (let change = 0; unsentBytes() === 0; change += 1) {
+      expect(change).toBeLessThan(CHANGES);
+      await app.increment(large);
+      await waitFor(
+        async () => (await app.api.get(pathOf(large), await app.issue())).body.number === change + 1,
+        'the change',
+      );
+    }
+    await waitFor(() => socket?.subscriptions.length === 0, 'both to wait');
+    const unsent = unsentBytes();
+    await app.increment(small);
+    await app.increment(small);
+    using fast = openSocket(app.url, { token: await app.issue() });
+    const key = await fast.subscribe('a', openLinesOf(small));
+    expect((await fast.body(key)).lines).toEqual([0, 1]);
+    expect(unsentBytes()).toBe(unsent);
+    slow.resume();
+    await waitFor(() => linesOf().at(-1)?.includes('1]'), 'all lines');
+    await waitFor(() => socket?.subscriptions.length === 2, 'both to follow again');
   }, 300_000);
 
   test('gets every line of a log', async () => {

@@ -233,6 +233,24 @@ describe('when a caller loses the right to watch something', () => {
     expect(app.listeners.get(`rights:${caller.identity_id}`)).toBeUndefined();
   });
 
+  test('poll: a right that is lost during its authorization refuses it', async () => {
+    const caller = newCaller();
+    const token = await app.issue(caller);
+    const name = newName();
+    const { index } = (await app.api.ok('GET', ofGame(name), { token })).watch;
+    using other = open(await app.issue());
+    await other.body(await other.subscribe('b', pathOf(name)));
+    const authorizations = app.holdAuthorizations();
+    const poll = app.api.get(`${ofGame(name)}?watch_index=${index}`, token);
+    await waitFor(() => authorizations.held === 1, 'the authorization to run');
+    await app.revoke(caller.identity_id, name);
+    // The notification of the revocation has come, too.
+    await other.next((frame) => frame.body?.number === 1);
+    authorizations.release();
+    expect((await poll).body.code).toBe('GAME_NOT_FOUND');
+    expect(app.listeners.get(`rights:${caller.identity_id}`)).toBeUndefined();
+  });
+
   test('socket: a subscription that ends during its authorization leaves nothing behind', async () => {
     const caller = newCaller();
     using socket = open(await app.issue(caller));

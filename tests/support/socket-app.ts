@@ -148,6 +148,9 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     watched('/matchmaker/lines/:name', { ...reading, response: LINES }, ({ params }) =>
       watchLog(lines, params.name, (view) => ({ lines: view })),
     ),
+    watched('/matchmaker/open-lines/:name', { ...reading, allow: 'anyone', response: LINES }, ({ params }) =>
+      watchLog(lines, params.name, (view) => ({ lines: view })),
+    ),
     ...(options.routesOf?.(database) ?? []),
   ];
 
@@ -190,7 +193,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     public_url,
     addresses,
     limits,
-    rate_limiter: createRateLimiter({ limits, addresses, events, onRefused() {} }),
+    rate_limiter: createRateLimiter({ limits, events, onRefused() {} }),
   };
   const channel = createSockets({ ...base, cors, sockets_max, sockets_per_caller_max });
   const stopping = new AbortController();

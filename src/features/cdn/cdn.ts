@@ -7,6 +7,7 @@ import { addVary } from '../../platform/http/answers.ts';
 import type { Site, WebRequest } from '../../platform/http/site.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
+import type { MaybePromise } from '../../platform/maybe-promise.ts';
 import type { Games } from '../games/games.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';
@@ -165,8 +166,8 @@ export async function openCdn(dependencies: CdnDependencies) {
 
   return {
     /** Returns the site at the host of a URL; undefined if the host is the API's. */
-    async find(url: string): Promise<Site | undefined> {
-      const { is_site, namespace_id } = await hosts.resolve(hostnameOf(url));
+    async find(url: string, countLookup: () => MaybePromise<void>): Promise<Site | undefined> {
+      const { is_site, namespace_id } = await hosts.resolve(hostnameOf(url), countLookup);
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       if (!namespace) return { respond: async () => plain(404, 'There is no site under this name.') };
@@ -176,9 +177,9 @@ export async function openCdn(dependencies: CdnDependencies) {
      * Returns the namespace that requests from a page may use without a token, by the page's origin (specification:
      * tokenless authentication).
      */
-    async findByOrigin(origin: string): Promise<string | undefined> {
+    async findByOrigin(origin: string, countLookup: () => MaybePromise<void>): Promise<string | undefined> {
       if (!URL.canParse(origin)) return undefined;
-      const { namespace_id } = await hosts.resolve(hostnameOf(origin));
+      const { namespace_id } = await hosts.resolve(hostnameOf(origin), countLookup);
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace?.enable_domain_public_auth ? namespace.namespace_id : undefined;
     },

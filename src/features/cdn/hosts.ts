@@ -1,4 +1,6 @@
+import type { MaybePromise } from '../../platform/maybe-promise.ts';
 import type { Games } from '../games/games.ts';
+import { isNameId } from '../names.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 
 const PROD = 'prod';
@@ -24,21 +26,28 @@ export function createHosts({ games, namespaces, sites_domain }: HostsDependenci
   const { reserved_hosts } = namespaces.cdn;
   const suffix = `.${sites_domain}`;
 
-  async function findByName(label: string): Promise<string | undefined> {
+  async function findByName(label: string, count: () => MaybePromise<void>): Promise<string | undefined> {
     const [game_name = '', namespace_name = PROD, ...more] = label.split('--');
-    const game = more.length === 0 ? await games.findByName(game_name) : undefined;
-    return game && (await namespaces.findByName(game.game_id, namespace_name));
+    if (more.length > 0 || !isNameId(game_name) || !isNameId(namespace_name)) return undefined;
+    const game_id = await games.findIdByName(game_name, count);
+    return game_id && (await namespaces.findIdByName(game_id, namespace_name, count));
   }
 
   return {
-    /** Returns whether a host belongs to sites, and the namespace it shows, if any. */
-    async resolve(hostname: string): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
+    /**
+     * Returns whether a host belongs to sites, and the namespace it shows, if any. Calls `count` before each read of the
+     * database.
+     */
+    async resolve(
+      hostname: string,
+      count: () => MaybePromise<void>,
+    ): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
       if (hostname.endsWith(suffix) && !reserved_hosts.isOwn(hostname)) {
-        return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length)) };
+        return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length), count) };
       }
       // A reserved host stays the API's, even if an earlier release let a namespace have it as its domain.
       const is_reserved = reserved_hosts.isReserved(hostname);
-      const namespace_id = is_reserved ? undefined : await namespaces.cdn.findByDomain(hostname);
+      const namespace_id = is_reserved ? undefined : await namespaces.cdn.findByDomain(hostname, count);
       return { is_site: namespace_id !== undefined, namespace_id };
     },
   };

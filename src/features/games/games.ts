@@ -5,6 +5,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Scope, Tenants } from '../../platform/http/authorization.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { TokenStamp, Tokens } from '../../platform/tokens/tokens.ts';
+import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
@@ -24,6 +25,7 @@ import type { GameRow } from './tables.ts';
 import { toGame, toGameProfile, toGameSummary } from './wire.ts';
 
 const NAME_ID_ATTEMPTS = 8;
+const REMEMBERED_NAMES_MAX = 10_000;
 const NAME_ID_TAKEN: ContentProblem = { path: ['name-id', 'not-unique'] };
 
 interface GamesSettings {
@@ -66,10 +68,18 @@ const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
 
 /** Creates the use cases of games, and `tenants`, which authorizes callers of a game. */
 export function createGames(dependencies: GamesDependencies) {
-  const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url, sites_domain } = dependencies;
+  const { database, clock, feed, tokens, groups, namespaces, versions, datacenters } = dependencies;
+  const { public_url, sites_domain } = dependencies;
   const addresses = { public_url, sites_domain };
 
   const revocations = createRevocations(dependencies);
+  // Every request to a site looks up its game. A name never goes to another game.
+  const ids_by_name = createWatchedCache({
+    feed,
+    topic: topics.gameNamed,
+    load: async (name_id: string) => (await store.selectGameByName(database.queries, name_id))?.game_id,
+    entries_max: REMEMBERED_NAMES_MAX,
+  });
 
   async function get(game_id: string, queries: Queries = database.queries): Promise<GameRow> {
     const game = await store.selectGame(queries, game_id);
@@ -198,6 +208,8 @@ export function createGames(dependencies: GamesDependencies) {
     profile,
     get: (game_id: string) => get(game_id),
     findByName: (name_id: string) => store.selectGameByName(database.queries, name_id),
+    /** Returns the id of the game with a name. Calls `count` before it reads the database. */
+    findIdByName: ids_by_name.getCounted,
     /** Returns the developer groups of games, by game. */
     async groupsOf(game_ids: string[]): Promise<Map<string, string>> {
       const rows = await store.selectGroupsOf(database.queries, game_ids);
@@ -216,7 +228,9 @@ export function createGames(dependencies: GamesDependencies) {
         const derived = makeNameId(wanted.display_name);
         const name_id = wanted.name_id ?? (attempt === 1 ? derived : withSuffix(derived, Math.random));
         try {
-          return await insert(wanted, name_id);
+          const game_id = await insert(wanted, name_id);
+          ids_by_name.forget(name_id);
+          return game_id;
         } catch (error) {
           if (!isTaken(error, 'games_name_id')) throw error;
           if (wanted.name_id !== undefined || attempt === NAME_ID_ATTEMPTS) refuseProblems([NAME_ID_TAKEN]);

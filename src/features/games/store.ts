@@ -11,7 +11,7 @@ const CLOCK_SKEW_MAX_MS = 60_000;
 
 /** Inserts a game. `member_ids`: the members of its group, whose lists of games change. */
 export async function insertGame(tx: Tx, row: GameRow, member_ids: string[]): Promise<void> {
-  await touch(tx, [topics.game(row.game_id), ...member_ids.map(topics.gamesOf)]);
+  await touch(tx, [topics.game(row.game_id), topics.gameNamed(row.name_id), ...member_ids.map(topics.gamesOf)]);
   await tx.insert(games).values(row);
 }
 

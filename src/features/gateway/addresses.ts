@@ -1,5 +1,6 @@
 import type { ServedCertificates } from '../../platform/http/tls-port.ts';
 import { isCovered } from '../../platform/http/tls-port.ts';
+import { isLocalName } from '../../platform/networks.ts';
 import type { AddressedPort, AddressOf, PublicAddress } from '../port-names.ts';
 import { relayNames } from './relays/relay-names.ts';
 
@@ -24,7 +25,7 @@ export interface AddressesOptions {
 export function createAddressOf(options: AddressesOptions): AddressOf {
   const { servers_domain, public_url, port, https_port, http_port, certificates } = options;
   const front = new URL(public_url);
-  const is_local = servers_domain === 'localhost' || servers_domain.endsWith('.localhost');
+  const is_local = isLocalName(servers_domain);
   // Without a port for https of its own, a proxy in front of the service may have one.
   const is_front_tls = https_port === undefined && front.protocol === 'https:';
   const front_port = Number(front.port) || (is_front_tls ? HTTPS_PORT : HTTP_PORT);

@@ -67,7 +67,7 @@ export function createGroups(dependencies: GroupsDependencies) {
 
   /** Returns the public profiles of listed people, without deleted identities. */
   async function describePeople(listed: Listed[]): Promise<PeoplePage['people']> {
-    const found = await identities.listAll(listed.map(({ identity_id }) => identity_id));
+    const found = await identities.list(listed.map(({ identity_id }) => identity_id));
     const by_id = new Map(found.map((identity) => [identity.identity_id, identity]));
     return listed.flatMap(({ identity_id, ts }) => {
       const identity = by_id.get(identity_id);

@@ -18,7 +18,6 @@ import type { IdentityRow } from './tables.ts';
 export type { IdentityRow } from './tables.ts';
 
 const ACCOUNT_NUMBERS = 10_000;
-const BATCH_MAX = 64;
 /** Games store the token of a guest; they have no cookie to renew it. */
 const GUEST_TOKEN_LIFETIME_MS = 180 * 24 * 3_600_000;
 /** Time a guest is kept after its last token expired, and between checks of a guest that is still referenced. */
@@ -110,17 +109,8 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
   /** Several identities. Watchable. */
   const people: Watchable<string[], IdentityRow[]> = { topics: (ids) => ids.map(topics.identity), read: list };
 
-  /** Returns the existing ones of up to 64 identities. */
-  async function list(identity_ids: string[]): Promise<IdentityRow[]> {
-    if (identity_ids.length > BATCH_MAX) {
-      const error = `expected at most ${BATCH_MAX} ids`;
-      throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'identity_ids', error });
-    }
-    return await listAll(identity_ids);
-  }
-
   /** Returns those identities that exist and are not deleted. */
-  async function listAll(identity_ids: string[]): Promise<IdentityRow[]> {
+  async function list(identity_ids: string[]): Promise<IdentityRow[]> {
     const rows = await store.selectIdentities(queries, identity_ids);
     return rows.filter(({ is_deleted }) => !is_deleted);
   }
@@ -130,7 +120,6 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     create,
     people,
     list,
-    listAll,
     /** Returns how often an identity has changed. */
     async changesOf(identity_id: string): Promise<number> {
       const topic = topics.identity(identity_id);

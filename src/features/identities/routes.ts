@@ -9,6 +9,8 @@ import * as wire from './wire.ts';
 
 const SELF = '/identity/identities/self';
 const MOMENTS_MAX = 10_000;
+/** People whose profiles one request reads or watches. */
+const BATCH_MAX = 64;
 
 export interface IdentityRoutesDependencies extends wire.Addresses {
   identities: Identities;
@@ -206,7 +208,13 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
 }
 
 function readIds(text: string): string[] {
-  const ids = text.split(',').filter((id) => id !== '');
-  if (ids.every(isUuid)) return [...new Set(ids.map((id) => id.toLowerCase()))];
-  throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'identity_ids', error: 'expected UUIDs' });
+  const ids = new Set(text.toLowerCase().split(','));
+  ids.delete('');
+  if (ids.size > BATCH_MAX) throw badIds(`expected at most ${BATCH_MAX} ids`);
+  if (![...ids].every(isUuid)) throw badIds('expected UUIDs');
+  return [...ids];
+}
+
+function badIds(error: string): ServiceError {
+  return new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'identity_ids', error });
 }

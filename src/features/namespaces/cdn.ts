@@ -134,8 +134,8 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     users: (namespace_id: string) => store.selectUsers(database.queries, namespace_id),
     /** Host names that no namespace can have, even if one is stored as its domain. */
     reserved_hosts,
-    /** Returns the namespace of a domain. */
-    findByDomain: (domain: string) => remembered.get(domain),
+    /** Returns the namespace of a domain. Calls `count` before it reads the database. */
+    findByDomain: remembered.getCounted,
   };
 }
 

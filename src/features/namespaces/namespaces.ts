@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import type { MaybePromise } from '../../platform/maybe-promise.ts';
 import type { TokenStamp, Tokens } from '../../platform/tokens/tokens.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
@@ -29,6 +30,9 @@ export interface NamespacesDependencies extends DomainSettings {
   versions: Versions;
 }
 
+/** The game of a namespace and the namespace's name, as the key of a cache. */
+type Named = `${string}/${string}`;
+
 interface WantedNamespace {
   game_id: string;
   name_id: string;
@@ -46,6 +50,14 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     feed,
     topic: topics.namespace,
     load: (namespace_id: string) => store.selectNamespace(database.queries, namespace_id),
+    entries_max: REMEMBERED_MAX,
+  });
+
+  // Every request to a site looks up its namespace. A name never goes to another namespace.
+  const ids_by_name = createWatchedCache({
+    feed,
+    topic: (named: Named) => topics.namespaceNamed(...readNamed(named)),
+    load: (named: Named) => store.selectNamespaceNamed(database.queries, ...readNamed(named)),
     entries_max: REMEMBERED_MAX,
   });
 
@@ -76,8 +88,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     cdn: createCdnSettings({ ...dependencies, get, change }),
     /** Returns the namespace that a token names. */
     find: remembered.get,
-    /** Returns the id of a game's namespace by its name. */
-    findByName: (game_id: string, name_id: string) => store.selectNamespaceNamed(database.queries, game_id, name_id),
+    /** Returns the id of a game's namespace by its name. Calls `count` before it reads the database. */
+    findIdByName: (game_id: string, name_id: string, count: () => MaybePromise<void>) =>
+      ids_by_name.getCounted(`${game_id}/${name_id}`, count),
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
     /** Returns the namespaces that are on one of the versions. */
     onVersions: (version_ids: string[]) => store.selectOnVersions(database.queries, version_ids),
@@ -89,7 +102,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     async create(wanted: WantedNamespace): Promise<string> {
       refuseProblems(namespaceProblems(wanted));
       await versions.get(wanted);
-      return await database.transact((tx) => insert(tx, wanted));
+      const namespace_id = await database.transact((tx) => insert(tx, wanted));
+      ids_by_name.forget(`${wanted.game_id}/${wanted.name_id}`);
+      return namespace_id;
     },
     /** Creates a namespace in the transaction that creates its game. */
     createWith: insert,
@@ -146,4 +161,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       return await tokens.issue({ kind: 'service', namespace_id }, { stamp });
     },
   };
+}
+
+function readNamed(named: Named): [game_id: string, name_id: string] {
+  const [game_id = '', name_id = ''] = named.split('/');
+  return [game_id, name_id];
 }

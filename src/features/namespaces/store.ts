@@ -18,7 +18,7 @@ export async function insertNamespace(
   tx: Tx,
   row: Pick<NamespaceRow, 'namespace_id' | 'game_id' | 'name_id' | 'display_name' | 'version_id' | 'create_ts'>,
 ): Promise<void> {
-  await touch(tx, [topics.game(row.game_id)]);
+  await touch(tx, [topics.game(row.game_id), topics.namespaceNamed(row.game_id, row.name_id)]);
   await tx.insert(namespaces).values(row);
   await insertDeployment(tx, row, row.create_ts);
 }

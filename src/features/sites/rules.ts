@@ -1,7 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
 
 const GIB = 1024 ** 3;
-/** Limit of the reference API: less than 1 GB. */
+/** Less than 1 GiB. The reference API has less than 1,000,000,000 bytes. */
 export const SITE_BYTES_MAX = GIB - 1;
 export const FILES_MAX = 10_000;
 

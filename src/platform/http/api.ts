@@ -2,12 +2,12 @@ import { Elysia } from 'elysia';
 import { ServiceError } from '../errors.ts';
 import { toResponse } from './answers.ts';
 import type { Answerer, Exchange } from './exchange.ts';
-import type { Listeners } from './listeners.ts';
 import { describeRoute } from './openapi.ts';
 import { pathOf, type RawParams } from './path.ts';
 import { createPipeline, type PipelineOptions, type PipelineParts } from './pipeline.ts';
+import type { ReceivingServers } from './receiving-servers.ts';
 import type { Route } from './route.ts';
-import { assertDenyByDefault, assertNamedOnce, createNotFound } from './route-table.ts';
+import { assertDenyByDefault, assertNamedOnce, createMismatchCheck, createNotFound } from './route-table.ts';
 import { type Upgrades, type UpgradingServer, WATCH_PATH } from './upgrades.ts';
 
 /** Shown in the log instead of a route. */
@@ -21,7 +21,7 @@ export interface ApiOptions extends PipelineOptions {
 
 interface ApiParts extends PipelineParts {
   answer: Answerer;
-  listeners: Listeners<UpgradingServer>;
+  receiving_servers: ReceivingServers<UpgradingServer>;
 }
 
 /** The parts of Elysia's context that a route uses. */
@@ -48,7 +48,7 @@ export function createApi(options: ApiOptions, parts: ApiParts) {
 
 function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'https') {
   const { routes, sockets } = options;
-  const { answer, cors, listeners } = parts;
+  const { answer, cors, receiving_servers } = parts;
   assertDenyByDefault(routes);
   assertNamedOnce(routes);
   // Elysia looks for the path's slash after the first 7 characters of a URL, or after 11 with `standardHostname`. A host of
@@ -59,8 +59,11 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
     const { method, path } = route;
     const pipeline = createPipeline(route, options, parts);
     // Elysia reads the text of this function to see what it uses, so it must name these two.
+    const isMismatch = createMismatchCheck(route, routes);
+    const work = (exchange: Exchange, params: RawParams) =>
+      isMismatch(params) ? answerUnmatched(exchange) : pipeline(exchange, params);
     const handle = ({ request, params }: Matched) =>
-      answer(request, path, (exchange) => pipeline(exchange, params ?? NO_PARAMS));
+      answer(request, path, (exchange) => work(exchange, params ?? NO_PARAMS));
     api.route(method, path, handle, { detail: route.is_page ? { hide: true } : describeRoute(route) });
     // Bun sends the headers of the GET and cancels its body. Elysia would read the whole body to know its length.
     if (method === 'GET') api.route('HEAD', path, handle, { detail: { hide: true } });
@@ -68,7 +71,7 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
 
   async function upgrade(exchange: Exchange): Promise<Response> {
     const { request } = exchange;
-    const server = listeners.of(request);
+    const server = receiving_servers.of(request);
     if (!server) throw new ServiceError('SERVICE_STOPPING', {});
     Object.assign(exchange.headers, cors.headersFor(request.headers.get('origin'), WATCH_PATH));
     await sockets.upgrade(exchange, server);

@@ -8,8 +8,8 @@ import { createCors } from './cors.ts';
 import { createAnswerer, type Exchange } from './exchange.ts';
 import type { Gateway, GatewayRequest } from './gateway.ts';
 import { createHostReader } from './host.ts';
-import { Listeners } from './listeners.ts';
 import type { Rays } from './rays.ts';
+import { ReceivingServers } from './receiving-servers.ts';
 import { createDeadlineOptions } from './request-deadline.ts';
 import { type Site, type Sites, WebRequest } from './site.ts';
 import type { UpgradingServer } from './upgrades.ts';
@@ -32,17 +32,17 @@ export interface AppOptions extends ApiOptions {
 
 /** Creates what answers all requests at the port, for the API, a site or a game server. Does not listen. */
 export function createApp(options: AppOptions) {
-  const { sites, gateway, rate_limiter, public_url, local_url, request_timeout_ms, stopping } = options;
+  const { sites, gateway, addresses, rate_limiter, public_url, local_url, request_timeout_ms, stopping } = options;
   const own_urls = [public_url, local_url];
   const readHost = createHostReader(own_urls);
-  const listeners = new Listeners<UpgradingServer>();
+  const receiving_servers = new ReceivingServers<UpgradingServer>();
   const deadlines = createDeadlineOptions(request_timeout_ms, stopping);
-  const answer = createAnswerer({ ...options, deadlines, listeners });
+  const answer = createAnswerer({ ...options, deadlines, receiving_servers });
   const api = createApi(options, {
     answer,
-    listeners,
+    receiving_servers,
     cors: createCors(own_urls),
-    authenticateByOrigin: createOriginAuthenticator(sites),
+    authenticateByOrigin: createOriginAuthenticator(sites, rate_limiter),
     readText: createTextReader(Math.ceil(request_timeout_ms * BODY_SHARE)),
   });
 
@@ -51,9 +51,14 @@ export function createApp(options: AppOptions) {
   }
 
   /** A host that is not the service's own belongs to a site, or is another name of the API. */
-  async function answerAtOtherHost(request: Request): Promise<Response> {
+  async function answerAtOtherHost(request: Request, server: UpgradingServer): Promise<Response> {
     const failed = (failure: unknown): Site => ({ respond: () => Promise.reject(failure) });
-    const site = await sites.find(request.url).catch(failed);
+    const countLookup = () =>
+      rate_limiter.countHostLookup({
+        address: addresses.clientOf(request, server),
+        is_of_untrusted_proxy: addresses.isOfUntrustedProxy(request, server),
+      });
+    const site = await sites.find(request.url, countLookup).catch(failed);
     if (!site) return await answerAtOwnHost(request);
     return await answer(request, SITE, (exchange) => site.respond(new WebRequest(exchange, rate_limiter)));
   }
@@ -62,19 +67,21 @@ export function createApp(options: AppOptions) {
   function answerForGameServer(request: Request, found: GatewayRequest | undefined): Promise<Response> | undefined {
     if (!found) return undefined;
     const toWebRequest = (exchange: Exchange) => new WebRequest(exchange, rate_limiter);
-    return answer(request, GAME_SERVER, (exchange) => found.respond(toWebRequest(exchange), listeners.of(request)));
+    return answer(request, GAME_SERVER, (exchange) =>
+      found.respond(toWebRequest(exchange), receiving_servers.of(request)),
+    );
   }
 
   return {
     /** Elysia's app, from which the API document is made. */
     api: api.router,
     fetch(request: Request, server: UpgradingServer): Response | Promise<Response> {
-      listeners.note(request, server);
+      receiving_servers.note(request, server);
       switch (readHost(request)) {
         case 'own':
           return answerAtOwnHost(request);
         case 'other':
-          return answerForGameServer(request, gateway.findByHost(request)) ?? answerAtOtherHost(request);
+          return answerForGameServer(request, gateway.findByHost(request)) ?? answerAtOtherHost(request, server);
         case 'invalid':
           return answer(request, NO_ROUTE, () => Promise.reject(new ServiceError('API_BAD_HOST', {})));
       }

@@ -1,19 +1,24 @@
 import { ServiceError } from '../errors.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { Caller } from '../tokens/caller.ts';
-import type { Tokens } from '../tokens/tokens.ts';
+import type { Tokens, Verified } from '../tokens/tokens.ts';
 import { createSharedReads } from '../watch/shared-reads.ts';
 import type { Authorization } from '../watch/watch.ts';
 import type { Exchange } from './exchange.ts';
-import type { RateLimiter } from './rate-limits.ts';
+import type { CountedClient, RateLimiter } from './rate-limits.ts';
 import type { Route } from './route.ts';
 
 const BEARER = 'Bearer ';
+/** Schemes are case-insensitive (RFC 9110, 11.1). */
+const ANY_BEARER = /^bearer +/i;
 
 /** Namespaces whose pages need no token (specification: tokenless authentication). */
 export interface TokenlessOrigins {
-  /** Returns the namespace whose pages have this origin; undefined if they need a token. */
-  findByOrigin(origin: string): Promise<string | undefined>;
+  /**
+   * Returns the namespace whose pages have this origin; undefined if they need a token. Calls `countLookup` before each read
+   * of the database.
+   */
+  findByOrigin(origin: string, countLookup: () => MaybePromise<void>): Promise<string | undefined>;
   /** Returns the topics that announce changes of that result. */
   topicsOf(origin: string, namespace_id: string): string[];
 }
@@ -29,10 +34,13 @@ export interface Authenticated {
 
 export type OriginAuthenticator = ReturnType<typeof createOriginAuthenticator>;
 
-interface AuthenticatorDependencies {
+interface TokenReaderDependencies {
   tokens: Tokens;
-  authenticateByOrigin: OriginAuthenticator;
   rate_limiter: RateLimiter;
+}
+
+interface AuthenticatorDependencies extends TokenReaderDependencies {
+  authenticateByOrigin: OriginAuthenticator;
 }
 
 const ANYONE: Authenticated = { caller: undefined };
@@ -46,16 +54,14 @@ export function createAuthenticator(
   { allow, is_tokenless }: Route,
   { tokens, authenticateByOrigin, rate_limiter }: AuthenticatorDependencies,
 ): (exchange: Exchange) => MaybePromise<Authenticated> {
+  const readToken = createTokenReader({ tokens, rate_limiter });
+
   async function authenticateAnew(exchange: Exchange, token: string | undefined): Promise<Authenticated> {
-    const player = is_tokenless ? await authenticateByOrigin(exchange.request.headers) : undefined;
+    const player = is_tokenless ? await authenticateByOrigin(exchange.request.headers, exchange) : undefined;
     if (player) return player;
-    try {
-      if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
-      return { caller: await tokens.verify(token) };
-    } catch (error) {
-      await rate_limiter.countRefusedToken(exchange);
-      throw error;
-    }
+    if (token !== undefined) return { caller: (await readToken(token, exchange)).caller };
+    await rate_limiter.countRefusedToken(exchange);
+    throw new ServiceError('API_UNAUTHORIZED', {});
   }
 
   if (allow === 'anyone') return () => ANYONE;
@@ -66,17 +72,39 @@ export function createAuthenticator(
   };
 }
 
-/** Creates the function that authenticates a request without a token by the page that sent it, as a public caller. */
-export function createOriginAuthenticator(origins: TokenlessOrigins) {
+/**
+ * Creates the function that verifies a token for a client. It throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED, and
+ * API_RATE_LIMIT for a client that sends too many such tokens.
+ */
+export function createTokenReader({ tokens, rate_limiter }: TokenReaderDependencies) {
+  return async (token: string, client: CountedClient): Promise<Verified> => {
+    await rate_limiter.countVerification(client);
+    try {
+      return await tokens.read(token);
+    } catch (error) {
+      await rate_limiter.countRefusedToken(client);
+      throw error;
+    }
+  };
+}
+
+/**
+ * Creates the function that authenticates a request without a token by the page that sent it, as a public caller. It throws
+ * API_RATE_LIMIT for a client that sends too many unknown origins.
+ */
+export function createOriginAuthenticator(
+  origins: TokenlessOrigins,
+  { countHostLookup }: Pick<RateLimiter, 'countHostLookup'>,
+) {
   // One change of a namespace makes all players on its pages be checked again.
   const share = createSharedReads<string | undefined>();
-  return async (headers: Headers): Promise<Required<Authenticated> | undefined> => {
+  return async (headers: Headers, client: CountedClient): Promise<Required<Authenticated> | undefined> => {
     const origin = headers.get('origin');
     if (origin === null || headers.has('authorization')) return undefined;
-    const namespace_id = await origins.findByOrigin(origin);
+    const namespace_id = await origins.findByOrigin(origin, () => countHostLookup(client));
     if (namespace_id === undefined) return undefined;
     const check = async () => {
-      const found = await share(origin, () => origins.findByOrigin(origin));
+      const found = await share(origin, () => origins.findByOrigin(origin, noCount));
       if (found !== namespace_id) throw new ServiceError('API_UNAUTHORIZED', {});
     };
     const topics = origins.topicsOf(origin, namespace_id);
@@ -84,8 +112,13 @@ export function createOriginAuthenticator(origins: TokenlessOrigins) {
   };
 }
 
+/** The client did not ask for this lookup. */
+function noCount(): void {}
+
 /** Returns the token of the header "Authorization: Bearer TOKEN". */
 export function readBearer(headers: Headers): string | undefined {
   const header = headers.get('authorization');
-  return header?.startsWith(BEARER) ? header.slice(BEARER.length).trim() : undefined;
+  if (header === null) return undefined;
+  if (header.startsWith(BEARER)) return header.slice(BEARER.length).trim();
+  return ANY_BEARER.test(header) ? header.replace(ANY_BEARER, '').trim() : undefined;
 }

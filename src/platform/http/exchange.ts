@@ -5,8 +5,8 @@ import type { Addresses, PeerServer } from './addresses.ts';
 import { errorResponse, toCallersError } from './answers.ts';
 import { hasBody, isBodyLeft } from './body.ts';
 import { noteRequest } from './connections-in-use.ts';
-import type { Listeners } from './listeners.ts';
 import type { Rays } from './rays.ts';
+import type { ReceivingServers } from './receiving-servers.ts';
 import { Deadline, type DeadlineOptions } from './request-deadline.ts';
 
 /** What all exchanges use. */
@@ -16,7 +16,7 @@ export interface ExchangeServices {
   events: Events;
   public_url: string;
   deadlines: DeadlineOptions;
-  listeners: Listeners<PeerServer>;
+  receiving_servers: ReceivingServers<PeerServer>;
 }
 
 /**
@@ -49,7 +49,7 @@ interface Received {
 /** A request and its answer, from arrival to response. The first answer counts; later ones are dropped. */
 export class Exchange {
   readonly request: Request;
-  /** The listener that the request came by. */
+  /** The server that received the request. */
   readonly server: PeerServer | null;
   readonly ray_id = Bun.randomUUIDv7();
   /** Headers to add to the answer, whatever it is. */
@@ -68,7 +68,7 @@ export class Exchange {
   #address: string | undefined;
 
   constructor(services: ExchangeServices, { request, route, resolve }: Received) {
-    const server = services.listeners.of(request);
+    const server = services.receiving_servers.of(request);
     this.request = request;
     this.server = server;
     this.#services = services;
@@ -81,6 +81,11 @@ export class Exchange {
   /** Whether the client uses https. */
   get is_https(): boolean {
     return this.#services.addresses.isHttps(this.request, this.server);
+  }
+
+  /** Whether the request seems to come from an untrusted proxy, whose clients all have its address. */
+  get is_of_untrusted_proxy(): boolean {
+    return this.#services.addresses.isOfUntrustedProxy(this.request, this.server);
   }
 
   /** The client's address. Looked up on first use, because that takes a system call. */

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import { FINDING_CODES, type Finding, toFinding } from '../findings.ts';
 import { inEachMinute } from '../limits/limit.ts';
 import { LISTED_MAX, type RefusedRequests } from '../limits/refusals.ts';
+import { shareRuns } from '../runs.ts';
 import { type Route, route } from './route.ts';
 import { oneOf } from './shapes.ts';
 
@@ -10,6 +11,9 @@ const Status = Type.Object({ status: Type.String() });
 
 /** A monitor may have the same address as all clients, and must not be refused because of them. */
 const HEALTH_CHECKS = inEachMinute('health', 60_000, { counted: 'here' });
+
+/** Anyone may ask, and the checks read the database: they run once for all requests of this time. */
+const RUNS_APART_MS = 100;
 
 const FindingShape = Type.Object(
   {
@@ -62,6 +66,20 @@ interface HealthOptions {
 
 /** Routes that tell whether the process runs, and whether it can do its work. */
 export function healthRoutes({ checks, warnings, readIsolation, listRefused }: HealthOptions): Route[] {
+  const checkReadiness = shareRuns(async () => {
+    const reasons = await runChecks(checks);
+    if (reasons.length > 0) throw notReady(reasons);
+    const refused = listRefused();
+    const isolation = readIsolation();
+    const warned = [...(await runChecks(warnings)), ...warnOfIsolation(isolation), ...warnOfRefused(refused)];
+    return {
+      status: 'ok',
+      ...(warned.length > 0 && { warnings: warned }),
+      ...(isolation && { isolation }),
+      ...(refused.length > 0 && { refused }),
+    };
+  }, RUNS_APART_MS);
+
   return [
     route(
       'GET',
@@ -87,19 +105,7 @@ export function healthRoutes({ checks, warnings, readIsolation, listRefused }: H
         response: Readiness,
         errors: ['SERVICE_NOT_READY'],
       },
-      async () => {
-        const reasons = await runChecks(checks);
-        if (reasons.length > 0) throw notReady(reasons);
-        const refused = listRefused();
-        const isolation = readIsolation();
-        const warned = [...(await runChecks(warnings)), ...warnOfIsolation(isolation), ...warnOfRefused(refused)];
-        return {
-          status: 'ok',
-          ...(warned.length > 0 && { warnings: warned }),
-          ...(isolation && { isolation }),
-          ...(refused.length > 0 && { refused }),
-        };
-      },
+      checkReadiness,
     ),
   ];
 }

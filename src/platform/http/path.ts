@@ -38,12 +38,15 @@ function decode(text: string): string {
 /** Parameters of a path before they are checked. Null stands for one that cannot be decoded. */
 export type RawParams = Record<string, string | null>;
 
+/** Creates the function that returns whether all parameters of a path that must be ids are ids. */
+export function createIdCheck({ path, free_params = [] }: { path: string; free_params?: readonly string[] }) {
+  const ids = namesOf(path).filter((name) => !free_params.includes(name));
+  return (raw: RawParams): boolean => ids.every((name) => isUuid(raw[name] ?? ''));
+}
+
 /** Creates the function that checks the parameters of a route's path. It throws API_NOT_FOUND, because a bad id names nothing. */
 export function createParamsReader({ path, free_params }: Route): (raw: RawParams) => Record<string, string> {
-  const names = [...path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => ({
-    name,
-    is_free: free_params.includes(name),
-  }));
+  const names = namesOf(path).map((name) => ({ name, is_free: free_params.includes(name) }));
   return (raw) => {
     const params: Record<string, string> = {};
     for (const { name, is_free } of names) {
@@ -54,4 +57,8 @@ export function createParamsReader({ path, free_params }: Route): (raw: RawParam
     }
     return params;
   };
+}
+
+function namesOf(path: string): string[] {
+  return [...path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name);
 }

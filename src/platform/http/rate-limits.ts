@@ -6,15 +6,22 @@ import type { MaybePromise } from '../maybe-promise.ts';
 import { networkOf } from '../networks.ts';
 import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
 import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
-import type { Addresses, PeerServer } from './addresses.ts';
 
 /**
- * The limit of polls with an index, for all players behind one address. It is high, because each change answers all
- * polls at once and they come again, and because an answer is read once for all of them.
+ * The limit of polls with an index of one caller. With a shared token, that is all players behind one address. It is high,
+ * because each change answers all polls at once and they come again, and because an answer is read once for all of them.
  */
 const POLLS = averagePerMinute('polls', 12_000, { window_ms: 10_000, counted: 'here' });
 /** Requests with an invalid or expired token. A game that was released with one may have many players. */
 const REFUSED_TOKENS = inEachMinute('refused-tokens', 1_200, { by: 'address', counted: 'here' });
+/**
+ * Verifications of tokens, each of which costs as much as the rest of a request. It is high, because above it valid tokens
+ * are refused, too, unless they were used lately.
+ */
+const VERIFICATIONS = inEachMinute('token-verifications', 12_000, { by: 'address', counted: 'here' });
+
+/** Lookups of hosts that this process does not remember: each reads the database, and scanners guess names. */
+const HOST_LOOKUPS = inEachMinute('host-lookups', 600, { by: 'address', counted: 'here' });
 
 /** Kinds of tokens that many callers have. */
 const SHARED_KINDS: ReadonlySet<CallerKind> = new Set(['public', 'development', 'share']);
@@ -24,12 +31,12 @@ interface Client {
   readonly address: string;
 }
 
-/** The parts of a request that counting uses. */
-interface CountedRequest extends Client {
-  request: Request;
-  server: PeerServer | null;
+/** A client whose requests are counted, or one of its requests. */
+export interface CountedClient extends Client {
+  /** Whether it seems to be an untrusted proxy, whose clients all have its address. */
+  readonly is_of_untrusted_proxy: boolean;
   /** Headers of the answer, to which those of the limit are added. */
-  headers: Record<string, string>;
+  readonly headers?: Record<string, string>;
 }
 
 /** Counts requests against rate limits. */
@@ -38,42 +45,52 @@ export interface RateLimiter {
    * Counts a request, and adds to the headers of its answer how many more are allowed. Throws API_RATE_LIMIT, and
    * LIMITS_UNAVAILABLE where a limit says so.
    */
-  count(limit: Limit, caller: Caller | undefined, request: CountedRequest): MaybePromise<void>;
-  /** Counts a request whose token was refused. Throws what `count` does. */
-  countRefusedToken(request: CountedRequest): MaybePromise<void>;
+  count(limit: Limit, caller: Caller | undefined, client: CountedClient): MaybePromise<void>;
+  /** Counts a read of the database for the host of a request, or of the page that sent it. Throws what `count` does. */
+  countHostLookup(client: CountedClient): MaybePromise<void>;
+  /** Counts a verification of a token, before it is done. Throws what `count` does. */
+  countVerification(client: CountedClient): MaybePromise<void>;
+  /** Counts a token that was refused, or a request without the token that it needs. Throws what `count` does. */
+  countRefusedToken(client: CountedClient): MaybePromise<void>;
 }
 
 interface RateLimiterDependencies {
   limits: Limits;
-  addresses: Addresses;
   events: Events;
   /** Called for each request that is over a limit. */
   onRefused: (limit: Limit) => void;
 }
 
-export function createRateLimiter({ limits, addresses, events, onRefused }: RateLimiterDependencies): RateLimiter {
+export function createRateLimiter({ limits, events, onRefused }: RateLimiterDependencies): RateLimiter {
   let has_reported_proxy = false;
 
-  function apply(verdict: Verdict, limit: Limit, counted: CountedRequest): void {
-    const { request, server, headers } = counted;
-    headers['ratelimit-limit'] = String(verdict.limit);
-    headers['ratelimit-remaining'] = String(verdict.remaining);
-    headers['ratelimit-reset'] = String(Math.ceil(verdict.reset_in_ms / 1_000));
-    if (!verdict.is_within && !has_reported_proxy && addresses.isOfUntrustedProxy(request, server)) {
+  function apply(verdict: Verdict, limit: Limit, client: CountedClient): void {
+    const { headers } = client;
+    if (headers) {
+      headers['ratelimit-limit'] = String(verdict.limit);
+      headers['ratelimit-remaining'] = String(verdict.remaining);
+      headers['ratelimit-reset'] = String(Math.ceil(verdict.reset_in_ms / 1_000));
+    }
+    if (!verdict.is_within && !has_reported_proxy && client.is_of_untrusted_proxy) {
       has_reported_proxy = true;
-      events.emit({ event: 'proxy_not_trusted', address: counted.address });
+      events.emit({ event: 'proxy_not_trusted', address: client.address });
     }
     if (!verdict.is_within) onRefused(limit);
     assertWithin(verdict);
   }
 
-  function count(limit: Limit, caller: Caller | undefined, request: CountedRequest): MaybePromise<void> {
-    const verdict = limits.count(limit, rateLimitKey(limit, caller, request));
-    if (verdict instanceof Promise) return verdict.then((known) => apply(known, limit, request));
-    if (verdict) apply(verdict, limit, request);
+  function count(limit: Limit, caller: Caller | undefined, client: CountedClient): MaybePromise<void> {
+    const verdict = limits.count(limit, rateLimitKey(limit, caller, client));
+    if (verdict instanceof Promise) return verdict.then((known) => apply(known, limit, client));
+    if (verdict) apply(verdict, limit, client);
   }
 
-  return { count, countRefusedToken: (request) => count(REFUSED_TOKENS, undefined, request) };
+  return {
+    count,
+    countHostLookup: (client) => count(HOST_LOOKUPS, undefined, client),
+    countVerification: (client) => count(VERIFICATIONS, undefined, client),
+    countRefusedToken: (client) => count(REFUSED_TOKENS, undefined, client),
+  };
 }
 
 /** Returns the limit of a request. A poll with an index has the limit of polls, because each change brings it back. */

@@ -1,6 +1,8 @@
 import { assert, ServiceError } from '../errors.ts';
-import { createPathReader } from './path.ts';
-import type { Method, Route } from './route.ts';
+import { createIdCheck, createPathReader, type RawParams } from './path.ts';
+import type { Route } from './route.ts';
+
+type Matchable = Pick<Route, 'method' | 'path'> & Partial<Pick<Route, 'free_params'>>;
 
 /** Throws if a route does not name its allowed callers: the service does not start with one. */
 export function assertDenyByDefault(routes: Route[]): void {
@@ -22,12 +24,31 @@ export function assertNamedOnce(routes: Route[]): void {
   }
 }
 
+/**
+ * Creates the function that returns whether the router matched a route by mistake, because the path is one that other
+ * methods have: `GET /lobbies/:lobby_id` for `GET /lobbies/find`.
+ */
+export function createMismatchCheck(route: Matchable, routes: Matchable[]): (params: RawParams) => boolean {
+  const readPath = createPathReader(route.path);
+  if (!routes.some(({ path }) => path !== route.path && readPath(path.split('/')))) return () => false;
+  const hasIds = createIdCheck(route);
+  return (params) => !hasIds(params);
+}
+
 /** Creates the function that returns the error for a request that no route matches. */
-export function createNotFound(routes: { method: Method; path: string }[]) {
-  const known = routes.map(({ method, path }) => ({ method, readPath: createPathReader(path) }));
+export function createNotFound(routes: Matchable[]) {
+  const known = routes.map((route) => ({
+    method: route.method,
+    readPath: createPathReader(route.path),
+    hasIds: createIdCheck(route),
+  }));
   return (method: string, path: string): ServiceError => {
     const parts = path.split('/');
-    const allowed = known.filter(({ readPath }) => readPath(parts)).map((route) => route.method);
+    const matches = ({ readPath, hasIds }: (typeof known)[number]) => {
+      const params = readPath(parts);
+      return params !== undefined && hasIds(params);
+    };
+    const allowed = known.filter(matches).map((route) => route.method);
     // The router did not match an allowed method if the path is written in another way, such as with a fragment.
     if (allowed.length === 0 || allowed.some((one) => one === method)) return new ServiceError('API_NOT_FOUND', {});
     return new ServiceError('API_METHOD_NOT_ALLOWED', { method, allowed_methods: [...new Set(allowed)].join(', ') });

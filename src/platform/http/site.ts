@@ -1,14 +1,16 @@
 import type { Limit } from '../limits/limit.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
-import type { PeerServer } from './addresses.ts';
 import type { TokenlessOrigins } from './authentication.ts';
 import type { Exchange } from './exchange.ts';
 import type { RateLimiter } from './rate-limits.ts';
 
 /** Static sites, each under host names of its own. */
 export interface Sites extends TokenlessOrigins {
-  /** Returns the site at the host of a URL; undefined if the host is the API's. */
-  find(url: string): Promise<Site | undefined>;
+  /**
+   * Returns the site at the host of a URL; undefined if the host is the API's. Calls `countLookup` before each read of the
+   * database.
+   */
+  find(url: string, countLookup: () => MaybePromise<void>): Promise<Site | undefined>;
 }
 
 export interface Site {
@@ -18,7 +20,6 @@ export interface Site {
 /** A request that is not for the API, but for a site or a game server. */
 export class WebRequest {
   readonly request: Request;
-  readonly server: PeerServer | null;
   /** Takes the headers of rate limits, which answers of sites and game servers do not have. */
   readonly headers = {};
   readonly #exchange: Exchange;
@@ -26,7 +27,6 @@ export class WebRequest {
 
   constructor(exchange: Exchange, rate_limiter: RateLimiter) {
     this.request = exchange.request;
-    this.server = exchange.server;
     this.#exchange = exchange;
     this.#rate_limiter = rate_limiter;
   }
@@ -39,6 +39,10 @@ export class WebRequest {
   /** Whether the client uses https. */
   get is_https(): boolean {
     return this.#exchange.is_https;
+  }
+
+  get is_of_untrusted_proxy(): boolean {
+    return this.#exchange.is_of_untrusted_proxy;
   }
 
   /** Notes that the body was read to its end, so that the connection can carry the next request. */

@@ -17,7 +17,7 @@ interface TransferSettings {
 type EndTransfer = () => void;
 
 /**
- * Limits concurrent downloads and uploads. A client that reads or sends slowly keeps a request to the object storage, or a
+ * Limits concurrent uploads, and downloads from the object storage. A client that reads or sends slowly keeps a request to the object storage, or a
  * file, open for as long, so the clients of one address must not have all of them.
  */
 export interface Transfers {

@@ -7,12 +7,15 @@ import { Followers } from './followers.ts';
 import { frames } from './frames.ts';
 
 const RETRY_AFTER_MS = 1_000;
-/** Bytes sent to each member between two checks of whether it reads: a check costs a good part of what sending costs. */
+/**
+ * Bytes sent to each member between two checks of whether it reads: a check costs a good part of what sending costs. A
+ * session checks all its subscriptions once a second, too.
+ */
 const UNCHECKED_BYTES_MAX = 64 * 1_024;
 
 /** A subscription of a socket, as a member of its view's audience. */
 export interface Member {
-  /** The number of the latest snapshot that it has seen; undefined if it has seen none. */
+  /** The number of the latest snapshot that it has been sent; undefined if it has been sent none. */
   number: number | undefined;
   /** Whether it still has frames to read, or must not be sent anything at the moment. */
   isBusy(): boolean;
@@ -30,7 +33,7 @@ export interface Audiences {
 interface Membership {
   /** The key under which the bodies of the subscription come. */
   key: string;
-  /** Sends what the member has not seen. Call it when the member is no longer busy. */
+  /** Sends what the member has not been sent. Call it when the member is no longer busy. */
   catchUp(): void;
   /** Sends nothing more until the member catches up. */
   pause(): void;
@@ -83,10 +86,10 @@ class Audience {
   readonly #onFault: (cause: unknown) => void;
   /** Whether the last read failed. */
   #is_failing = false;
-  /** The number of the latest snapshot that the followers have seen. */
+  /** The number of the latest snapshot that the followers have been sent. */
   #number: number | undefined;
   readonly #followers: Followers<Member>;
-  /** Members that have seen something else, each with the function that brings it up to date. */
+  /** Members that have been sent something else, each with the function that brings it up to date. */
   readonly #behind = new Map<Member, () => Promise<void>>();
   /** Whether some shards of followers have been sent the newest frame and others have not. */
   #is_publishing = false;
@@ -128,7 +131,7 @@ class Audience {
     void this.#behind.get(member)?.();
   }
 
-  /** Sends a member what it has not seen, until it follows. */
+  /** Sends a member the newest snapshots, until it follows. */
   async #sendChanges(member: Member): Promise<void> {
     let empty_reads = 0;
     try {
@@ -146,7 +149,7 @@ class Audience {
         }
         empty_reads += 1;
         // The followers may have been sent more during the read, so it reads once more. If there is still nothing new,
-        // or if the member has seen more than the followers, it follows after the next change.
+        // or if the member has been sent more than the followers, it follows after the next change.
         if (this.#tryFollow(member) || empty_reads > 1) return;
       }
     } catch (error) {
@@ -154,7 +157,7 @@ class Audience {
     }
   }
 
-  /** Makes a member follow if it has seen the same snapshot as the followers. */
+  /** Makes a member follow if it has been sent the same snapshot as the followers. */
   #tryFollow(member: Member): boolean {
     if (this.#is_publishing) return false;
     if (this.#followers.size === 0) this.#number = member.number;
@@ -182,7 +185,7 @@ class Audience {
     const known = this.#channel.peek(number);
     const snapshot = known === undefined ? await this.#channel.since(number) : known;
     this.#is_failing = false;
-    // All followers left during the read, and the new ones have seen another snapshot.
+    // All followers left during the read, and the new ones have been sent another snapshot.
     if (this.#number !== number) return true;
     if (!snapshot) return false;
     await this.#publishSnapshot(snapshot);
@@ -210,7 +213,7 @@ class Audience {
     this.#is_publishing = false;
   }
 
-  /** Makes a follower stay behind, at the snapshot that it has seen. */
+  /** Makes a follower stay behind, at the latest snapshot that it was sent. */
   pause(member: Member): void {
     const followed = this.#unfollow(member);
     if (!followed) return;

@@ -28,7 +28,7 @@ export class Followers<Member> {
     return this.#shard_by_member.size;
   }
 
-  /** Adds a member that has seen the same snapshot as the others. Returns the topic that it has to follow. */
+  /** Adds a member that has been sent the same snapshot as the others. Returns the topic that it has to follow. */
   add(member: Member, number: number | undefined): string {
     const shard = this.shards.find(({ members }) => members.size < SHARD_MAX) ?? this.#open();
     shard.number = number;

@@ -3,8 +3,10 @@ import type { Clock } from '../clock.ts';
 import { isFault, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { errorBody, toCallersError } from '../http/answers.ts';
+import type { CountedClient } from '../http/rate-limits.ts';
 import { WATCH_PATH } from '../http/upgrades.ts';
 import { type Caller, nameCaller } from '../tokens/caller.ts';
+import type { Verified } from '../tokens/tokens.ts';
 import type { View } from '../watch/views.ts';
 import type { Audiences, Member } from './audiences.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOSE, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
@@ -14,19 +16,12 @@ export const SUBSCRIPTIONS_MAX = 256;
 /** Frames that a client may send at once, and the frames it gains each second. */
 const FRAMES_AT_ONCE_MAX = 300;
 const FRAMES_PER_SECOND = 50;
-/** How long a socket may stay open without a token and without a subscription. */
+/** How long a socket may stay open before its first token or its first authorized subscription. */
 const AUTHENTICATE_WITHIN_MS = 5_000;
 /** How long a client may leave sent frames unread. */
 const UNREAD_MAX_MS = 30_000;
 
 export type Socket = ServerWebSocket<Session>;
-
-/** The caller of a token, and when the token expires. */
-export interface Bearer {
-  caller: Caller;
-  /** Milliseconds since 1970. */
-  expires_at: number;
-}
 
 export interface SessionDependencies {
   clock: Clock;
@@ -35,15 +30,15 @@ export interface SessionDependencies {
   authorizer: SubscriptionAuthorizer;
   public_url: string;
   /** Counts the socket as its caller's, or as its address's while the caller is unknown. Throws TOO_MANY_SOCKETS. */
-  takeSlot(caller: Caller | undefined, address: string): () => void;
+  takeSlot(caller: Caller | undefined, client: CountedClient): () => void;
   onEnd(session: Session, duration_ms: number): void;
 }
 
 /** What is known of a socket when it opens. */
 export interface Opening {
   origin: string | null;
-  address: string;
-  bearer: Bearer | undefined;
+  client: CountedClient;
+  bearer: Verified | undefined;
   /** Frees its slot among the sockets of its caller. */
   freeSlot(): void;
 }
@@ -62,9 +57,11 @@ export class Session {
   readonly #opening: Opening;
   readonly #subscriptions = new Map<string, Subscription>();
   #socket: Socket | undefined;
-  #bearer: Bearer | undefined;
-  /** The verification of the newest token. Undefined before the first one, resolved when it has ended. */
-  #authenticating: Promise<void> | undefined;
+  #bearer: Verified | undefined;
+  /** The verification of the newest token, which follows those before it. */
+  #authenticating = Promise.resolve();
+  /** Whether it is being closed: further frames of the client have no effect. */
+  #is_closing = false;
   #freeSlot: () => void;
   #opened_at = 0;
   #frames_left = FRAMES_AT_ONCE_MAX;
@@ -88,6 +85,7 @@ export class Session {
   }
 
   message(data: string | Uint8Array): void {
+    if (this.#is_closing) return;
     if (Buffer.byteLength(data) > CLIENT_FRAME_BYTES_MAX) {
       this.stop(CLOSE.too_long, 'the frame is too long');
       return;
@@ -102,7 +100,7 @@ export class Session {
           this.#send(frames.pong());
           break;
         case 'authenticate':
-          this.#authenticating = this.#authenticate(frame.token);
+          this.#authenticating = this.#authenticating.then(() => this.#authenticate(frame.token));
           break;
         case 'unsubscribe':
           this.#end(frame.id);
@@ -125,13 +123,17 @@ export class Session {
   }
 
   close(): void {
+    this.#is_closing = true;
     this.#socket = undefined;
     for (const id of [...this.#subscriptions.keys()]) this.#end(id);
     this.#freeSlot();
     this.#dependencies.onEnd(this, Math.round(performance.now() - this.#opened_at));
   }
 
-  /** Closes the socket if its token is missing or expired, or if its client does not read. Called every second. */
+  /**
+   * Closes the socket if its token is missing or expired, or if its client does not read for long. Its subscriptions wait
+   * while the client has anything left to read. Called every second.
+   */
   check(): void {
     const now = performance.now();
     if (!this.#bearer) {
@@ -141,17 +143,21 @@ export class Session {
       this.#refuseAll(new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {}));
     }
     // Unread frames take up memory, also when no more are sent.
-    if ((this.#socket?.getBufferedAmount() ?? 0) > 0) this.#noteUnread();
+    if ((this.#socket?.getBufferedAmount() ?? 0) > 0) {
+      this.#noteUnread();
+      for (const { pause } of this.#subscriptions.values()) pause?.();
+    }
     if (this.#unread_since !== undefined && now - this.#unread_since > UNREAD_MAX_MS) {
       this.stop(CLOSE.too_slow, 'the client does not read');
     }
   }
 
   stop(code: number, reason: string): void {
+    this.#is_closing = true;
     this.#socket?.close(code, reason);
   }
 
-  #setBearer(bearer: Bearer): void {
+  #setBearer(bearer: Verified): void {
     const known = this.#bearer?.caller;
     // The subscriptions were authorized for the known caller.
     if (known && nameCaller(known) !== nameCaller(bearer.caller)) {
@@ -160,7 +166,7 @@ export class Session {
       });
     }
     if (!known) {
-      const freeSlot = this.#dependencies.takeSlot(bearer.caller, this.#opening.address);
+      const freeSlot = this.#dependencies.takeSlot(bearer.caller, this.#opening.client);
       this.#freeSlot();
       this.#freeSlot = freeSlot;
     }
@@ -169,8 +175,9 @@ export class Session {
   }
 
   async #authenticate(token: string): Promise<void> {
+    if (this.#is_closing) return;
     try {
-      const bearer = await this.#dependencies.authorizer.read(token);
+      const bearer = await this.#dependencies.authorizer.readToken(token, this.#opening.client);
       if (this.#socket) this.#setBearer(bearer);
     } catch (error) {
       this.#refuseAll(error);
@@ -197,11 +204,11 @@ export class Session {
     };
     try {
       const { authorizer, audiences } = this.#dependencies;
-      const { origin, address } = this.#opening;
+      const { origin, client } = this.#opening;
       // A client may subscribe before its token is verified.
       await this.#authenticating;
       if (subscription.is_over) return;
-      const request = { caller: this.#bearer?.caller, origin, address, path, watch_index };
+      const request = { caller: this.#bearer?.caller, origin, client, path, watch_index };
       const authorized = await authorizer.authorize(request, {
         onSuspended: () => subscription.pause?.(),
         onRevoked: fail,

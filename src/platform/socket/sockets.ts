@@ -4,7 +4,7 @@ import type { Events } from '../events.ts';
 import { readBearer } from '../http/authentication.ts';
 import { noteSocket, noteSocketEnd } from '../http/connections-in-use.ts';
 import { asksForSocket, checkHandshake } from '../http/handshake.ts';
-import { callerKey, type RateLimiter } from '../http/rate-limits.ts';
+import { type CountedClient, callerKey } from '../http/rate-limits.ts';
 import type { Upgrades, UpgradingServer } from '../http/upgrades.ts';
 import { inEachMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
@@ -23,7 +23,6 @@ const UPGRADES = inEachMinute('sockets', 1_200, { by: 'address', counted: 'here'
 export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependencies, 'origins'> {
   sites: SubscriptionAuthorizerDependencies['origins'];
   clock: Clock;
-  rate_limiter: RateLimiter;
   events: Events;
   public_url: string;
   sockets_max: number;
@@ -76,8 +75,8 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     onFault: (watched, cause) => events.emit({ event: 'watch_failed', watched, cause }),
   });
 
-  function takeSlot(caller: Caller | undefined, address: string): () => void {
-    const key = readCallerKey(callerKey(caller, { address }));
+  function takeSlot(caller: Caller | undefined, client: CountedClient): () => void {
+    const key = readCallerKey(callerKey(caller, client));
     if (!slots.take(key)) throw tooMany();
     return () => slots.free(key);
   }
@@ -97,7 +96,9 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
 
   return {
     async upgrade(exchange, receiving_server) {
-      const { request, address } = exchange;
+      const { request, address, is_of_untrusted_proxy } = exchange;
+      // These cannot be read from the request after the upgrade.
+      const client = { address, is_of_untrusted_proxy };
       const { headers } = request;
       if (!asksForSocket(request)) throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
       checkHandshake(request);
@@ -105,11 +106,11 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       if (!offered.includes(SUBPROTOCOL)) throw new ServiceError('WATCH_SUBPROTOCOL_REQUIRED', {});
       await rate_limiter.count(UPGRADES, undefined, exchange);
       const token = tokenOf(headers, offered);
-      const bearer = token === undefined ? undefined : await authorizer.read(token);
+      const bearer = token === undefined ? undefined : await authorizer.readToken(token, exchange);
       if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
       if (sessions.size >= sockets_max) throw tooMany();
-      const freeSlot = takeSlot(bearer?.caller, address);
-      const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, freeSlot });
+      const freeSlot = takeSlot(bearer?.caller, client);
+      const session = new Session(session_dependencies, { origin: headers.get('origin'), client, bearer, freeSlot });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
       sessions.set(session, receiving_server);
       countSocket(receiving_server, 1);

@@ -1,14 +1,13 @@
 import { isFault, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { toCallersError } from '../http/answers.ts';
-import { createOriginAuthenticator, type TokenlessOrigins } from '../http/authentication.ts';
+import { createOriginAuthenticator, createTokenReader, type TokenlessOrigins } from '../http/authentication.ts';
 import { createAuthorizer, type Tenants } from '../http/authorization.ts';
 import type { Cors } from '../http/cors.ts';
 import { createPathReader } from '../http/path.ts';
 import { viewOf } from '../http/pipeline.ts';
-import { callerKey, limitFor, rateLimitKey } from '../http/rate-limits.ts';
+import { type CountedClient, callerKey, limitFor, type RateLimiter } from '../http/rate-limits.ts';
 import { isWatched, type Route } from '../http/route.ts';
-import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import { readCallerKey } from '../watch/caller-slots.ts';
@@ -23,14 +22,14 @@ export interface SubscriptionRequest {
   caller: Caller | undefined;
   /** Of the page that opened the socket. */
   origin: string | null;
-  address: string;
+  client: CountedClient;
   path: string;
   watch_index: string | undefined;
 }
 
 export interface AuthorizedSubscription {
   view: View;
-  /** The number of the latest answer that the caller has seen; undefined if it has seen none. */
+  /** The number of the latest answer that the caller has been sent; undefined if it has been sent none. */
   number: number | undefined;
   /** Whether a change may have revoked the authorization: nothing may be sent until that is known. */
   isSuspended(): boolean;
@@ -54,7 +53,7 @@ export interface SubscriptionAuthorizerDependencies {
   origins: TokenlessOrigins;
   watch: Watch;
   cors: Cors;
-  limits: Limits;
+  rate_limiter: RateLimiter;
   events: Events;
 }
 
@@ -62,8 +61,8 @@ export type SubscriptionAuthorizer = ReturnType<typeof createSubscriptionAuthori
 
 /** Authorizes a subscription as the GET of its path: by the same routes, tokens, tenants, origins and limits. */
 export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorizerDependencies) {
-  const { routes, tokens, tenants, origins, watch, cors, limits, events } = dependencies;
-  const authenticateByOrigin = createOriginAuthenticator(origins);
+  const { routes, tokens, tenants, origins, watch, cors, rate_limiter, events } = dependencies;
+  const authenticateByOrigin = createOriginAuthenticator(origins, rate_limiter);
   const watched_routes = routes.filter(isWatched).map((route) => ({
     route,
     readPath: createPathReader(route.path),
@@ -125,24 +124,21 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
   }
 
   return {
-    /** Returns a token's caller and when the token expires. Throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED. */
-    read: tokens.read,
+    readToken: createTokenReader({ tokens, rate_limiter }),
     /** Authorizes a subscription, and again after each change until it leaves. Throws what the GET would throw. */
     async authorize(request: SubscriptionRequest, listener: AuthorizationListener): Promise<AuthorizedSubscription> {
-      const { caller: bearer, origin, address, path, watch_index } = request;
+      const { caller: bearer, origin, client, path, watch_index } = request;
       const url = URL.parse(path, 'http://muster');
       if (url?.host !== 'muster') throw new ServiceError('API_NOT_FOUND', {});
       const { route, raw_params, authorizer } = findRoute(url.pathname);
       cors.headersFor(origin, url.pathname);
       const headers = new Headers(origin === null ? {} : { origin });
-      const player = bearer || !route.is_tokenless ? undefined : await authenticateByOrigin(headers);
+      const player = bearer || !route.is_tokenless ? undefined : await authenticateByOrigin(headers, client);
       const caller = bearer ?? player?.caller;
       const index = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
-      const limit = limitFor(route, index !== undefined);
-      const verdict = await limits.count(limit, rateLimitKey(limit, caller, { address }));
-      if (verdict) assertWithin(verdict);
+      await rate_limiter.count(limitFor(route, index !== undefined), caller, client);
       // The address is known already, so the caller is counted from its first subscription on.
-      const freeSlot = watch.takeSlot(readCallerKey(callerKey(caller, { address })));
+      const freeSlot = watch.takeSlot(readCallerKey(callerKey(caller, client)));
       let reauthorization: ReturnType<typeof reauthorizeOnChange> | undefined;
       try {
         const known_caller = route.allow === 'anyone' ? undefined : caller;

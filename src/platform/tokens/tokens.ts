@@ -70,6 +70,13 @@ export interface IssueOptions {
   stamp?: TokenStamp;
 }
 
+/** What is known of a verified token. */
+export interface Verified {
+  caller: Caller;
+  /** When the token expires, in Unix milliseconds. */
+  expires_at: number;
+}
+
 export interface Tokens {
   /** Issues a token for the caller. */
   issue(caller: Caller, options?: IssueOptions): MaybePromise<string>;
@@ -77,8 +84,8 @@ export interface Tokens {
   verify(token: string): Promise<Caller>;
   /** Returns the caller of a recently verified token, without a promise; undefined for other tokens, even valid ones. */
   recall(token: string): Caller | undefined;
-  /** Like `verify`, but also returns when the token expires, in Unix milliseconds. */
-  read(token: string): Promise<{ caller: Caller; expires_at: number }>;
+  /** Like `verify`, but also returns when the token expires. */
+  read(token: string): Promise<Verified>;
   /** Verifies a token in the body of a request. Throws TOKEN_ERROR if it is invalid or of another kind. */
   verifyKind<Kind extends CallerKind>(token: string, kinds: readonly Kind[]): Promise<CallerOf<Kind>>;
 }
@@ -128,7 +135,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
 
   const isExpired = ({ expires_at }: Claims) => clock.now().getTime() > expires_at + LEEWAY_MS;
 
-  async function read(token: string): Promise<{ caller: Caller; expires_at: number }> {
+  async function read(token: string): Promise<Verified> {
     const claims = recallClaims(token) ?? (await readClaims(token));
     if (isExpired(claims)) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
     return { caller: claims.caller, expires_at: claims.expires_at + LEEWAY_MS };

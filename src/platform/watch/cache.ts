@@ -37,24 +37,32 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
     if (entry) entry.known = undefined;
   }
 
+  function get(key: Key): MaybePromise<Value> {
+    const entry = entries.get(key) ?? open(key);
+    const { known } = entry;
+    if (known) return known instanceof Promise ? known : known.value;
+    const loading = load(key);
+    entry.known = loading;
+    // A load that was invalidated must not replace a later one.
+    const isLatest = () => entries.peek(key)?.known === loading;
+    loading.then(
+      (value) => {
+        if (isLatest()) entry.known = { value };
+      },
+      () => {
+        if (isLatest()) entries.delete(key);
+      },
+    );
+    return loading;
+  }
+
   return {
-    get(key: Key): MaybePromise<Value> {
-      const entry = entries.get(key) ?? open(key);
-      const { known } = entry;
-      if (known) return known instanceof Promise ? known : known.value;
-      const loading = load(key);
-      entry.known = loading;
-      // A load that was invalidated must not replace a later one.
-      const isLatest = () => entries.peek(key)?.known === loading;
-      loading.then(
-        (value) => {
-          if (isLatest()) entry.known = { value };
-        },
-        () => {
-          if (isLatest()) entries.delete(key);
-        },
-      );
-      return loading;
+    get,
+    /** Like `get`, but calls `count` first if the value has to be loaded, and throws what that throws. */
+    async getCounted(key: Key, count: () => MaybePromise<void>): Promise<Value> {
+      const known = entries.peek(key)?.known;
+      if (!known || known instanceof Promise) await count();
+      return await get(key);
     },
     /** Call it after changing a value: the same client may read it again before the feed notifies of the change. */
     forget,

@@ -10,8 +10,11 @@ import { createStateChannel } from './state-channel.ts';
 import { createVersionReads } from './version-reads.ts';
 import type { View } from './views.ts';
 
-/** Maximum number of channels to keep without listeners, because clients poll again right after each answer. */
-const IDLE_MAX = 2_000;
+/**
+ * Maximum number of channels and topics to keep without listeners, because clients poll again right after each answer. The
+ * feed reads the versions of all topics again and again, so a channel counts with each of its topics.
+ */
+const IDLE_MAX = 4_000;
 
 /** The content of a view at a moment. */
 export interface Snapshot {
@@ -29,7 +32,7 @@ export interface Channel {
   peek(number: number): Snapshot | null | undefined;
   /** Returns the changes after `number`: the current state, or the next entries of a log. Undefined if there are none. */
   since(number: number): Promise<Snapshot | undefined>;
-  /** Returns the answer to a watcher that has seen `number` (undefined: nothing yet), even if nothing is new. */
+  /** Returns the answer to a watcher that has been sent `number` (undefined: nothing yet), even if nothing is new. */
   present(number: number | undefined): Promise<Snapshot>;
 }
 
@@ -63,6 +66,7 @@ export interface Channels {
 interface Entry {
   channel: SharedChannel;
   listeners: Registry<Listener>;
+  topic_count: number;
   unsubscribe(): void;
 }
 
@@ -78,7 +82,8 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
   };
   const entries = new Map<string, Entry>();
   const idle = new LRUCache<string, Entry>({
-    max: IDLE_MAX,
+    maxSize: IDLE_MAX,
+    sizeCalculation: ({ topic_count }) => topic_count + 1,
     dispose({ unsubscribe }, name, reason) {
       if (reason !== 'evict') return;
       unsubscribe();
@@ -100,7 +105,7 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
       channel.onChange(topic, version);
       if (listeners.size > 0) void refresh();
     });
-    const entry = { channel, listeners, unsubscribe };
+    const entry = { channel, listeners, topic_count: view.topics.length, unsubscribe };
     entries.set(view.name, entry);
     return entry;
   }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { toBootstrap } from '../../../src/features/bootstrap/wire.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 
 let opened: TestService;
@@ -17,6 +18,20 @@ test('bootstrap: a caller without a token gets what the service is and where its
     login_methods: { email: false, access_token: true },
     deploy_hash: expect.any(String),
   });
+});
+
+test.each([
+  ['servers.example.com', 'servers.example.com'],
+  ['servers.localhost', '203.0.113.9'],
+  ['localhost', '203.0.113.9'],
+])('bootstrap: with servers below %s, the domain of servers is %s', (servers_domain, job) => {
+  const names = {
+    public_url: 'https://play.example.com',
+    server_host: '203.0.113.9',
+    sites_domain: 'sites.example.com',
+  };
+  const { domains } = toBootstrap({ ...names, servers_domain, version: '1', shared_captcha_keys: {} });
+  expect(domains).toEqual({ cdn: 'sites.example.com', job, main: 'play.example.com' });
 });
 
 test('bootstrap: a caller without a token gets what servers may use, by tier', async () => {

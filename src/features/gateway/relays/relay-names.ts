@@ -1,3 +1,4 @@
+import { isLocalName } from '../../../platform/networks.ts';
 import type { AddressedPort } from '../../port-names.ts';
 
 /**
@@ -5,7 +6,7 @@ import type { AddressedPort } from '../../port-names.ts';
  * lead to one machine, so only the first is always right. Names below localhost are for browsers only.
  */
 export function relayNames({ public_hostname, gateway_name }: AddressedPort, servers_domain: string): string[] {
-  const is_local = servers_domain === 'localhost' || servers_domain.endsWith('.localhost');
+  const is_local = isLocalName(servers_domain);
   const own = public_hostname === undefined ? [] : [public_hostname];
   return gateway_name === undefined || is_local ? own : [...own, `${gateway_name}.${servers_domain}`];
 }
