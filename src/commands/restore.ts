@@ -5,6 +5,7 @@ import { openProgress, percent } from '../cli/progress-line.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { SET_ALL_RESTING } from '../features/machines/store.ts';
+import { FORGET_UNFINISHED } from '../features/uploads/store.ts';
 import { type ArchiveEntry, readArchive } from '../platform/backup/archive-reader.ts';
 import { parseEntryName } from '../platform/backup/entries.ts';
 import { type BackupHeader, readHeader } from '../platform/backup/header.ts';
@@ -111,7 +112,7 @@ async function restoreFiles(backup: Backup, { data, objects }: { data: DataDirec
     const { key } = entry;
     const stored_size = (await storedIn(key.slice(0, key.lastIndexOf('/')))).get(key);
     if (stored_size === undefined) await objects.put(key, content, size);
-    else if (stored_size !== size) throw taken(`The uploaded file ${key}`);
+    else if (stored_size !== size) throw taken(`The uploaded file ${key}`, 'with another size');
     return undefined;
   });
 }
@@ -121,12 +122,12 @@ async function restoreDataFile(data: DataDirectory, name: string, content: Async
   const text = Buffer.concat(await Array.fromAsync(content)).toString();
   const existing = readIfThere(join(data.path, name));
   if (existing === undefined) data.writeSecret(name, text);
-  else if (existing !== text) throw taken(join(data.path, name));
+  else if (existing !== text) throw taken(join(data.path, name), 'with other content');
 }
 
-function taken(what: string): StartError {
+function taken(what: string, how: string): StartError {
   return new StartError(
-    `${what} exists and differs from the backup, and a restore never overwrites data: restore to an empty data directory and storage.`,
+    `${what} exists ${how} than in the backup, and a restore never overwrites data: restore to an empty data directory and storage.`,
   );
 }
 
@@ -141,7 +142,7 @@ async function restoreDatabase({ header, read }: Backup, database: Database): Pr
       await copyIn(shape, content);
       return undefined;
     });
-  await fillDatabase(database, header.migrations, restoreRows, SET_ALL_RESTING);
+  await fillDatabase(database, header.migrations, restoreRows, [SET_ALL_RESTING, FORGET_UNFINISHED]);
 }
 
 function otherMachine(node_id: string): string {

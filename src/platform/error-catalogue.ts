@@ -56,7 +56,7 @@ export const CATALOGUE = {
   BUILDS_BUILD_NOT_FOUND: {
     status: 404,
     message:
-      'This game or environment has no such build, or the build belongs to the whole game and has no tags. Check the build id.',
+      'This game or environment has no such build. Builds of the whole game cannot have tags. Check the build id.',
   },
   BUILDS_KIND_NOT_AVAILABLE: {
     status: 400,
@@ -431,7 +431,7 @@ export const CATALOGUE = {
   UPLOAD_QUOTA_REACHED: {
     status: 429,
     message:
-      'The picture quota of {quota} for this game, namespace or identity is exceeded. Wait as Retry-After says if it is that of a day, or ask the operator to raise it.',
+      'The picture quota of {quota} for this game, namespace or identity is exceeded. If the answer has Retry-After, the daily quota is used up: try again then. Otherwise ask the operator to raise the quota.',
   },
   UPLOAD_SIGNATURE_INVALID: {
     status: 403,

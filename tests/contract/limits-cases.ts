@@ -102,7 +102,7 @@ export function listCases(operation: Operation, make: () => Sent): Case[] {
   return [...listQueryCases(operation, make), ...listBodyCases(operation, make)];
 }
 
-function listBodyCases({ body: shape }: Operation, make: () => Sent): Case[] {
+function listBodyCases({ name, body: shape }: Operation, make: () => Sent): Case[] {
   if (!shape) return [];
   const code = 'API_BAD_BODY';
   const field_cases = listFields(shape, make().body).flatMap((field) => {
@@ -112,18 +112,29 @@ function listBodyCases({ body: shape }: Operation, make: () => Sent): Case[] {
       return { place, code, sent: { ...sent, body: JSON.stringify(putValue(shape, sent.body, place, value)) } };
     });
   });
-  const raw = RAW_BODIES.map((one) => ({ ...one, place: [], is_good: false, sent: { ...make(), body: one.body } }));
+  const raw = rawBodiesOf(name).map((one) => ({
+    ...one,
+    place: [],
+    is_good: false,
+    sent: { ...make(), body: one.body },
+  }));
   return [...field_cases, ...raw];
 }
 
 const BODY_BYTES_MAX = 1_048_576;
+/** The limits of operations that have another one. */
+const BODY_BYTES_MAX_OF: Record<string, number> = { 'POST /cloud/games/{game_id}/cdn/sites': 4 * BODY_BYTES_MAX };
 const DEPTH_MAX = 64;
-const RAW_BODIES = [
-  { body: '{', code: 'API_BAD_BODY' },
-  { body: 'x', code: 'API_BAD_BODY' },
-  { body: `{"x":${'['.repeat(DEPTH_MAX)}${']'.repeat(DEPTH_MAX)}}`, code: 'API_BAD_BODY' },
-  { body: `{"x":"${'x'.repeat(BODY_BYTES_MAX - 7)}"}`, code: 'API_BODY_TOO_LARGE' },
-] as const;
+
+function rawBodiesOf(operation: string) {
+  const bytes_max = BODY_BYTES_MAX_OF[operation] ?? BODY_BYTES_MAX;
+  return [
+    { body: '{', code: 'API_BAD_BODY' },
+    { body: 'x', code: 'API_BAD_BODY' },
+    { body: `{"x":${'['.repeat(DEPTH_MAX)}${']'.repeat(DEPTH_MAX)}}`, code: 'API_BAD_BODY' },
+    { body: `{"x":"${'x'.repeat(bytes_max - 7)}"}`, code: 'API_BODY_TOO_LARGE' },
+  ] as const;
+}
 
 /** The reference API declares a query here and ignores it. */
 const IGNORES_QUERY = 'GET /games/{game_id}/environments/{environment_id}/builds/{build_id}';

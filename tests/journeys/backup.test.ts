@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn, waitForEnd } from '../support/backups.ts';
 import { openExternalDatabase } from '../support/database.ts';
+import { sha256 } from '../support/digest.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import type { TestGame } from '../support/game.ts';
 import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
@@ -12,6 +13,7 @@ import { type Home, makeHome, type Program } from '../support/program.ts';
 import { enterRoom, makeRoomGame } from '../support/room.ts';
 import { openSmallS3 } from '../support/small-s3.ts';
 import { findFreePort } from '../support/test-ports.ts';
+import { completion, type PartRequest, sendPart } from '../support/uploads.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Calls find repeatedly while work is under way. */
@@ -42,6 +44,33 @@ async function playAgain(program: Program, game: TestGame, old_lobby: string): P
   return one.lobby_id;
 }
 
+const SITE: Record<string, string> = { 'index.html': '<p>', 'a.js': 'one', 'b.js': 'other' };
+
+/** Begins the upload of a site, which shares one file with an earlier site. One of the two others arrives. */
+async function beginSite({ api }: Program, { game_id, cloud_token: token }: TestGame): Promise<string> {
+  const prepare = async (paths: string[]) => {
+    const files = paths.map((path) => ({ path, content_length: SITE[path]?.length, sha256: sha256(SITE[path] ?? '') }));
+    return await api.ok('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body: { display_name: 'Site', files } });
+  };
+  const earlier = await prepare(['index.html']);
+  await sendPart(earlier.presigned_requests[0], SITE['index.html'] ?? '');
+  expect(await completion({ api }, earlier, token)).toBe('200 complete');
+  const { upload_id, presigned_requests } = await prepare(Object.keys(SITE));
+  expect(presigned_requests.map(({ path }: PartRequest) => path)).toEqual(['a.js', 'b.js']);
+  expect(await sendPart(presigned_requests[0], SITE['a.js'] ?? '')).toBe('200 accepted');
+  return upload_id;
+}
+
+/** Goes on with that upload where the backup was restored. */
+async function completeSite({ api }: Program, { game_id, cloud_token: token }: TestGame, upload_id: string) {
+  const path = `/cloud/games/${game_id}/uploads/${upload_id}`;
+  expect((await api.ok('GET', path, { token })).upload.received_length).toBe(SITE['index.html']?.length ?? 0);
+  const { presigned_requests } = await api.ok('GET', `${path}/requests`, { token });
+  expect(presigned_requests.map((request: PartRequest) => request.path)).toEqual(['a.js', 'b.js']);
+  for (const request of presigned_requests) await sendPart(request, SITE[request.path] ?? '');
+  expect(await completion({ api }, { upload_id }, token)).toBe('200 complete');
+}
+
 test('backup: a service with players, from its own PostgreSQL and disk to another PostgreSQL and a bucket, and back', async () => {
   await using folder = await makeBackupFolder();
   await using first_home = await makeHome({ MUSTER_DEMO: 'off' }, { has_prepared_database: true });
@@ -49,6 +78,8 @@ test('backup: a service with players, from its own PostgreSQL and disk to anothe
   const first = await first_home.start({ settings: { ...local_tls, MUSTER_PUBLIC_URL: first_home.url } });
   const game = await makeRoomGame(first, { max_players: 100 });
   const [one, other] = await enterTogether(first, game);
+
+  const site = await beginSite(first, game);
 
   // A backup that is taken during finds has one moment of the database.
   const made = await whileFinding(first, game, () => runOn(first_home, 'backup', folder.file));
@@ -86,6 +117,7 @@ test('backup: a service with players, from its own PostgreSQL and disk to anothe
     token: first.administrator_token,
   });
   expect(restored.game_id).toBe(game.game_id);
+  await completeSite(second, game, site);
   const second_lobby = await playAgain(second, game, one.lobby_id);
 
   // A restore never overwrites data.

@@ -126,6 +126,18 @@ describe('a request over its deadline', () => {
     expect([failures, deadline.is_over]).toEqual([['API_REQUEST_TIMEOUT'], true]);
   });
 
+  test('is over before its answer: the body of that is cancelled', async () => {
+    const { waiting, route: waits } = makeWaitingRoute();
+    app = await openTestApp([waits], { request_timeout_ms: 30 });
+    expect((await app.api.post('/wait', undefined)).status).toBe(503);
+    let is_cancelled = false;
+    const cancel = () => {
+      is_cancelled = true;
+    };
+    waiting[0]?.answer(new Response(new ReadableStream({ cancel })));
+    await waitFor(() => is_cancelled, 'the body to be cancelled');
+  });
+
   test('is not aborted while it sends a file', async () => {
     const { waiting, route: takes } = makeWaitingRoute({ body_kind: 'stream' });
     const { route: waits } = makeWaitingRoute();

@@ -54,10 +54,17 @@ async function unpack(file: string, unpacked: string): Promise<void> {
   await rename(unfinished, unpacked);
 }
 
-/** Removes earlier base images. Builds on them have hard links of their own. */
+/**
+ * Removes earlier base images. Builds on them have hard links of their own. An image has another name before its files go,
+ * so that what is left of it if the process ends is never used.
+ */
 async function removeOthers(directory: string, current: string): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (name.startsWith(PREFIX) && name !== current) await rm(join(directory, name), { recursive: true });
+    if (!name.startsWith(PREFIX) || name === current) continue;
+    const path = join(directory, name);
+    const unfinished = name.endsWith(UNFINISHED) ? path : `${path}${UNFINISHED}`;
+    if (unfinished !== path) await rename(path, unfinished);
+    await rm(unfinished, { recursive: true });
   }
 }
 

@@ -110,6 +110,7 @@ export function createBuilds(dependencies: BuildsDependencies) {
       wanted: PrepareBuild,
     ): Promise<{ build: BuildRow; presigned_requests: PresignedRequest[] }> {
       const kind = checkBuild(wanted, available);
+      const { path, content_type, content_length } = wanted.image_file;
       return await database.transact(async (tx) => {
         const { upload_id, presigned_requests } = await uploads.prepare(
           tx,
@@ -119,7 +120,7 @@ export function createBuilds(dependencies: BuildsDependencies) {
             is_multipart: wanted.multipart_upload ?? false,
             part_bytes: wanted.part_length ?? null,
           },
-          [wanted.image_file],
+          [{ path, content_type, content_length }],
         );
         const build: BuildRow = {
           build_id: crypto.randomUUID(),
@@ -129,10 +130,10 @@ export function createBuilds(dependencies: BuildsDependencies) {
           name: wanted.name,
           kind,
           image_tag: wanted.image_tag ?? null,
-          file_name: scriptNameOf(wanted.image_file.path),
+          file_name: scriptNameOf(path),
           command: wanted.command ?? [],
           tags: {},
-          content_length: wanted.image_file.content_length,
+          content_length,
           sha256: null,
           create_ts: clock.now(),
           complete_ts: null,

@@ -54,7 +54,7 @@ export class ContainerFiles {
 
   /** Returns the names of an entry's path, without those that change nothing. Throws BUILDS_BUILD_INVALID. */
   parse(name: string): ContainerPath {
-    const path = name.split('/').filter((segment) => segment !== '' && segment !== '.');
+    const path = namesOf(name);
     // U+FFFD replaces bytes that are not UTF-8, so the file could not be found by its name.
     if (path.includes('..') || /[\p{Cc}\ufffd]/u.test(name)) {
       throw invalid(`${quote(name)} is not a plain path inside the image`);
@@ -82,7 +82,7 @@ export class ContainerFiles {
   async makeFolder(path: ContainerPath, name: string): Promise<ContainerPath> {
     const real_path = await this.#resolveFolder(path, async (missing) => {
       this.check(missing, name);
-      this.#countOne();
+      this.#count(1);
       await mkdir(this.onDisk(missing), { mode: 0o755 });
       return true;
     });
@@ -100,7 +100,7 @@ export class ContainerFiles {
       const real_path = [...folder, name];
       const stats = await this.look(real_path);
       if (!stats?.isSymbolicLink()) return stats?.isFile() ? real_path : undefined;
-      const target = await readlink(this.onDisk(real_path));
+      const target = await this.#followLink(real_path);
       wanted = [...(target.startsWith('/') ? [] : folder), ...target.split('/')];
     }
     return undefined;
@@ -116,12 +116,10 @@ export class ContainerFiles {
     make: (missing: ContainerPath) => Promise<boolean>,
   ): Promise<ContainerPath | undefined> {
     let real_path: string[] = [];
-    let left = [...path];
+    // The next name is the last.
+    const left = namesOf(keyOf(path)).reverse();
     let links = 0;
-    while (left.length > 0) {
-      const [name = '', ...rest] = left;
-      left = rest;
-      if (name === '' || name === '.') continue;
+    for (let name = left.pop(); name !== undefined; name = left.pop()) {
       if (name === '..') {
         real_path = real_path.slice(0, -1);
         continue;
@@ -131,11 +129,10 @@ export class ContainerFiles {
         const stats = await this.look(next);
         if (stats?.isSymbolicLink()) {
           links += 1;
-          this.#countOne();
           if (links > LINKS_MAX) throw invalid(`${quote(keyOf(path))} goes through more than ${LINKS_MAX} links`);
-          const target = await readlink(this.onDisk(next));
+          const target = await this.#followLink(next);
           if (target.startsWith('/')) real_path = [];
-          left = [...target.split('/'), ...left];
+          left.push(...namesOf(target).reverse());
           continue;
         }
         if (stats ? !stats.isDirectory() : !(await make(next))) return undefined;
@@ -146,11 +143,23 @@ export class ContainerFiles {
     return real_path;
   }
 
-  /** Counts a folder that is made, or a link that is followed, as an entry, so that the work has a limit. */
-  #countOne(): void {
-    this.options.count.entries += 1;
+  /** Returns the target of a link. A longer one counts as several entries, each with as many names as an entry may have. */
+  async #followLink(real_path: ContainerPath): Promise<string> {
+    const target = await readlink(this.onDisk(real_path));
+    this.#count(Math.max(1, Math.ceil(namesOf(target).length / this.options.limits.depth)));
+    return target;
+  }
+
+  /** Counts a folder that is made, or a link that is followed, as entries, so that the work has a limit. */
+  #count(entries: number): void {
+    this.options.count.entries += entries;
     checkEntryCount(this.options.count, this.options.limits);
   }
+}
+
+/** Returns the names of a path, without those that change nothing. */
+function namesOf(path: string): string[] {
+  return path.split('/').filter((name) => name !== '' && name !== '.');
 }
 
 /** Returns a path as text. */

@@ -181,6 +181,7 @@ function refusePlatform(images: Image[], architecture: string) {
 function refuseChoice(images: Image[], { image_tag, is_named }: { image_tag: string | null; is_named: boolean }) {
   if (image_tag !== null && is_named) return invalid(`it has ${images.length} images with the tag ${quote(image_tag)}`);
   const names = images.map(({ tags }) => tags[0] ?? 'an image without a tag').slice(0, NAMED_MAX);
-  const wanted = image_tag === null ? 'and no image_tag says which' : `and none is ${quote(image_tag)}`;
-  return invalid(`it has ${images.length} images, ${wanted}: ${names.map(quote).join(', ')}`);
+  const listed = names.map(quote).join(', ');
+  if (image_tag === null) return invalid(`it has ${images.length} images, and no image_tag says which: ${listed}`);
+  return invalid(`none of its ${images.length} images has the tag ${quote(image_tag)}; it has: ${listed}`);
 }

@@ -14,7 +14,6 @@ import {
   type UnpackLimits,
 } from './tar-reader.ts';
 
-const LINK_TARGET_BYTES_MAX = 4_095;
 const OWNER_MAX = 0xff_ff_ff_fe;
 const TEXT_BYTES_MAX = 1024 ** 2;
 
@@ -232,9 +231,8 @@ function checkType({ name, type, pax }: Header): void {
 
 function checkedTarget({ name, linkname: target }: Header): string {
   const linkname = target ?? '';
-  const is_plain = linkname !== '' && !/[\0\ufffd]/.test(linkname);
-  if (is_plain && Buffer.byteLength(linkname) <= LINK_TARGET_BYTES_MAX) return linkname;
-  throw invalid(`${quote(name)} is a link whose target is empty, too long or not UTF-8: ${quote(linkname)}`);
+  if (linkname !== '' && !/[\0\ufffd]/.test(linkname)) return linkname;
+  throw invalid(`${quote(name)} is a link whose target is empty or not UTF-8: ${quote(linkname)}`);
 }
 
 /** Returns the mode of an entry without setuid and setgid, with the bits that this process needs. */

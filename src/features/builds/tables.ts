@@ -31,7 +31,8 @@ export const builds = pgTable(
     /** The name of a script on disk; its extension selects the language. Used for a script only. */
     file_name: text().notNull(),
     /**
-     * For an archive, the program and its first arguments. For an image or a bundle, what replaces its own; empty for nothing.
+     * For an archive, the program and its first arguments. For an image or a bundle, the arguments that replace those of the
+     * image; empty to keep those of the image.
      */
     command: jsonb().$type<string[]>().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),

@@ -68,6 +68,7 @@ export async function readTar(
       last_name = entry.header.name;
       count.entries += 1;
       checkEntryCount(count, limits);
+      checkNameLengths(entry.header, limits);
       await take(entry);
       // tar-stream continues once this entry has been read to its end.
       entry.resume();
@@ -104,6 +105,12 @@ export async function readTar(
 /** Throws BUILDS_BUILD_INVALID if more was counted than an archive may hold. */
 export function checkEntryCount({ entries }: UnpackCount, limits: UnpackLimits): void {
   if (entries > limits.entries) throw invalid(`it holds more than ${limits.entries} entries`);
+}
+
+/** Throws BUILDS_BUILD_INVALID if an entry has a name, or names another entry, that is too long to be kept in memory. */
+function checkNameLengths({ name, linkname }: Header, limits: UnpackLimits): void {
+  const long = [name, linkname ?? ''].find((one) => Buffer.byteLength(one) > limits.name_bytes);
+  if (long !== undefined) throw invalid(`the name ${quote(long)}… is too long`);
 }
 
 /** Counts the bytes of a stream as those of the uploaded file. */

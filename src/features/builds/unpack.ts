@@ -60,8 +60,6 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') {
     throw invalid(`${quote(name)} is neither a file nor a folder`);
   }
-  // First of all, because the name may be long enough to make the other checks slow.
-  if (Buffer.byteLength(name) > limits.name_bytes) throw invalid(`the name ${quote(name)}… is too long`);
   const is_folder = isFolder(header);
   const segments = (is_folder ? withoutEndSlashes(name) : name).split('/');
   while (segments[0] === '.') segments.shift();

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rmdir, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { bulkhead } from 'cockatiel';
 import type { Clock } from '../../platform/clock.ts';
 import type { Queries } from '../../platform/database/database.ts';
 import { type DiskSpace, isShortOfSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
@@ -17,10 +18,12 @@ import { type Available, assertAvailable } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildRow, StoredKind } from './tables.ts';
 import { unpackArchive } from './unpack.ts';
-import { createUnusedBuilds } from './unused-builds.ts';
+import { createUnusedBuilds, type RemovedBuild, type RemoveUnusedOptions } from './unused-builds.ts';
 
 /** Suffix of the directory into which a build is being unpacked. */
 const UNFINISHED = '.unfinished';
+/** Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. */
+const UNPACKED_AT_ONCE_MAX = 2;
 
 /**
  * The modes of directories. Game servers run as other users and enter those of archives and scripts. Only this user starts
@@ -56,6 +59,8 @@ export function openUnpackedBuilds({
   base_image,
 }: UnpackedBuildsDependencies) {
   const unpacking = new Map<string, Promise<string>>();
+  // What waits is limited by what asks for builds: requests that complete uploads, and servers that start.
+  const turns = bulkhead(UNPACKED_AT_ONCE_MAX, Number.POSITIVE_INFINITY);
   const unused = createUnusedBuilds({ clock, space, directory, discard });
   let swept: Promise<void> | undefined;
 
@@ -77,7 +82,7 @@ export function openUnpackedBuilds({
     if (await unused.use(content_directory)) return { directory: content_directory, sha256: build.sha256 ?? undefined };
     const under_way =
       unpacking.get(content_directory) ??
-      unpack(build, content_directory).finally(() => unpacking.delete(content_directory));
+      turns.execute(() => unpack(build, content_directory)).finally(() => unpacking.delete(content_directory));
     unpacking.set(content_directory, under_way);
     try {
       const sha256 = await under_way;
@@ -94,11 +99,7 @@ export function openUnpackedBuilds({
    * digest of the build's file.
    */
   async function unpack(build: BuildRow, content_directory: string): Promise<string> {
-    swept ??= sweep().catch((error: unknown) => {
-      swept = undefined;
-      throw error;
-    });
-    await swept;
+    await sweepOnce();
     await space.assertRoom(0);
     const folder = folderOf(build);
     const unfinished = `${folder}.${crypto.randomUUID()}${UNFINISHED}`;
@@ -174,9 +175,18 @@ export function openUnpackedBuilds({
     await removeFolder(unfinished);
   }
 
+  /** Sweeps before this process first unpacks or removes a build. */
+  async function sweepOnce(): Promise<void> {
+    swept ??= sweep().catch((error: unknown) => {
+      swept = undefined;
+      throw error;
+    });
+    await swept;
+  }
+
   /**
-   * Removes the unfinished directories that a killed process left, and the folders without content. Runs before this
-   * process unpacks anything; no other process uses this data directory.
+   * Removes the unfinished directories that a killed process left, and the folders without content. No other process uses
+   * this data directory.
    */
   async function sweep(): Promise<void> {
     for (const entry of await readdir(directory, { withFileTypes: true })) {
@@ -193,7 +203,14 @@ export function openUnpackedBuilds({
       const folder = folderOf({ build_id });
       return existsSync(folder) && (await readdir(folder)).length > 0;
     },
-    removeUnused: unused.removeUnused,
+    /**
+     * Removes the content that no server uses, as `RemoveUnusedOptions` says, and what a killed process left of builds that
+     * it was unpacking.
+     */
+    async removeUnused(options: RemoveUnusedOptions): Promise<RemovedBuild[]> {
+      await sweepOnce();
+      return await unused.removeUnused(options);
+    },
     onShortage: unused.onShortage,
     /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
     async removeEarlier(build: BuildRow, current: string): Promise<void> {

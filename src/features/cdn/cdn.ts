@@ -130,7 +130,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     addVary(headers, 'Accept-Encoding');
     headers.set('accept-ranges', 'bytes');
     // A file that was uploaded compressed, as the version's headers say, is not compressed again.
-    const is_original = request.headers.has('range') || headers.has('content-encoding');
+    const is_original = rangeHeaderOf(request) !== null || headers.has('content-encoding');
     const wanted = is_original
       ? undefined
       : chooseEncoding(request.headers.get('accept-encoding'), { content_type, content_length });
@@ -209,13 +209,18 @@ function readRange(
   content_length: number,
   etag: string,
 ): { start: number; end: number } | 'unsatisfiable' | undefined {
-  const header = request.headers.get('range');
+  const header = rangeHeaderOf(request);
   const if_range = request.headers.get('if-range');
   if (header === null || (if_range !== null && if_range !== etag)) return undefined;
   const ranges = parseRange(content_length, header);
   if (ranges === -1) return 'unsatisfiable';
   if (ranges === -2 || ranges.type !== 'bytes' || ranges.length !== 1) return undefined;
   return ranges[0];
+}
+
+/** Only a GET asks for a range (RFC 9110, 14.2). */
+function rangeHeaderOf({ method, headers }: Request): string | null {
+  return method === 'GET' ? headers.get('range') : null;
 }
 
 function plain(status: number, text: string, headers: Record<string, string> = {}): Response {

@@ -173,13 +173,10 @@ export function createDeveloperApi(
     async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };
       const [datacenter_ids, namespace_names] = await Promise.all([datacenters.idsBySlug(), namespaceNames(game_id)]);
-      let last: LobbyRow | undefined;
-      do {
-        const page = await store.selectWithin(queries, game_id, moments, last);
+      for await (const page of store.selectWithin(queries, game_id, moments)) {
         const its_versions = await versionsOf(game_id, page);
         yield page.map((lobby) => describeForExport(lobby, datacenter_ids, namespace_names, its_versions));
-        last = page.at(-1);
-      } while (last);
+      }
     },
     /** Ends a lobby of a game and removes its players. Returns false if no lobby with that id is running. */
     async remove({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<boolean> {

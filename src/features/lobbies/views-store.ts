@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, gte, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
@@ -117,11 +117,42 @@ export async function selectHistory(
     .limit(HISTORY_PAGE);
 }
 
-/** Returns a page of a game's lobbies that ran within a window, newest first, after the last lobby of the previous page. */
-export async function selectWithin(
+/** Yields the pages of a game's lobbies that ran within a window, newest first. */
+export async function* selectWithin(
   queries: Queries,
   game_id: string,
-  { start, end }: { start: Date; end: Date },
+  window: { start: Date; end: Date },
+): AsyncGenerator<LobbyRow[]> {
+  const oldest = await selectOldestSince(queries, game_id, window.start);
+  if (oldest === undefined) return;
+  let last: LobbyRow | undefined;
+  do {
+    const page = await selectPage(queries, game_id, { ...window, oldest }, last);
+    yield page;
+    last = page[EXPORT_PAGE - 1];
+  } while (last);
+}
+
+/**
+ * Returns when the oldest of a game's lobbies that run, or stopped after a moment, was created. The lobbies are read first,
+ * because PostgreSQL would look for the oldest from the first lobby of the game on.
+ */
+async function selectOldestSince(queries: Queries, game_id: string, moment: Date): Promise<Date | undefined> {
+  const [row] = await queries.execute<{ oldest: number | null }>(sql`
+    with since as materialized (
+      select create_ts from ${lobbies} where game_id = ${game_id} and stop_ts > ${timestamptz(moment)}
+      union all
+      select create_ts from ${lobbies} where game_id = ${game_id} and stop_ts is null
+    )
+    select (extract(epoch from min(create_ts)) * 1000)::float8 as oldest from since`);
+  return row?.oldest == null ? undefined : new Date(row.oldest);
+}
+
+/** Returns the page after a lobby. */
+async function selectPage(
+  queries: Queries,
+  game_id: string,
+  { start, end, oldest }: { start: Date; end: Date; oldest: Date },
   after: Pick<LobbyRow, 'create_ts' | 'lobby_id'> | undefined,
 ): Promise<LobbyRow[]> {
   return await queries
@@ -130,6 +161,7 @@ export async function selectWithin(
     .where(
       and(
         eq(lobbies.game_id, game_id),
+        gte(lobbies.create_ts, oldest),
         lt(lobbies.create_ts, end),
         or(isNull(lobbies.stop_ts), gt(lobbies.stop_ts, start)),
         after &&

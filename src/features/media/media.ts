@@ -63,18 +63,20 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
     async prepare(
       kind: PictureKind,
       owner: PictureOwner,
-      file: { path: string; content_length: number },
+      { path, content_length }: { path: string; content_length: number },
     ): Promise<{ upload_id: string; presigned_request: PresignedRequest }> {
-      const content_type = imageTypeOf(file.path);
+      const content_type = imageTypeOf(path);
       if (!content_type)
         throw new ServiceError('UPLOAD_INVALID', {
           error: 'the file name of a picture must end in .png, .jpg or .jpeg',
         });
       const max_content_length = BYTES_MAX[kind];
-      if (file.content_length > max_content_length) throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
+      if (content_length > max_content_length) throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
       const upload = { kind, is_multipart: false, ...owner };
       const quota = { scope: await scopeOf(owner), limits: picture_quota };
-      const prepared = await database.transact((tx) => uploads.prepare(tx, upload, [{ ...file, content_type }], quota));
+      const prepared = await database.transact((tx) =>
+        uploads.prepare(tx, upload, [{ path, content_type, content_length }], quota),
+      );
       const [presigned_request] = prepared.presigned_requests;
       assert(presigned_request, 'each file of an upload has a presigned request');
       return { upload_id: prepared.upload_id, presigned_request };

@@ -4,6 +4,8 @@ import type { Sites } from './sites.ts';
 import { CreateSiteAnswer, CreateSiteBody, SitesAnswer, toSiteSummary } from './wire.ts';
 
 const SITES = '/cloud/games/:game_id/cdn/sites';
+/** A list of as many files as a site may have, with their digests, has more bytes than other bodies. */
+const LIST_BYTES_MAX = 4 * 1024 ** 2;
 
 export function siteRoutes(sites: Sites) {
   return [
@@ -29,6 +31,7 @@ export function siteRoutes(sites: Sites) {
         allow: ['identity', 'cloud'],
         access: 'write',
         body: CreateSiteBody,
+        body_bytes_max: LIST_BYTES_MAX,
         response: CreateSiteAnswer,
         errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'],
       },

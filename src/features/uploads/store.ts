@@ -7,51 +7,53 @@ import { type Splitting, type UploadFileRow, type UploadRow, uploadFiles, upload
 
 const UPLOADS_MAX = 1_000;
 
-type NewUploadFile = Omit<UploadFileRow, 'object_ids' | 'shared_upload_id' | 'shared_file_number'>;
+/** What a new file is: its announced properties, and the file whose object it shares. */
+type NewUploadFile = Omit<UploadFileRow, 'object_ids'> & { object_id: string | null };
 
 export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFile[]): Promise<void> {
   await tx.insert(uploads).values(upload);
   // One array per column, so that the text of the statement does not depend on the number of files.
   const column = <Key extends keyof NewUploadFile>(key: Key) => sql.param(files.map((file) => file[key]));
   await tx.execute(sql`
-    insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length, sha256)
-    select ${upload.upload_id}::uuid, file.* from unnest(
+    insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length, sha256,
+      receipts, shared_upload_id, shared_file_number)
+    select ${upload.upload_id}::uuid, file.file_number, file.path, file.content_type, file.content_length, file.sha256,
+      array_remove(array[file.object_id], null), file.shared_upload_id, file.shared_file_number
+    from unnest(
       ${column('file_number')}::int[], ${column('path')}::text[],
-      ${column('content_type')}::text[], ${column('content_length')}::bigint[], ${column('sha256')}::text[]
-    ) as file`);
+      ${column('content_type')}::text[], ${column('content_length')}::bigint[], ${column('sha256')}::text[],
+      ${column('object_id')}::uuid[], ${column('shared_upload_id')}::uuid[], ${column('shared_file_number')}::int[]
+    ) as file (file_number, path, content_type, content_length, sha256, object_id, shared_upload_id, shared_file_number)`);
 }
+
+/** A file of one part, of a complete upload, whose object other files may share. */
+type HeldFile = Pick<NewUploadFile, 'sha256' | 'content_length' | 'object_id'> & {
+  upload_id: string;
+  file_number: number;
+};
 
 /**
- * Lets files of a new upload share the objects of equal files, of complete uploads of the same game and kind. Returns the
- * numbers of these files.
+ * Returns one file of complete uploads of a game and kind for each of the digests that they have. Each digest is looked up
+ * on its own: a join would read the same file of all earlier uploads, or all files of one upload for each digest.
  */
-export async function shareObjects(
-  tx: Tx,
-  { upload_id, game_id, kind }: Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>,
-): Promise<Set<number>> {
-  const rows = await tx.execute<{ file_number: number }>(sql`
-    with known as (
-      select distinct on (file.file_number) file.file_number, equal.receipts,
-        coalesce(equal.shared_upload_id, equal.upload_id) as shared_upload_id,
-        coalesce(equal.shared_file_number, equal.file_number) as shared_file_number
-      from ${uploadFiles} file
-      join ${uploadFiles} equal on equal.sha256 = file.sha256 and equal.content_length = file.content_length
-      join ${uploads} upload on upload.upload_id = equal.upload_id and upload.game_id = ${game_id}
-        and upload.kind = ${kind} and upload.complete_ts is not null and upload.discard_ts is null
-      where file.upload_id = ${upload_id} and file.sha256 is not null
-      order by file.file_number
-    )
-    update ${uploadFiles} as file
-    set receipts = known.receipts, shared_upload_id = known.shared_upload_id,
-      shared_file_number = known.shared_file_number
-    from known where file.upload_id = ${upload_id} and file.file_number = known.file_number
-    returning file.file_number`);
-  return new Set(rows.map(({ file_number }) => file_number));
-}
-
-/** Counts bytes of a new upload that need not be sent. */
-export async function countShared(tx: Tx, upload_id: string, bytes: number): Promise<void> {
-  await tx.update(uploads).set({ received_length: bytes }).where(eq(uploads.upload_id, upload_id));
+export async function selectHeldFiles(
+  queries: Queries,
+  { game_id, kind }: { game_id: string | null; kind: UploadRow['kind'] },
+  digests: string[],
+): Promise<HeldFile[]> {
+  return await queries.execute<HeldFile>(sql`
+    select held.* from unnest(${sql.param(digests)}::text[]) as wanted (sha256)
+    cross join lateral (
+      select file.sha256, file.content_length::float8 as content_length, file.receipts[1] as object_id,
+        coalesce(file.shared_upload_id, file.upload_id) as upload_id,
+        coalesce(file.shared_file_number, file.file_number) as file_number
+      -- "offset 0" keeps the condition on the digest inside.
+      from (select * from ${uploadFiles} as equal where equal.sha256 = wanted.sha256 offset 0) as file
+      join ${uploads} as upload on upload.upload_id = file.upload_id
+      where upload.game_id = ${game_id} and upload.kind = ${kind}
+        and upload.complete_ts is not null and upload.discard_ts is null
+      limit 1
+    ) as held`);
 }
 
 /** Returns an upload; undefined if it is discarded. */
@@ -252,6 +254,24 @@ export async function selectDiscarded(
     .orderBy(asc(uploads.upload_id))
     .limit(limit);
 }
+
+/**
+ * The statement that forgets the parts that had arrived of incomplete uploads, because a backup does not have their objects.
+ * A file that shares the object of a complete upload keeps it. The database of an older release has other columns.
+ */
+export const FORGET_UNFINISHED = `
+  do $$ begin
+    if exists (
+      select from information_schema.columns where table_name = 'upload_files' and column_name = 'shared_upload_id'
+    ) then
+      update upload_files as file set receipts = '{}' from uploads as upload
+      where upload.upload_id = file.upload_id and upload.complete_ts is null and file.shared_upload_id is null;
+      update uploads set received_length = (
+        select coalesce(sum(file.content_length), 0) from upload_files as file
+        where file.upload_id = uploads.upload_id and file.shared_upload_id is not null
+      ) where complete_ts is null;
+    end if;
+  end $$`;
 
 /** Matches uploads that are neither complete, nor being completed, nor discarded. */
 function isClaimable(now: Date) {

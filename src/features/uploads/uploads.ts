@@ -53,6 +53,9 @@ export interface UploadPurpose {
   discard?(upload_id: string): Promise<void>;
 }
 
+/** A file to upload. One whose digest is known need not be sent. */
+type NewFile = PrepareFile & { sha256?: string };
+
 /** A quota shared by uploads. */
 export interface Quota {
   /** The owner of the quota. */
@@ -171,19 +174,26 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       tx: Tx,
       upload: Pick<UploadRow, 'kind' | 'is_multipart'> &
         Partial<Pick<UploadRow, 'game_id' | 'identity_id' | 'part_bytes'>>,
-      files: (PrepareFile & { sha256?: string })[],
+      files: NewFile[],
       quota?: Quota,
     ): Promise<{ upload_id: string; presigned_requests: PresignedRequest[] }> {
       const upload_id = crypto.randomUUID();
-      const rows = files.map((file, file_number) => ({
-        upload_id,
-        file_number,
-        path: file.path,
-        content_type: file.content_type ?? null,
-        content_length: file.content_length,
-        // A file of several parts never arrives at once, so its digest could not be checked.
-        sha256: file.content_length <= PART_BYTES ? (file.sha256 ?? null) : null,
-      }));
+      const owner = { game_id: upload.game_id ?? null, identity_id: upload.identity_id ?? null };
+      const findHeld = await holdersOf(tx, { kind: upload.kind, ...owner }, files);
+      const rows = files.map((file, file_number) => {
+        const held = findHeld(file);
+        return {
+          upload_id,
+          file_number,
+          path: file.path,
+          content_type: file.content_type ?? null,
+          content_length: file.content_length,
+          sha256: digestOf(file),
+          object_id: held?.object_id ?? null,
+          shared_upload_id: held?.upload_id ?? null,
+          shared_file_number: held?.file_number ?? null,
+        };
+      });
       if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
         throw new ServiceError('UPLOAD_INVALID', { error: `a path is longer than ${PATH_BYTES_MAX} bytes` });
       }
@@ -204,14 +214,13 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const content_length = bytesOf(rows);
       if (quota) await charge(tx, quota, quotaBytesOf({ content_length }));
       const times = { create_ts: clock.now(), completing_until: null, complete_ts: null, discard_ts: null };
-      const owner = { game_id: upload.game_id ?? null, identity_id: upload.identity_id ?? null };
-      const counted = { quota_scope: quota?.scope ?? null, content_length, received_length: 0 };
+      const counted = {
+        quota_scope: quota?.scope ?? null,
+        content_length,
+        received_length: bytesOf(rows.filter(isShared)),
+      };
       await store.insertUpload(tx, { upload_id, ...upload, ...splitting, ...owner, ...counted, ...times }, rows);
-      const has_digests = rows.some(({ sha256 }) => sha256 !== null);
-      const shared = has_digests ? await store.shareObjects(tx, { upload_id, kind: upload.kind, ...owner }) : undefined;
-      if (shared?.size)
-        await store.countShared(tx, upload_id, bytesOf(rows.filter((row) => shared.has(row.file_number))));
-      const unshared = parts.filter(({ file_number }) => !shared?.has(file_number));
+      const unshared = rows.filter((row) => !isShared(row)).flatMap((row) => partsOf(row, splitting));
       return { upload_id, presigned_requests: unshared.map((part) => sign(part, splitting)) };
     },
     /**
@@ -305,6 +314,22 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         },
         signal,
       ),
+  };
+}
+
+/** Returns the digest by which a file is known. One of several parts never arrives at once, so it could not be checked. */
+function digestOf({ content_length, sha256 }: NewFile): string | null {
+  return content_length <= PART_BYTES ? (sha256 ?? null) : null;
+}
+
+/** Returns the function that finds the file of a complete upload of the same game and kind with the content of a new file. */
+async function holdersOf(tx: Tx, scope: Pick<UploadRow, 'game_id' | 'kind'>, files: NewFile[]) {
+  const digests = new Set(files.flatMap((file) => digestOf(file) ?? []));
+  const held = digests.size === 0 ? [] : await store.selectHeldFiles(tx, scope, [...digests]);
+  const by_digest = new Map(held.map((file) => [file.sha256, file]));
+  return (file: NewFile) => {
+    const equal = by_digest.get(digestOf(file));
+    return equal?.content_length === file.content_length ? equal : undefined;
   };
 }
 

@@ -52,14 +52,14 @@ export async function copyDatabase<Result>(
 }
 
 /**
- * Fills an empty database in one transaction, which ends with a statement of the caller. Throws StartError if a table has
+ * Fills an empty database in one transaction, which ends with statements of the caller. Throws StartError if a table has
  * rows, or other migrations were applied.
  */
 export async function fillDatabase(
   database: Database,
   migrations: AppliedMigration[],
   work: (copyIn: CopyIn) => Promise<void>,
-  last_statement: string,
+  last_statements: string[],
 ): Promise<void> {
   await transact(database, 'read write', async (tx) => {
     await assertEmpty(tx);
@@ -71,7 +71,7 @@ export async function fillDatabase(
     });
     await recordReleases(tx, migrations);
     await advanceSequences(tx);
-    await tx.unsafe(last_statement);
+    for (const statement of last_statements) await tx.unsafe(statement);
     // Otherwise PostgreSQL plans the first statements for empty tables.
     await tx.unsafe('analyze');
   });

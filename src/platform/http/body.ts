@@ -6,33 +6,33 @@ import { badBody, parseStorableJson } from './json.ts';
 import { leaveOutNulls } from './null-members.ts';
 import { compileShape, describeProblem } from './shapes.ts';
 
-/** Anything larger is an upload, which has an address of its own. */
+/** The limit of a route that names none. Anything larger is an upload, which has an address of its own. */
 export const BODY_BYTES_MAX = 1_048_576;
 /** An unread body of up to this size is read and dropped. */
 const DROPPED_BYTES_MAX = 65_536;
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads a request's body as text. */
-export type ReadText = (exchange: Exchange) => Promise<string>;
+/** Reads a request's body of at most a number of bytes as text. */
+export type ReadText = (exchange: Exchange, bytes_max: number) => Promise<string>;
 
 /**
- * Creates the function that reads bodies of at most 1 MiB. It throws API_BODY_TOO_LARGE as soon as a body is too long,
+ * Creates the function that reads bodies. It throws API_BODY_TOO_LARGE as soon as a body is too long,
  * whether its length was announced or not, and API_BAD_BODY if it is not UTF-8. A body that does not arrive in time is
  * answered with API_BODY_TIMEOUT.
  */
 export function createTextReader(timeout_ms: number): ReadText {
   const failure = () => new ServiceError('API_BODY_TIMEOUT', { timeout_ms });
   const timeouts = new Timeouts<Exchange>(timeout_ms, (exchange) => exchange.fail(failure()));
-  return async (exchange) => {
+  return async (exchange, bytes_max) => {
     const { request } = exchange;
     const announced = request.headers.get('content-length');
-    if (Number(announced ?? 0) > BODY_BYTES_MAX) throw tooLarge();
+    if (Number(announced ?? 0) > bytes_max) throw tooLarge(bytes_max);
     const finish = timeouts.add(exchange);
     exchange.deadline.hold();
     let bytes: Uint8Array;
     try {
       // A body cannot be longer than announced.
-      bytes = announced === null ? await readCounted(request.body) : await request.bytes();
+      bytes = announced === null ? await readCounted(request.body, bytes_max) : await request.bytes();
     } finally {
       finish();
       exchange.deadline.release();
@@ -68,12 +68,12 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-async function readCounted(body: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {
+async function readCounted(body: ReadableStream<Uint8Array> | null, bytes_max: number): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   for await (const piece of body ?? []) {
     length += piece.length;
-    if (length > BODY_BYTES_MAX) throw tooLarge();
+    if (length > bytes_max) throw tooLarge(bytes_max);
     pieces.push(piece);
   }
   return Buffer.concat(pieces);
@@ -100,6 +100,6 @@ export async function isBodyLeft(request: Request): Promise<boolean> {
   return !(await Promise.race([arrived, turn.promise]));
 }
 
-function tooLarge(): ServiceError<'API_BODY_TOO_LARGE'> {
-  return new ServiceError('API_BODY_TOO_LARGE', { limit_bytes: BODY_BYTES_MAX });
+function tooLarge(limit_bytes: number): ServiceError<'API_BODY_TOO_LARGE'> {
+  return new ServiceError('API_BODY_TOO_LARGE', { limit_bytes });
 }

@@ -94,9 +94,9 @@ export class Exchange {
     return this.#address;
   }
 
-  /** Answers the request. */
+  /** Answers the request. The body of an answer that comes too late is cancelled, so that what it reads is closed. */
   send(response: Response): void {
-    if (this.is_answered) return;
+    if (this.is_answered) return void response.body?.cancel().catch(() => {});
     this.is_answered = true;
     const { request, ray_id, caller } = this;
     const { method } = request;

@@ -42,7 +42,7 @@ export type Pipeline = (exchange: Exchange, raw_params: RawParams) => Promise<Re
 export function createPipeline(route: Route, options: PipelineOptions, parts: PipelineParts): Pipeline {
   const { tokens, tenants, watch, rate_limiter, audit, stopping } = options;
   const { cors, authenticateByOrigin, readText } = parts;
-  const { path, address_limit, body_kind } = route;
+  const { path, address_limit, body_kind, body_bytes_max } = route;
   const authenticate = createAuthenticator(route, { tokens, authenticateByOrigin, rate_limiter });
   const { authorize, authorizationOf } = createAuthorizer(route, tenants);
   const readSearch = createSearchReader(isWatched(route) ? watch.readIndex : () => undefined);
@@ -76,7 +76,7 @@ export function createPipeline(route: Route, options: PipelineOptions, parts: Pi
       return jsonResponse(await watch.answer(await viewOf(route, input), { ...waiting, number }));
     }
 
-    const text = has_text ? await readText(exchange) : '';
+    const text = has_text ? await readText(exchange, body_bytes_max) : '';
     const call = new Call(exchange, input, { text, body: parseBody(text) });
     const answer = await handle?.(call);
     // A handler that reads the body as a stream ends when it has read all of it.

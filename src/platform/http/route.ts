@@ -4,6 +4,7 @@ import { defaultLimit, type Limit } from '../limits/limit.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { CallerKind, CallerOf } from '../tokens/caller.ts';
 import type { View } from '../watch/views.ts';
+import { BODY_BYTES_MAX } from './body.ts';
 import type { AnyCall, AnyInput, Call, RouteInput } from './call.ts';
 import { WatchIndex, WatchQuery } from './shapes.ts';
 
@@ -36,8 +37,10 @@ interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body ext
   address_limit?: Limit;
   query?: Query;
   body?: Body;
-  /** `json`: at most 1 MiB, and an empty one is `{}`. `text`: as long, and unparsed. `stream`: the handler reads it. */
+  /** `json`: an empty one is `{}`. `text`: unparsed. `stream`: the handler reads it. */
   body_kind?: 'json' | 'text' | 'stream';
+  /** The most bytes of a body that is not a stream. By default 1 MiB. */
+  body_bytes_max?: number;
   /** Path parameters that are not UUIDs. */
   free_params?: readonly string[];
   response?: Shape;
@@ -71,6 +74,7 @@ interface RouteEntry {
   query: TObject | undefined;
   body: TSchema | undefined;
   body_kind: 'json' | 'text' | 'stream';
+  body_bytes_max: number;
   free_params: readonly string[];
   response: TSchema | undefined;
   errors: readonly ErrorCode[];
@@ -109,7 +113,7 @@ export function route<
 interface WatchedOptions<Kinds extends CallerKind, Query extends TObject, Shape extends TObject>
   extends Omit<
     RouteOptions<Kinds, Query, TSchema, Shape>,
-    'body' | 'body_kind' | 'is_page' | 'response' | 'is_change' | 'recorded'
+    'body' | 'body_kind' | 'body_bytes_max' | 'is_page' | 'response' | 'is_change' | 'recorded'
   > {
   /** The shape of the answer without its `watch`. */
   response: Shape;
@@ -168,6 +172,7 @@ function entryOf<Kinds extends CallerKind, Query extends TObject, Body extends T
     query: options.query,
     body: options.body,
     body_kind: options.body_kind ?? 'json',
+    body_bytes_max: options.body_bytes_max ?? BODY_BYTES_MAX,
     free_params: options.free_params ?? [],
     response: options.response,
     errors: options.errors ?? [],

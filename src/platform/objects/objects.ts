@@ -23,7 +23,7 @@ export interface Objects {
   remove(keys: string[]): Promise<void>;
   /** Removes all objects of a folder. */
   removeFolder(folder: string): Promise<void>;
-  /** Removes unfinished objects that killed processes began to write before a given time. */
+  /** Removes unfinished objects that were last written before a given time. */
   removeUnfinished(before: Date): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openBaseImage } from '../../../src/features/builds/builds.ts';
@@ -13,7 +13,7 @@ import { rejectionOf } from '../../support/refusal.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
-import { packTar } from '../../support/tar.ts';
+import { packTar, type TarEntry } from '../../support/tar.ts';
 
 const TEST_TIMEOUT_MS = 300_000;
 
@@ -60,6 +60,27 @@ describe('the base image of archives', () => {
     expect(second.key).not.toBe(first.key);
     expect(await Bun.file(join(second.directory, 'rootfs/release')).text()).toBe('second');
     expect(existsSync(first.directory)).toBe(false);
+  });
+
+  test('is found whole or not at all while it is removed', async () => {
+    const [file, directory] = [join(folder, 'base.tar'), await mkdtemp(join(folder, 'builds-'))];
+    const pack = async (layer: TarEntry[]) => Bun.write(file, await packTar(await dockerLayout({ layers: [layer] })));
+    const entries = Array.from({ length: 3_000 }, (_, n) => ({ name: `${n}`, content: '' }));
+    await pack(entries);
+    const first = await open(file, directory);
+    await pack([{ name: 'release', content: 'second' }]);
+    let is_open = false;
+    const second = open(file, directory).finally(() => {
+      is_open = true;
+    });
+    const counts = new Set<number>();
+    while (!is_open) {
+      const names = await readdir(join(first.directory, 'rootfs')).catch(() => undefined);
+      if (names) counts.add(names.length);
+    }
+    await second;
+    expect([...counts]).toEqual([entries.length]);
+    expect(readdirSync(directory)).toHaveLength(1);
   });
 });
 

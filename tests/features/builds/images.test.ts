@@ -71,7 +71,7 @@ describe.each(Object.entries(LAYOUTS))('images: %s', (_, layoutOf) => {
       'it has 2 images, and no image_tag says which: "room:1", "docker.io/library/other:latest".',
     );
     expect((await unpackContainer(tar, { image_tag: 'room:2' })).refusal).toBe(
-      'it has 2 images, and none is "room:2": "room:1", "docker.io/library/other:latest".',
+      'none of its 2 images has the tag "room:2"; it has: "room:1", "docker.io/library/other:latest".',
     );
     const twins = await packTar(await layoutOf(ROOM, { ...ROOM, config: { Cmd: ['/other'] } }));
     expect((await unpackContainer(twins, { image_tag: 'room:1' })).refusal).toBe(

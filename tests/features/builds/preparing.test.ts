@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { buildsOf, SCRIPT } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { sendPart } from '../../support/uploads.ts';
 
 const muster = shareService();
 let game: TestGame;
@@ -141,6 +142,12 @@ describe('a build is prepared', () => {
   ];
   test.each(CASES)('%s', async (_, body) => {
     expect(outcomeOf(await prepare(body))).toBe('200');
+  });
+
+  test('with members of its file that mean nothing, such as the digest of a file of a site', async () => {
+    const image_file = { path: 'server.js', content_length: 1, sha256: 'a'.repeat(64) };
+    const { body } = await buildsOf(muster, game).prepare({ ...SCRIPT, image_file });
+    expect(await sendPart(body.image_presigned_request, 'x')).toBe('200 accepted');
   });
 
   test('with one upload request, or with a list of them for parts', async () => {

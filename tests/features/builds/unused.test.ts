@@ -13,10 +13,11 @@ import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
 import { createSignedLinks } from '../../../src/platform/objects/links.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { directoryOfBuild } from '../../support/builds.ts';
-import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { makeGame, type TestGame, uploadBuild, uploadScript } from '../../support/game.ts';
 import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { makeDataDirectory } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
+import { packTar } from '../../support/tar.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 3_600_000;
@@ -91,15 +92,33 @@ describe('unused builds: a build that no server uses', () => {
     expect(await builds.removeUnused({ before, buildsInUse: readNoBuilds })).toEqual([]);
   });
 
-  test('stays while another file is beside it: of an earlier version, or unfinished', async () => {
+  test('stays while a file of an earlier version is in its folder', async () => {
     const { directory, remove } = await openMachine();
     const build_id = crypto.randomUUID();
     mkdirSync(join(directory, build_id), { recursive: true });
     await Bun.write(join(directory, build_id, 'server'), 'of an earlier version');
-    mkdirSync(join(directory, `${build_id}.${crypto.randomUUID()}.unfinished`, 'maps'), { recursive: true });
     muster.clock.advance(DAY_MS);
     expect(await remove(HOUR_MS)).toEqual([]);
-    expect(readdirSync(directory)).toHaveLength(2);
+    expect(readdirSync(directory)).toEqual([build_id]);
+  });
+
+  test('is removed with the first others if a killed process was unpacking it, and not if this one is', async () => {
+    const gate = Promise.withResolvers<void>();
+    const { directory, unpack, remove } = await openMachine({
+      ...UNLIMITED_SPACE,
+      createMeter: () => () => gate.promise,
+    });
+    mkdirSync(join(directory, `${crypto.randomUUID()}.${crypto.randomUUID()}.unfinished`, 'maps'), { recursive: true });
+    expect(await remove(HOUR_MS)).toEqual([]);
+    expect(readdirSync(directory)).toEqual([]);
+
+    const content = await packTar([{ name: 'server', content: '#!/bin/sh\n', mode: 0o755 }]);
+    const file = { kind: 'archive', path: 'server.tar', content, command: ['./server'] };
+    const unpacked = unpack(await uploadBuild(muster.api, game, file));
+    await waitFor(() => readdirSync(directory).length > 0, 'the build to be unpacked');
+    expect(await remove(HOUR_MS)).toEqual([]);
+    gate.resolve();
+    expect(readdirSync(await unpacked)).toEqual(['server']);
   });
 });
 
@@ -184,6 +203,24 @@ describe('unused builds: a build that a server uses', () => {
     muster.clock.advance(2 * DAY_MS);
     expect(await remove(DAY_MS, buildsInUse)).toContain(build_id);
   }, 300_000);
+});
+
+test('builds: two are unpacked at a time', async () => {
+  const gate = Promise.withResolvers<void>();
+  let begun = 0;
+  const assertRoom = async () => {
+    begun += 1;
+    await gate.promise;
+  };
+  const { unpack } = await openMachine({ ...UNLIMITED_SPACE, assertRoom });
+  const builds = await Promise.all(Array.from({ length: 4 }, script));
+  const unpacked = Promise.all(builds.map(unpack));
+  await waitFor(() => begun >= 2, 'two builds to be unpacked');
+  await letOthersWork();
+  expect(begun).toBe(2);
+  gate.resolve();
+  for (const directory of await unpacked) expect(readdirSync(directory)).toEqual(['main.ts']);
+  expect(begun).toBe(4);
 });
 
 describe('unused builds: on a disk without space', () => {

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { selectWithin } from '../../../src/features/lobbies/views-store.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { copyLobbies } from '../../support/lobby-copies.ts';
 import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
+import { countReadRows } from '../../support/table-scans.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 3_600_000;
@@ -131,4 +136,26 @@ test('exports: the log of a server is text, with a time before each line', async
   const nothing = `${environment}/servers/${crypto.randomUUID()}/logs/export`;
   const answer = await opened.api.post(nothing, game.cloud_token, { stream: 'std_out' });
   expect(answer.body.code).toBe('SERVERS_SERVER_NOT_FOUND');
+});
+
+test('exports: the history before the lobbies of a window is not read', async () => {
+  await using database = openDatabase(opened.database_address, 1);
+  const { queries } = database;
+  const copies = 3_000;
+  const long_ago = new Date(Date.now() - 1_000 * HOUR_MS).toISOString();
+  const from = sql`lobbies as lobby cross join generate_series(1, ${copies}::int) where lobby_id = ${lobby_id}`;
+  const changes = sql`jsonb_build_object('lobby_id', gen_random_uuid(), 'code', null, 'player_count', 0,
+    'create_ts', ${long_ago}::text, 'stop_ts', ${long_ago}::text)`;
+  await queries.execute(copyLobbies(from, changes));
+  await queries.execute(sql`analyze lobbies`);
+  const readPages = async (start: Date) => {
+    const window = { start, end: new Date(Date.now() + HOUR_MS) };
+    const pages = await Array.fromAsync(selectWithin(queries, game.game_id, window));
+    return pages.map((page) => page.length);
+  };
+  const before = await countReadRows(queries, 'lobbies');
+  expect(await readPages(new Date(Date.now() - HOUR_MS))).toEqual([1]);
+  expect((await countReadRows(queries, 'lobbies')) - before).toBeLessThan(copies / 10);
+  expect(await readPages(new Date(0))).toEqual([1_000, 1_000, 1_000, 1]);
+  expect(await readPages(new Date(Date.now() + HOUR_MS))).toEqual([1]);
 });

@@ -32,6 +32,12 @@ test('a picture is accepted, whatever the pieces in which the storage returns it
   expect(answer).toMatchObject({ status: 200 });
 });
 
+test('a picture is accepted with members that mean nothing, such as the digest of a file of a site', async () => {
+  const file = { path: 'me.png', content_length: PNG.length, sha256: 'a'.repeat(64) };
+  const { body } = await prepare(paths('logo').prepare, file);
+  expect((await fetch(body.presigned_request.url, { method: 'PUT', body: PNG })).status).toBe(200);
+});
+
 describe('a picture is refused', () => {
   const CASES: [string, object, string][] = [
     ['avatar', { path: 'a.gif', content_length: 10 }, 'UPLOAD_INVALID'],

@@ -1,4 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { sha256 } from '../../support/digest.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { showSite } from '../../support/site.ts';
@@ -89,6 +91,37 @@ test('sites: files of other games, and of sites that are not complete, are not s
   const { requests } = await prepare({ a: 'unfinished' });
   for (const request of requests) await sendPart(request, 'unfinished');
   expect((await prepare({ a: 'unfinished' })).requests).toHaveLength(1);
+});
+
+test('sites: as many files as a site may have are listed by one request, and shared with many earlier sites', async () => {
+  await using database = openDatabase(muster.database_address, 1);
+  const { game_id, cloud_token: token } = game;
+  const files = Array.from({ length: 10_000 }, (_, n) => ({
+    path: `assets/textures/landscape/tiles/${'x'.repeat(40)}-${n}.webp`,
+    content_type: 'image/webp',
+    content_length: 100_000 + n,
+    sha256: sha256(`texture ${n}`),
+  }));
+  const column = (key: 'path' | 'content_length' | 'sha256') => sql.param(files.map((file) => file[key]));
+  for (let time = 0; time < 5; time += 1) {
+    const upload_id = crypto.randomUUID();
+    await database.queries.execute(sql`
+      insert into uploads (upload_id, game_id, kind, is_multipart, content_length, create_ts, complete_ts)
+      values (${upload_id}, ${game_id}, 'site', true, 1, now(), now())`);
+    await database.queries.execute(sql`
+      insert into upload_files (upload_id, file_number, path, content_length, sha256, receipts)
+      select ${upload_id}, row_number() over (), file.*, array[gen_random_uuid()]
+      from unnest(${column('path')}::text[], ${column('content_length')}::bigint[], ${column('sha256')}::text[]) as file`);
+  }
+  await database.queries.execute(sql`analyze uploads, upload_files`);
+  const body = JSON.stringify({ display_name: 'Site', files });
+  expect(body.length).toBeGreaterThan(1024 ** 2);
+  const { presigned_requests } = await muster.api.ok('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body });
+  expect(presigned_requests).toEqual([]);
+
+  const refused = await muster.api.call('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body: body.padEnd(5e6) });
+  expect([refused.status, refused.body.code]).toEqual([413, 'API_BODY_TOO_LARGE']);
+  expect(refused.body.message).toContain('larger than 4194304 bytes');
 });
 
 test('sites: a file with other bytes than its digest says is refused', async () => {
