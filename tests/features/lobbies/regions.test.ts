@@ -159,7 +159,7 @@ describe("a client's location is refused", () => {
   const REFUSED: [said: string, body: object][] = [
     ['"coordinates.longitude"', { coordinates: { latitude: 1 } }],
     ['"coordinates.latitude"', { coordinates: { latitude: 90.1, longitude: 0 } }],
-    ['"coordinates"', { coordinates: null }],
+    ['"coordinates"', { coordinates: 1 }],
     ['"latencies.london"', { latencies: { london: 60_001 } }],
     ['"latencies.london"', { latencies: { london: -1 } }],
     ['"latencies"', { latencies: MANY }],
