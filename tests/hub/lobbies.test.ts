@@ -44,6 +44,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     const { page, problems } = opened;
     await seatOf(find(muster, game));
     await page.locator(ROW).first().waitFor();
+    // The page has read all that it shows.
+    await page.waitForLoadState('networkidle');
     const requests: string[] = [];
     page.on('request', (request) => requests.push(request.url()));
     const { lobby_id, player_token } = await seatOf(find(muster, game, { game_modes: ['trio'] }));

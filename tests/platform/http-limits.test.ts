@@ -203,13 +203,6 @@ describe('an address with a flood of invalid tokens', () => {
   });
 });
 
-describe('a bearer token', () => {
-  test.each(['bearer', 'BEARER', 'Bearer  '])('comes under the scheme "%s" in any case', async (scheme) => {
-    const headers = { authorization: `${scheme} ${await issue(makeCaller('identity'))}` };
-    expect((await app.api.call('POST', '/own', { headers })).status).toBe(200);
-  });
-});
-
 describe('without a trusted proxy', () => {
   beforeEach(async () => {
     await app[Symbol.asyncDispose]();

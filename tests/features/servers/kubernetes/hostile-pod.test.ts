@@ -73,6 +73,8 @@ describe('kubernetes: a hostile server that sends in the name of its pod', () =>
     const socket = new WebSocket(url, { headers } as unknown as string[]);
     socket.onmessage = ({ data }) => socket.send(JSON.stringify({ answer: JSON.parse(String(data)).call, result }));
     const connection = await waitFor(() => pod_port.connectionOf(server_id), 'its connection');
+    // The port may have the connection before the socket knows that it is open.
+    await waitFor(() => socket.readyState === WebSocket.OPEN, 'its socket to be open');
     socket.send(JSON.stringify({ state: { sizes: { std_out: 100, std_err: 100 } } }));
     await waitFor(() => connection.sizes.std_out === 100, 'its state');
     return { server_id, identity: { pod: nameOf(server_id) } };
