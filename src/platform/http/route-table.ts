@@ -29,10 +29,14 @@ export function assertNamedOnce(routes: Route[]): void {
  * methods have: `GET /lobbies/:lobby_id` for `GET /lobbies/find`.
  */
 export function createMismatchCheck(route: Matchable, routes: Matchable[]): (params: RawParams) => boolean {
-  const readPath = createPathReader(route.path);
-  if (!routes.some(({ path }) => path !== route.path && readPath(path.split('/')))) return () => false;
-  const hasIds = createIdCheck(route);
-  return (params) => !hasIds(params);
+  const { path: own_path, free_params = [] } = route;
+  const readPath = createPathReader(own_path);
+  // For each other path that the router takes for this one, what it has instead of parameters, such as `find`.
+  const mistaken = routes
+    .filter(({ path }) => path !== own_path)
+    .map(({ path }) => Object.entries(readPath(path.split('/')) ?? {}).filter(([, value]) => !value?.startsWith(':')))
+    .filter((words) => words.some(([name]) => !free_params.includes(name)));
+  return (params) => mistaken.some((words) => words.every(([name, word]) => params[name] === word));
 }
 
 /** Creates the function that returns the error for a request that no route matches. */
