@@ -165,9 +165,12 @@ const GRAMMARS: Record<string, Trial> = {
     good: [crypto.randomUUID(), Array.from({ length: 64 }, () => crypto.randomUUID()).join()],
     bad: ['x', Array.from({ length: 65 }, () => crypto.randomUUID()).join()],
   },
-  query_start_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-'] },
-  query_end_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-'] },
-  before_create_ts: { good: ['1970-01-01T00:00:00Z', '2026-01-02T03:04:05.678+01:00'], bad: ['', 'x', '-'] },
+  query_start_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-', '-5', 'May 3'] },
+  query_end_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-', '-5', 'May 3'] },
+  before_create_ts: {
+    good: ['1970-01-01T00:00:00Z', '2026-01-02T03:04:05.678+01:00'],
+    bad: ['', 'x', '-', '-5', 'May 3'],
+  },
 };
 
 /** Texts that are not of a type. */

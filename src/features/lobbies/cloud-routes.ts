@@ -1,5 +1,6 @@
 import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { parseRfc3339 } from '../../platform/http/moments.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
@@ -208,7 +209,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
 
 function readCreatedBefore(text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
-  const milliseconds = Date.parse(text);
+  const milliseconds = parseRfc3339(text);
   if (Number.isNaN(milliseconds)) {
     throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'before_create_ts', error: 'expected RFC 3339' });
   }

@@ -10,11 +10,12 @@ export const Moment = Type.String({ maxLength: 40, description: 'Unix millisecon
 /** Returns the moment in a query parameter as Unix milliseconds. Throws API_BAD_QUERY_PARAMETER. */
 export function readMoment(parameter: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const milliseconds = /^\d+$/.test(text) ? Number(text) : parse(text);
+  const milliseconds = /^\d+$/.test(text) ? Number(text) : parseRfc3339(text);
   if (Number.isFinite(milliseconds)) return milliseconds;
   throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter, error: 'expected Unix milliseconds or RFC 3339' });
 }
 
-function parse(text: string): number {
+/** Returns a moment of RFC 3339 as Unix milliseconds; NaN for any other text. */
+export function parseRfc3339(text: string): number {
   return RFC_3339.test(text) ? Date.parse(text.toUpperCase().replace(' ', 'T')) : Number.NaN;
 }
