@@ -139,10 +139,12 @@ export class ApiCaller {
     if (answer instanceof Error) {
       const is_late = answer.name === 'TimeoutError';
       const reason = is_late ? 'did not answer in time' : `cannot be reached (${answer.message})`;
-      const advice = this.#isOwn(url)
+      // Another address is that of the storage for uploads.
+      const is_own = url.origin === new URL(this.url).origin;
+      const advice = is_own
         ? 'Is the service running, and is the address right (--url, or "muster use")?'
         : 'The service names this address for uploads: its operator has to correct it, or to let you reach it.';
-      const address = this.#isOwn(url) ? this.url : url.origin;
+      const address = is_own ? this.url : url.origin;
       return new Failure(`${address} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.refused);
     }
     const { response, text } = answer;
@@ -150,11 +152,6 @@ export class ApiCaller {
     if (location !== null && URL.canParse(location, url)) return this.#redirectFailure(url, new URL(location, url));
     const { code = `HTTP_${response.status}`, message = text.slice(0, 300), ...more } = parse(text);
     return this.toFailure({ code, message, ...more }, response.status);
-  }
-
-  /** Returns whether an address is of the service, and not of its storage for uploads. */
-  #isOwn({ origin }: URL): boolean {
-    return origin === new URL(this.url).origin;
   }
 
   #redirectFailure({ pathname, search, href }: URL, target: URL): Failure {

@@ -1,4 +1,4 @@
-import { after, type Clock } from '../../platform/clock.ts';
+import { after, CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
@@ -20,9 +20,6 @@ export interface DevicesDependencies extends DevicesSettings {
   tokens: Tokens;
   games: Games;
 }
-
-/** Another process of the service may have created a link by its own clock. */
-const CLOCK_SKEW_MAX_MS = 60_000;
 
 export type Devices = ReturnType<typeof createDevices>;
 
@@ -69,6 +66,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     },
     /** Returns the token of a link by its id. Throws TOKEN_ERROR for an id that is not of the last hour. */
     async tokenOf(device_link_id: string): Promise<string> {
+      // Another process of the service may have created the link by its own clock.
       if (timeOf(device_link_id) > after(clock.now(), CLOCK_SKEW_MAX_MS)) {
         throw new ServiceError('TOKEN_ERROR', {
           reason: 'the link was not made by this service, or its time is in the future',

@@ -270,7 +270,7 @@ export function createGames(dependencies: GamesDependencies) {
         const now = clock.now();
         const { tokens_not_before } = row;
         if (caller.kind === 'cloud') requireIssuedSince(tokens_not_before, caller.issued_at);
-        // Soon after a revocation, new tokens have its moment, which is ahead of this clock.
+        // For a minute after a revocation, its time is ahead of this clock, and new tokens get it.
         return tokens_not_before && tokens_not_before > now ? tokens_not_before : now;
       });
       await tenants.authorize(caller, { game_id }, 'write');

@@ -1,13 +1,11 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
-import { after, type Clock } from '../../platform/clock.ts';
+import { after, CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { bumpSelected, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type GameRow, games } from './tables.ts';
 
 const GAMES_MAX = 1_000;
-/** How far the clocks of processes may differ. */
-const CLOCK_SKEW_MAX_MS = 60_000;
 
 /** Inserts a game. `member_ids`: the members of its group, whose lists of games change. */
 export async function insertGame(tx: Tx, row: GameRow, member_ids: string[]): Promise<void> {
@@ -77,7 +75,7 @@ export async function revokeTokens(
   const names = sql`select 'game:' || ${games.game_id} from ${games} where ${is_selected} order by ${games.game_id}`;
   await tx.execute(sql`with ${bumpSelected(names, 'bumped')} select count(*) from bumped`);
   await tx.execute(sql`select from ${games} where ${is_selected} order by ${games.game_id} for no key update`);
-  // Covers tokens of processes whose clocks are ahead, and those that have the moment of the last revocation as their time.
+  // Also revokes tokens of processes whose clocks are ahead, and tokens whose time is that of the last revocation.
   const moment = after(clock.now(), CLOCK_SKEW_MAX_MS);
   const next = sql`${games.tokens_not_before} + interval '1 millisecond'`;
   await tx

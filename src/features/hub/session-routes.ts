@@ -29,7 +29,10 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
     originOf(request);
     return new Bun.CookieMap(request.headers.get('cookie') ?? '').get(name_read) ?? undefined;
   }
-  /** Ends the session whose secret game servers may have. Returns the headers that remove its cookie. */
+  /**
+   * Ends the session of a cookie of an earlier release, which browsers also sent to game servers at this host. Returns the
+   * headers that remove the cookie.
+   */
   async function endSentSession(request: Request): Promise<Record<string, string>> {
     const secret = readCookie(request, sent_to_servers);
     if (secret === undefined) return {};

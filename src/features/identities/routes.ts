@@ -9,7 +9,7 @@ import * as wire from './wire.ts';
 
 const SELF = '/identity/identities/self';
 const MOMENTS_MAX = 10_000;
-/** People whose profiles one request reads or watches. */
+/** Maximum number of profiles that one request reads or watches. */
 const BATCH_MAX = 64;
 
 export interface IdentityRoutesDependencies extends wire.Addresses {

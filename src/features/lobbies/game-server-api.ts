@@ -197,7 +197,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       return player_id;
     },
     /**
-     * Frees the seat of a player who has left, as the gateway reports, or keeps it for `reconnect_within_ms`. Repeating it is
+     * The gateway reports that a player has left: frees the seat, or keeps it for `reconnect_within_ms`. Repeating it is
      * harmless. Throws DATABASE_BUSY soon if the lobby is locked, so that the gateway can go on with other lobbies.
      */
     reportLeaveFromGateway: (player_id: string, reconnect_within_ms: number) =>
@@ -220,8 +220,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     /** Returns the unready running lobbies on servers. */
     unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
     /**
-     * Frees the seat of a player who has left, as the lobby's server reports, or keeps it for `reconnect_within_ms`.
-     * Repeating it is harmless.
+     * The lobby's server reports that a player has left: frees the seat, or keeps it for `reconnect_within_ms`. Repeating it
+     * is harmless.
      */
     async reportLeaveFromServer(
       caller: LobbyCaller,

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
-import { type Answer, get } from './api.ts';
-import { Refused, untilAnswered } from './request.ts';
-import { watcher } from './session.ts';
+import type { Answer } from './api.ts';
+import { isPassing, Refused, untilAnswered } from './request.ts';
+import { callApi, watcher } from './session.ts';
 
 /** For whom the page acts: a person, a tool of one game, or a bearer that only looks. */
 export type Bearer =
@@ -26,8 +26,8 @@ export const is_administrator = computed(() => bearer.value?.is === 'person' && 
  */
 export async function readBearer(session: AbortSignal): Promise<void> {
   // A failure of the service says nothing about what the bearer may do.
-  const repeats = (error: unknown) => error instanceof Refused && error.status >= 500;
-  const read = () => get('/cloud/auth/inspect', {}, {}, session);
+  const repeats = (error: unknown) => isPassing(error) || (error instanceof Refused && error.status >= 500);
+  const read = () => callApi<Answer<'/cloud/auth/inspect', 'get'>>('GET', '/cloud/auth/inspect');
   const agent = await untilAnswered(read, { until: session, repeats }).then(
     (answer) => answer.agent,
     () => undefined,

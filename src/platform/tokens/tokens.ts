@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto';
 import { CompactSign, compactVerify, importJWK, type JWK } from 'jose';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
+import { CLOCK_SKEW_MAX_MS, type Clock } from '../clock.ts';
 import { isSameSecret } from '../constant-time.ts';
 import { ServiceError } from '../errors.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
@@ -13,8 +13,6 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const TOKEN_LENGTH_MAX = 8_192;
 const VERIFIED_MAX = 10_000;
-/** Tolerance for machines whose clocks differ. */
-const LEEWAY_MS = 60_000;
 
 /** How long a token of each kind is valid. */
 export const LIFETIMES_MS: Record<CallerKind, number> = {
@@ -133,12 +131,12 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     return claims;
   }
 
-  const isExpired = ({ expires_at }: Claims) => clock.now().getTime() > expires_at + LEEWAY_MS;
+  const isExpired = ({ expires_at }: Claims) => clock.now().getTime() > expires_at + CLOCK_SKEW_MAX_MS;
 
   async function read(token: string): Promise<Verified> {
     const claims = recallClaims(token) ?? (await readClaims(token));
     if (isExpired(claims)) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
-    return { caller: claims.caller, expires_at: claims.expires_at + LEEWAY_MS };
+    return { caller: claims.caller, expires_at: claims.expires_at + CLOCK_SKEW_MAX_MS };
   }
 
   const verify = async (token: string): Promise<Caller> => (await read(token)).caller;

@@ -144,8 +144,8 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
       setLatest(lobbies, changed);
     },
     /**
-     * Reads the lobbies whose planned seats were not taken, to correct their counts in the index. If one of
-     * the lobbies is on a server that is ending, removes all lobbies of the namespace that are on such servers.
+     * Reads the lobbies whose planned seats were not taken, and corrects their counts in the index. If one of them is on a
+     * server that is ending, removes all lobbies of the namespace that are on such servers from the index.
      */
     async reload(namespace_id: string, lobby_ids: string[]): Promise<void> {
       const entry = entries.get(namespace_id);

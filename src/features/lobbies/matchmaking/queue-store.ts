@@ -102,7 +102,7 @@ export async function selectAbandonedQueues(queries: Queries, removed_before: Da
   return rows.map(({ namespace_id }) => namespace_id);
 }
 
-/** Removes the finds of a namespace whose lease ended before a given time. Returns how many. */
+/** Removes those finds of a namespace whose leases ended before a given time. Returns how many. */
 export async function deleteAbandoned(queries: Queries, namespace_id: string, removed_before: Date): Promise<number> {
   const rows = await queries.execute(sql`
     with ${bump([topics.queueOf(namespace_id)])}
