@@ -11,7 +11,7 @@ export interface SmallS3 extends AsyncDisposable {
   settings: Record<string, string>;
   /** Requests whose answers are not read completely yet. */
   readonly under_way: number;
-  /** Holds up reads of objects until the returned function is called. */
+  /** Holds up reads of the objects that it has now, until the returned function is called. */
   holdReads(): () => void;
   /** Holds up writes of objects until the returned function is called. */
   holdWrites(): () => void;
@@ -24,6 +24,7 @@ export async function openSmallS3(): Promise<SmallS3> {
   /** The size of each object by its key. */
   const objects = new Map<string, number>();
   let released = Promise.resolve();
+  let held = new Set<string>();
   let writes_released = Promise.resolve();
   let are_reads_split = false;
   const fileOf = (key: string) => Bun.file(join(directory, Bun.SHA256.hash(key, 'hex')));
@@ -39,7 +40,7 @@ export async function openSmallS3(): Promise<SmallS3> {
       if (request.method === 'DELETE') objects.delete(key);
       if (request.method !== 'GET') return new Response();
       if (url.searchParams.has('list-type')) return list(objects, url.searchParams.get('prefix') ?? '');
-      await released;
+      if (held.has(key)) await released;
       if (!objects.has(key)) return new Response('<Code>NoSuchKey</Code>', { status: 404 });
       const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get('range') ?? '');
       if (!range && are_reads_split) return inTwoPieces(await fileOf(key).bytes());
@@ -63,6 +64,7 @@ export async function openSmallS3(): Promise<SmallS3> {
     holdReads() {
       const { promise, resolve } = Promise.withResolvers<void>();
       released = promise;
+      held = new Set(objects.keys());
       return resolve;
     },
     holdWrites() {
