@@ -170,7 +170,7 @@ describe('the API of logs:', () => {
     const server_id = await servers.run(
       `trap 'echo "ERROR: three"' USR1; echo "Error: one"; echo fine; echo "error: two"; while :; do sleep 0.1; done`,
     );
-    // The third is written after the first two have got their times.
+    // The last is written after the others have got their times.
     await servers.waitForLines(server_id, 3);
     for (const pid of findProcessesOf(server_id)) signalProcess(pid, 'SIGUSR1');
     await servers.waitForLines(server_id, 4);

@@ -133,6 +133,15 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the process tree of a serv
     expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
     expect((await opened.output(server)).split('\n').sort()).toEqual(['', '1', '2', 'child', 'parent']);
   });
+
+  test.each(['HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'ALRM', 'TERM'])(
+    'may send SIG%s to its own group, and its exit code is known',
+    async (signal) => {
+      const server = await opened.run(`trap "echo got" ${signal}; kill -${signal} 0; exit 6`);
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 6, exit_signal: null });
+      expect(await opened.output(server)).toBe('got\n');
+    },
+  );
 });
 
 /** The number of the system call by which one thread ends. */

@@ -8,7 +8,7 @@ export const SHELL = '/bin/sh';
  * Signals to the group do not end the shim; with an empty trap, the server would ignore them as well. The shim runs the
  * server in the foreground, because shells differ in the status that `wait` returns after a signal.
  */
-const SHIM = 'trap : TERM INT HUP; "$@" 3>&-; echo $? >&3';
+const SHIM = 'trap : TERM INT HUP QUIT USR1 USR2 ALRM; "$@" 3>&-; echo $? >&3';
 
 /** Returns the command that runs a command under the shim. */
 export function underShim(command: string[]): string[] {
