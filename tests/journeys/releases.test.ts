@@ -74,7 +74,8 @@ describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
       };
       const { run } = await makeProjectFolder(muster, directory, { name: 'far', files, command });
       expect(await run('deploy')).toMatchObject({ exit_code: 0 });
-      const { exit_code, stdout } = await run('bots', '2', '--for', '5s', '--game', 'far', '--json');
+      // In an emulator it takes seconds before the first finds.
+      const { exit_code, stdout } = await run('bots', '2', '--for', '30s', '--game', 'far', '--json');
       expect([exit_code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ faults: [], without_port: 0 })]);
       expect(JSON.parse(stdout).connected).toBeGreaterThanOrEqual(2);
     },

@@ -43,6 +43,9 @@ const BUILDERS: Builder[] = [
   },
 ];
 
+/** A program asks its daemon whether it works, which may never answer. */
+const CHECK_MS = 30_000;
+
 /** What a list of ignored files reads as a part of a pattern. */
 const PATTERN_SIGNS = /[\\*?[\]!#]/g;
 
@@ -116,10 +119,10 @@ async function findBuilder(dockerfile: string): Promise<Builder> {
   throw new Failure(`${dockerfile} needs docker, podman or buildah on this machine, and none works here. ${advice}.`);
 }
 
-/** Returns whether a command ends without an error. */
+/** Returns whether a command ends in time, and without an error. */
 async function works(command: string[]): Promise<boolean> {
   const silent = { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' } as const;
-  return (await Bun.spawn(command, { env: environmentWith(), ...silent }).exited) === 0;
+  return (await Bun.spawn(command, { env: environmentWith(), timeout: CHECK_MS, ...silent }).exited) === 0;
 }
 
 /** Writes an image to a compressed file. */
