@@ -94,7 +94,7 @@ const PURPOSES: Record<CallerKind, string> = {
   development_player: 'a player of a development token',
   cloud: 'tools that act for one game',
   service: 'a back end that starts servers in one environment; it can read builds, but not change them',
-  share: 'anyone who was sent a [share link](hub.md#share-links): reads one namespace, or one lobby',
+  share: 'anyone who was sent a [share link](hub.md#share-links): reads one namespace, or one lobby; 7 days by default',
   metrics: 'a program that reads [the metrics](operating.md#metrics-for-prometheus), and nothing else',
   device_link: 'a tool that waits for a cloud token; send it in the query or the body',
 };
@@ -121,8 +121,10 @@ Send a token as \`Authorization: Bearer TOKEN\`. Its label, the text before the 
 
 - A call that does not accept tokens of a kind answers \`401 CLAIMS_MISSING_ENTITLEMENT\`. A call below
   \`/games/{game_id}/environments\` that does not accept a service token answers \`403 API_FORBIDDEN\`.
-- An identity token has access to the games of its groups, or to all as an administrator; a cloud token to its game; a
-  service token to its environment.
+- An identity token has access to the games of its groups, or to all if it is an administrator's; a cloud token to its
+  game; a service token to its environment. \`/cloud/service\`, \`/cloud/machines\` and \`/cloud/audit-log\` need an
+  administrator's.
+- \`GET /metrics\`, which is not in the table, takes a metrics token, or an administrator's identity token.
 - The identity token of a game's guest lasts 180 days, the administrator's 365 days.
 - "none, by origin" means that pages of a namespace's own domains need no token if the namespace allows it.
 
@@ -177,7 +179,7 @@ matchmaker: # this and every other key: the version's configuration, as in the A
 \`\`\`
 
 \`muster dev\` runs the game on this machine: it starts the service unless one runs (\`MUSTER_PORT\`, its data in
-\`muster-data\`), creates the game, and puts every saved change online once a lobby of it gets ready; lobbies of older
+\`muster-data\`), creates the game, and puts every saved change online once a lobby of it becomes ready; lobbies of older
 versions end then. Those with players are closed first, and end two seconds later: a client that watches
 \`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat
 in the new version. In a terminal, it obeys keys, and a page of the game opens. The key q or ctrl-C ends the service and
@@ -198,7 +200,7 @@ Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`
 \`muster.yaml\`, which has the service's names, a deploy refuses \`--region\`.
 
 A deploy tries the new version: it creates a lobby in the namespace \`deploy-check\`, with the first game mode whose finds
-need only a token. If that lobby does not get ready, the deploy shows its log and changes nothing. ctrl-C ends
+need only a token. If that lobby does not become ready, the deploy shows its log and changes nothing. ctrl-C ends
 that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives a seat in
 them; \`--wait\` waits for their end. With \`--detach\`, the try and the switch go on in the background once everything is
 uploaded, and the command says which file has their output. \`muster deploy prod --version NAME\` puts \`prod\` on a version

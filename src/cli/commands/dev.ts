@@ -188,7 +188,7 @@ interface Change {
   tryVersion: (version_id: string) => Promise<string>;
 }
 
-/** Puts the folder's files live once a lobby of them gets ready. Returns the configuration that is live then. */
+/** Puts the folder's files live once a lobby of them becomes ready. Returns the configuration that is live then. */
 async function putLive(session: Session, scope: Scope, change: Change): Promise<string> {
   const { project, live, what, ending, tryVersion } = change;
   const started = performance.now();
@@ -202,9 +202,8 @@ async function putLive(session: Session, scope: Scope, change: Change): Promise<
   const { ended_count, closed_count } = outdated;
   const lobbies = ended_count + closed_count === 0 ? '' : `; of the old version, ${describeEnding(outdated)}`;
   const duration_ms = Math.round(performance.now() - started);
-  if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ended_count, closed_count });
-  // In UTC, as the lines of logs.
-  const clock = new Date().toISOString().slice(11, 19);
+  if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ended_count, closed_count }); // In UTC, as the lines of logs. const clock = new
+  Date().toISOString().slice(11, 19);
   session.output.say(`${clock} ${what}: live after ${duration_ms} ms${lobbies}`);
   return wanted;
 }
