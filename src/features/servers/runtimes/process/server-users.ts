@@ -1,5 +1,5 @@
 import { ownerOf, type ServerFolders } from './server-folders.ts';
-import { findFreeUserId } from './user-ids.ts';
+import { findFreeUserId, listReservedUsers } from './user-ids.ts';
 
 /** The users that servers run as. The owner of a server's work directory is the record of its user. */
 export interface ServerUsers {
@@ -30,7 +30,7 @@ export function openServerUsers(folders: ServerFolders, { is_separate }: { is_se
     assign(server_id) {
       const assigned = of(server_id);
       if (assigned !== undefined || !is_separate) return assigned;
-      const user_id = findFreeUserId(new Set(user_ids.values()));
+      const user_id = findFreeUserId(new Set([...user_ids.values(), ...listReservedUsers()]));
       if (user_id === undefined) throw new Error('every user for game servers of this machine is in use');
       user_ids.set(server_id, user_id);
       return user_id;
