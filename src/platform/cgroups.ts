@@ -57,7 +57,7 @@ export function openCgroups(isNeeded: (id: string) => boolean = () => false): Cg
   const hierarchies = findHierarchies(readProc('self/mountinfo'), readProc('self/cgroup')).flatMap(
     (one) => prepare(one) ?? [],
   );
-  for (const hierarchy of hierarchies) removeAbandoned(hierarchy, isNeeded);
+  for (const hierarchy of hierarchies) removeOldGroups(hierarchy, isNeeded);
   return {
     controllers: CONTROLLERS.filter((one) => hierarchies.some(({ controllers }) => controllers.includes(one))),
     directoriesOf: (id) => hierarchies.map(({ directory }) => join(directory, nameOf(id))),
@@ -124,7 +124,7 @@ function readGroupMemory(directory: string): number | undefined {
 const ABANDONED_AFTER_MS = 3_600_000;
 
 /** Removes old groups without processes, which belonged to services that no longer exist. */
-function removeAbandoned({ directory }: Hierarchy, isNeeded: (id: string) => boolean): void {
+function removeOldGroups({ directory }: Hierarchy, isNeeded: (id: string) => boolean): void {
   for (const name of readdirSync(directory)) {
     const [, id] = GROUP_NAME.exec(name) ?? [];
     if (id === undefined || isNeeded(id)) continue;

@@ -98,7 +98,7 @@ test.skipIf(controllers.length < 3)('limits: a group is removed once its last pr
   const folders = openServerFolders(directory);
   const groups = openServerGroups(folders, openCgroups());
   const server_id = crypto.randomUUID();
-  mkdirSync(folders.of(server_id));
+  mkdirSync(folders.folderOf(server_id));
   const group = groups.create(server_id, resources);
   const last = Bun.spawn(['sleep', '0.2']);
   for (const one of group) writeFileSync(join(one, 'cgroup.procs'), String(last.pid));

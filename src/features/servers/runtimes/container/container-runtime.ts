@@ -144,7 +144,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   /** Creates the folder of a container, without anything that an unfinished start left. */
   async function makeBundle(order: StartOrder, { rules }: ContainerNetwork): Promise<void> {
     const { server_id } = order;
-    const folder = folders.of(server_id);
+    const folder = folders.folderOf(server_id);
     await killGroup(server_id);
     await removeAll(server_id);
     mkdirSync(folder, { mode: 0o700 });
@@ -174,7 +174,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   }
 
   function spawnShim({ server_id, build }: StartOrder, { pasta_arguments }: ContainerNetwork): ProcessIdentity {
-    const folder = folders.of(server_id);
+    const folder = folders.folderOf(server_id);
     const root = relative(folder, rootOf(build));
     const files = [
       openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
@@ -217,7 +217,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
 
   async function removeAll(server_id: string): Promise<void> {
     await removeCgroups(server_id);
-    await removeFolder(folders.of(server_id));
+    await removeFolder(folders.folderOf(server_id));
     for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
   }
 
@@ -258,7 +258,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     async measureDisk(servers, limit) {
       const measured = new Map<string, DiskUse>();
       for (const { server_id } of servers.filter((server) => existsSync(folders.exit(server.server_id)))) {
-        const folder = folders.of(server_id);
+        const folder = folders.folderOf(server_id);
         const pids = listCgroupProcesses(server_id);
         const upper = await measureDisk({ folder: join(folder, 'upper'), pids }, limit);
         // Where no overlay could be mounted, the container has a copy of its image, which counts too.

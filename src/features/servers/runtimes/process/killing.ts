@@ -21,7 +21,7 @@ export async function killServers(servers: readonly ProcessServer[], readTrees: 
     await pace();
   }
   const user_ids = servers.flatMap(({ user_id }) => user_id ?? []);
-  await forEachAtOnce(user_ids, KILLERS_AT_ONCE_MAX, killAllOf);
+  await forEachAtOnce(user_ids, KILLERS_AT_ONCE_MAX, killUser);
   let left = servers;
   for (let sweep = 0; sweep < SWEEPS_MAX && left.length > 0; sweep += 1) {
     // Traces find a process that left the group. The next sweep finds a process that started during this one.
@@ -41,7 +41,7 @@ export async function killServers(servers: readonly ProcessServer[], readTrees: 
  * Kills all processes of a user at once. A process that replaces itself quickly may be in no list, but the kernel starts
  * no process during this call. The script checks that it runs as that user, because as root it would kill everything.
  */
-async function killAllOf(user_id: number): Promise<void> {
+async function killUser(user_id: number): Promise<void> {
   try {
     const killer = Bun.spawn([SHELL, '-c', KILL_ALL, String(user_id)], {
       uid: user_id,

@@ -59,7 +59,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const readTrees = createProcessTrees();
   const usage = createUsage();
   const output_files = createOutputFiles();
-  const cgroups = openCgroups((server_id) => existsSync(folders.of(server_id)));
+  const cgroups = openCgroups((server_id) => existsSync(folders.folderOf(server_id)));
   const groups = openServerGroups(folders, cgroups);
   const isolation = readIsolation(options.isolation, cgroups);
   const spawn = createLaunching({ folders, groups, isolation, own_program, launcher, data_directory });
@@ -68,7 +68,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const locate = ({ server_id, identity }: ServerHandle): ProcessServer => ({
     server_id,
     process: readIdentity(identity),
-    user_id: users.of(server_id),
+    user_id: users.userOf(server_id),
   });
   const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
   const endOf = (server_id: string): Observation => {
@@ -119,7 +119,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     if (seen?.is === 'running') return seen;
     if (options.isolation === 'required') assertIsolated(isolation);
     const work = folders.work(server_id);
-    mkdirSync(folders.of(server_id), { recursive: true, mode: 0o711 });
+    mkdirSync(folders.folderOf(server_id), { recursive: true, mode: 0o711 });
     const user_id = users.assign(server_id);
     await mkdir(work, { recursive: true, mode: 0o700 });
     if (user_id !== undefined) await chown(work, user_id, user_id);
@@ -189,7 +189,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     },
     async remove(server_id) {
       await groups.remove(server_id);
-      await removeFolder(folders.of(server_id));
+      await removeFolder(folders.folderOf(server_id));
       users.release(server_id);
       for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
     },
