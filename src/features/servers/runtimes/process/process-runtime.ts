@@ -5,12 +5,12 @@ import { openCgroups } from '../../../../platform/cgroups.ts';
 import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { createPacer } from '../../../../platform/pacing.ts';
 import {
+  findOpenFile,
   identifyProcess,
   isRunning,
   listProcesses,
   type ProcessIdentity,
   readChildren,
-  readOpenFiles,
   sessionOf,
   signalProcess,
 } from '../../../../platform/processes.ts';
@@ -93,7 +93,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     }
     // If the service was killed between starting a server and recording it, traces identify the server.
     for (const [server_id, tree] of await readTrees(unrecorded)) {
-      const leader = tree.find(({ pid, session }) => session === pid)?.pid ?? findShim(server_id);
+      const leader = tree.find(({ pid, session }) => session === pid)?.pid ?? (await findShim(server_id));
       const process = leader === undefined ? undefined : identifyProcess(leader);
       observed.set(server_id, process ? runningAs(process) : endOf(server_id));
     }
@@ -104,13 +104,20 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
    * Returns the first process of a server that wrote no exit status, by its open file for the status: while the kernel
    * starts its program, its environment, which names the server, cannot be read.
    */
-  function findShim(server_id: string): number | undefined {
+  async function findShim(server_id: string): Promise<number | undefined> {
     const { exit_code, exit_signal } = readExitStatus(folders.exit(server_id));
     if (exit_code !== null || exit_signal !== null) return undefined;
+    const pace = createPacer();
+    for (const pid of listProcesses()) {
+      if (sessionOf(pid) === pid && (await hasExitFileOpen(pid, server_id))) return pid;
+      await pace();
+    }
+    return undefined;
+  }
+
+  async function hasExitFileOpen(pid: number, server_id: string): Promise<boolean> {
     const exit = join(server_id, 'exit');
-    return listProcesses().find(
-      (pid) => sessionOf(pid) === pid && readOpenFiles(pid).some((file) => file.endsWith(exit)),
-    );
+    return (await findOpenFile(pid, (path) => path.endsWith(exit))) !== undefined;
   }
 
   async function start(order: StartOrder): Promise<Started> {
@@ -130,11 +137,12 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   }
 
   /** Returns whether the shim has started the server. An earlier signal would end the shim, or have no effect. */
-  function hasStarted(server_id: string, shim: ProcessIdentity): boolean {
+  async function hasStarted(server_id: string, shim: ProcessIdentity): Promise<boolean> {
     const children = readChildren(shim.pid);
+    if (!children) return true;
     // Until the child executes the server, it has the shim's exit file open and perhaps the shim's traps.
-    const exit = join(server_id, 'exit');
-    return !children || children.some((pid) => !readOpenFiles(pid).some((file) => file.endsWith(exit)));
+    for (const pid of children) if (!(await hasExitFileOpen(pid, server_id))) return true;
+    return false;
   }
 
   const heldByOutput = (server_id: string) =>
@@ -151,15 +159,17 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     async stop({ server_id, identity }) {
       const process = readIdentity(identity);
       if (!process || !isRunning(process)) return true;
-      if (!hasStarted(server_id, process)) return false;
+      if (!(await hasStarted(server_id, process))) return false;
       signalProcess(-process.pid, 'SIGTERM');
       return true;
     },
     async readUsage(servers) {
+      const pace = createPacer();
       const used = new Map<string, UsageReading>();
       for (const { server_id } of servers) {
         const of_group = groups.usageOf(server_id);
         if (of_group) used.set(server_id, of_group);
+        await pace();
       }
       const trees = await readTrees(servers.filter(({ server_id }) => !used.has(server_id)).map(locate));
       for (const [server_id, cpu_ms] of usage.add(trees)) {
@@ -182,8 +192,10 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       const sockets = findSocketsAt(port);
       const on_port = new Set<string>();
       for (const [server_id, tree] of await readTrees(servers.map(locate))) {
-        const files = tree.flatMap(({ pid }) => readOpenFiles(pid));
-        if (files.some((file) => sockets.has(file))) on_port.add(server_id);
+        for (const { pid } of tree) {
+          if (on_port.has(server_id)) break;
+          if (await findOpenFile(pid, (path) => sockets.has(path))) on_port.add(server_id);
+        }
       }
       return on_port;
     },
