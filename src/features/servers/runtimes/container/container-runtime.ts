@@ -15,7 +15,7 @@ import {
 } from '../../../../platform/processes.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
-import { readExitStatus } from '../process/exit-status.ts';
+import { createExitFile, readExitStatus } from '../process/exit-status.ts';
 import { killServers } from '../process/killing.ts';
 import { createOutputFiles } from '../process/output-files.ts';
 import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
@@ -148,7 +148,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     await killGroup(server_id);
     await removeAll(server_id);
     mkdirSync(folder, { mode: 0o700 });
-    closeSync(openSync(folders.exit(server_id), 'w', 0o600));
+    createExitFile(folders.exit(server_id));
     const image = await readImage(order.build);
     for (const name of ['rootfs', 'upper', 'overlay', 'state']) mkdirSync(join(folder, name), { mode: 0o755 });
     const config = makeContainerConfig({
@@ -179,7 +179,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     const files = [
       openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
       openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
-      openSync(folders.exit(server_id), 'w', 0o600),
+      openSync(folders.exit(server_id), 'r+'),
     ] as const;
     try {
       const child = Bun.spawn(containerCommand({ programs, server_id, root, pasta_arguments }), {
