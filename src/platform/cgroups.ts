@@ -87,6 +87,18 @@ export function countOutOfMemoryKills(directories: readonly string[]): number {
   return Math.max(0, ...counts);
 }
 
+/** Lists the processes of a group, except those that have no id here because they are outside of our container. */
+export function listGroupProcesses(directories: readonly string[]): number[] {
+  const pids = directories.flatMap((directory) => readText(join(directory, 'cgroup.procs')).split('\n').map(Number));
+  return [...new Set(pids)].filter((pid) => pid > 0);
+}
+
+/** Returns the ids of the groups that a process is in: one inside of the other, if there are several. */
+export function readGroupIds(pid: number): string[] {
+  const names = readProc(`${pid}/cgroup`).split(/[/\n]/);
+  return [...new Set(names.flatMap((name) => GROUP_NAME.exec(name)?.[1] ?? []))];
+}
+
 /** What the processes of a group have used. */
 export interface GroupUsage {
   cpu_ms: number;

@@ -4,6 +4,7 @@ import {
   countOutOfMemoryKills,
   type GroupLimits,
   type GroupUsage,
+  listGroupProcesses,
   readGroupUsage,
   removeGroup,
 } from '../../../../platform/cgroups.ts';
@@ -32,6 +33,8 @@ export interface ServerGroups {
   usageOf(server_id: string): GroupUsage | undefined;
   /** Returns why the kernel ended processes of a server; undefined if it did not. */
   reasonOf(server_id: string): string | undefined;
+  /** Lists the processes in the group of a server. */
+  processesOf(server_id: string): number[];
   /** Removes the group of a server that has ended completely. */
   remove(server_id: string): Promise<void>;
 }
@@ -66,6 +69,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
       if (!group || countOutOfMemoryKills(group.directories) === 0) return undefined;
       return `it exceeded its memory of ${group.memory} MiB`;
     },
+    processesOf: (server_id) => listGroupProcesses(read(server_id)?.directories ?? []),
     async remove(server_id) {
       const directories = read(server_id)?.directories ?? [];
       known.delete(server_id);
