@@ -15,14 +15,14 @@ import {
 } from '../../../../platform/processes.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
-import { createExitFile, readExitStatus } from '../process/exit-status.ts';
+import { createExitFile, mayBeOutOfMemory, readExitStatus } from '../process/exit-status.ts';
 import { killServers } from '../process/killing.ts';
 import { createOutputFiles } from '../process/output-files.ts';
 import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
 import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
 import {
   cgroupOf,
-  exceededMemory,
+  describeMemoryKill,
   hasSwapLimit,
   listCgroupProcesses,
   readCgroupUsage,
@@ -79,12 +79,10 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
     // process.
-    const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
-    if (!was_killed) return { is: 'ended', ...status };
+    if (!mayBeOutOfMemory(status)) return { is: 'ended', ...status };
     if (existsSync(folders.networkEnded(server_id))) return { is: 'ended', ...status, reason: NETWORK_ENDED };
-    if (!exceededMemory(server_id)) return { is: 'ended', ...status };
-    const memory = readFileSync(folders.memory(server_id), 'utf8');
-    return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory} MiB` };
+    const reason = describeMemoryKill(server_id, readMemory(server_id));
+    return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };
   };
 
   function statusOf(server_id: string, shim: ProcessIdentity): Started {
@@ -95,8 +93,12 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   }
 
   /** Returns the process id of a container's first process; undefined until it runs. */
-  function readInit(server_id: string): number | undefined {
-    const file = folders.init(server_id);
+  const readInit = (server_id: string) => readNumber(folders.init(server_id));
+
+  /** Returns how many MiB of memory a container may have; undefined if it was not set up completely. */
+  const readMemory = (server_id: string) => readNumber(folders.memory(server_id));
+
+  function readNumber(file: string): number | undefined {
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
     return text === '' ? undefined : Number(text);
   }

@@ -35,6 +35,11 @@ export function readExitStatus(file: string): ExitStatus {
   return text === '' ? { exit_code: null, exit_signal: null } : exitStatusOf(Number(text));
 }
 
+/** Returns whether a server may have been killed because memory ran out. The kernel does that by SIGKILL. */
+export function mayBeOutOfMemory({ exit_code, exit_signal }: ExitStatus): boolean {
+  return exit_signal === 'SIGKILL' || (exit_signal === null && exit_code === null);
+}
+
 /** Returns what a status means. Shells and inits report 128 + n for a program that signal n ended. */
 export function exitStatusOf(status: number): ExitStatus {
   const signal = SIGNALS.get(status - 128);

@@ -18,7 +18,7 @@ import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
 import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
-import { readExitStatus } from './exit-status.ts';
+import { mayBeOutOfMemory, readExitStatus } from './exit-status.ts';
 import { readIdentity, writeIdentity } from './identity.ts';
 import { assertIsolated, type IsolationSetting, readIsolation } from './isolation.ts';
 import { killServers } from './killing.ts';
@@ -75,8 +75,8 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
     // process.
-    const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
-    const reason = was_killed ? groups.reasonOf(server_id) : undefined;
+    const may_be_out_of_memory = mayBeOutOfMemory(status);
+    const reason = may_be_out_of_memory ? groups.reasonOf(server_id) : undefined;
     return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };
   };
 
