@@ -231,8 +231,8 @@ async function openServerFeatures(
   const relays = opened.use(relaying.relays);
   const with_machines = { ...with_sites, ...relaying, machines, node, bootstrap };
   const { runtime, cluster } = local_parts;
-  const { groupsOf } = games;
-  const running = { runtime, cluster, groupsOf, isSpaceLow: database_space.isLow };
+  const { developerGroupsOf } = games;
+  const running = { runtime, cluster, developerGroupsOf, isSpaceLow: database_space.isLow };
   const servers: Servers & ClusterUse = opened.use(
     add(await openServers({ ...with_machines, ...config.servers, ...running })),
   );
