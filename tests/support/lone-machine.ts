@@ -8,7 +8,7 @@ export const LONE_MACHINE = {
   draining: () => [],
   abandoned: () => [],
   heldIds: () => [],
-  onGivenUp: () => {},
+  onDeclaredLost: () => {},
 };
 
 /** No lobby is on a machine that finds avoid. */

@@ -50,7 +50,13 @@ export interface ReconcileDependencies extends PlacementDependencies {
   whileHeld?: Parameters<typeof createEnding>[0]['whileHeld'];
   machines: Pick<
     Machines,
-    'lockHeld' | 'areAllDraining' | 'isReplaced' | 'draining' | 'onGivenUp' | 'abandoned' | 'isOtherTakingServersInView'
+    | 'lockHeld'
+    | 'areAllDraining'
+    | 'isReplaced'
+    | 'draining'
+    | 'onDeclaredLost'
+    | 'abandoned'
+    | 'isOtherTakingServersInView'
   >;
 }
 
@@ -247,7 +253,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     startDeletingOld({ ...shared, name: 'old-logs', deleteOld: logs.deleteOld }),
   ];
   runtime.onChange(loop.wake);
-  machines.onGivenUp(async () => {
+  machines.onDeclaredLost(async () => {
     known = await store.selectOfNode(database.queries, node.node_id);
     await relays.keep(known);
     await clean();

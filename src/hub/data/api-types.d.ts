@@ -3104,7 +3104,7 @@ export interface components {
     };
     CheckReadyResponse: {
       status: string;
-      /** @description What the operator should mend although the service does its work. */
+      /** @description What the operator should fix although the service does its work. */
       warnings?: components['schemas']['Finding'][];
       /** @description How well game servers of this machine are isolated (full, partial or off), and what is missing. */
       isolation?: {
