@@ -14,12 +14,12 @@ const busybox = Bun.which('busybox');
 const BUILDERS = ['podman', 'buildah'].filter((name) => Bun.which(name) !== null);
 const missing = WITHOUT_CONTAINERS ?? (BUILDERS.length === 0 ? 'install podman' : undefined);
 
-/** A game server that calls ready and runs until it is ended. */
+/** A game server that calls ready and runs until it is ended, which a deploy does as soon as it is ready. */
 const SERVER = `#!/bin/sh
+echo "has $(cd /assets && echo * .[a-z]* */*)"
 address=\${SERVICE_API_ENDPOINT#http://}
 printf 'POST /matchmaker/lobbies/ready HTTP/1.0\\r\\nhost: %s\\r\\nauthorization: Bearer %s\\r\\ncontent-length: 2\\r\\ncontent-type: application/json\\r\\n\\r\\n{}' \\
   "$address" "$SERVICE_TOKEN" | busybox nc "\${address%:*}" "\${address#*:}"
-echo "has $(cd /assets && echo * .[a-z]* */*)"
 while :; do echo hello | busybox nc -l -p 80; done
 `;
 const DOCKERFILE = `FROM scratch
@@ -156,8 +156,12 @@ describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and
       expect([first.exit_code, first.stderr]).toEqual([0, expect.stringContaining('a lobby of it was ready')]);
       expect(first.stderr).toContain(`build    Dockerfile, by ${builder}`);
       expect(first.stderr).toMatch(/secrets {2}left out: .*assets\/\.env/);
-      const logs = await run(['logs', '--game', game, '--namespace', 'deploy-check'], env);
-      expect(logs.stdout).toContain('has keys page.html .[a-z]* keys/b.key\n');
+      // Its output is stored a moment after it was written.
+      const logs = await waitFor(async () => {
+        const { stdout } = await run(['logs', '--game', game, '--namespace', 'deploy-check'], env);
+        return stdout.includes('has ') && stdout;
+      }, 'the log of the lobby');
+      expect(logs).toContain('has keys page.html .[a-z]* keys/b.key\n');
       const again = await run(['deploy', '--game', game, '--no-check', '--message', 'again'], env);
       expect([again.exit_code, again.stderr]).toEqual([0, expect.stringContaining('not sent again')]);
       await Bun.write(join(home, 'run.sh'), `${SERVER}# ${builder}\n`);

@@ -108,7 +108,7 @@ describe('client: resumes', () => {
   });
 
   test('after a connection died silently', async () => {
-    const client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 100 } });
+    const client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 1_000 } });
     const watcher = watchWith(client, path);
     await watcher.next();
     // Several pings have been answered by now.

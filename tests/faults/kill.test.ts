@@ -81,7 +81,7 @@ describe('the service is killed', () => {
     await program.stop('SIGKILL');
     expect(await unanswered).toBe('unanswered');
 
-    const next = await home.start({ settings: { MUSTER_SEAT_TIMEOUT_MS: '1000' } });
+    const next = await home.start({ settings: { MUSTER_SEAT_TIMEOUT_MS: '3000' } });
     const found = await findSeat(next, game);
     expect(await listServers(next, game)).toMatchObject([{ id: server_id, tags: { lobby_id: found.lobby.lobby_id } }]);
     await waitFor(async () => (await listServers(next, game)).length === 0, 'the lobby to end without players');

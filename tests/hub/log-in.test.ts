@@ -59,6 +59,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
       await page.goto(link);
       await page.getByRole('heading', { name: 'Games' }).waitFor();
       expect(page.url()).toBe(`${muster.config.public_url}/`);
+      if (uses > 0) await used.waitFor();
       expect(await used.count()).toBe(uses);
     }
     expect(problems).toEqual([]);

@@ -24,10 +24,10 @@ test('embedded PostgreSQL: a start waits for as long as recovery takes, and repo
   );
   writeFileSync(join(postgres_directory.cluster, 'recovery.signal'), '');
   postgres_directory.events.length = 0;
-  const opening = postgres_directory.open({ starts_within_ms: 2_000, progress_every_ms: 500 });
+  const opening = postgres_directory.open({ starts_within_ms: 4_000, progress_every_ms: 500 });
   const recovering = () => postgres_directory.events.filter(({ event }) => event === 'database_recovering');
-  // Five reports take longer than a start without recovery may.
-  await Promise.race([opening, waitFor(() => recovering().length >= 5, 'reports of the recovery')]);
+  // Nine reports take longer than a start without recovery may.
+  await Promise.race([opening, waitFor(() => recovering().length >= 9, 'reports of the recovery')]);
   expect(recovering()[0]).toMatchObject({ for_ms: expect.any(Number), last_line: expect.any(String) });
   const [pid, , , , , , , status] = statusOf();
   expect(status?.trim()).toBe('starting');

@@ -79,7 +79,7 @@ describe('a request over its deadline', () => {
     'request deadline: a request that %s in time is not aborted later',
     async (how) => {
       const { waiting, route: waits } = makeWaitingRoute();
-      app = await openTestApp([waits], { request_timeout_ms: 300 });
+      app = await openTestApp([waits], { request_timeout_ms: 1_000 });
       const early = app.api.post('/wait', undefined);
       await waitFor(() => waiting.length === 1, 'the request to wait');
       if (how === 'answers') waiting[0]?.answer({});

@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { EngineClient } from '../../src/features/servers/runtimes/engine/engine-client.ts';
+import { Type } from '@sinclair/typebox';
+import { EngineClient, EngineRefusal } from '../../src/features/servers/runtimes/engine/engine-client.ts';
 import {
   type EngineRuntimeOptions,
   openEngineRuntime,
@@ -84,9 +85,7 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
     stop,
     async [Symbol.asyncDispose]() {
       // A failed test leaves its containers, which go on without their engine.
-      const all: { Id: string }[] = JSON.parse(
-        (await client.call({ method: 'GET', path: '/containers/json?all=true' })).text,
-      );
+      const all = await readFrom<{ Id: string }[]>(client, '/containers/json?all=true');
       for (const { Id } of all) await client.call({ method: 'DELETE', path: `/containers/${Id}?force=true` });
       await stop();
       await Bun.$`iptables-restore < ${new Response(rules)}`.quiet();
@@ -193,17 +192,27 @@ interface Inspected {
   NetworkSettings: { Networks: Record<string, { IPAddress: string }> };
 }
 
+/** Reads what an engine describes. Podman fails to while a container ends, which takes long on a slow machine. */
+async function readFrom<Answer>(client: EngineClient, path: string): Promise<Answer> {
+  const shape = Type.Unsafe<Answer>(Type.Any());
+  const read = () => client.read(shape, { method: 'GET', path }).catch(undefinedIfFailing);
+  return await waitFor(read, `the engine to describe ${path}`);
+}
+
+function undefinedIfFailing(error: unknown): undefined {
+  if (!(error instanceof EngineRefusal) || error.status < 500) throw error;
+}
+
 /** Returns how an engine describes the container of a server. */
 export async function inspect({ client }: TestEngine, server_id: string): Promise<Inspected> {
-  const { text } = await client.call({ method: 'GET', path: `/containers/muster-${server_id}/json` });
-  return JSON.parse(text);
+  return await readFrom(client, `/containers/muster-${server_id}/json`);
 }
 
 /** Lists the containers, images and networks of an engine that a Muster made. */
 export async function listLeftovers({ client }: TestEngine): Promise<string[]> {
   const kinds = ['/containers/json?all=true', '/images/json', '/networks'];
   const listed = kinds.map(async (path) => {
-    const all: object[] = JSON.parse((await client.call({ method: 'GET', path })).text);
+    const all = await readFrom<object[]>(client, path);
     return all.map((one) => `${path} ${JSON.stringify(one)}`);
   });
   return (await Promise.all(listed)).flat().filter((one) => one.includes('muster.machine'));

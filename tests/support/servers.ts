@@ -39,6 +39,16 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
     expect(status).toBe(200);
     return body.lines.map((line: string) => Buffer.from(line, 'base64').toString());
   };
+  /** Returns all lines of a log. Those of a server that writes on and on are more than one answer has, on a slow machine. */
+  const allLinesOf = async (server_id: string, stream: Stream = 'std_out'): Promise<string[]> => {
+    const all: string[] = [];
+    for (;;) {
+      const query = new URLSearchParams({ stream, first_line: String(all.length) });
+      const { lines } = await api.ok('GET', `${path}/${server_id}/log-lines?${query}`, { token });
+      if (lines.length === 0) return all;
+      all.push(...lines.map(({ text }: { text: string }) => text));
+    }
+  };
 
   /** The body that creates a server of a build, with changes to it. */
   async function bodyOf(build: string, { runtime, network, ...more }: Changes = {}) {
@@ -59,6 +69,7 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
     get,
     log,
     linesOf,
+    allLinesOf,
     bodyOf,
     create: (body: unknown): Promise<Answer> => api.post(path, token, body),
     /** Runs a shell script as a server, and returns its id. */

@@ -183,7 +183,7 @@ describe('relays: a UDP relay', () => {
 
   test('ends the flow of a client that has sent one packet sooner than that of one that goes on', async () => {
     using server = await startServer();
-    using relay = await startRelay(server.port, { silence: { max_ms: 60_000, after_one_packet_max_ms: 100 } });
+    using relay = await startRelay(server.port, { silence: { max_ms: 60_000, after_one_packet_max_ms: 500 } });
     using goes_on = await openUdpPlayer(relay);
     await goes_on.echo('1');
     await goes_on.echo('2');

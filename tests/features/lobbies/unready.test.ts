@@ -6,8 +6,12 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
-/** A service whose requests may take a few seconds only. */
-const impatient = shareService({ MUSTER_REQUEST_TIMEOUT_MS: '4000', MUSTER_WATCH_HOLD_MS: '1000' });
+/** Long enough for a server to start on a busy machine. */
+const REQUEST_TIMEOUT_MS = 8_000;
+const impatient = shareService({
+  MUSTER_REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
+  MUSTER_WATCH_HOLD_MS: '1000',
+});
 
 const SILENT = "console.error('waiting for the map'); setInterval(() => {}, 1000);";
 
@@ -68,7 +72,7 @@ test('unready: the answer of a find that times out says that the server has not 
   expect(outcomeOf(answer)).toBe('503 MATCHMAKER_LOBBY_NOT_READY');
   const [server] = await listServers(impatient, game, { include_destroyed: true });
   expect(answer.body.message).toBe(
-    `The lobby was not ready within 4000 ms: its server is running, but has not called POST /matchmaker/lobbies/ready. See the log of server ${server.id}.`,
+    `The lobby was not ready within ${REQUEST_TIMEOUT_MS} ms: its server is running, but has not called POST /matchmaker/lobbies/ready. See the log of server ${server.id}.`,
   );
   expect(answer.body.metadata).toEqual({ server_id: server.id });
 });

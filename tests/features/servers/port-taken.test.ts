@@ -11,6 +11,8 @@ import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TAKEN = 'this is the game server';
+/** Longer than a busy machine takes. A port that is only held refuses at once. */
+const ANSWERED_WITHIN_MS = 20_000;
 /** Takes ports at each address as soon as it can, answers there, and prints it. */
 const takerOf = (ports: number[]) => `
 const wanted = ${JSON.stringify(ports)}.flatMap((port) => ['127.0.0.1', '::1'].map((hostname) => ({ hostname, port })));
@@ -67,7 +69,9 @@ describe("a game server that takes the service's own port", () => {
 
   const output = () => Bun.file(join(home.data_directory, 'servers', server_id, 'std_out')).text();
   const answerAt = (host: string): Promise<string> =>
-    fetch(`http://${host}:${new URL(program.url).port}/health/live`, { signal: AbortSignal.timeout(2_000) }).then(
+    fetch(`http://${host}:${new URL(program.url).port}/health/live`, {
+      signal: AbortSignal.timeout(ANSWERED_WITHIN_MS),
+    }).then(
       (response) => response.text(),
       () => 'no answer',
     );
@@ -156,7 +160,10 @@ describe('a game server that takes the ports for https and http', () => {
   const answersOf = (host: string) =>
     Promise.all(
       [`https://${host}:${https_port}`, `http://${host}:${http_port}`].map((url) =>
-        fetch(`${url}/health/live`, { signal: AbortSignal.timeout(2_000), tls: { rejectUnauthorized: false } }).then(
+        fetch(`${url}/health/live`, {
+          signal: AbortSignal.timeout(ANSWERED_WITHIN_MS),
+          tls: { rejectUnauthorized: false },
+        }).then(
           (response) => response.text(),
           () => 'no answer',
         ),

@@ -184,7 +184,7 @@ describe('a target that fails', () => {
   test('is paused if callers leave because it does not answer', async () => {
     await using target = await listenAt('127.0.0.1', () => {});
     const outbound = open({ ...LIMITS, of_account: 8, in_all: 8, to_target: 8, slow_ms: 20 });
-    const clients = Array.from({ length: 8 }, () => AbortSignal.timeout(100));
+    const clients = Array.from({ length: 8 }, () => AbortSignal.timeout(300));
     const sent = clients.map((signal) => kindOf(outbound.post(addressOf(target), { ...REQUEST, signal })));
     expect(await Promise.all(sent)).toEqual(Array(8).fill('cancelled'));
     expect(await kindOf(outbound.post(addressOf(target), REQUEST))).toBe('paused');

@@ -110,8 +110,8 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
 
   test('gets no more processor time than it may', async () => {
     const order = { resources: { cpu: 100, memory: 64 } };
-    const server = await opened.run('while :; do :; done', order);
     const began = performance.now();
+    const server = await opened.run('while :; do :; done', order);
     const used = await waitFor(async () => {
       const used_ms = await opened.readProcessorTime(server);
       return used_ms > 300 && used_ms;

@@ -175,8 +175,8 @@ export function describeImages(lab: () => Lab): void {
       await muster.stop('SIGKILL');
       muster = await home.start();
       // Until its pod has found the new process, it could only be killed.
-      const before = (await servers().linesOf(id)).length;
-      await waitFor(async () => (await servers().linesOf(id)).length > before, 'its output to go on');
+      const before = (await servers().allLinesOf(id)).length;
+      await waitFor(async () => (await servers().allLinesOf(id)).length > before, 'its output to go on');
       await servers().destroy(id);
       await waitFor(async () => (await servers().linesOf(id)).at(-1) === 'bye', 'its last line');
       await waitFor(async () => (await inspectPod(lab(), id)) === undefined, 'its pod to be removed');

@@ -106,8 +106,9 @@ export function describeKills(lab: () => Lab): void {
     /** Checks that a server had one pod, which is gone, and all of its output once. */
     async function expectOneRun(server_id: string, ending = ASKED): Promise<void> {
       expect<object>(await waitForEnd(server_id)).toEqual({ ...ending.end, failure: null, has_lost_machine: false });
-      const { linesOf } = serversOf(program, game);
-      expectEachNumberOnce({ lines: await linesOf(server_id), errors: await linesOf(server_id, 'std_err') }, ending);
+      const { allLinesOf } = serversOf(program, game);
+      const [lines, errors] = [await allLinesOf(server_id), await allLinesOf(server_id, 'std_err')];
+      expectEachNumberOnce({ lines, errors }, ending);
       await expectNoPod(server_id);
     }
 

@@ -200,7 +200,7 @@ describe('kubernetes: the port for pods', () => {
       const other = openOther({ openBuild });
       const { order, into } = await prepare(other);
       const { origin } = new URL(order.url);
-      expect(await fetchBuild(order, into, { ...limits, fetch_max_ms: 100 })).toBe(
+      expect(await fetchBuild(order, into, { ...limits, fetch_max_ms: 1_000 })).toBe(
         `${origin} answers with the status 503 (the build cannot be read); tell the operator to look at the log of Muster`,
       );
       await other[Symbol.asyncDispose]();
