@@ -31,7 +31,7 @@ const ENDS_AT_ONCE_MAX = 100;
 /** Time before a server that could not be ended is tried again. Until then it does not slow down the rounds of others. */
 const END_AGAIN_AFTER_MS = 2_000;
 
-const NOTHING: Remembered = { was_asked: false, reported: undefined };
+const NOTHING_REMEMBERED: Remembered = { was_asked: false, reported: undefined };
 
 /** The relays of this machine, which lead players to its servers. */
 export interface ServerRelays {
@@ -50,7 +50,13 @@ export interface ReconcileDependencies extends PlacementDependencies {
   whileHeld?: Parameters<typeof createEnding>[0]['whileHeld'];
   machines: Pick<
     Machines,
-    'lockHeld' | 'areAllDraining' | 'isReplaced' | 'draining' | 'onGivenUp' | 'abandoned' | 'isOtherTakingServersInView'
+    | 'lockHeld'
+    | 'areAllDraining'
+    | 'isReplaced'
+    | 'draining'
+    | 'onGivenUp'
+    | 'machinesWithoutOwnPods'
+    | 'isOtherTakingServersInView'
   >;
 }
 
@@ -118,7 +124,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const { server_id } = server;
       const seen = observed.get(server_id);
       if (!seen) continue;
-      const remembered = remembered_by_server.get(server_id) ?? NOTHING;
+      const remembered = remembered_by_server.get(server_id) ?? NOTHING_REMEMBERED;
       const next = nextStep(server, seen, { now: clock.now(), ...remembered });
       switch (next.do) {
         case 'wait':

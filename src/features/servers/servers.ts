@@ -27,7 +27,7 @@ import { describeWait } from './turns.ts';
 import { createUsageReading } from './usage-reading.ts';
 import { selectUsage } from './usage-store.ts';
 import { isAnyEndingUnplaced, selectWaitReason } from './waiting-store.ts';
-import { type CreateServer, type EndedServer, LAST_LINES } from './wire.ts';
+import { type CreateServer, type EndedServer, LAST_LINES_MAX } from './wire.ts';
 
 export type { ReachableServer } from './reach.ts';
 export { hasLostMachine, isEnding, isOnMachine, machineOf } from './store.ts';
@@ -149,7 +149,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       if (row.ended_at === null) return { row, lines: [] };
       const of_streams = LOG_STREAMS.map(async (stream) => {
         const { lines } = await logs.lastLines({ server_id, stream });
-        return lines.slice(-LAST_LINES).map((line) => ({ stream, ...line }));
+        return lines.slice(-LAST_LINES_MAX).map((line) => ({ stream, ...line }));
       });
       return { row, lines: (await Promise.all(of_streams)).flat() };
     },

@@ -283,7 +283,7 @@ const MINUTE_MS = 60_000;
 export const minuteOf = (moment: Date): number => Math.floor(moment.getTime() / MINUTE_MS);
 
 /** Returns when a minute begins. */
-export const startOf = (minute: number): Date => new Date(minute * MINUTE_MS);
+export const startOfMinute = (minute: number): Date => new Date(minute * MINUTE_MS);
 
 export type ServerRow = typeof servers.$inferSelect;
 export type LogPieceRow = typeof serverLogChunks.$inferSelect;
