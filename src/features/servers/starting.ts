@@ -1,6 +1,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
+import { isShortOfSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import { isOutOfResources } from '../../platform/system-errors.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
@@ -110,7 +111,7 @@ export function createStarting(dependencies: StartingDependencies) {
     } catch (cause) {
       const { status, message } = toServiceError(cause) ?? { status: 500, message: describeStartFailure(cause) };
       // It is tried again later.
-      if (status === 503 || isOutOfResources(cause)) throw cause;
+      if (status === 503 || isOutOfResources(cause) || isShortOfSpace(cause)) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
       await database.transact((tx) => store.setFailed(tx, server, message, clock.now()));
       return undefined;

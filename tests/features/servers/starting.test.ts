@@ -57,10 +57,14 @@ async function openMachine(failure: Error) {
 }
 
 describe('starting: a server whose build cannot be read', () => {
-  test('is tried again if that may help', async () => {
-    const busy = new ServiceError('DATABASE_BUSY', {});
-    const { start, read } = await openMachine(busy);
-    await expect(start()).rejects.toBe(busy);
+  const TEMPORARY = [
+    ['the database is busy', new ServiceError('DATABASE_BUSY', {})],
+    ['the disk is full', Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })],
+    ['the machine has no descriptors left', Object.assign(new Error('too many open files'), { code: 'EMFILE' })],
+  ] as const;
+  test.each(TEMPORARY)('is tried again if %s', async (_, failure) => {
+    const { start, read } = await openMachine(failure);
+    await expect(start()).rejects.toBe(failure);
     expect(await read()).toMatchObject({ failure: null, destroyed_at: null, started_at: null });
   });
 
