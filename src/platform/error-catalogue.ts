@@ -372,7 +372,6 @@ export const CATALOGUE = {
     status: 400,
     message: 'The routing of port "{port}" must have exactly one of game_guard and host.',
   },
-  SERVERS_NO_PORTS: { status: 503, message: 'No port for game servers is free on this machine. Try again.' },
   SERVERS_SERVER_FAILED_TO_CREATE: { status: 400, message: 'The server cannot be created: {error}.' },
   SERVERS_SERVER_NOT_FOUND: { status: 404, message: 'This environment has no such server. Check the server id.' },
   SERVERS_UNSUPPORTED_HOST_PROTOCOL: {

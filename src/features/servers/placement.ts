@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
-import { assert, ServiceError } from '../../platform/errors.ts';
+import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Machines } from '../machines/machines.ts';
@@ -287,14 +287,10 @@ async function reservePorts(
   const { server_id, ports, destroyed_at } = server;
   // A server that ends before it starts needs no ports.
   if (destroyed_at) return ports;
-  const free = await findFreePorts(server_ports, unavailable_ports, countPorts(ports, relayed)).catch(ignoreNoPorts);
+  const free = await findFreePorts(server_ports, unavailable_ports, countPorts(ports, relayed));
   if (!free) return undefined;
   for (const port of free) unavailable_ports.add(port);
   const are_reserved = await store.reservePorts(tx, { node_id, server_id }, free, released_before);
   assert(are_reserved, 'ports that no server has can be reserved');
   return assignPorts(ports, free, relayed);
-}
-
-function ignoreNoPorts(error: unknown): undefined {
-  if (!(error instanceof ServiceError && error.code === 'SERVERS_NO_PORTS')) throw error;
 }
