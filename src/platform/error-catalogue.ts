@@ -362,11 +362,11 @@ export const CATALOGUE = {
   OBJECTS_UNAVAILABLE: { status: 503, message: 'The object storage is unavailable. Try again.' },
   SERVERS_CLUSTER_UNAVAILABLE: {
     status: 503,
-    message: 'The cluster that runs game servers does not answer. The server starts as soon as it does.',
+    message: 'The cluster that runs game servers does not answer. The server starts once it does.',
   },
   SERVERS_ENGINE_UNAVAILABLE: {
     status: 503,
-    message: 'The container engine of the machine does not answer. The server starts as soon as it does.',
+    message: 'The container engine of the machine does not answer. The server starts once it does.',
   },
   SERVERS_MUST_SPECIFY_ROUTING_TYPE: {
     status: 400,

@@ -10,7 +10,7 @@ import type { Logs } from './logs.ts';
 import type { OwnMachine } from './placement.ts';
 import { describeMovedPorts, portsAt, portsInside, portVariables, serviceVariables } from './rules.ts';
 import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
-import { describeStartFailure } from './start-failure.ts';
+import { describeFailure } from './start-failure.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
 
@@ -109,11 +109,11 @@ export function createStarting(dependencies: StartingDependencies) {
         },
       });
     } catch (cause) {
-      const { status, message } = toServiceError(cause) ?? { status: 500, message: describeStartFailure(cause) };
       // It is tried again later.
-      if (status === 503 || isOutOfResources(cause) || isShortOfSpace(cause)) throw cause;
+      const is_unavailable = toServiceError(cause)?.status === 503;
+      if (is_unavailable || isOutOfResources(cause) || isShortOfSpace(cause)) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
-      await database.transact((tx) => store.setFailed(tx, server, message, clock.now()));
+      await database.transact((tx) => store.setFailed(tx, server, describeFailure(cause), clock.now()));
       return undefined;
     }
   }

@@ -21,6 +21,9 @@ export interface ServerFilter {
 /** The ids that name the topics of a server. */
 export type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
 
+/** The ids that name its topics, and the one of the work in its datacenter. */
+type NamedAtPlace = Pick<ServerRow, keyof Named | 'datacenter_id'>;
+
 /** Returns the topics that a change of a server bumps. */
 export const topicsOf = ({ server_id, namespace_id }: Named) => [
   topics.server(server_id),
@@ -338,8 +341,9 @@ const ID = { server_id: servers.server_id };
 const isNotEnded = (server_id: string) => and(eq(servers.server_id, server_id), isNull(servers.ended_at));
 
 /** Records that a server cannot run. It ends with this reason. */
-export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, failure: string, now: Date): Promise<void> {
-  await touch(tx, [...topicsOf({ server_id, namespace_id }), topics.serversEnding()]);
+export async function setFailed(tx: Tx, server: NamedAtPlace, failure: string, now: Date): Promise<void> {
+  const { server_id, datacenter_id } = server;
+  await touch(tx, [...topicsOf(server), topics.serversEnding(), topics.work(datacenter_id)]);
   await tx
     .update(servers)
     .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})` })

@@ -122,6 +122,15 @@ export function shareStarts<Server extends { namespace_id: string }>(
   }
 }
 
+/** Chooses servers in turns of their namespaces, the first of each in order. */
+export function takeInTurns<Server extends { namespace_id: string }>(servers: Server[], count_max: number): Server[] {
+  const queues = [...Map.groupBy(servers, ({ namespace_id }) => namespace_id).values()];
+  const chosen: Server[] = [];
+  const count = Math.min(count_max, servers.length);
+  for (let turn = 0; chosen.length < count; turn += 1) chosen.push(...queues.flatMap((queue) => queue[turn] ?? []));
+  return chosen.slice(0, count);
+}
+
 class Counts {
   readonly all = new Map<string, number>();
   sum = 0;
