@@ -374,6 +374,11 @@ export const CATALOGUE = {
   },
   SERVERS_SERVER_FAILED_TO_CREATE: { status: 400, message: 'The server cannot be created: {error}.' },
   SERVERS_SERVER_NOT_FOUND: { status: 404, message: 'This environment has no such server. Check the server id.' },
+  SERVERS_TOO_MANY_WAITING: {
+    status: 400,
+    message:
+      '{waiting_max} servers of this environment wait for a machine of this region. Create more once they run, or end some. The log of the oldest says why they wait.',
+  },
   SERVERS_UNSUPPORTED_HOST_PROTOCOL: {
     status: 400,
     message:

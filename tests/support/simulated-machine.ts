@@ -56,6 +56,7 @@ export async function openSimulatedMachine(
   { database_address, clock }: Pick<TestService, 'database_address' | 'clock'>,
   place: { game_id: string; namespace_id: string },
   runtime: Runtime,
+  { groupsOf = async () => new Map() }: Partial<Pick<ReconcileDependencies, 'groupsOf'>> = {},
 ): Promise<SimulatedMachine> {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openDatabase(database_address, 4));
@@ -83,7 +84,7 @@ export async function openSimulatedMachine(
       takes_servers: true,
       builds: { kindOf: async () => BUILD.kind, unpacked: async () => BUILD, isUnpacked: async () => true },
       tokens: await openServiceTokens({ database_address, clock }),
-      groupsOf: async () => new Map(),
+      groupsOf,
       node: {
         ...ids,
         api_url: 'http://127.0.0.1:8080',

@@ -9,7 +9,7 @@ import { createEnding } from './ending.ts';
 import { createLogCollector } from './log-collector.ts';
 import { createPlacement, type PlacementDependencies } from './placement.ts';
 import { handleOf, nextStep, type Remembered } from './rules.ts';
-import type { Runtime, ServerHandle } from './runtimes/runtime.ts';
+import type { Runtime } from './runtimes/runtime.ts';
 import { describeFailure } from './start-failure.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
@@ -31,6 +31,8 @@ const STARTS_AT_ONCE_MAX = 64;
 const ENDS_AT_ONCE_MAX = 100;
 /** Time before a server that could not be ended is tried again. Until then it does not slow down the rounds of others. */
 const END_AGAIN_AFTER_MS = 2_000;
+/** Time before waiting servers are placed again after a failure. */
+const PLACE_AGAIN_AFTER_MS = 2_000;
 /** Time before a start that failed for now is tried again, which doubles with each failure in a row, and the longest. */
 const START_AGAIN_AFTER_MS = 2_000;
 const START_AGAIN_AFTER_MAX_MS = 30_000;
@@ -113,7 +115,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const busy = new Set(in_flight.keys());
     const had_servers = known.length > 0;
     known = await store.selectOfNode(database.queries, node.node_id);
-    const taken = takes_servers ? await takeWaiting(known) : 0;
+    const taken = await placeWaiting();
     if (taken > 0) known = await store.selectOfNode(database.queries, node.node_id);
     if (!had_servers && known.length > 0) collecting.wake();
     forgetOthers();
@@ -124,6 +126,22 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       identity !== null || destroyed_at !== null || !without_relays.has(server_id);
     const idle = known.filter((server) => !busy.has(server.server_id) && mayStep(server));
     return taken + beginSteps(idle, await runtime.observe(idle.map(handleOf)));
+  }
+
+  /** When to place servers again after a failure, in the time of `performance.now()`. */
+  let place_again_at = 0;
+
+  /** Takes waiting servers. Returns how many it took. A failure delays no step of the servers that the machine has. */
+  async function placeWaiting(): Promise<number> {
+    if (!takes_servers || place_again_at > performance.now()) return 0;
+    try {
+      return await takeWaiting(known);
+    } catch (cause) {
+      place_again_at = performance.now() + PLACE_AGAIN_AFTER_MS;
+      events.emit({ event: 'servers_not_placed', cause });
+      wakeIn(PLACE_AGAIN_AFTER_MS);
+      return 0;
+    }
   }
 
   /** Forgets the servers that another process has ended, for instance because it gave this machine up. */
@@ -300,15 +318,15 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** Removes what is left of servers that have ended or have no row, because the service was killed between two steps. */
   async function clean(): Promise<number> {
     if (machines.isReplaced()) return 0;
-    // A server may finish during the queries, and then has neither a row nor a step.
+    const selectIds = async () =>
+      new Set((await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id));
+    // A server that ends while it is listed is no leftover, but has neither a row nor a step afterwards.
+    const known_before = await selectIds();
     const busy = new Set(in_flight.keys());
-    // Lists first: a server has a row before it has files, so a listed server without a row is a leftover.
+    // Lists before the second query: a server has a row before it has files, so without a row it is a leftover.
     const listed = await runtime.list();
-    const known_ids = new Set(
-      (await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id),
-    );
-    const isLeftover = ({ server_id }: ServerHandle) => ![known_ids, busy, in_flight].some((ids) => ids.has(server_id));
-    await ending.removeLeftovers(listed.filter(isLeftover));
+    const not_leftovers = [known_before, busy, await selectIds(), in_flight];
+    await ending.removeLeftovers(listed.filter(({ server_id }) => !not_leftovers.some((ids) => ids.has(server_id))));
     await removeAbandoned(dependencies);
     return 0;
   }

@@ -125,6 +125,7 @@ export const servers = pgTable(
   },
   (table) => [
     index('servers_by_namespace').on(table.namespace_id, table.created_at, table.server_id),
+    index('servers_open').on(table.namespace_id, table.created_at, table.server_id).where(sql`ended_at is null`),
     index('servers_waiting')
       .on(table.datacenter_id, table.namespace_id, table.created_at)
       .where(sql`node_id is null and destroyed_at is null`),

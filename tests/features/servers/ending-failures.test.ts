@@ -169,36 +169,62 @@ test.each(SLOW)(
   300_000,
 );
 
-test('ending: a server that finishes while leftovers are listed is none of them', async () => {
-  const removal = Promise.withResolvers<void>();
-  const listing = Promise.withResolvers<void>();
-  const listed = Promise.withResolvers<void>();
-  const server_id = crypto.randomUUID();
-  let is_listed = false;
-  const runtime = createEndedRuntime({
-    remove: () => removal.promise,
-    async list() {
-      if (!is_listed) return [];
-      listing.resolve();
-      await listed.promise;
-      return [{ server_id, identity: undefined }];
-    },
-  });
-  await using machine = await openSimulatedMachine(
-    muster,
-    await makeGame(muster.api, muster.administrator_token),
-    runtime,
-  );
-  await machine.add({ ...ENDING(), server_id });
-  await waitFor(async () => (await selectServerById(muster.database.queries, server_id))?.ended_at, 'its end');
-  is_listed = true;
-  const removing = machine.removeLeftovers();
-  await listing.promise;
-  removal.resolve();
-  await machine.waitForEvent('server_ended', server_id);
-  listed.resolve();
-  await removing;
-  expect(machine.events.filter(({ event }) => event === 'server_leftover_removed')).toEqual([]);
+const FINISHING = [
+  ['began to end before', true],
+  ['ran until then', false],
+] as const;
+test.each(FINISHING)(
+  'ending: a server that finishes while leftovers are listed is none of them, if it %s',
+  async (_, is_ending) => {
+    const removal = Promise.withResolvers<void>();
+    const listing = Promise.withResolvers<void>();
+    const listed = Promise.withResolvers<void>();
+    const server_id = crypto.randomUUID();
+    let is_listed = false;
+    const observe = is_ending
+      ? ENDED
+      : () => (is_listed ? ENDED : { is: 'running' as const, identity: { pid: 1 }, host: '127.0.0.1' });
+    const runtime = createEndedRuntime({
+      observe: async (servers) =>
+        new Map(idsOf(servers).map((id) => [id, typeof observe === 'function' ? observe() : observe])),
+      stop: async () => true,
+      remove: () => removal.promise,
+      async list() {
+        if (!is_listed) return [];
+        listing.resolve();
+        await listed.promise;
+        return [{ server_id, identity: undefined }];
+      },
+    });
+    const place = await makeGame(muster.api, muster.administrator_token);
+    await using machine = await openSimulatedMachine(muster, place, runtime);
+    await machine.add({ ...ENDING(), server_id, ...(is_ending ? {} : { destroyed_at: null, kill_at: null }) });
+    if (is_ending) {
+      const read = async () => (await selectServerById(muster.database.queries, server_id))?.ended_at ?? undefined;
+      await waitFor(read, 'its end');
+    }
+    is_listed = true;
+    const removing = machine.removeLeftovers();
+    await listing.promise;
+    removal.resolve();
+    await machine.waitForEvent('server_ended', server_id);
+    listed.resolve();
+    await removing;
+    expect(machine.events.filter(({ event }) => event === 'server_leftover_removed')).toEqual([]);
+  },
+  300_000,
+);
+
+test('ending: a machine that cannot place waiting servers ends those that it has', async () => {
+  const place = await makeGame(muster.api, muster.administrator_token);
+  const cause = new Error('the groups cannot be read');
+  const groupsOf = () => Promise.reject(cause);
+  await using machine = await openSimulatedMachine(muster, place, createEndedRuntime(), { groupsOf });
+  await machine.add({ node_id: null });
+  await waitFor(() => machine.events.find(({ event }) => event === 'servers_not_placed'), 'the failure');
+  await machine.waitForEvent('server_ended', await machine.add(ENDING()));
+  const failures = machine.events.filter(({ event }) => event === 'loop_failed' || event === 'servers_not_placed');
+  expect(failures).toEqual(failures.map(() => ({ event: 'servers_not_placed', cause })));
 }, 300_000);
 
 test('ending: a kill timeout that passes wakes the loop, so it is no missed notification', async () => {

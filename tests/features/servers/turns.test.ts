@@ -6,6 +6,7 @@ import {
   readUsedShare,
   shareRoom,
   shareStarts,
+  takeInTurns,
   type WaitingNamespace,
 } from '../../../src/features/servers/turns.ts';
 
@@ -26,6 +27,15 @@ const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespac
   waiting,
   since: new Date(since),
   needs: NEEDS,
+});
+
+test('turns: servers are chosen in turns of their namespaces, the first of each in order', () => {
+  const many = ['a', 'a', 'a', 'a', 'b', 'c', 'c'].map((namespace_id, number) => ({ namespace_id, number }));
+  const numbersOf = (count_max: number) => takeInTurns(many, count_max).map(({ number }) => number);
+  expect(numbersOf(5)).toEqual([0, 4, 5, 1, 6]);
+  expect(numbersOf(100)).toEqual([0, 4, 5, 1, 6, 2, 3]);
+  expect(numbersOf(0)).toEqual([]);
+  expect(takeInTurns([], 5)).toEqual([]);
 });
 
 describe('turns: the room of a machine goes', () => {
