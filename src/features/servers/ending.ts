@@ -40,7 +40,7 @@ interface EndingDependencies {
 /** Reports a server whose step failed. The others go on, and it is tried again later. */
 type Fail = (server: Pick<ServerRow, 'server_id'>, cause: unknown) => void;
 
-/** What became of the attempt to record an end. */
+/** The result of recording an end. */
 type Recorded = { restarted_as: string | undefined } | { failure: unknown };
 
 /**

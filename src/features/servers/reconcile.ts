@@ -44,7 +44,7 @@ interface FailedStart {
   /** When to try again, in the time of `performance.now()`, and the pause until then. */
   again_at: number;
   pause_ms: number;
-  /** The reason that its developer was told; undefined if that failed. */
+  /** The reason in the log of the server; undefined if it could not be written. */
   reported: string | undefined;
 }
 

@@ -78,7 +78,7 @@ describe('starting: a server whose build cannot be read', () => {
   });
 });
 
-test('starting: a start that fails for now is tried again after a pause, and its reason is told once', async () => {
+test('starting: a start that fails for now is tried again after a pause, and its reason is reported once', async () => {
   const failure = Object.assign(new Error('fork failed in /var/lib/muster'), { code: 'EAGAIN' });
   let starts = 0;
   const runtime = createEndedRuntime({
