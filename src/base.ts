@@ -34,7 +34,7 @@ interface BaseOptions {
   data: DataDirectory;
   database_address?: DatabaseAddress | undefined;
   feed_recheck_ms?: number | undefined;
-  /** Ends the wait for the database, and throws the reason of the signal. */
+  /** Ends the wait for the bucket or the database, and throws the reason of the signal. */
   signal?: AbortSignal | undefined;
 }
 
@@ -46,7 +46,7 @@ export async function openBase(config: Config, options: BaseOptions) {
 
   const space = createDiskSpace({ directory: data.path, reserve_bytes: disk_reserve_bytes, events });
   // Before the database: without the bucket, opening the database would be useless.
-  const objects = s3 ? await openS3Objects(s3) : createDiskObjects(data.folder('objects'), space);
+  const objects = s3 ? await openS3Objects(s3, { signal }) : createDiskObjects(data.folder('objects'), space);
 
   const connecting = { address: database_address, signal };
   const database = opened.use(await openConfiguredDatabase({ database_url, database_pool }, data, events, connecting));

@@ -150,8 +150,9 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
       ...shared,
       groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
       listedInGroups: (tx, identity_ids) => groups.listedAmong(tx, identity_ids),
+      isInGroup: (tx, identity_id) => groups.isInGroup(tx, identity_id),
       leaveGroups: (identity_id) => groups.leaveAll(identity_id),
-      groupsOf: (identity_id) => groups.handlesOf(identity_id),
+      groupHandlesOf: (identity_id, viewer_id) => groups.handlesOf(identity_id, viewer_id),
       gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,
       discardPicture: (tx, upload_id) => uploads.discard(tx, upload_id),
     }),
@@ -231,8 +232,8 @@ async function openServerFeatures(
   const relays = opened.use(relaying.relays);
   const with_machines = { ...with_sites, ...relaying, machines, node, bootstrap };
   const { runtime, cluster } = local_parts;
-  const { groupsOf } = games;
-  const running = { runtime, cluster, groupsOf, isSpaceLow: database_space.isLow };
+  const { developerGroupsOf } = games;
+  const running = { runtime, cluster, developerGroupsOf, isSpaceLow: database_space.isLow };
   const servers: Servers & ClusterControl = opened.use(
     add(await openServers({ ...with_machines, ...config.servers, ...running })),
   );

@@ -86,7 +86,7 @@ async function openAll(
   const { features, servers, machines, node, bootstrap, certificates, hub, operator } = composed;
   opened.defer(async () => {
     const has_servers = await servers.isAnyOn(node.node_id).catch(() => true);
-    // If this fails, others give the machine up after `lost_after_ms` instead of `rest_ms`.
+    // If this fails, others declare the machine lost after `lost_after_ms` instead of `rest_ms`.
     await machines
       .stop({ has_servers })
       .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'stop', cause }));
@@ -126,7 +126,7 @@ async function openAll(
   opened.defer(async () => {
     working.abort();
     const stopped = Promise.all(work.map((one) => one.stopped));
-    // The beat of this machine has ended. If a step takes too long, others would give the machine up, with its games.
+    // The beat of this machine has ended. If a step takes too long, others would declare the machine lost, with its games.
     const within_ms = Math.min(STEPS_END_WITHIN_MS, config.machines.lost_after_ms / 2);
     await Promise.race([stopped, pause(within_ms, undefined, { ref: false })]);
     // Game servers that keep running must not get the ports.

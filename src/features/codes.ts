@@ -8,6 +8,6 @@ export function makeCode(length: number): string {
 }
 
 /** Normalizes a typed code: case, blanks and dashes do not matter. */
-export function readCode(text: string): string {
+export function normalizeCode(text: string): string {
   return text.toUpperCase().replace(/[\s-]/g, '');
 }

@@ -50,11 +50,11 @@ const EARTH_RADIUS_KM = 6_371.0088;
  * to half a percent off.
  */
 export function kilometersBetween(one: Coordinates, other: Coordinates): number {
-  const across = haversine(radians(other.latitude - one.latitude));
-  const around = haversine(radians(other.longitude - one.longitude));
-  const shrunk = Math.cos(radians(one.latitude)) * Math.cos(radians(other.latitude)) * around;
+  const by_latitude = haversine(radians(other.latitude - one.latitude));
+  const by_longitude = haversine(radians(other.longitude - one.longitude));
+  const longitude_at_latitudes = Math.cos(radians(one.latitude)) * Math.cos(radians(other.latitude)) * by_longitude;
   // Rounding may give a little more than one for points on opposite sides of the Earth.
-  return 2 * EARTH_RADIUS_KM * Math.asin(Math.sqrt(Math.min(1, across + shrunk)));
+  return 2 * EARTH_RADIUS_KM * Math.asin(Math.sqrt(Math.min(1, by_latitude + longitude_at_latitudes)));
 }
 
 const haversine = (angle: number): number => Math.sin(angle / 2) ** 2;

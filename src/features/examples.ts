@@ -20,7 +20,7 @@ export const EXAMPLES: Record<string, unknown> = {
   password: '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy',
   provider: 'muster',
   provider_display_name: 'Muster',
-  universal_region: 'frankfurt',
+  universal_region: 'unknown',
   region_name_id: 'frankfurt',
   region_display_name: 'Frankfurt',
   // Lobbies and players.

@@ -54,6 +54,9 @@ export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid
   return isNameId(text) ? undefined : 'invalid';
 }
 
+/** Problems that a message names. The metadata has all of them. */
+const NAMED_PROBLEMS_MAX = 8;
+
 /** Advice for problems whose path does not explain them. */
 const ADVICE = new Map([
   ['bio.invalid', `at most ${BIO_LINES_MAX} lines and ${BIO_BYTES_MAX} bytes, without invisible characters`],
@@ -71,11 +74,21 @@ const ADVICE = new Map([
   ['name-id.too-long', `at most ${NAME_ID_BYTES_MAX} characters`],
 ]);
 
-/** Throws VALIDATION_ERROR with the paths of all problems, if there are any. */
+/** Throws VALIDATION_ERROR with the paths of all problems, if there are any. The message names the first ones. */
 export function refuseProblems(errors: ContentProblem[]): void {
   if (errors.length === 0) return;
-  const error = errors.map(({ path }) => describeProblem(path.join('.'))).join(', ');
-  throw new ServiceError('VALIDATION_ERROR', { error }, { metadata: { errors } });
+  const named = errors.slice(0, NAMED_PROBLEMS_MAX).map(({ path }) => describeProblem(path.join('.')));
+  const more = errors.length > named.length ? [`${errors.length - named.length} more`] : [];
+  throw validationError(errors, [...named, ...more].join(', '));
+}
+
+/** Throws VALIDATION_ERROR with one problem and advice about it. */
+export function refuseProblem(path: string[], advice: string): never {
+  throw validationError([{ path }], `${path.join('.')} (${advice})`);
+}
+
+function validationError(errors: ContentProblem[], error: string): ServiceError {
+  return new ServiceError('VALIDATION_ERROR', { error }, { metadata: { errors } });
 }
 
 function describeProblem(path: string): string {

@@ -57,7 +57,7 @@ export function openCgroups(isNeeded: (id: string) => boolean = () => false): Cg
   const hierarchies = findHierarchies(readProc('self/mountinfo'), readProc('self/cgroup')).flatMap(
     (one) => prepare(one) ?? [],
   );
-  for (const hierarchy of hierarchies) removeAbandoned(hierarchy, isNeeded);
+  for (const hierarchy of hierarchies) removeOldGroups(hierarchy, isNeeded);
   return {
     controllers: CONTROLLERS.filter((one) => hierarchies.some(({ controllers }) => controllers.includes(one))),
     directoriesOf: (id) => hierarchies.map(({ directory }) => join(directory, nameOf(id))),
@@ -76,15 +76,52 @@ export function enterGroup(directories: readonly string[]): void {
   for (const directory of directories) writeFileSync(join(directory, 'cgroup.procs'), '0');
 }
 
-/** Returns how many processes of a group were killed because the group exceeded its memory. */
-export function countOutOfMemoryKills(directories: readonly string[]): number {
-  const counts = directories.flatMap((directory) =>
-    ['memory.events', 'memory.oom_control'].map((name) => {
-      const [, count] = /^oom_kill (\d+)$/m.exec(readText(join(directory, name))) ?? [];
-      return Number(count ?? 0);
-    }),
-  );
-  return Math.max(0, ...counts);
+/**
+ * Memory of a group that came this near to its limit counts as used up, where the kernel does not count that. The group
+ * of a pod has the same limit as the group in it, and holds some MiB more.
+ */
+const NEAR_LIMIT_BYTES = 8 * 1_024 ** 2;
+
+/**
+ * Returns whose memory had run out when the kernel killed processes of a group; undefined if it killed none for memory.
+ * `is_in_pod`: the group is in another one with the same limit.
+ */
+export function findOutOfMemory(
+  directories: readonly string[],
+  { is_in_pod = false } = {},
+): 'group' | 'machine' | undefined {
+  const directory = directories.find((one) => readEvent(one, 'oom_kill') > 0);
+  if (directory === undefined) return undefined;
+  // Version 1 counts only the kills, and version 2 counts at the group whose limit was reached.
+  if (readEvent(directory, 'oom') > 0) return 'group';
+  const has_count = existsSync(join(directory, 'memory.events')) && !is_in_pod;
+  return !has_count && hasReachedLimit(directory) ? 'group' : 'machine';
+}
+
+/** Returns how often something happened to the memory of a group; 0 if that is not counted. */
+function readEvent(directory: string, name: 'oom' | 'oom_kill'): number {
+  const text = readText(join(directory, 'memory.events')) || readText(join(directory, 'memory.oom_control'));
+  const [, count = '0'] = new RegExp(`^${name} (\\d+)$`, 'm').exec(text) ?? [];
+  return Number(count);
+}
+
+/** Returns whether the memory of a group was near its limit once. A kernel that does not know it counts as a yes. */
+function hasReachedLimit(directory: string): boolean {
+  const peak = readText(join(directory, 'memory.peak')) || readText(join(directory, 'memory.max_usage_in_bytes'));
+  const limit = readText(join(directory, 'memory.max')) || readText(join(directory, 'memory.limit_in_bytes'));
+  return peak === '' || Number(peak) >= Number(limit) - NEAR_LIMIT_BYTES;
+}
+
+/** Lists the processes of a group, except those that have no id here because they are outside of our container. */
+export function listGroupProcesses(directories: readonly string[]): number[] {
+  const pids = directories.flatMap((directory) => readText(join(directory, 'cgroup.procs')).split('\n').map(Number));
+  return [...new Set(pids)].filter((pid) => pid > 0);
+}
+
+/** Returns the ids of the groups that a process is in: one inside of the other, if there are several. */
+export function readGroupIds(pid: number): string[] {
+  const names = readProc(`${pid}/cgroup`).split(/[/\n]/);
+  return [...new Set(names.flatMap((name) => GROUP_NAME.exec(name)?.[1] ?? []))];
 }
 
 /** What the processes of a group have used. */
@@ -124,7 +161,7 @@ function readGroupMemory(directory: string): number | undefined {
 const ABANDONED_AFTER_MS = 3_600_000;
 
 /** Removes old groups without processes, which belonged to services that no longer exist. */
-function removeAbandoned({ directory }: Hierarchy, isNeeded: (id: string) => boolean): void {
+function removeOldGroups({ directory }: Hierarchy, isNeeded: (id: string) => boolean): void {
   for (const name of readdirSync(directory)) {
     const [, id] = GROUP_NAME.exec(name) ?? [];
     if (id === undefined || isNeeded(id)) continue;
@@ -241,7 +278,8 @@ const TRIAL_LIMITS: GroupLimits = { memory_bytes: 64 * 1_024 ** 2, cpu: 1_000, p
 function tryControllers({ version, directory, controllers }: Hierarchy): Controller[] {
   const trial = join(directory, `muster-trial-${process.pid}`);
   try {
-    mkdirSync(trial);
+    // A service that was killed may have left it.
+    mkdirSync(trial, { recursive: true });
   } catch {
     return [];
   }

@@ -8,7 +8,7 @@ import { hasErrorCode } from './system-errors.ts';
 const CHECK_EVERY_MS = 10_000;
 /** Bytes that a writer may write between two checks. Several writers together may use some of the reserve. */
 const CHECK_EVERY_BYTES = 16 * 1024 ** 2;
-/** The size of a WAL file, without which PostgreSQL stops. */
+/** Room for a few files of the write-ahead log, without which PostgreSQL stops. */
 const DATABASE_NEEDS_BYTES = 16 * 1024 ** 2;
 /** Long, because an operator has to free space. */
 const RETRY_AFTER_MS = 30_000;

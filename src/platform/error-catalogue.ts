@@ -197,6 +197,14 @@ export const CATALOGUE = {
     message:
       "The WebSocket has no player's token. Add it to the address as player_token, or send the subprotocol bearer.TOKEN.",
   },
+  GAME_TOO_MANY_NAMESPACES: {
+    status: 400,
+    message: 'The game already has the maximum of {max} namespaces. Use one of them, or create another game.',
+  },
+  GAME_TOO_MANY_VERSIONS: {
+    status: 400,
+    message: 'The game already has the maximum of {max} versions. Use one of them, or create another game.',
+  },
   GATEWAY_TOO_MANY_BYTES: {
     status: 429,
     message: 'The game server, or this address, has exchanged too many bytes in this minute. Try again in a minute.',
@@ -231,6 +239,11 @@ export const CATALOGUE = {
   GROUP_NOT_MEMBER: {
     status: 403,
     message: 'The identity is not a member of this group. Check the ids of both, or let the identity join first.',
+  },
+  GROUP_TOO_MANY_INVITES: {
+    status: 400,
+    message:
+      'The group already has the maximum of {max} open invites. Use one of them, or wait until one ends: by its time, by its uses, or when a member leaves.',
   },
   HUB_LINK_INVALID: {
     status: 401,

@@ -86,7 +86,7 @@ export type ServiceEvent =
   | { event: 'server_leftover_removed'; server_id: string }
   | { event: 'unused_build_removed'; build_id: string; unused_for_ms: number }
   | { event: 'lobby_created'; lobby_id: string; namespace_id: string; game_mode: string; region: string }
-  | { event: 'lobby_not_kept_warm'; namespace_id: string; game_mode: string; region: string; cause: unknown }
+  | { event: 'lobby_not_kept_warm'; namespace_id: string; game_mode?: string; region?: string; cause: unknown }
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
   | { event: 'lobby_not_ready'; lobby_id: string; server_id: string; hint: string; last_lines: string[] }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }

@@ -1,4 +1,4 @@
-import { ptr as addressOf, dlopen, FFIType } from 'bun:ffi';
+import { ptr as addressOf, dlopen, FFIType, read } from 'bun:ffi';
 
 const { i32, i64, u32, u64, ptr } = FFIType;
 
@@ -17,6 +17,8 @@ export const { symbols: libc } = dlopen('libc.so.6', {
   shutdown: { args: [i32, i32], returns: i32 },
   waitpid: { args: [i32, ptr, i32], returns: i32 },
   getxattr: { args: [ptr, ptr, ptr, u64], returns: i64 },
+  getpagesize: { args: [], returns: i32 },
+  syscall: { args: [i64, i64, ptr, u64], returns: i64 },
   __errno_location: { args: [], returns: ptr },
 });
 
@@ -51,4 +53,44 @@ export function readAttribute(path: string, name: string): string | undefined {
   const [of_path, of_name] = [Buffer.from(`${path}\0`), Buffer.from(`${name}\0`)];
   const length = Number(libc.getxattr(addressOf(of_path), addressOf(of_name), addressOf(value), value.length));
   return length < 0 ? undefined : value.toString('utf8', 0, length);
+}
+
+const GETDENTS64 = process.arch === 'arm64' ? 61 : 217;
+const ENOENT = 2;
+/** Where struct linux_dirent64 has its length and its name. */
+const [LENGTH_AT, NAME_AT] = [16, 19];
+const names_buffer = Buffer.alloc(65_536);
+
+/**
+ * Reads the next names in an open folder (getdents64(2)); an empty list at its end. The functions of our runtime read all
+ * names at once, and a folder may have millions.
+ */
+export function readNames(descriptor: number): Buffer[] {
+  const names: Buffer[] = [];
+  // A piece may have nothing but the folder itself and its parent.
+  while (names.length === 0) {
+    const length = Number(libc.syscall(GETDENTS64, descriptor, addressOf(names_buffer), names_buffer.length));
+    if (length < 0) {
+      const errno = readErrno();
+      // The folder was removed meanwhile.
+      if (errno === ENOENT) return [];
+      throw new Error(`the names in a folder could not be read: error ${errno}`);
+    }
+    if (length === 0) return [];
+    for (let at = 0; at < length; at += names_buffer.readUInt16LE(at + LENGTH_AT)) {
+      const start = at + NAME_AT;
+      const name = names_buffer.subarray(start, names_buffer.indexOf(0, start));
+      if (!isFolderItself(name)) names.push(Buffer.from(name));
+    }
+  }
+  return names;
+}
+
+const DOT = 0x2e;
+const isFolderItself = (name: Buffer) =>
+  name[0] === DOT && (name.length === 1 || (name.length === 2 && name[1] === DOT));
+
+function readErrno(): number {
+  const location = libc.__errno_location();
+  return location === null ? 0 : read.i32(location, 0);
 }

@@ -1,5 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { hasErrorCode, isOutOfDescriptors } from './system-errors.ts';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { libc, readNames } from './libc.ts';
+import { createPacer } from './pacing.ts';
+import { hasErrorCode } from './system-errors.ts';
 
 /**
  * The identity of a process. Linux reuses pids, so it includes the time of the start (in clock ticks since the boot,
@@ -54,13 +56,34 @@ export function readChildren(pid: number): number[] | undefined {
   }
 }
 
-/** Lists the paths of a process's open files; an empty list if there is no such process. */
-export function readOpenFiles(pid: number): string[] {
+/** Lists the open files of a process, by their paths in /proc; none if there is no such process. */
+export function* listOpenFiles(pid: number): Generator<string, void> {
+  const directory = `/proc/${pid}/fd`;
+  let descriptors: number;
   try {
-    return readdirSync(`/proc/${pid}/fd`).flatMap((file) => readLink(`/proc/${pid}/fd/${file}`) ?? []);
-  } catch {
-    return [];
+    descriptors = openSync(directory, 'r');
+  } catch (error) {
+    if (IS_NOT_THERE.some((code) => hasErrorCode(error, code))) return;
+    throw error;
   }
+  try {
+    for (let names = readNames(descriptors); names.length > 0; names = readNames(descriptors)) {
+      for (const name of names) yield `${directory}/${name}`;
+    }
+  } finally {
+    closeSync(descriptors);
+  }
+}
+
+/** Returns the first open file of a process that is wanted, by what it is; undefined if there is none. */
+export async function findOpenFile(pid: number, isWanted: (path: string) => boolean): Promise<string | undefined> {
+  const pace = createPacer();
+  for (const file of listOpenFiles(pid)) {
+    const path = readLink(file);
+    if (path !== undefined && isWanted(path)) return path;
+    await pace();
+  }
+  return undefined;
 }
 
 /** Returns the working directory of a process; undefined if there is no such process. */
@@ -70,7 +93,8 @@ export function workingDirectoryOf(pid: number): string | undefined {
 
 /** Linux counts processor time in hundredths of a second (USER_HZ, proc(5)) on every supported machine. */
 const MS_PER_TICK = 10;
-const PAGE_BYTES = 4_096;
+/** 64 KiB on some machines with arm64. */
+const PAGE_BYTES = libc.getpagesize();
 
 /** The kernel's counters of a process. */
 export interface ProcessStat {
@@ -148,12 +172,15 @@ function readLink(path: string): string | undefined {
   }
 }
 
+/** Failures to read about a process that has ended, or that belongs to another user. */
+const IS_NOT_THERE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
+
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    // Without a free descriptor the process may still run, so it must not count as ended.
-    if (isOutOfDescriptors(error)) throw error;
-    return '';
+    if (IS_NOT_THERE.some((code) => hasErrorCode(error, code))) return '';
+    // Without a free descriptor or memory the process may still run, so it must not count as ended.
+    throw error;
   }
 }

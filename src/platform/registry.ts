@@ -21,7 +21,7 @@ export class Registry<Item> {
     return this.#size;
   }
 
-  /** Adds an item. Returns a function that removes the item and tells whether it was still there. */
+  /** Adds an item. Returns a function that removes the item and returns whether it was still there. */
   add(item: Item): () => boolean {
     if (this.#slots.length > 2 * this.#size + EMPTY_MAX) this.#closeGaps();
     const slot = { item, index: this.#slots.length };

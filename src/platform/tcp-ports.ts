@@ -24,7 +24,7 @@ function canListen(hostname: string, port: number): boolean {
   }
 }
 
-/** Lists the sockets on a TCP port of this machine, listening or connected, as `readOpenFiles` names them. */
+/** Lists the sockets on a TCP port of this machine, listening or connected, as `findOpenFile` names them. */
 export function findSocketsAt(port: number): Set<string> {
   const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const sockets = new Set<string>();

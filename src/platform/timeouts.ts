@@ -29,30 +29,30 @@ export class Timeouts<Work> {
   }
 
   /** Lets all work time out now. */
-  finish(): void {
+  expireAll(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const timed of this.#unfinished.list()) this.#pass(timed);
+    for (const timed of this.#unfinished.list()) this.#expire(timed);
   }
 
   #wake(after_ms: number): ReturnType<typeof setTimeout> {
-    const timer = setTimeout(() => this.#finishDue(), after_ms);
+    const timer = setTimeout(() => this.#expireDue(), after_ms);
     // The timer must not keep the process alive.
     timer.unref();
     return timer;
   }
 
-  #finishDue(): void {
+  #expireDue(): void {
     const now = performance.now();
     const next = () => this.#unfinished.first();
-    for (let first = next(); first && first.ends_at <= now; first = next()) this.#pass(first);
+    for (let first = next(); first && first.ends_at <= now; first = next()) this.#expire(first);
     // Work that was added meanwhile may have started a timer, for later.
     clearTimeout(this.#timer);
     const left = next();
     this.#timer = left && this.#wake(left.ends_at - now);
   }
 
-  #pass({ work, finish }: Timed<Work>): void {
+  #expire({ work, finish }: Timed<Work>): void {
     if (finish()) this.#onTimeout(work);
   }
 }

@@ -167,6 +167,7 @@ const GRAMMARS: Record<string, Trial> = {
   },
   query_start_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-', '-5', 'May 3'] },
   query_end_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-', '-5', 'May 3'] },
+  anchor: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-', '-5', 'May 3'] },
   before_create_ts: {
     good: ['1970-01-01T00:00:00Z', '2026-01-02T03:04:05.678+01:00'],
     bad: ['', 'x', '-', '-5', 'May 3'],
@@ -189,7 +190,8 @@ function listTextTrials(field: Field, is_used: boolean): Trial {
   const { type = '' } = shape;
   const presence = PAIRED.includes(path.join()) ? 'required' : field.presence;
   const trial = listTrials({ ...field, presence }, undefined);
-  const grammar = GRAMMARS[path.join()];
+  // The anchor of a list of people has a pattern, and that of a version history is a moment.
+  const grammar = shape.pattern === undefined ? GRAMMARS[path.join()] : undefined;
   const kind = type === 'integer' || type === 'number' ? 'number' : 'string';
   const bad = trial.bad.filter((value) => value === undefined || (typeof value === kind && type !== 'boolean'));
   return {

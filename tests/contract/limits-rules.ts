@@ -135,7 +135,7 @@ export const RULE_ROWS: RuleRow[] = [
     operation: `POST ${NAMESPACE}/auth-user`,
     place: ['user'],
     good: ['x', text(128)],
-    bad: ['', text(129), 'x:x'].map((user) => [user, 'user: invalid']),
+    bad: ['', text(129), 'x:x'].map((user) => [user, 'user.invalid']),
   },
   {
     operation: `POST ${NAMESPACE}/auth-user`,

@@ -35,8 +35,11 @@ export async function callPeople({ call }: ContractClient, { config }: TestServi
   await call('group_listSuggested', { token });
   await call('group_getSummary', { path: group, token });
 
-  const { code } = await call('group_invites_createInvite', { path: group, token: owner, body: { use_count: 9 } });
-  const invite = { group_invite_code: code };
+  const makeInvite = async () => {
+    const { code } = await call('group_invites_createInvite', { path: group, token: owner, body: { use_count: 9 } });
+    return { group_invite_code: code };
+  };
+  const invite = await makeInvite();
   await call('group_invites_getInvite', { path: invite, token });
   await call('group_invites_consumeInvite', { path: invite, token });
   await call('group_leave', { path: group, token });
@@ -52,7 +55,7 @@ export async function callPeople({ call }: ContractClient, { config }: TestServi
   await call('group_banIdentity', { path: banned, token: owner });
   await call('group_getBans', { path: group, token: owner });
   await call('group_unbanIdentity', { path: banned, token: owner });
-  await call('group_invites_consumeInvite', { path: invite, token: three.token });
+  await call('group_invites_consumeInvite', { path: await makeInvite(), token: three.token });
   const transfer = { new_owner_identity_id: three.identity_id };
   await call('group_transferOwnership', { path: group, token: owner, body: transfer });
 }

@@ -3,12 +3,14 @@ import type { Answer } from '../support/api.ts';
 import { type TestGame, uploadScript } from '../support/game.ts';
 import { makeHome, type Program, waitUntilReady } from '../support/program.ts';
 import { makeRoomGame, READY_SOURCE } from '../support/room.ts';
+import { openTestRuntime, PROCESS_RUNTIMES } from '../support/runtimes.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 const DISK_MB = 640;
 const RESERVE_MB = 128;
+const SMALL_DISK_MB = 16;
 
 const disk = await mountSmallDisk(DISK_MB);
 afterAll(async () => {
@@ -55,6 +57,20 @@ test.skipIf(!disk)(
   },
   300_000,
 );
+
+test('disk full: a server that ends has its exit code', async () => {
+  await using small = await mountSmallDisk(SMALL_DISK_MB);
+  if (!small) return;
+  // All as one user, so that no copy of the executable has to be on the disk.
+  const kind = PROCESS_RUNTIMES.at(-1) ?? PROCESS_RUNTIMES[0];
+  await using opened = await openTestRuntime({ ...kind, open: () => kind.open(small.directory) });
+  const server = await opened.run('trap "exit 7" TERM; echo up; while :; do sleep 0.05; done');
+  await waitFor(async () => (await opened.output(server)) === 'up\n', 'the server to run');
+  await small.fillUntil(0);
+  await opened.stop(server);
+  expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: 7, exit_signal: null });
+  await small.empty();
+});
 
 const find = ({ api }: Program, game: TestGame): Promise<Answer> =>
   api.post('/matchmaker/lobbies/find', game.public_token, { game_modes: ['default'] });

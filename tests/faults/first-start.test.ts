@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { findSeatInDemo, seeEachOther } from '../support/players.ts';
-import { type Home, makeHome } from '../support/program.ts';
+import { COMMAND, type Home, makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -48,6 +48,25 @@ test('first start: killed at any moment, it is completed by the next start', asy
   const [one, other] = [await enterRoom(await findSeatInDemo(url)), await enterRoom(await findSeatInDemo(url))];
   expect(other.lobby_id).toBe(one.lobby_id);
   await seeEachOther(one, other);
+}, 300_000);
+
+test('first start: ctrl-C while the cluster is created: exit code 0, one line', async () => {
+  await using home = await makeHome();
+  const files = readFilesIn(home.data_directory);
+  // A terminal sends the signal to all processes of the group.
+  const launched = home.launch({
+    command: [Bun.which('setsid') ?? 'setsid', ...COMMAND],
+    settings: { MUSTER_LOG: 'info' },
+  });
+  await waitFor(
+    () => files.entries('postgres/cluster.unfinished').includes('pg_hba.conf'),
+    'the cluster to be created',
+  );
+  process.kill(-launched.pid, 'SIGINT');
+  expect(await launched.exited).toBe(0);
+  expect(launched.output().trim().split('\n')).toEqual([expect.stringContaining('service_stopping')]);
+  const { api, administrator_token: token } = await home.start();
+  expect((await api.ok('GET', '/cloud/games', { token })).games).toHaveLength(1);
 }, 300_000);
 
 test('first start: answers while another process migrates the database, so that nothing takes it for dead', async () => {

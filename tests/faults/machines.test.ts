@@ -141,6 +141,7 @@ describeLong('two machines on one database', () => {
         },
         async bringBack({ database_proxy }) {
           release();
+          // Those of its connections that were not used meanwhile are silent still, and would fail once each.
           await database_proxy.cut();
           await database_proxy.heal();
         },

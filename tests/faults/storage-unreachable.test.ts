@@ -4,7 +4,7 @@ import { openExternalDatabase } from '../support/database.ts';
 import { makeHome, waitUntilReady } from '../support/program.ts';
 import { openSmallS3 } from '../support/small-s3.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
-import { waitFor } from '../support/wait.ts';
+import { IMMEDIATE_MS, waitFor } from '../support/wait.ts';
 
 test('storage unreachable: a start waits for the bucket, logs the reason, and becomes ready by itself', async () => {
   await using database = await openExternalDatabase();
@@ -32,4 +32,22 @@ test('storage unreachable: a start waits for the bucket, logs the reason, and be
   await proxy.heal();
   await waitUntilReady(home.url);
   await program.stop('SIGINT');
+}, 300_000);
+
+test('storage unreachable: a start that waits for a silent bucket is stopped at once', async () => {
+  const connections: unknown[] = [];
+  using silent = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: { open: (socket) => void connections.push(socket), data() {} },
+  });
+  await using bucket = await openSmallS3();
+  const settings = { ...bucket.settings, S3_ENDPOINT: `http://127.0.0.1:${silent.port}` };
+  await using home = await makeHome({ ...settings, DATABASE_URL: 'postgres://muster@127.0.0.1:1/muster' });
+  const program = home.launch();
+  await waitFor(() => connections.length > 0, 'the program to ask its bucket');
+  const stopped_at = performance.now();
+  expect(await program.stop('SIGTERM')).toBe(0);
+  expect(performance.now() - stopped_at).toBeLessThan(IMMEDIATE_MS);
+  expect(program.output()).not.toContain('error');
 }, 300_000);

@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'bun:test';
-import { type Controller, findHierarchies, limitFilesOf } from '../../src/platform/cgroups.ts';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import {
+  type Controller,
+  findHierarchies,
+  findOutOfMemory,
+  limitFilesOf,
+  openCgroups,
+} from '../../src/platform/cgroups.ts';
+import { makeDataDirectory } from '../support/service.ts';
 
 const V1 = `31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
 32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
@@ -87,4 +96,49 @@ describe('cgroups: limits are written in the units of each version', () => {
     const files = limitFilesOf('cpu', { version: 2, limits: { ...limits, cpu: 1 } });
     expect(files).toContainEqual(['cpu.max', '1000 100000']);
   });
+});
+
+describe('cgroups: processes that the kernel killed for memory', () => {
+  const LIMIT = String(64 * 1_024 ** 2);
+  const BELOW = String(20 * 1_024 ** 2);
+  const ALMOST = String(63 * 1_024 ** 2);
+  const unified = (oom: number, oom_kill: number, peak: string) => ({
+    'memory.events': `low 0\nhigh 0\nmax 9\noom ${oom}\noom_kill ${oom_kill}\noom_group_kill 0\n`,
+    'memory.max': LIMIT,
+    'memory.peak': peak,
+  });
+  const old = (oom_kill: number, peak: string) => ({
+    'memory.oom_control': `oom_kill_disable 0\nunder_oom 0\noom_kill ${oom_kill}\n`,
+    'memory.limit_in_bytes': LIMIT,
+    'memory.max_usage_in_bytes': peak,
+  });
+  const CASES: [
+    what: string,
+    files: Record<string, string>,
+    is_in_pod: boolean,
+    whose: 'group' | 'machine' | undefined,
+  ][] = [
+    ['none, version 1', old(0, LIMIT), false, undefined],
+    ['none, version 2', unified(0, 0, LIMIT), false, undefined],
+    ['of the group, version 1', old(1, LIMIT), false, 'group'],
+    ['of the group, version 2', unified(2, 1, LIMIT), false, 'group'],
+    ['of the machine, version 1', old(1, BELOW), false, 'machine'],
+    ['of the machine, version 2, although the group was full of cached files', unified(0, 1, LIMIT), false, 'machine'],
+    ['of the pod around the group', unified(0, 1, ALMOST), true, 'group'],
+    ['of the machine of a pod', unified(0, 1, BELOW), true, 'machine'],
+  ];
+  test.each(CASES)('%s', async (_, files, is_in_pod, whose) => {
+    const directory = await makeDataDirectory();
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), `${text}\n`);
+    expect(findOutOfMemory(['/nowhere', directory], { is_in_pod })).toBe(whose);
+    rmSync(directory, { recursive: true });
+  });
+});
+
+const { controllers, directoriesOf } = openCgroups();
+test.skipIf(controllers.length === 0)('cgroups: the group of a trial that was interrupted takes no limit away', () => {
+  const left = directoriesOf('any').map((directory) => join(dirname(directory), `muster-trial-${process.pid}`));
+  for (const directory of left) mkdirSync(directory);
+  expect(openCgroups().controllers).toEqual(controllers);
+  expect(left.filter((directory) => existsSync(directory))).toEqual([]);
 });

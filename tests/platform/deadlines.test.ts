@@ -184,6 +184,95 @@ describe('deadlines: every wait for the database ends', () => {
     expect(await whenInTime(pidOf)).not.toBe(first);
   });
 
+  /** Opens a pool of some connections through a proxy, which are all in use once and then free. */
+  async function openPool(connections: number) {
+    await using opening = new AsyncDisposableStack();
+    const { url, proxy } = opening.use(await openDatabaseProxy(address));
+    const limits = { query_ms: 2_000, pool_wait_ms: 2_000, transaction_ms: 2_000 };
+    const database = opening.use(openDatabase({ url }, connections, limits));
+    /** Returns the processes of PostgreSQL that serve as many transactions at a time as there are connections. */
+    async function useAll(): Promise<number[]> {
+      const all_begun = Promise.withResolvers<void>();
+      const pids: number[] = [];
+      const use = () =>
+        database.transact(async (tx) => {
+          const [row] = await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+          if (pids.push(row?.pid ?? 0) === connections) all_begun.resolve();
+          await all_begun.promise;
+        });
+      const used = Array.from({ length: connections }, use);
+      for (const one of used) one.catch(all_begun.resolve);
+      await Promise.all(used);
+      return pids;
+    }
+    const first_pids = await whenInTime(useAll);
+    const everything = opening.move();
+    return { database, proxy, first_pids, useAll, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+  }
+
+  test('the pool: connections whose peer is silent are replaced', async () => {
+    await using pool = await openPool(4);
+    const { database, proxy, first_pids, useAll } = pool;
+    let has_begun = 0;
+    const goes_on = Promise.withResolvers<void>();
+    const begin = (last?: { text: string }) =>
+      database.transact(async (tx) => {
+        await tx.execute(sql`select 1`);
+        has_begun += 1;
+        await goes_on.promise;
+        if (last) await tx.execute(sql.raw(last.text));
+      });
+    // One goes on with a statement, the other with its commit.
+    const begun = [begin({ text: 'select 2' }), begin()].map(codeOf);
+    await waitFor(() => has_begun === 2, 'two transactions to begin');
+    proxy.stall();
+    goes_on.resolve();
+    const late = [
+      ...begun,
+      codeOf(database.queries.execute(sql`select 3`)),
+      codeOf(database.transact((tx) => tx.execute(sql`select 4`))),
+    ];
+    expect(new Set(await Promise.all(late))).toEqual(new Set(['DATABASE_BUSY']));
+    const pids = await whenInTime(useAll);
+    expect(pids.filter((pid) => first_pids.includes(pid))).toEqual([]);
+  }, 60_000);
+
+  test('a connection whose peer is silent before it is ready is replaced', async () => {
+    await using own_proxied = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: own_proxied.url }, 1, { ...DEADLINES, query_ms: 3_000 });
+    own_proxied.proxy.stallAfter('pg_type');
+    expect(await codeOf(database.queries.execute(sql`select 1`))).toBe('DATABASE_BUSY');
+    own_proxied.proxy.stallAfter('a text that is not sent');
+    expect([...(await whenInTime(() => database.queries.execute(sql`select 2 as two`)))]).toEqual([{ two: 2 }]);
+  }, 60_000);
+
+  test('a statement that times out behind another on its connection: those after it get their own answers', async () => {
+    await using database = openDatabase(address, 1, { ...DEADLINES, query_ms: 2_000 });
+    await whenInTime(() => database.queries.execute(sql`select 1`));
+    const late = [sql`select pg_sleep(60)`, sql`select 'late' as answer`].map((one) =>
+      codeOf(database.queries.execute(one)),
+    );
+    await Bun.sleep(1_000);
+    const next = ['first', 'second'].map((answer) => database.queries.execute(sql`select ${answer} as answer`));
+    expect(await Promise.all(late)).toEqual(['DATABASE_BUSY', 'DATABASE_BUSY']);
+    const rows = (await Promise.all(next)).flatMap((some) => [...some]);
+    expect(rows).toEqual([{ answer: 'first' }, { answer: 'second' }]);
+  });
+
+  test('transactions that give up their wait for a connection are not begun later', async () => {
+    await using own_proxied = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: own_proxied.url }, 1, { ...DEADLINES, pool_wait_ms: 100 });
+    // A begin would be sent on the first connection, and need another one.
+    own_proxied.proxy.stallAfter('begin');
+    const release = own_proxied.proxy.hold();
+    const waiting = Array.from({ length: 3 }, () => codeOf(database.transact(async () => undefined)));
+    expect(await Promise.all(waiting)).toEqual(Array.from({ length: 3 }, () => 'DATABASE_BUSY'));
+    release();
+    const rows = await whenInTime(() => database.queries.execute(sql`select 1 as one`));
+    expect([...rows]).toEqual([{ one: 1 }]);
+    expect(own_proxied.proxy.connections).toBe(1);
+  }, 60_000);
+
   test('a server that accepts the connection and closes it: DATABASE_UNAVAILABLE at once, with one connection for each attempt', async () => {
     let connections = 0;
     using server = Bun.listen({

@@ -64,6 +64,24 @@ describe('the embedded PostgreSQL of a service that is not root', () => {
     ]);
   });
 
+  test.each(['', '# Muster replaces this file.\nlocal all'])(
+    'starts and gets a password if a crash left a part of its rules: %p',
+    async (part) => {
+      await protect();
+      const rules = join(postgres_directory.cluster, 'pg_hba.conf');
+      const { uid, gid, mode } = statSync(rules);
+      expect(mode & 0o777).toBe(0o600);
+      writeFileSync(rules, part);
+      await replaceLostPassword(postgres_directory.directory);
+      const { connection } = await protect();
+      await using server = await postgres_directory.open();
+      expect(await query({ connection: { ...server.connection, ...connection } }, 'select 1 as one')).toEqual([
+        { one: 1 },
+      ]);
+      expect(statSync(rules)).toMatchObject({ uid, gid, mode });
+    },
+  );
+
   test.each([false, true])(
     'gets another password if the file with it is lost; for root (%p), none',
     async (is_root) => {

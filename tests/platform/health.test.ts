@@ -8,6 +8,14 @@ import { waitFor } from '../support/wait.ts';
 const REQUESTS = 50;
 const FULL = toFinding('DATABASE_DISK_FULL', 'the disk of the database is full');
 
+test('readiness: a warning that fails hides neither the other warnings nor that the service is ready', async () => {
+  const warnings = [() => Promise.reject(new Error('EMFILE')), async () => FULL];
+  const options = { checks: [], warnings, readIsolation: () => undefined, listRefused: () => [] };
+  await using app = await openTestApp(healthRoutes(options));
+  const { status, body } = await app.api.get('/health/ready');
+  expect([status, body]).toEqual([200, { status: 'ok', warnings: [FULL] }]);
+});
+
 test('readiness: requests during a check share the next one, which finds what has changed since', async () => {
   const gate = Promise.withResolvers<void>();
   let checks = 0;

@@ -120,7 +120,7 @@ describe('a request over its deadline', () => {
     const deadline = new Deadline({ request: new Request('http://here/'), fail }, options);
     deadline.start();
     deadline.hold();
-    options.timeouts.finish();
+    options.timeouts.expireAll();
     expect([failures, deadline.is_over]).toEqual([[], false]);
     deadline.release();
     expect([failures, deadline.is_over]).toEqual([['API_REQUEST_TIMEOUT'], true]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDiskObjects } from '../../src/platform/objects/disk.ts';
 import { piecesOf } from '../support/pieces.ts';
@@ -36,4 +36,13 @@ test('objects on disk: an unfinished object of a killed process is removed once 
   await objects.removeUnfinished(new Date(Date.now() + 3_600_000));
   expect(await filesOf()).toBe(1);
   expect(await new Response(await objects.read('upload/0')).text()).toBe('whole');
+});
+
+test('objects on disk: files of other programs are not listed', async () => {
+  const directory = await makeDataDirectory();
+  await using _left = { [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }) };
+  const objects = createDiskObjects(directory);
+  await objects.put('upload/0', piecesOf('whole'), 5);
+  for (const name of ['.nfs0000', 'README']) await writeFile(join(directory, 'upload', name), 'other');
+  expect([...(await objects.list('upload'))]).toEqual([['upload/0', 5]]);
 });

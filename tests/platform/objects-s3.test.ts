@@ -49,7 +49,7 @@ async function openStub(
   });
   stub = new AsyncDisposableStack();
   stub.defer(() => server.stop(true));
-  const objects = await openS3Objects(settingsOf(server.port ?? 0), idle_ms);
+  const objects = await openS3Objects(settingsOf(server.port ?? 0), { idle_ms });
   is_open = true;
   return objects;
 }
@@ -161,7 +161,7 @@ describe('a wrong answer of a storage is refused:', () => {
     });
     stub = new AsyncDisposableStack();
     stub.defer(() => server.stop(true));
-    const objects = await openS3Objects(settingsOf(server.port), LONG_MS);
+    const objects = await openS3Objects(settingsOf(server.port), { idle_ms: LONG_MS });
     const reading = objects.read('a/0').then((content) => new Response(content).text());
     expect(await failureOf(reading)).toStartWith('GET a/0: ');
   });
@@ -246,7 +246,7 @@ test('objects in a bucket: read little of the content while the storage does not
 
 describe('a start says what is wrong with the storage, without its secret:', () => {
   const unavailabilityOf = async (settings: S3Settings, idle_ms = LONG_MS) => {
-    const error = await rejectionOf(ServiceError, openS3Objects(settings, idle_ms));
+    const error = await rejectionOf(ServiceError, openS3Objects(settings, { idle_ms }));
     expect(error.code).toBe('OBJECTS_UNAVAILABLE');
     expect(inspect(error)).not.toContain(SECRET);
     return rootMessageOf(error);
@@ -308,7 +308,7 @@ test('objects in a bucket: with virtual hosting, the name of the bucket is in th
   stub = new AsyncDisposableStack();
   stub.defer(() => server.stop(true));
   const settings = { ...settingsOf(server.port ?? 0), endpoint: `http://localhost:${server.port}`, prefix: 'in/' };
-  const objects = await openS3Objects({ ...settings, is_virtual_hosted: true }, LONG_MS);
+  const objects = await openS3Objects({ ...settings, is_virtual_hosted: true }, { idle_ms: LONG_MS });
   expect(await textOf(objects)).toBe('abc');
   const host = `bucket.localhost:${server.port}`;
   expect(requests).toEqual([`GET ${host} /`, `GET ${host} /in/a/0`]);

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test';
+import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { openDataDirectory } from '../../src/platform/data-directory.ts';
 import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
@@ -37,5 +38,22 @@ describe("PostgreSQL's programs", () => {
     writeFileSync(join(files, 'mark'), '');
     expect(await unpackPostgres(directory)).toBe(files);
     expect(readdirSync(files)).toContain('mark');
+  });
+
+  test('get their name once they are on the disk, so that a power failure leaves no empty ones', async () => {
+    const handle = await open(parent);
+    const synced: string[] = [];
+    const sync = spyOn(Object.getPrototypeOf(handle), 'sync').mockImplementation(async function (this: FileHandle) {
+      synced.push(readlinkSync(`/proc/self/fd/${this.fd}`));
+    });
+    using _ = { [Symbol.dispose]: () => sync.mockRestore() };
+    await handle.close();
+    const files = await unpackPostgres(parent);
+    const unfinished = synced.map((path) => path.replace(/\.[0-9a-f-]+\.unfinished/, ''));
+    const written = readdirSync(files, { recursive: true }).map((name) => join(files, name.toString()));
+    // Also the folder of the name.
+    expect(unfinished.toSorted()).toEqual([...written, files, parent].toSorted());
+    expect(synced.filter((path) => !path.includes('.unfinished'))).toEqual([parent]);
+    expect(synced.at(-1)).toBe(parent);
   });
 });

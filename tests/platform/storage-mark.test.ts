@@ -48,6 +48,14 @@ describe('storage: a process that starts on a database', () => {
     expect(marks).toHaveLength(1);
   });
 
+  test('with files of other programs beside the mark gets no warning', async () => {
+    const marks = await marksIn('first');
+    for (const name of ['.nfs0000', 'README', '0-readme.txt']) await writeFile(at('first', 'storage-marks', name), '');
+    expect(await start('first', FIRST)).toEqual({ warning: undefined, events: [] });
+    for (const name of ['.nfs0000', 'README', '0-readme.txt']) await rm(at('first', 'storage-marks', name));
+    expect(await marksIn('first')).toEqual(marks);
+  });
+
   test('with the same files at another path (shared, moved or restored) gets no warning', async () => {
     await symlink(at('first'), at('shared'));
     await cp(at('first'), at('copied'), { recursive: true });

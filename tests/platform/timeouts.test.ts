@@ -8,9 +8,9 @@ test('timeouts: work that is added after all was finished times out too, and fin
   const ended: string[] = [];
   const timeouts = new Timeouts<string>(TIMEOUT_MS, (work) => void ended.push(work));
   timeouts.add('first');
-  timeouts.finish();
+  timeouts.expireAll();
   expect(ended).toEqual(['first']);
-  timeouts.finish();
+  timeouts.expireAll();
   timeouts.add('second');
   await waitFor(() => ended.length > 1, 'the second work to time out');
   expect(ended).toEqual(['first', 'second']);

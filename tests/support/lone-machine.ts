@@ -8,7 +8,7 @@ export const LONE_MACHINE = {
   draining: () => [],
   machinesWithoutOwnPods: () => [],
   heldIds: () => [],
-  onGivenUp: () => {},
+  onDeclaredLost: () => {},
 };
 
 /** No lobby is on a machine that finds avoid. */

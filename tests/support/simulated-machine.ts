@@ -45,7 +45,7 @@ export interface SimulatedMachine extends AsyncDisposable {
   logs: Logs;
   /** Adds a server of this machine to the database, and returns its id. */
   add(columns?: Partial<ServerRow>): Promise<string>;
-  /** Requests the removal of leftovers, as after the machine was given up. */
+  /** Removes leftovers, as after the machine was declared lost. */
   removeLeftovers(): Promise<void>;
   /** Waits for an event about a server. */
   waitForEvent(name: ServiceEvent['event'], server_id: string): Promise<ServiceEvent>;
@@ -56,7 +56,7 @@ export async function openSimulatedMachine(
   { database_address, clock }: Pick<TestService, 'database_address' | 'clock'>,
   place: { game_id: string; namespace_id: string },
   runtime: Runtime,
-  { groupsOf = async () => new Map() }: Partial<Pick<ReconcileDependencies, 'groupsOf'>> = {},
+  { developerGroupsOf = async () => new Map() }: Partial<Pick<ReconcileDependencies, 'developerGroupsOf'>> = {},
 ): Promise<SimulatedMachine> {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openDatabase(database_address, 4));
@@ -69,7 +69,7 @@ export async function openSimulatedMachine(
   let removeLeftovers = async () => {};
   const machines: ReconcileDependencies['machines'] = {
     ...LONE_MACHINE,
-    onGivenUp: (listener) => {
+    onDeclaredLost: (listener) => {
       removeLeftovers = async () => void (await listener());
     },
   };
@@ -84,7 +84,7 @@ export async function openSimulatedMachine(
       takes_servers: true,
       builds: { kindOf: async () => BUILD.kind, unpacked: async () => BUILD, isUnpacked: async () => true },
       tokens: await openServiceTokens({ database_address, clock }),
-      groupsOf,
+      developerGroupsOf,
       node: {
         ...ids,
         api_url: 'http://127.0.0.1:8080',

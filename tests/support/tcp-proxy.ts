@@ -66,6 +66,7 @@ export async function openTcpProxy(first_target: Target, hostname = '127.0.0.1')
       if (!are_ends_hidden) near.end();
     });
     if (held) {
+      near.pause();
       void held.then(() => near.pipe(far));
       return;
     }

@@ -202,8 +202,9 @@ async function putLive(session: Session, scope: Scope, change: Change): Promise<
   const { ended_count, closed_count } = outdated;
   const lobbies = ended_count + closed_count === 0 ? '' : `; of the old version, ${describeEnding(outdated)}`;
   const duration_ms = Math.round(performance.now() - started);
-  if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ended_count, closed_count }); // In UTC, as the lines of logs. const clock = new
-  Date().toISOString().slice(11, 19);
+  if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ended_count, closed_count });
+  // In UTC, as the lines of logs.
+  const clock = new Date().toISOString().slice(11, 19);
   session.output.say(`${clock} ${what}: live after ${duration_ms} ms${lobbies}`);
   return wanted;
 }

@@ -4,6 +4,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Games } from '../games/games.ts';
 import type { Groups } from '../groups/groups.ts';
+import { refuseProblem } from '../names.ts';
 import type { Servers } from '../servers/servers.ts';
 import type { Usage } from './wire.ts';
 
@@ -37,25 +38,35 @@ export function createBilling({ clock, groups, games, servers }: BillingDependen
       if (!(await groups.mayActAsMember(group_id, identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
       const end = window.end ?? clock.now().getTime();
       const start = window.start ?? end - MONTH_MS;
-      if (start > end) throw invalidWindow(window.end);
-      const owned = await games.listOfGroup(group_id);
-      const game_ids = owned.map(({ game_id }) => game_id);
-      const used = await servers.usageOf(game_ids, { start: toMoment(start), end: toMoment(end) });
-      const by_game = Map.groupBy(used, ({ game_id }) => game_id);
-      return {
-        games: game_ids.map((game_id) => ({
-          game_id,
-          regions: (by_game.get(game_id) ?? []).map(({ datacenter_id, cpu_ms }) => ({
-            region_id: datacenter_id,
-            uptime: cpu_ms,
-          })),
-        })),
-      };
+      if (start > end) refuseWindow(window.end);
+      const usage: Usage = { games: [] };
+      let last: string | undefined;
+      for (;;) {
+        const game_ids = await games.idsOfGroup(group_id, last);
+        if (game_ids.length === 0) return usage;
+        const used = await servers.usageOf(game_ids, { start: toMoment(start), end: toMoment(end) });
+        usage.games.push(...toUsageOfGames(game_ids, used));
+        last = game_ids.at(-1);
+      }
     },
   };
 }
 
-function invalidWindow(end: number | undefined): ServiceError {
+function toUsageOfGames(
+  game_ids: string[],
+  used: { game_id: string; datacenter_id: string; cpu_ms: number }[],
+): Usage['games'] {
+  const by_game = Map.groupBy(used, ({ game_id }) => game_id);
+  return game_ids.map((game_id) => ({
+    game_id,
+    regions: (by_game.get(game_id) ?? []).map(({ datacenter_id, cpu_ms }) => ({
+      region_id: datacenter_id,
+      uptime: cpu_ms,
+    })),
+  }));
+}
+
+function refuseWindow(end: number | undefined): never {
   const until = end === undefined ? 'query_end_ts, which is now by default' : 'query_end_ts';
-  return new ServiceError('VALIDATION_ERROR', { error: `query_start_ts is after ${until}` });
+  refuseProblem(['query_start_ts', 'too-late'], `it is after ${until}`);
 }

@@ -28,8 +28,8 @@ export interface DemoDependencies {
 }
 
 /**
- * Creates the demo game by the steps of a developer: game, build, version, namespaces on that version. Returns undefined if
- * another group has a game of this name.
+ * Creates the demo game by the steps of a developer: game, build, version, namespaces on that version. The demo is the game
+ * named "demo" that has the version "Demo room", whatever its group. Returns undefined if another game has this name.
  */
 export async function createDemo(
   dependencies: DemoDependencies,
@@ -38,17 +38,16 @@ export async function createDemo(
 ): Promise<Demo | undefined> {
   const { games, versions, namespaces } = dependencies;
   const existing = await games.findByName(GAME_NAME);
-  if (existing && existing.developer_group_id !== developer_group_id) return undefined;
   const game_id =
     existing?.game_id ?? (await games.create(caller, { display_name: 'Demo', developer_group_id, name_id: GAME_NAME }));
   const its_versions = await versions.list(game_id);
-  const demo_version =
-    its_versions.find(({ display_name }) => display_name === VERSION_NAME) ??
-    (await createVersion(dependencies, game_id));
+  const created_earlier = its_versions.find(({ display_name }) => display_name === VERSION_NAME);
+  if (!created_earlier && existing && existing.developer_group_id !== developer_group_id) return undefined;
+  const demo_version = created_earlier ?? (await createVersion(dependencies, game_id));
   const its_namespaces = await namespaces.list(game_id);
   for (const { namespace_id, version_id } of its_namespaces) {
     // Only a namespace that has always been on the game's first version is moved.
-    const [, ...before] = await namespaces.versionHistory({ game_id, namespace_id }, 2);
+    const [, ...before] = await namespaces.versionHistory({ game_id, namespace_id }, { limit: 2 });
     if (before.length > 0 || version_id !== its_versions[0]?.version_id) continue;
     await namespaces.setMatchmakerLimits({ game_id, namespace_id }, DEMO_LIMITS);
     await namespaces.setVersion({ game_id, namespace_id }, demo_version.version_id);

@@ -1,5 +1,6 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import { type Database, LOCKS } from '../../platform/database/database.ts';
+import { readSnapshot } from '../../platform/database/snapshot.ts';
 import { transactInTurn } from '../../platform/database/turn.ts';
 import type { Events } from '../../platform/events.ts';
 import { toCallersError } from '../../platform/http/answers.ts';
@@ -9,7 +10,7 @@ import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { bySteps, emptyCounts, merge, percentileOf, startOfStep } from './rules.ts';
 import * as store from './store.ts';
-import type { Counts, Kind, MinuteCounterRow } from './tables.ts';
+import type { CounterRow, Counts, MinuteCounterRow, SeatRequest } from './tables.ts';
 import { type CountedMinute, createTally, MINUTE_MS } from './tally.ts';
 
 const LOOP = 'counters';
@@ -22,8 +23,8 @@ const HOURS_KEPT_FOR_MS = 7 * DAY_MS;
 const STORED_AFTER_MS = 500;
 /** How long after its end a minute is stored, at most. */
 const STORED_WITHIN_MS = 5_000;
-/** The process that is the first to store a minute stores the players and lobbies of all processes. */
-const COUNTED_BY_ANY = '00000000-0000-0000-0000-000000000000';
+/** The `counted_by` of players and lobbies, which the first process of a minute stores for all. */
+const COUNTED_FOR_ALL = '00000000-0000-0000-0000-000000000000';
 
 /** The times that can be read, and the steps that each has. */
 export const WINDOWS = {
@@ -100,7 +101,7 @@ export function createCounters(dependencies: CountersDependencies) {
     return present.map(({ namespace_id, players, lobbies }) => ({
       namespace_id,
       start_ts,
-      counted_by: COUNTED_BY_ANY,
+      counted_by: COUNTED_FOR_ALL,
       ...emptyCounts(),
       players,
       lobbies,
@@ -127,17 +128,25 @@ export function createCounters(dependencies: CountersDependencies) {
     return moved.is_taken ? 0 : moved.result;
   }
 
+  /** Returns hours and minutes, each request in one of them, although minutes may be moved into their hours meanwhile. */
+  function selectOfOneMoment(namespace_id: string, from: Date): Promise<CounterRow[]> {
+    return readSnapshot(database, async (tx) => [
+      ...(await store.selectHours(tx, namespace_id, from)),
+      ...(await store.selectMinutes(tx, namespace_id, from)),
+    ]);
+  }
+
   /** What a namespace counted, in steps. Watchable. */
   const counted: Watchable<{ namespace_id: string; window: Window }, CountedStep[]> = {
     topics: ({ namespace_id }) => [topics.countersOf(namespace_id)],
     async read({ namespace_id, window }) {
       const { length_ms, step_ms } = WINDOWS[window];
       const from = startOfStep(after(clock.now(), -length_ms), step_ms);
-      const [hours, minutes] = await Promise.all([
-        length_ms > MINUTES_KEPT_FOR_MS ? store.selectHours(queries, namespace_id, from) : [],
-        store.selectMinutes(queries, namespace_id, from),
-      ]);
-      return bySteps([...hours, ...minutes], step_ms).map((step) => ({
+      const has_hours = length_ms > MINUTES_KEPT_FOR_MS;
+      const rows = has_hours
+        ? await selectOfOneMoment(namespace_id, from)
+        : await store.selectMinutes(queries, namespace_id, from);
+      return bySteps(rows, step_ms).map((step) => ({
         ...step,
         find_p50_ms: percentileOf(step.counts.find_times, 0.5),
         find_p95_ms: percentileOf(step.counts.find_times, 0.95),
@@ -172,7 +181,7 @@ export function createCounters(dependencies: CountersDependencies) {
     /** Returns what this process has counted since its start. */
     totals: tally.totals,
     /** Runs a request for a seat, and counts how it ended. */
-    async count<Answer>(kind: Kind, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {
+    async count<Answer>(kind: SeatRequest, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {
       const started = performance.now();
       try {
         const answer = await work();

@@ -81,7 +81,7 @@ export async function takeMinutesBefore(tx: Tx, moment: Date): Promise<MinuteCou
   return await tx.delete(minuteCounters).where(sql`ctid = any(${old})`).returning();
 }
 
-/** Returns the hours that are in the table already, of those with a namespace and a start, and maybe others. */
+/** Returns the stored hours of these namespaces and starts, in any combination. */
 export async function selectSameHours(
   tx: Tx,
   hours: Pick<HourCounterRow, 'namespace_id' | 'start_ts'>[],

@@ -51,7 +51,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     /** Verifies the token of a link. Throws TOKEN_ERROR. */
     readToken: (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']),
     /** Returns the code that the page of a link shows. Throws TOKEN_ERROR. */
-    async readCode(device_link_token: string): Promise<string> {
+    async codeOfLink(device_link_token: string): Promise<string> {
       const { device_link_id } = await this.readToken(device_link_token);
       // The label of a token is not signed, so one link could have tokens with several codes.
       return codeOf(await issueToken(device_link_id));

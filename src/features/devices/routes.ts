@@ -80,7 +80,7 @@ export function deviceRoutes(devices: Devices) {
       },
       async ({ params }) => {
         const page = await Bun.file(findAsset('src/features/devices/link-page.html')).text();
-        return htmlPage(page.replace('{code}', await devices.readCode(params.device_link_token)));
+        return htmlPage(page.replace('{code}', await devices.codeOfLink(params.device_link_token)));
       },
     ),
   ];

@@ -8,7 +8,10 @@ export const PreparedLink = Type.Object({
   device_link_token: Type.String(),
   device_link_url: Type.String({ description: 'The page to open in a browser.' }),
   short_url: Type.String({ description: 'Leads to the same page, and fits in a line.' }),
-  code: Type.String({ description: 'Shown by the page too, so that a person can compare both.' }),
+  code: Type.String({
+    description: 'Shown by the page too, so that a person can compare both.',
+    examples: ['ABCD-2345'],
+  }),
 });
 export type PreparedLink = Static<typeof PreparedLink>;
 

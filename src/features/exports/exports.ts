@@ -1,7 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
-import { ServiceError } from '../../platform/errors.ts';
 import type { SignedLinks } from '../../platform/objects/links.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
+import { refuseProblem } from '../names.ts';
 import type { Servers } from '../servers/servers.ts';
 import { HISTORY_COLUMNS, historyTimes, type Window } from './rules.ts';
 
@@ -28,7 +28,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
   return {
     /** Returns a link to the history of a game's lobbies that ran within a window. Throws VALIDATION_ERROR. */
     lobbyHistoryLink(game_id: string, { start, end }: Window): string {
-      if (start > end) throw new ServiceError('VALIDATION_ERROR', { error: 'query_end is before query_start' });
+      if (start > end) refuseProblem(['query_end', 'invalid'], 'query_end is before query_start');
       return links.sign(HISTORY_PATH, { game_id, start: String(start), end: String(end) });
     },
     /** Returns a link to the log of a lobby's server. Throws MATCHMAKER_LOBBY_NOT_FOUND. */

@@ -211,11 +211,13 @@ export function createGames(dependencies: GamesDependencies) {
     /** Returns the id of the game with a name. Calls `count` before it reads the database. */
     findIdByName: ids_by_name.getCounted,
     /** Returns the developer groups of games, by game. */
-    async groupsOf(game_ids: string[]): Promise<Map<string, string>> {
+    async developerGroupsOf(game_ids: string[]): Promise<Map<string, string>> {
       const rows = await store.selectGroupsOf(database.queries, game_ids);
       return new Map(rows.map(({ game_id, developer_group_id }) => [game_id, developer_group_id]));
     },
-    listOfGroup: (group_id: string) => store.selectGamesOf(database.queries, [group_id]),
+    /** Returns ids of a group's games after the id `after`, in order, at most 1,000. */
+    idsOfGroup: (group_id: string, after: string | undefined) =>
+      store.selectGameIdsOf(database.queries, group_id, after),
     /** Returns what is wrong with a game's display name. Creating the game derives the name id from it. */
     validate: ({ display_name }: { display_name: string }): ContentProblem[] => gameProblems({ display_name }),
     /** Creates a game, for members of its group. Throws GROUP_NOT_FOUND or VALIDATION_ERROR. */

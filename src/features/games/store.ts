@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { after, CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { bumpSelected, touch } from '../../platform/watch/versions.ts';
@@ -115,6 +115,22 @@ export async function selectGroupsOf(
     .where(sql`${games.game_id} = any(${sql.param(game_ids)}::uuid[])`)
     .orderBy(asc(games.game_id))
     .limit(game_ids.length);
+}
+
+/** Returns ids of a group's games after the id `after_id`, in order. */
+export async function selectGameIdsOf(
+  queries: Queries,
+  group_id: string,
+  after_id: string | undefined,
+): Promise<string[]> {
+  const is_later = after_id === undefined ? undefined : gt(games.game_id, after_id);
+  const rows = await queries
+    .select({ game_id: games.game_id })
+    .from(games)
+    .where(and(eq(games.developer_group_id, group_id), is_later))
+    .orderBy(asc(games.game_id))
+    .limit(GAMES_MAX);
+  return rows.map(({ game_id }) => game_id);
 }
 
 /** Returns the games of groups, ordered by display name. */

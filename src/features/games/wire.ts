@@ -64,7 +64,7 @@ const HandleMembers = {
   display_name: Type.String(),
   logo_url: Type.Optional(Type.String()),
   banner_url: Type.Optional(Type.String()),
-  url: Type.String(),
+  url: Type.String({ examples: ['https://crab-arena.sites.example.com'] }),
 };
 const GameSummary = Type.Object(
   {

@@ -89,10 +89,10 @@ export function createGroups(dependencies: GroupsDependencies) {
       const group = await get(query.group_id);
       await requireListAccess(group, query);
       const limit = Math.min(query.count ?? PAGE_DEFAULT, PAGE_MAX);
-      const after = query.anchor === undefined ? undefined : readAnchor(query.anchor);
-      const listed = await selectPeople(queries, query.list, group.group_id, { after, limit });
-      const last = listed.length === limit ? listed.at(-1) : undefined;
-      const anchor = last && writeAnchor(last);
+      const last_seen = query.anchor === undefined ? undefined : readAnchor(query.anchor);
+      const listed = await selectPeople(queries, query.list, group.group_id, { after: last_seen, limit });
+      const last_on_page = listed.length === limit ? listed.at(-1) : undefined;
+      const anchor = last_on_page && writeAnchor(last_on_page);
       return { people: await describePeople(listed), anchor };
     },
   };
@@ -211,15 +211,23 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Deletes a batch of invites that ended 30 days ago. Returns how many; more may remain. */
     deleteOldInvites: () => store.deleteEndedInvites(queries, after(clock.now(), -INVITES_KEPT_MS)),
     listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
-    /** Returns the groups of an identity as others see them. */
-    async handlesOf(identity_id: string) {
-      const its_groups = await store.selectGroupsOf(queries, identity_id);
-      return its_groups.map((group) => toGroupHandle(group, public_url));
+    /** Returns the groups of an identity that another one sees: open ones, and closed ones of which both are members. */
+    async handlesOf(identity_id: string, viewer_id: string) {
+      const [its_groups, groups_of_viewer] = await Promise.all([
+        store.selectGroupsOf(queries, identity_id),
+        viewer_id === identity_id ? [] : store.selectGroupsOf(queries, viewer_id),
+      ]);
+      const shared_ids = new Set(groups_of_viewer.map(({ group_id }) => group_id));
+      const isSeen = ({ group_id, publicity }: CountedGroup) =>
+        viewer_id === identity_id || publicity === 'open' || shared_ids.has(group_id);
+      return its_groups.filter(isSeen).map((group) => toGroupHandle(group, public_url));
     },
     /** Returns the group's members and locks the list until the transaction ends. */
     lockMembers,
     /** Returns the groups that list an identity as a member, as asking to join, or as banned. */
     groupsListing: store.selectGroupsListing,
+    /** Returns whether an identity is a member of any group, or asks to join one. */
+    isInGroup: store.selectIsInGroup,
     listedAmong: store.selectListedAmong,
     /** Returns whether an identity has the rights of a member: a member or an administrator. */
     async mayActAsMember(group_id: string, identity_id: string): Promise<boolean> {

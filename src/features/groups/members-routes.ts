@@ -7,7 +7,12 @@ import * as wire from './wire.ts';
 
 const GROUP = '/group/groups/:group_id';
 const OWNER_ERRORS = ['GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'] as const;
-const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BANNED'] as const;
+const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BANNED', 'IDENTITY_NOT_FOUND'] as const;
+const INVITE_ERRORS = [
+  'GROUP_INVITE_CODE_INVALID',
+  'GROUP_INVITE_CODE_EXPIRED',
+  'GROUP_INVITE_CODE_ALREADY_USED',
+] as const;
 
 /**
  * Limits guesses of codes. Counts by address, because a client can create new identities at no cost. Refuses all while
@@ -193,7 +198,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
         allow: ['identity'],
         body: wire.CreateInviteBody,
         response: wire.CreateInviteAnswer,
-        errors: ['GROUP_NOT_MEMBER', 'VALIDATION_ERROR'],
+        errors: ['GROUP_NOT_MEMBER', 'GROUP_TOO_MANY_INVITES', 'VALIDATION_ERROR'],
       },
       async ({ caller, params, body }) => ({
         code: await groups.createInvite({ ...params, actor_id: caller.identity_id }, body),
@@ -209,7 +214,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
         limit: PREVIEWING,
         free_params: ['group_invite_code'],
         response: wire.InviteAnswer,
-        errors: ['GROUP_INVITE_CODE_INVALID'],
+        errors: [...INVITE_ERRORS],
       },
       async ({ params }) => {
         const group = await groups.get(await groups.groupOfInvite(params.group_invite_code));
@@ -227,12 +232,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
         free_params: ['group_invite_code'],
         body: Empty,
         response: wire.ConsumeInviteAnswer,
-        errors: [
-          'GROUP_INVITE_CODE_INVALID',
-          'GROUP_INVITE_CODE_EXPIRED',
-          'GROUP_INVITE_CODE_ALREADY_USED',
-          ...ADMISSION_ERRORS,
-        ],
+        errors: [...INVITE_ERRORS, ...ADMISSION_ERRORS],
       },
       async ({ caller, params }) => ({
         group_id: await groups.consumeInvite(params.group_invite_code, caller.identity_id),

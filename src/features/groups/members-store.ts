@@ -10,6 +10,7 @@ export type PeopleList = 'members' | 'join_requests' | 'bans';
 
 /** Join requests that one statement deletes at most. */
 const REQUESTS_AT_ONCE = 1_000;
+const GROUPS_AT_ONCE = 256;
 
 /** A person on a list. `ts`: when the person was added. */
 export interface Listed {
@@ -62,9 +63,22 @@ export async function isListed(
   return rows.length > 0;
 }
 
-/** Deletes the join requests of a person. */
-export async function deleteRequestsOf(queries: Queries, identity_id: string): Promise<void> {
-  await queries.delete(groupJoinRequests).where(eq(groupJoinRequests.identity_id, identity_id));
+/** Returns ids of groups that have a person on a list, after the id `after`, in order. */
+export async function selectGroupIdsListing(
+  queries: Queries,
+  list: PeopleList,
+  identity_id: string,
+  after: string | undefined,
+): Promise<string[]> {
+  const { table } = tableOf(list);
+  const is_later = after === undefined ? undefined : gt(table.group_id, after);
+  const rows = await queries
+    .select({ group_id: table.group_id })
+    .from(table)
+    .where(and(eq(table.identity_id, identity_id), is_later))
+    .orderBy(asc(table.group_id))
+    .limit(GROUPS_AT_ONCE);
+  return rows.map(({ group_id }) => group_id);
 }
 
 /**
@@ -159,20 +173,33 @@ export async function selectInvite(queries: Queries, code: string): Promise<Invi
   return row;
 }
 
-/** Uses an invite once. Returns false if it has expired or is used up. */
-export async function useInvite(tx: Tx, code: string, now: Date): Promise<boolean> {
-  const rows = await tx
+/** Returns how many invites of a group can be used. */
+export async function countOpenInvites(queries: Queries, group_id: string, now: Date): Promise<number> {
+  return await queries.$count(
+    groupInvites,
+    and(
+      eq(groupInvites.group_id, group_id),
+      or(isNull(groupInvites.expire_ts), gt(groupInvites.expire_ts, now)),
+      or(isNull(groupInvites.uses_left), gt(groupInvites.uses_left, 0)),
+    ),
+  );
+}
+
+/** Uses an invite once. The last use ends it now: it is kept, with its error, for as long as one that expired now. */
+export async function useInvite(tx: Tx, code: string, now: Date): Promise<void> {
+  await tx
     .update(groupInvites)
-    .set({ uses_left: sql`${groupInvites.uses_left} - 1` })
-    .where(
-      and(
-        eq(groupInvites.code, code),
-        or(isNull(groupInvites.expire_ts), gt(groupInvites.expire_ts, now)),
-        or(isNull(groupInvites.uses_left), gt(groupInvites.uses_left, 0)),
-      ),
-    )
-    .returning({ code: groupInvites.code });
-  return rows.length > 0;
+    .set({
+      uses_left: sql`${groupInvites.uses_left} - 1`,
+      expire_ts: sql`case when ${groupInvites.uses_left} = 1
+        then least(${groupInvites.expire_ts}, ${timestamptz(now)}) else ${groupInvites.expire_ts} end`,
+    })
+    .where(eq(groupInvites.code, code));
+}
+
+/** Deletes all invites of a group. */
+export async function deleteInvites(tx: Tx, group_id: string): Promise<void> {
+  await tx.delete(groupInvites).where(eq(groupInvites.group_id, group_id));
 }
 
 function tableOf(list: PeopleList) {

@@ -1,11 +1,12 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
+import { assert, ServiceError } from '../../platform/errors.ts';
 import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
+import { refuseProblem } from '../names.ts';
 import * as store from './members-store.ts';
-import { lockGroup, MEMBERS_MAX, selectGroup, selectGroupIdsOf, selectMemberIds } from './store.ts';
-import type { CountedGroup } from './tables.ts';
+import { lockGroup, MEMBERS_MAX, selectGroup, selectMemberIds } from './store.ts';
+import type { CountedGroup, InviteRow } from './tables.ts';
 
 /**
  * Join requests of a group. A guest costs nothing, and a join request keeps it from being deleted, so later requests
@@ -15,6 +16,8 @@ const JOIN_REQUESTS_MAX = 1_000;
 const JOIN_REQUESTS_KEPT_MS = 30 * 24 * 3_600_000;
 const INVITE_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
 const INVITE_USES_MAX = 5_000;
+/** Invites of a group that can be used. */
+const OPEN_INVITES_MAX = 256;
 const CODE_LENGTH = 8;
 
 interface MembershipDependencies {
@@ -34,7 +37,7 @@ interface GroupAction {
 interface Change {
   group_id: string;
   identity_id: string;
-  /** Changes only the list of join requests, which no list of people or games shows. */
+  /** Whether only the list of join requests changes. Profiles and lists of games do not show it. */
   is_join_request?: boolean;
   /** If the identity is not on this list, nothing changes, so no watcher is woken. */
   list?: store.PeopleList;
@@ -112,44 +115,59 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     await removeMember(tx, group.group_id, identity_id);
   }
 
-  /** Removes a member and revokes the tokens of the group's games, because the member may hold some. */
+  /** Removes a member. Revokes the tokens of the group's games and ends its invites, because the member may know some. */
   async function removeMember(tx: Tx, group_id: string, identity_id: string): Promise<void> {
     if (!(await store.removePerson(tx, 'members', group_id, identity_id))) {
       throw new ServiceError('GROUP_NOT_MEMBER', {});
     }
     await revokeTokensOf(tx, group_id);
+    await store.deleteInvites(tx, group_id);
   }
 
   /** Removes a deleted identity from a group. A group that it owned goes to its longest member, or else to `successor`. */
   async function removeDeleted(tx: Tx, group: CountedGroup, identity_id: string, successor: string | undefined) {
     const { group_id } = group;
+    // Another process may have removed it.
+    if (!(await store.isListed(tx, 'members', group_id, identity_id))) return;
     if (group.owner_identity_id === identity_id) {
       const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? successor;
-      // Without another administrator the group keeps its deleted owner.
-      if (next === undefined) return;
+      assert(next !== undefined, 'the service has an administrator, which is never deleted');
       await store.addPerson(tx, 'members', group_id, { identity_id: next, ts: clock.now() });
       await store.setOwner(tx, group_id, next);
     }
     await removeMember(tx, group_id, identity_id);
   }
 
+  /** Runs work for each group that has an identity on a list. */
+  async function forEachGroup(
+    list: store.PeopleList,
+    identity_id: string,
+    work: (group_id: string) => Promise<void>,
+  ): Promise<void> {
+    let last: string | undefined;
+    for (;;) {
+      const group_ids = await store.selectGroupIdsListing(database.queries, list, identity_id, last);
+      if (group_ids.length === 0) return;
+      for (const group_id of group_ids) await work(group_id);
+      last = group_ids.at(-1);
+    }
+  }
+
   return {
     /** Removes an identity that is being deleted from all groups, with its join requests. Repeating it is harmless. */
     async leaveAll(identity_id: string): Promise<void> {
-      await store.deleteRequestsOf(database.queries, identity_id);
       const administrator = await identities.findAdministrator();
       const successor = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
-      let last: string | undefined;
-      for (;;) {
-        const group_ids = await selectGroupIdsOf(database.queries, identity_id, last);
-        if (group_ids.length === 0) return;
-        for (const group_id of group_ids) {
-          await change({ group_id, identity_id, ...(successor && { successor }) }, (tx, group) =>
-            removeDeleted(tx, group, identity_id, successor),
-          );
-        }
-        last = group_ids.at(-1);
-      }
+      await forEachGroup('join_requests', identity_id, (group_id) =>
+        change({ group_id, identity_id, is_join_request: true, list: 'join_requests' }, async (tx) => {
+          await store.removePerson(tx, 'join_requests', group_id, identity_id);
+        }),
+      );
+      await forEachGroup('members', identity_id, (group_id) =>
+        change({ group_id, identity_id, list: 'members', ...(successor && { successor }) }, (tx, group) =>
+          removeDeleted(tx, group, identity_id, successor),
+        ),
+      );
     },
     leave: ({ group_id, actor_id }: GroupAction) =>
       change({ group_id, identity_id: actor_id }, (tx, group) => removeUnlessOwner(tx, group, actor_id)),
@@ -160,8 +178,8 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
      */
     async ban(act: MemberAction) {
       const { group_id, identity_id } = act;
-      await identities.get(identity_id);
-      await changeAsOwner(act, async (tx, group) => {
+      await changeAsOwner(act, async (tx, group, person) => {
+        if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
         if (await store.isListed(tx, 'members', group_id, identity_id)) await removeUnlessOwner(tx, group, identity_id);
         await store.removePerson(tx, 'join_requests', group_id, identity_id);
         await store.addPerson(tx, 'bans', group_id, { identity_id, ts: clock.now() });
@@ -220,23 +238,26 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
         },
         'join_requests',
       ),
-    /** Creates an invite code, for members. Times are in milliseconds. Throws VALIDATION_ERROR. */
+    /**
+     * Creates an invite code, for members. Times are in milliseconds. Throws VALIDATION_ERROR, GROUP_NOT_MEMBER or
+     * GROUP_TOO_MANY_INVITES.
+     */
     async createInvite(
       { group_id, actor_id }: GroupAction,
       { ttl, use_count }: { ttl?: number | undefined; use_count?: number | undefined },
     ): Promise<string> {
-      if (!isWithin(ttl, INVITE_LIFETIME_MAX_MS))
-        throw new ServiceError('VALIDATION_ERROR', {
-          error: `ttl.invalid (1 to ${INVITE_LIFETIME_MAX_MS} milliseconds)`,
-        });
-      if (!isWithin(use_count, INVITE_USES_MAX)) {
-        throw new ServiceError('VALIDATION_ERROR', { error: `use_count.invalid (1 to ${INVITE_USES_MAX})` });
+      if (!isWithin(ttl, INVITE_LIFETIME_MAX_MS)) {
+        refuseProblem(['ttl', 'invalid'], `1 to ${INVITE_LIFETIME_MAX_MS} milliseconds`);
       }
+      if (!isWithin(use_count, INVITE_USES_MAX)) refuseProblem(['use_count', 'invalid'], `1 to ${INVITE_USES_MAX}`);
       const now = clock.now();
       const code = makeCode(CODE_LENGTH);
       await database.transact(async (tx) => {
         await lockGroup(tx, group_id);
         if (!(await store.isListed(tx, 'members', group_id, actor_id))) throw new ServiceError('GROUP_NOT_MEMBER', {});
+        if ((await store.countOpenInvites(tx, group_id, now)) >= OPEN_INVITES_MAX) {
+          throw new ServiceError('GROUP_TOO_MANY_INVITES', { max: OPEN_INVITES_MAX });
+        }
         await store.insertInvite(tx, {
           code,
           group_id,
@@ -247,26 +268,35 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       });
       return code;
     },
-    /** Returns the group of an invite code. Throws GROUP_INVITE_CODE_INVALID. */
+    /**
+     * Returns the group of an invite that can be used. Throws GROUP_INVITE_CODE_INVALID, GROUP_INVITE_CODE_ALREADY_USED or
+     * GROUP_INVITE_CODE_EXPIRED.
+     */
     async groupOfInvite(code: string): Promise<string> {
-      const invite = await store.selectInvite(database.queries, code);
-      if (!invite) throw new ServiceError('GROUP_INVITE_CODE_INVALID', {});
-      return invite.group_id;
+      return requireOpen(await store.selectInvite(database.queries, code), clock.now()).group_id;
     },
     /** Admits a person by an invite code and returns the group. A use that admits no one does not count. */
     async consumeInvite(code: string, identity_id: string): Promise<string> {
       const group_id = await this.groupOfInvite(code);
       await change({ group_id, identity_id }, async (tx, group, person) => {
         const now = clock.now();
-        const is_used = await store.useInvite(tx, code, now);
-        const expire_ts = (await store.selectInvite(tx, code))?.expire_ts;
-        if (!is_used && expire_ts && expire_ts <= now) throw new ServiceError('GROUP_INVITE_CODE_EXPIRED', {});
-        if (!is_used) throw new ServiceError('GROUP_INVITE_CODE_ALREADY_USED', {});
+        // No other use runs until the transaction ends, because it has locked the group.
+        requireOpen(await store.selectInvite(tx, code), now);
+        await store.useInvite(tx, code, now);
         await admit(tx, group, person);
       });
       return group_id;
     },
   };
+}
+
+/** Returns an invite if it can be used, and throws why it cannot. */
+function requireOpen(invite: InviteRow | undefined, now: Date): InviteRow {
+  if (!invite) throw new ServiceError('GROUP_INVITE_CODE_INVALID', {});
+  // Its last use has also set the time of its end.
+  if (invite.uses_left === 0) throw new ServiceError('GROUP_INVITE_CODE_ALREADY_USED', {});
+  if (invite.expire_ts && invite.expire_ts <= now) throw new ServiceError('GROUP_INVITE_CODE_EXPIRED', {});
+  return invite;
 }
 
 /** Throws GROUP_INSUFFICIENT_PERMISSIONS unless the identity is the owner. */

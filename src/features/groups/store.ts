@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, gt, sql } from 'drizzle-orm';
+import { asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -46,6 +46,15 @@ export async function selectGroupsListing(queries: Queries, identity_id: string)
   return rows.map(({ group_id }) => group_id);
 }
 
+/** Returns whether an identity is a member of any group, or asks to join one. */
+export async function selectIsInGroup(queries: Queries, identity_id: string): Promise<boolean> {
+  const lists = [groupMembers, groupJoinRequests].map(
+    (list) => sql`select from ${list} where identity_id = ${identity_id}`,
+  );
+  const rows = await queries.execute(sql`(${sql.join(lists, sql` union all `)}) limit 1`);
+  return rows.length > 0;
+}
+
 /** Returns which of the identities are on a list of any group. The owner of a group is one of its members. */
 export async function selectListedAmong(queries: Queries, identity_ids: string[]): Promise<string[]> {
   const among = sql`identity_id = any(${sql.param(identity_ids)}::uuid[])`;
@@ -73,22 +82,6 @@ export async function selectGroupsOf(queries: Queries, identity_id: string): Pro
     .limit(GROUPS_MAX);
 }
 
-/** Returns ids of groups of which an identity is a member, after the id `after`, in order. */
-export async function selectGroupIdsOf(
-  queries: Queries,
-  identity_id: string,
-  after: string | undefined,
-): Promise<string[]> {
-  const is_later = after === undefined ? undefined : gt(groupMembers.group_id, after);
-  const rows = await queries
-    .select({ group_id: groupMembers.group_id })
-    .from(groupMembers)
-    .where(and(eq(groupMembers.identity_id, identity_id), is_later))
-    .orderBy(asc(groupMembers.group_id))
-    .limit(GROUPS_MAX);
-  return rows.map(({ group_id }) => group_id);
-}
-
 /** Updates a group. The caller bumps its versions. */
 export async function updateGroup(tx: Tx, group_id: string, values: Partial<GroupRow>): Promise<void> {
   await tx
@@ -108,7 +101,8 @@ export async function selectOpenGroups(queries: Queries): Promise<CountedGroup[]
 }
 
 /**
- * Deletes a batch of invites that expired before a given time, or are used up and were created before it. Returns how many.
+ * Deletes a batch of invites that ended before a given time. Those that an earlier release used up have no time of their
+ * end, so the time of their creation counts. Returns how many.
  */
 export async function deleteEndedInvites(queries: Queries, before: Date): Promise<number> {
   const moment = sql`${before.toISOString()}::timestamptz`;
@@ -116,7 +110,7 @@ export async function deleteEndedInvites(queries: Queries, before: Date): Promis
     delete from ${groupInvites} where code = any(array(
       (select code from ${groupInvites} where expire_ts < ${moment} order by expire_ts limit ${INVITES_AT_ONCE})
       union all
-      (select code from ${groupInvites} where uses_left = 0 and create_ts < ${moment}
+      (select code from ${groupInvites} where uses_left = 0 and expire_ts is null and create_ts < ${moment}
         order by create_ts limit ${INVITES_AT_ONCE})
     )) returning code`);
   return rows.length;

@@ -52,6 +52,7 @@ export const groupInvites = pgTable(
     uses_left: integer(),
   },
   (table) => [
+    index('group_invites_by_group').on(table.group_id),
     index('group_invites_by_expiry').on(table.expire_ts).where(sql`expire_ts is not null`),
     index('group_invites_used_up').on(table.create_ts).where(sql`uses_left = 0`),
   ],

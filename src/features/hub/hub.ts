@@ -58,13 +58,17 @@ export function createHub({ database, clock, tokens, identities, games, public_u
   }
 
   return {
-    /** Creates a link by which a browser logs in as the caller of a token. Throws if the caller is gone or the token revoked. */
+    /**
+     * Creates a link by which a browser logs in as the caller of a token. Throws if the caller is gone, or the token has
+     * ended or was revoked.
+     */
     async createLink(token: string): Promise<HubLink> {
-      const { caller, expires_at } = await tokens.read(token);
+      const { caller, ends_at } = await tokens.read(token);
       assert(isOfKind(caller, ['identity', 'cloud']), 'the token is of a kind that may log in');
       const now = clock.now();
+      if (ends_at <= now.getTime()) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
       const secret = randomBytes(SECRET_BYTES).toString('base64url');
-      const session_until_ts = new Date(expires_at);
+      const session_until_ts = new Date(ends_at);
       const expire_ts = earlier(after(now, LINK_LIFETIME_MS), session_until_ts);
       const bearer =
         caller.kind === 'identity'

@@ -1,5 +1,5 @@
 import type { JWK } from 'jose';
-import { after, type Clock } from '../../platform/clock.ts';
+import { after, CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
@@ -26,6 +26,12 @@ const GUESTS_KEPT_MS = 30 * 24 * 3_600_000;
 const DELETE_AFTER_MS = 30 * 24 * 3_600_000;
 const GUEST = { display_name: 'Guest', is_registered: false, is_admin: false };
 const CLEAN_UP_EVERY_MS = 10 * 60_000;
+/** Errors of a stored token with which a client gets a new guest. */
+const UNUSABLE_CODES: ReadonlySet<string> = new Set([
+  'TOKEN_INVALID',
+  'CLAIMS_ENTITLEMENT_EXPIRED',
+  'IDENTITY_NOT_FOUND',
+]);
 
 export interface IdentitiesDependencies {
   database: Database;
@@ -40,15 +46,24 @@ export interface IdentitiesDependencies {
   listedInGroups(tx: Tx, identity_ids: string[]): Promise<string[]>;
   /** Discards a picture that an identity no longer uses. */
   discardPicture(tx: Tx, upload_id: string): Promise<void>;
+  /** Returns whether an identity is a member of any group, or asks to join one. */
+  isInGroup(tx: Tx, identity_id: string): Promise<boolean>;
   /** Removes an identity from all groups; a group it owns goes to another member. */
   leaveGroups(identity_id: string): Promise<void>;
+}
+
+/** An identity that gets a token, and how long the token is valid. */
+interface Bearer {
+  identity_id: string;
+  lifetime_ms: number;
 }
 
 export type Identities = ReturnType<typeof createIdentities>;
 
 /** Creates the use cases of identities: people, registered or guests. */
 export function createIdentities(dependencies: IdentitiesDependencies) {
-  const { database, clock, events, tokens, groupsListing, listedInGroups, discardPicture, leaveGroups } = dependencies;
+  const { database, clock, events, tokens } = dependencies;
+  const { groupsListing, listedInGroups, discardPicture, isInGroup, leaveGroups } = dependencies;
   const { queries } = database;
 
   async function create(
@@ -84,27 +99,47 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
 
   const sessions = createSessions({ ...dependencies, keep });
 
-  /** Returns the identity of a token; undefined if the token is unusable or the identity unknown. */
-  async function findBearer(token: string): Promise<IdentityRow | undefined> {
+  /** Creates a guest of a namespace. */
+  async function createBearer(namespace_id: string): Promise<Bearer> {
+    const { identity_id } = await create(GUEST, namespace_id);
+    const lifetime_ms = GUEST_TOKEN_LIFETIME_MS;
+    await keep(identity_id, lifetime_ms);
+    return { identity_id, lifetime_ms };
+  }
+
+  /**
+   * Returns the identity of a token, for a token that replaces it; undefined if the token is unusable or the identity
+   * unknown.
+   */
+  async function findBearer(token: string, now: Date): Promise<Bearer | undefined> {
     try {
-      return await get((await tokens.verifyKind(token, ['identity'])).identity_id);
+      const { caller, ends_at } = await tokens.read(token);
+      if (caller.kind !== 'identity') return undefined;
+      const { identity_id, namespace_id } = await get(caller.identity_id);
+      if (namespace_id !== null) return { identity_id, lifetime_ms: GUEST_TOKEN_LIFETIME_MS };
+      // Only the session of a browser renews its short tokens, and it can be ended.
+      const lifetime_ms = Math.min(LIFETIMES_MS.identity, ends_at - now.getTime());
+      return lifetime_ms > 0 ? { identity_id, lifetime_ms } : undefined;
     } catch (error) {
-      const code = error instanceof ServiceError ? error.code : undefined;
-      if (code === 'TOKEN_ERROR' || code === 'IDENTITY_NOT_FOUND') return undefined;
+      if (error instanceof ServiceError && UNUSABLE_CODES.has(error.code)) return undefined;
       throw error;
     }
   }
 
-  /** Changes an identity. Returns undefined if there is none. */
-  async function change(tx: Tx, identity_id: string, values: Partial<IdentityRow>): Promise<IdentityRow | undefined> {
-    await store.lockIdentity(tx, identity_id);
-    return await store.updateIdentity(tx, identity_id, values, await groupsListing(tx, identity_id));
+  /** Locks an identity and updates it to values that may depend on its row, which it returns. Throws IDENTITY_NOT_FOUND. */
+  async function updateWith(
+    tx: Tx,
+    identity_id: string,
+    valuesFor: (before: IdentityRow) => Partial<IdentityRow>,
+  ): Promise<IdentityRow> {
+    const before = await store.lockIdentity(tx, identity_id);
+    if (before?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
+    await store.updateIdentity(tx, identity_id, valuesFor(before), await groupsListing(tx, identity_id));
+    return before;
   }
 
-  async function update(identity_id: string, values: Partial<IdentityRow>): Promise<void> {
-    const updated = await database.transact((tx) => change(tx, identity_id, values));
-    if (!updated) throw new ServiceError('IDENTITY_NOT_FOUND', {});
-  }
+  const update = (identity_id: string, valuesFor: (before: IdentityRow) => Partial<IdentityRow>) =>
+    database.transact((tx) => updateWith(tx, identity_id, valuesFor));
 
   /** Several identities. Watchable. */
   const people: Watchable<string[], IdentityRow[]> = { topics: (ids) => ids.map(topics.identity), read: list };
@@ -131,16 +166,14 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
      * Continues as the identity of a token, or as a new guest of the namespace if the token is unusable or missing.
      */
     async setUp(namespace_id: string, existing_identity_token: string | undefined) {
-      const bearer = existing_identity_token === undefined ? undefined : await findBearer(existing_identity_token);
-      // A short token from a browser session must not be exchanged for one that is valid for months.
-      const has_session = bearer?.namespace_id === null;
-      const lifetime_ms = has_session ? LIFETIMES_MS.identity : GUEST_TOKEN_LIFETIME_MS;
+      const now = clock.now();
+      const bearer = existing_identity_token === undefined ? undefined : await findBearer(existing_identity_token, now);
       // A guest may be removed concurrently; then a new one replaces it.
-      const is_kept = bearer && (await keep(bearer.identity_id, lifetime_ms));
-      const { identity_id } = is_kept ? bearer : await create(GUEST, namespace_id);
-      if (!is_kept) await keep(identity_id, lifetime_ms);
-      const token = await tokens.issue({ kind: 'identity', identity_id }, { lifetime_ms });
-      return { identity_id, token, expire_ts: after(clock.now(), lifetime_ms) };
+      const is_kept = bearer && (await keep(bearer.identity_id, bearer.lifetime_ms));
+      const { identity_id, lifetime_ms } = is_kept ? bearer : await createBearer(namespace_id);
+      const stamp = { token_id: crypto.randomUUID(), at: now };
+      const token = await tokens.issue({ kind: 'identity', identity_id }, { lifetime_ms, stamp });
+      return { identity_id, token, expire_ts: after(now, lifetime_ms) };
     },
     /** Throws IDENTITY_NOT_FOUND. */
     get,
@@ -159,29 +192,31 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
       refuseProblems(profileProblems(change));
       const { display_name, account_number, bio } = change;
       const given = Object.entries({ display_name, account_number, bio }).filter(([, value]) => value !== undefined);
-      await update(identity_id, Object.fromEntries(given));
+      await update(identity_id, () => Object.fromEntries(given));
     },
     /** Makes an upload the identity's picture. Returns the replaced upload. Throws IDENTITY_NOT_FOUND. */
     async setAvatar(tx: Tx, identity_id: string, avatar_upload_id: string): Promise<string | null> {
-      const before = await store.lockIdentity(tx, identity_id);
-      const updated = await change(tx, identity_id, { avatar_upload_id });
-      if (!before || !updated) throw new ServiceError('IDENTITY_NOT_FOUND', {});
+      const before = await updateWith(tx, identity_id, () => ({ avatar_upload_id }));
       return before.avatar_upload_id;
     },
     /**
-     * Schedules the deletion of an identity in 30 days; it can be cancelled. Throws API_FORBIDDEN for an administrator.
+     * Schedules the deletion of an identity in 30 days, which can be cancelled until then. Repeating it postpones nothing.
+     * Throws API_FORBIDDEN for an administrator.
      */
     async requestDeletion(identity_id: string): Promise<void> {
-      if ((await get(identity_id)).is_admin) {
-        throw new ServiceError('API_FORBIDDEN', { reason: 'an administrator of this service cannot be deleted' });
-      }
-      await update(identity_id, { delete_ts: after(clock.now(), DELETE_AFTER_MS) });
+      await update(identity_id, ({ is_admin, delete_ts }) => {
+        if (is_admin) {
+          throw new ServiceError('API_FORBIDDEN', { reason: 'an administrator of this service cannot be deleted' });
+        }
+        return { delete_ts: delete_ts ?? after(clock.now(), DELETE_AFTER_MS) };
+      });
     },
     /** Cancels a deletion that is not due yet. Throws IDENTITY_NOT_FOUND once it is due. */
     async cancelDeletion(identity_id: string): Promise<void> {
-      const { delete_ts } = await get(identity_id);
-      if (delete_ts !== null && delete_ts <= clock.now()) throw new ServiceError('IDENTITY_NOT_FOUND', {});
-      await update(identity_id, { delete_ts: null });
+      await update(identity_id, ({ delete_ts }) => {
+        if (delete_ts !== null && delete_ts <= clock.now()) throw new ServiceError('IDENTITY_NOT_FOUND', {});
+        return { delete_ts: null };
+      });
     },
     /**
      * Deletes a batch of guests 30 days after their last token expired. Keeps a guest that a group lists, or that has
@@ -204,7 +239,10 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
     deleteOldRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
-    /** Starts the loop that deletes identities whose deletion is due. Their ids stay, because other rows refer to them. */
+    /**
+     * Starts the loop that deletes identities whose deletion is due. It erases them; their rows are removed later, like
+     * those of guests.
+     */
     startForgetting: (signal: AbortSignal) =>
       startLoop({
         name: 'forget-identities',
@@ -212,8 +250,9 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
         signal,
         events,
         async step() {
-          const now = clock.now();
-          const due = await store.selectToDelete(queries, now);
+          // A process with a slower clock may still cancel a deletion that is due here.
+          const due_before = after(clock.now(), -CLOCK_SKEW_MAX_MS);
+          const due = await store.selectToDelete(queries, due_before);
           const erased = {
             display_name: 'Deleted',
             bio: '',
@@ -222,23 +261,23 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
             is_deleted: true,
             avatar_upload_id: null,
           };
-          // The deletion may be cancelled until the identity is erased.
-          const isDue = (row: IdentityRow | undefined) => row?.delete_ts != null && row.delete_ts <= now;
+          // Another process may have deleted it.
+          const isDue = (row: IdentityRow | undefined): row is IdentityRow =>
+            row?.is_deleted === false && row.delete_ts !== null && row.delete_ts <= due_before;
           const forget = async ({ identity_id }: IdentityRow) => {
             if (!isDue(await store.selectIdentity(queries, identity_id))) return;
             await leaveGroups(identity_id);
             const is_erased = await database.transact(async (tx) => {
               const before = await store.lockIdentity(tx, identity_id);
-              if (!isDue(before)) return false;
-              await change(tx, identity_id, erased);
-              await store.revokeRefreshTokensOf(tx, identity_id, now);
-              if (before?.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);
+              // It may have joined a group in between, and then the next step repeats this. Groups lock the identity before
+              // they admit it, and refuse a deleted one.
+              if (!isDue(before) || (await isInGroup(tx, identity_id))) return false;
+              await updateWith(tx, identity_id, () => erased);
+              await store.revokeRefreshTokensOf(tx, identity_id, clock.now());
+              if (before.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);
               return true;
             });
-            if (!is_erased) return;
-            // It may have joined a group in between. From now on, all groups refuse it.
-            await leaveGroups(identity_id);
-            events.emit({ event: 'identity_forgotten', identity_id });
+            if (is_erased) events.emit({ event: 'identity_forgotten', identity_id });
           };
           // One that fails must not keep the others waiting; the loop logs it and repeats.
           const failures: unknown[] = [];

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../platform/clock.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty, isUuid, ValidationErrors } from '../../platform/http/shapes.ts';
@@ -14,33 +15,35 @@ const BATCH_MAX = 64;
 
 export interface IdentityRoutesDependencies extends wire.Addresses {
   identities: Identities;
-  /** Returns the groups of a profile as others see them. */
-  groupsOf(identity_id: string): Promise<unknown[]>;
+  /** Returns the groups of a profile, as another identity sees them. */
+  groupHandlesOf(identity_id: string, viewer_id: string): Promise<unknown[]>;
+  clock: Clock;
   /** Returns the game of a namespace; undefined if the namespace does not exist. */
   gameOf(namespace_id: string): Promise<string | undefined>;
 }
 
 /** Routes for identities, for clients of games and for tools. */
 export function identityRoutes(dependencies: IdentityRoutesDependencies) {
-  const { identities, groupsOf, gameOf } = dependencies;
+  const { identities, groupHandlesOf, gameOf, clock } = dependencies;
 
-  const describe = async (identity_id: string, is_self: boolean) => {
-    const [identity, groups] = await Promise.all([identities.get(identity_id), groupsOf(identity_id)]);
+  const describe = async (identity_id: string, viewer_id: string, is_self: boolean) => {
+    const [identity, groups] = await Promise.all([identities.get(identity_id), groupHandlesOf(identity_id, viewer_id)]);
     return wire.toProfile(identity, { groups, is_self }, dependencies);
   };
-  const describeSelf = (identity_id: string) => describe(identity_id, true);
+  const describeSelf = (identity_id: string) => describe(identity_id, identity_id, true);
   const topicsOf = (identity_id: string) => [topics.identity(identity_id)];
   /** The profile of a person, as the person sees it. */
   const own_profile: Watchable<string, wire.IdentityProfile> = { topics: topicsOf, read: describeSelf };
-  /** As others see it. */
-  const profile: Watchable<string, wire.IdentityProfile> = {
-    topics: topicsOf,
-    read: (identity_id) => describe(identity_id, false),
+  /** As another person sees it. */
+  const profile: Watchable<{ identity_id: string; viewer_id: string }, wire.IdentityProfile> = {
+    // A change of the viewer's groups may change the closed ones of the person that the viewer sees.
+    topics: ({ identity_id, viewer_id }) => [topics.identity(identity_id), topics.identity(viewer_id)],
+    read: ({ identity_id, viewer_id }) => describe(identity_id, viewer_id, false),
   };
   /** When each change was first sent, so that repeated answers show the same time. */
   const moments = new LRUCache<string, string>({ max: MOMENTS_MAX });
   function momentOf(change: string): string {
-    const moment = moments.get(change) ?? new Date().toISOString();
+    const moment = moments.get(change) ?? clock.now().toISOString();
     moments.set(change, moment);
     return moment;
   }
@@ -66,7 +69,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         allow: ['public', 'development'],
         body: wire.SetupBody,
         response: wire.SetupAnswer,
-        errors: ['NAMESPACE_NOT_FOUND'],
+        errors: ['NAMESPACE_NOT_FOUND', 'IDENTITY_NOT_FOUND'],
       },
       async ({ caller, body }) => {
         const game_id = await gameOf(caller.namespace_id);
@@ -191,7 +194,8 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
       },
-      ({ params }) => watchState(profile, params.identity_id, (identity) => ({ identity })),
+      ({ caller, params }) =>
+        watchState(profile, { ...params, viewer_id: caller.identity_id }, (identity) => ({ identity })),
     ),
     watched(
       '/identity/events/live',

@@ -46,21 +46,19 @@ export async function lockIdentity(tx: Tx, identity_id: string): Promise<Identit
   return row;
 }
 
-/** Updates an identity and bumps the groups that show it. Returns undefined if it is deleted or missing. */
+/** Updates an identity, unless it is deleted, and bumps the groups that show it. */
 export async function updateIdentity(
   tx: Tx,
   identity_id: string,
   values: Partial<IdentityRow>,
   group_ids: string[],
-): Promise<IdentityRow | undefined> {
+): Promise<void> {
   await touch(tx, [topics.identity(identity_id), ...group_ids.map(topics.group)]);
-  const [row] = await tx
+  await tx
     .update(identities)
     // Sets the id to itself, because an update without values is not a statement.
     .set({ identity_id, ...values })
-    .where(and(eq(identities.identity_id, identity_id), eq(identities.is_deleted, false)))
-    .returning();
-  return row;
+    .where(and(eq(identities.identity_id, identity_id), eq(identities.is_deleted, false)));
 }
 
 /** Returns identities that are due for deletion. */

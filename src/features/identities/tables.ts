@@ -26,7 +26,10 @@ export const identities = pgTable(
     keep_until_ts: moment().notNull().default(sql`now() + interval '210 days'`),
     /** When the identity is due for deletion, if it asked for it. */
     delete_ts: moment(),
-    /** The row of a deleted identity stays, without name, bio and picture, because other rows refer to its id. */
+    /**
+     * Whether the identity was deleted. The row, without name, bio and picture, is removed like that of a guest, once no
+     * group lists it.
+     */
     is_deleted: boolean().notNull().default(false),
   },
   (table) => [

@@ -37,7 +37,7 @@ export interface HeldCluster {
   lockHeld(tx: Tx): Promise<{ takes_servers: boolean } | undefined>;
   /**
    * Sets whether another process that reaches the cluster may take the lease over. Until one does, this process stays the
-   * holder, so that the machine is not given up while no process reaches the cluster.
+   * holder, so that the machine is not declared lost while no process reaches the cluster.
    */
   setOffer(offer: Offer): Promise<void>;
   /** Lets another process have the lease. */
@@ -57,7 +57,9 @@ interface ClusterLeaseOptions {
   beat_ms: number;
   /** How long the beat of the machine may stay the same until another process takes it over. */
   take_over_after_ms: number;
-  /** How long the machine may be without a holder until it is given up with its servers. */
+  /** How long the beat of the machine may stay the same until it is declared lost with its servers. */
+  lost_after_ms: number;
+  /** The same for the time after its last process was stopped and left servers running. */
   rest_ms: number;
   takesServers(): boolean;
   /** Requests a beat now. */
@@ -131,23 +133,23 @@ export class ClusterLease {
   }
 
   /**
-   * Applies what a beat has read. `asked_as`: the holding that the beat was sent for. Returns the time until the next
+   * Applies what a beat has read. `sent_for`: the holding that the beat was sent for. Returns the time until the next
    * beat is due.
    */
-  onBeat(asked_as: store.Holding | undefined, { machines, raised, ...times }: Beat): number {
+  onBeat(sent_for: store.Holding | undefined, { machines, raised, ...times }: Beat): number {
     const { own, take_over_after_ms } = this.options;
     const cluster = this.#cluster;
     if (!cluster) return Number.POSITIVE_INFINITY;
     if (this.#held) {
       // A beat that began before this process became the holder does not show whether it still is.
-      if (asked_as?.holder !== this.#held.holder) return 0;
+      if (sent_for?.holder !== this.#held.holder) return 0;
       if (raised.has(cluster.node_id)) this.#extend(times.asked_ms);
       else this.#end('taken_over');
       return Number.POSITIVE_INFINITY;
     }
     const row = machines.find(({ node_id }) => node_id === cluster.node_id);
     const verdict = this.#judgement.judge(row ? [{ ...row, lost_after_ms: take_over_after_ms }] : [], times);
-    // A process that was given up has to come back first.
+    // A process whose machine was declared lost has to come back first.
     if (!raised.has(own.node_id)) return Number.POSITIVE_INFINITY;
     const has_no_holder = row?.state !== 'up' || row.holder === NO_HOLDER || row.place === own.place;
     const [lost] = verdict.lost;
@@ -159,7 +161,7 @@ export class ClusterLease {
 
   /** Forgets all beats after one that failed. */
   onBeatFailed(): void {
-    this.#judgement.startAnew();
+    this.#judgement.forget();
   }
 
   /** Waits until this process is the holder. Returns undefined once the signal is aborted. */
@@ -201,11 +203,11 @@ export class ClusterLease {
 
   /** Tries to acquire the lease. Returns undefined if another process has got it. */
   async #tryAcquire({ node_id, name }: ClusterMachine, vacancy: Vacancy): Promise<HeldCluster | undefined> {
-    const { database, events, own, rest_ms, takesServers, wakeBeat } = this.options;
+    const { database, events, own, lost_after_ms, takesServers, wakeBeat } = this.options;
     const { datacenter_id, place, host } = own;
     const asked_ms = performance.now();
     const holder = crypto.randomUUID();
-    const registration = { node_id, datacenter_id, place, holder, lost_after_ms: rest_ms };
+    const registration = { node_id, datacenter_id, place, holder, lost_after_ms };
     const named = { ...registration, name: `${name}, by ${host}` };
     const is_registered = await database.transact(async (tx) => {
       // The earlier holder may be paused in a transaction, which would commit beside those of this process.
@@ -278,7 +280,7 @@ export class ClusterLease {
     clearTimeout(held.timer);
     const { node_id, name } = this.#cluster;
     if (why !== undefined) this.options.events.emit({ event: 'cluster_lost', node_id, cluster: name, why });
-    this.#judgement.startAnew();
+    this.#judgement.forget();
     held.ended.abort();
   }
 }

@@ -1,6 +1,7 @@
 import type { Database, Tx } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startDeletingOld, startLoop } from '../../platform/loop.ts';
+import { forEachAtOnce } from '../../platform/pacing.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';
 import { ClusterLease, type ClusterMachine } from './cluster-lease.ts';
@@ -16,8 +17,9 @@ import { type MachineSnapshot, UNKNOWN_CLUSTER } from './tables.ts';
 const BEAT_WITHIN_MIN_MS = 5_000;
 /** Shortest pause between two beats. */
 const PAUSE_MIN_MS = 20;
-/** Time after which a machine that was stopped or lost is no longer listed. */
+/** Time after which a stopped or lost machine is deleted, with its drain. */
 const KEPT_FOR_MS = 30 * 24 * 3_600_000;
+const DECLARED_AT_ONCE_MAX = 4;
 
 /** The machine of this process. */
 export interface OwnMachine {
@@ -38,11 +40,11 @@ export interface LeaseDependencies {
   events: Events;
   feed: Feed;
   own: OwnMachine;
-  /** How long the beat of this machine may stay the same until the others give it up. */
+  /** How long the beat of this machine may stay the same until the others declare it lost. */
   lost_after_ms: number;
-  /** How long this machine may rest after its process was stopped, until the others give it up. */
+  /** How long this machine may rest after its process was stopped, until the others declare it lost. */
   rest_ms: number;
-  /** Records the end of all servers of a machine that is given up. Returns how many. */
+  /** Records the end of all servers of a machine that is declared lost. Returns how many. */
   endServersOf(tx: Tx, node_id: string): Promise<number>;
 }
 
@@ -52,21 +54,21 @@ interface View {
   late: ReadonlySet<string>;
 }
 
-/** Work that the last beat found. */
-interface BeatWork {
+/** What the last beat found. */
+interface LastVerdict {
   /** The id of this process as the holder, when the beat began. */
   holder: string;
-  /** Whether this machine was given up. */
-  is_given_up: boolean;
-  /** Other machines that are to be given up. */
+  /** Whether this machine was declared lost. */
+  was_declared_lost: boolean;
+  /** Other machines that are to be declared lost. */
   lost: readonly MachineSnapshot[];
 }
 
 export type Lease = ReturnType<typeof createLease>;
 
 /**
- * Creates the lease of this machine: it raises a beat in the database, gives up other machines whose beat stays the same,
- * and says whether this machine may take work. Each start, and each return after it was given up, has a new holder.
+ * Creates the lease of this machine: it raises a beat in the database, declares other machines lost whose beat stays the
+ * same, and says whether this machine may take work. Each start, and each return of a lost machine, has a new holder.
  */
 export function createLease(dependencies: LeaseDependencies) {
   const { database, events, feed, own, lost_after_ms, rest_ms, endServersOf } = dependencies;
@@ -79,6 +81,8 @@ export function createLease(dependencies: LeaseDependencies) {
     own: { ...own, host: own.name },
     beat_ms,
     take_over_after_ms: lost_after_ms * TAKE_OVER_SHARE,
+    // Longer than a takeover waits, however short the rest is.
+    lost_after_ms: Math.max(rest_ms, lost_after_ms),
     rest_ms,
     takesServers: () => takes_servers,
     wakeBeat: () => beating?.wake(),
@@ -86,10 +90,10 @@ export function createLease(dependencies: LeaseDependencies) {
   let cluster_id = has_cluster ? UNKNOWN_CLUSTER : null;
   // Not a connection of the pool: a beat must not wait for other work.
   const connection = database.openDedicatedConnection({ query_ms: Math.max(beat_ms, BEAT_WITHIN_MIN_MS) });
-  const givenUpListeners: (() => Promise<void>)[] = [];
+  const declaredLostListeners: (() => Promise<void>)[] = [];
   let holder = crypto.randomUUID();
   let view: View = { machines: [], late: new Set() };
-  let beat_work: BeatWork = { holder, is_given_up: false, lost: [] };
+  let last_verdict: LastVerdict = { holder, was_declared_lost: false, lost: [] };
   let next_in_ms = beat_ms;
   let is_replaced = false;
   let takes_servers = true;
@@ -97,16 +101,16 @@ export function createLease(dependencies: LeaseDependencies) {
   /** Raises the beats of this machine and of its cluster, then judges the other machines. Without the database it judges none. */
   async function beat(): Promise<number> {
     const asked_ms = performance.now();
-    const asked_as = holder;
+    const sent_as = holder;
     const held_cluster = cluster_lease.holding;
     let seen: Awaited<ReturnType<typeof store.raiseBeats>>;
     try {
-      const holdings = [{ node_id, holder: asked_as }, ...(held_cluster ? [held_cluster] : [])];
+      const holdings = [{ node_id, holder: sent_as }, ...(held_cluster ? [held_cluster] : [])];
       seen = await store.raiseBeats(connection, holdings);
     } catch (cause) {
-      judgement.startAnew();
+      judgement.forget();
       cluster_lease.onBeatFailed();
-      beat_work = { holder: asked_as, is_given_up: false, lost: [] };
+      last_verdict = { holder: sent_as, was_declared_lost: false, lost: [] };
       next_in_ms = beat_ms;
       events.emit({ event: 'beat_failed', cause });
       return 0;
@@ -120,42 +124,43 @@ export function createLease(dependencies: LeaseDependencies) {
     next_in_ms = Math.max(Math.min(beat_ms, verdict.next_in_ms, of_cluster_in_ms), PAUSE_MIN_MS);
     view = { machines, late: verdict.late };
     // Only a holder judges others.
-    beat_work = { holder: asked_as, is_given_up: !is_raised, lost: is_raised ? verdict.lost : [] };
-    if (!is_raised || verdict.lost.length > 0) acting?.wake();
+    last_verdict = { holder: sent_as, was_declared_lost: !is_raised, lost: is_raised ? verdict.lost : [] };
+    if (!is_raised || verdict.lost.length > 0) applying?.wake();
     return 0;
   }
 
-  /** Acts on what the last beat found. No beat waits for this, or a transaction that takes long would make this machine late. */
-  async function act(): Promise<number> {
-    const { holder: found_by, is_given_up, lost } = beat_work;
+  /** Applies what the last beat found. No beat waits for this, or a transaction that takes long would make this machine late. */
+  async function applyVerdict(): Promise<number> {
+    const { holder: found_by, was_declared_lost, lost } = last_verdict;
     // This machine has come back since.
     if (found_by !== holder) return 0;
-    if (is_given_up) await comeBack(view.machines.find((machine) => machine.node_id === node_id));
-    for (const machine of lost) await giveUp(machine);
+    if (was_declared_lost) await comeBack(view.machines.find((machine) => machine.node_id === node_id));
+    // One that cannot be declared lost yet, because a transaction locks its row, delays no other.
+    await forEachAtOnce(lost, DECLARED_AT_ONCE_MAX, declareLost);
     return 0;
   }
 
-  async function giveUp(machine: MachineSnapshot): Promise<void> {
+  async function declareLost(machine: MachineSnapshot): Promise<void> {
     const ended = await database.transact(async (tx) =>
-      (await store.giveUp(tx, machine)) ? await endServersOf(tx, machine.node_id) : undefined,
+      (await store.declareLost(tx, machine)) ? await endServersOf(tx, machine.node_id) : undefined,
     );
     if (ended === undefined) return;
     const { name: host, lost_after_ms: for_ms } = machine;
     events.emit({ event: 'machine_lost', node_id: machine.node_id, host, for_ms, servers: ended });
   }
 
-  /** Ends what is left of the servers that were given up with this machine, then lets it take work with a new holder. */
+  /** Ends what is left of the servers that were lost with this machine, then lets it take work with a new holder. */
   async function comeBack(row: MachineSnapshot | undefined): Promise<void> {
     // Another holder at the same place is an older state: the database was restored to a time before this start.
     const is_replaced_now = row?.state === 'up' && row.place !== own.place;
     if (is_replaced_now && !is_replaced) events.emit({ event: 'machine_replaced', node_id, host: row.name });
     is_replaced = is_replaced_now;
     if (is_replaced) return;
-    for (const endServers of givenUpListeners) await endServers();
+    for (const endServers of declaredLostListeners) await endServers();
     const registration = { ...own, holder: crypto.randomUUID(), lost_after_ms, cluster_id };
     const is_back = await database.transact((tx) => store.registerMachine(tx, registration, null));
     if (is_back) {
-      // Not before: until then, a beat of the new holder would find it given up too.
+      // Not before: until then, a beat of the new holder would find it lost too.
       holder = registration.holder;
       events.emit({ event: 'machine_returned', node_id });
     }
@@ -169,7 +174,7 @@ export function createLease(dependencies: LeaseDependencies) {
   }
 
   let beating: Loop | undefined;
-  let acting: Loop | undefined;
+  let applying: Loop | undefined;
   return {
     /** Makes this process the holder of its machine. Throws StartError if another process may be. */
     async register(signal: AbortSignal | undefined): Promise<void> {
@@ -178,9 +183,9 @@ export function createLease(dependencies: LeaseDependencies) {
     },
     /** Starts to raise the beat and to judge the others. */
     startWork(signal: AbortSignal): Loop[] {
-      judgement.startAnew();
+      judgement.forget();
       const shared = { signal, events };
-      acting = startLoop({ ...shared, name: 'lost-machines', every_ms: lost_after_ms, step: act });
+      applying = startLoop({ ...shared, name: 'lost-machines', every_ms: lost_after_ms, step: applyVerdict });
       beating = startLoop({ ...shared, name: 'machines', every_ms: () => next_in_ms, step: beat });
       const unsubscribe = feed.subscribe(topics.machines(), beating.wake);
       const old = startDeletingOld({
@@ -189,9 +194,9 @@ export function createLease(dependencies: LeaseDependencies) {
         events,
         deleteOld: () => store.deleteGone(database.queries, KEPT_FOR_MS),
       });
-      return [{ ...beating, stopped: beating.stopped.then(unsubscribe) }, acting, old];
+      return [{ ...beating, stopped: beating.stopped.then(unsubscribe) }, applying, old];
     },
-    /** Records that this process stops. If servers run on, the machine rests until it is given up. */
+    /** Records that this process stops. If servers run on, the machine rests until it is declared lost. */
     async stop({ has_servers }: { has_servers: boolean }): Promise<void> {
       const end = has_servers
         ? ({ state: 'resting', lost_after_ms: rest_ms } as const)
@@ -235,9 +240,9 @@ export function createLease(dependencies: LeaseDependencies) {
     isReplaced: () => is_replaced,
     /** The machines as this process saw them last. */
     view: () => view,
-    /** Adds a function that ends what is left of this machine's servers after it was given up, before it takes work again. */
-    onGivenUp(endServers: () => Promise<void>): void {
-      givenUpListeners.push(endServers);
+    /** Adds a function that ends what is left of this machine's servers after it was declared lost, before it takes work again. */
+    onDeclaredLost(endServers: () => Promise<void>): void {
+      declaredLostListeners.push(endServers);
     },
   };
 }

@@ -33,7 +33,7 @@ export function createMachines(dependencies: MachinesDependencies) {
   const { database, own, loads, requireAdministrator } = dependencies;
   const { queries } = database;
   const lease = createLease(dependencies);
-  const { lockHeld, isReplaced, onGivenUp, view } = lease;
+  const { lockHeld, isReplaced, onDeclaredLost, view } = lease;
 
   const isDraining = ({ drain_ts }: MachineSnapshot) => drain_ts !== null;
 
@@ -62,7 +62,7 @@ export function createMachines(dependencies: MachinesDependencies) {
   return {
     lockHeld,
     isReplaced,
-    onGivenUp,
+    onDeclaredLost,
     register: lease.register,
     stop: lease.stop,
     stopTakingServers: lease.stopTakingServers,
@@ -86,7 +86,7 @@ export function createMachines(dependencies: MachinesDependencies) {
       const avoided = machines.filter((one) => one.state !== 'up' || isDraining(one)).map(({ node_id }) => node_id);
       return new Set([...avoided, ...late]);
     },
-    /** Returns the machines without a process: it was stopped, or they were given up. */
+    /** Returns the machines without a process: it was stopped, or they were declared lost. */
     withoutProcess: (): string[] =>
       view()
         .machines.filter(({ state }) => state !== 'up')

@@ -10,7 +10,7 @@ export interface ReadTimes {
 }
 
 interface Verdict<Machine> {
-  /** Machines to give up. */
+  /** Machines to declare lost. */
   lost: Machine[];
   /** The ids of machines that run but whose beat is overdue. */
   late: Set<string>;
@@ -40,15 +40,15 @@ export class Judgement {
   /** `blind_after_ms`: after this time without a read, earlier reads do not count. */
   constructor(readonly blind_after_ms: number) {}
 
-  /** Forgets everything, because this process could not see the machines. */
-  startAnew(): void {
+  /** Forgets all measurements. */
+  forget(): void {
     this.#unchanged.clear();
     this.#answered_ms = undefined;
   }
 
   /** Judges the other machines by a new read of them. */
   judge<Machine extends JudgedMachine>(machines: readonly Machine[], { asked_ms, answered_ms }: ReadTimes) {
-    if (answered_ms - (this.#answered_ms ?? asked_ms) > this.blind_after_ms) this.startAnew();
+    if (answered_ms - (this.#answered_ms ?? asked_ms) > this.blind_after_ms) this.forget();
     this.#answered_ms = answered_ms;
     const judged = machines.filter(({ state }) => state === 'up' || state === 'resting');
     const verdict: Verdict<Machine> = { lost: [], late: new Set(), next_in_ms: Number.POSITIVE_INFINITY };

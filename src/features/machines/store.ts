@@ -109,8 +109,8 @@ export async function selectMachine(queries: Queries, node_id: string): Promise<
   return row;
 }
 
-/** Gives a machine up unless its holder or its beat has changed since it was judged. Returns whether it was given up. */
-export async function giveUp(tx: Tx, { node_id, holder, beat }: Holding & { beat: number }): Promise<boolean> {
+/** Declares a machine lost unless its holder or its beat has changed since it was judged. Returns whether it did. */
+export async function declareLost(tx: Tx, { node_id, holder, beat }: Holding & { beat: number }): Promise<boolean> {
   const rows = await tx
     .select({ node_id: machines.node_id })
     .from(machines)
@@ -176,7 +176,7 @@ export async function setStopped(
 }
 
 /**
- * Locks the row of a machine, so that it is not given up before the transaction ends. Returns undefined if the process may
+ * Locks the row of a machine, so that it is not declared lost before the transaction ends. Returns undefined if the process may
  * take no work for it: it is not the holder, or the machine is not up.
  */
 export async function lockHeld(tx: Tx, { node_id, holder }: Holding): Promise<{ is_draining: boolean } | undefined> {
@@ -242,7 +242,7 @@ export async function setDrain(
   return rows.length > 0;
 }
 
-/** Time for the machines of a restored database to start, before they are given up. */
+/** Time for the machines of a restored database to start, before they are declared lost. */
 const RESTORED_REST_MS = 600_000;
 
 /** The statement that makes all machines of a restored database rest. The database of an older release has none. */
@@ -257,16 +257,20 @@ const DELETED_AT_ONCE_MAX = 100;
 
 /** Deletes machines that have been stopped or lost for longer than a time. Returns how many; more may remain. */
 export async function deleteGone(queries: Queries, longer_than_ms: number): Promise<number> {
-  const is_old = sql`${machines.state_ts} < now() - ${longer_than_ms}::bigint * interval '1 ms'`;
+  const is_gone = and(
+    inArray(machines.state, ['stopped', 'lost']),
+    sql`${machines.state_ts} < now() - ${longer_than_ms}::bigint * interval '1 ms'`,
+  );
   const gone = queries
     .select({ node_id: machines.node_id })
     .from(machines)
-    .where(and(inArray(machines.state, ['stopped', 'lost']), is_old))
+    .where(is_gone)
     .orderBy(asc(machines.state_ts))
     .limit(DELETED_AT_ONCE_MAX);
   const rows = await queries
     .delete(machines)
-    .where(inArray(machines.node_id, gone))
+    // A machine that starts again meanwhile is locked until it is up.
+    .where(and(inArray(machines.node_id, gone), is_gone))
     .returning({ node_id: machines.node_id });
   return rows.length;
 }

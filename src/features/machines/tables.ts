@@ -4,7 +4,7 @@ const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' 
 
 /**
  * `up`: a process raises its beat. `resting`: its process was stopped, and its servers run on. `stopped`: its process was
- * stopped, and no server is left. `lost`: it was given up, with its servers.
+ * stopped, and no server is left. `lost`: the others declared it lost, with its servers.
  */
 export const MACHINE_STATES = ['up', 'resting', 'stopped', 'lost'] as const;
 export type MachineState = (typeof MACHINE_STATES)[number];
@@ -26,7 +26,7 @@ export const machines = pgTable('machines', {
   /** Identifies the data directory of its holder, and the boot of its host. A copy of the directory has another place. */
   place: text().notNull(),
   /**
-   * The id of the process that may take work for it: a new one at each start, and at each return after it was given up.
+   * The id of the process that may take work for it: a new one at each start, and at each return after it was lost.
    */
   holder: uuid().notNull(),
   /** The machine of the cluster that runs servers for this process; null for a machine that runs servers itself. */
@@ -39,7 +39,7 @@ export const machines = pgTable('machines', {
   beat_ts: moment().notNull(),
   state: text({ enum: MACHINE_STATES }).notNull(),
   state_ts: moment().notNull(),
-  /** How long its beat may stay the same until it is given up. */
+  /** How long its beat may stay the same until it is declared lost. */
   lost_after_ms: integer().notNull(),
   /** Since when it takes no new servers. Null unless it is being drained. */
   drain_ts: moment(),
@@ -53,6 +53,6 @@ export type MachineRow = typeof machines.$inferSelect;
 export type MachineSnapshot = MachineRow & {
   /** Whether the deadline of its drain is over. */
   is_drain_deadline_over: boolean;
-  /** Whether it was given up long ago, so that others remove what it left in a cluster. */
+  /** Whether it was declared lost long ago, so that others remove what it left in a cluster. */
   is_abandoned: boolean;
 };

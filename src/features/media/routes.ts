@@ -216,7 +216,7 @@ function peopleRoutes({ media, groups, identities }: MediaRoutesDependencies) {
         operation: 'completeIdentityAvatar',
         ...completing,
         summary: "Completes the upload of the caller's picture.",
-        errors: UPLOAD_ERRORS,
+        errors: [...UPLOAD_ERRORS, 'IDENTITY_NOT_FOUND'],
       },
       async ({ caller: { identity_id }, params: { upload_id } }) => {
         const show = (tx: Tx) => identities.setAvatar(tx, identity_id, upload_id);

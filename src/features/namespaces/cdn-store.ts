@@ -52,7 +52,8 @@ interface WantedDomain {
 
 /**
  * Adds a domain unless the namespace has the maximum. The caller has checked that the namespace has a right to it. Returns
- * what happened, and the namespace that lost the domain by it: another one may have `taken` it since that check.
+ * the outcome, and the namespace that had the domain until now. It is `taken` if yet another namespace got the domain since
+ * that check.
  */
 export async function insertDomain(
   tx: Tx,

@@ -4,6 +4,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import { createTxtLookup } from '../../platform/outbound/txt-records.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
+import { refuseProblem } from '../names.ts';
 import { topics } from '../topics.ts';
 import * as store from './cdn-store.ts';
 import { createReservedHosts, type DomainProof, type OwnNames, operatorRight, proofOf } from './domain-rules.ts';
@@ -86,8 +87,8 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     setAuthType: (scope: NamespaceScope, auth_type: NamespaceRow['auth_type']) => update(scope, { auth_type }),
     /**
      * Adds a domain that the namespace has proven to own or that the operator allows. Repeating it is harmless. Returns
-     * the namespace that lost the domain by it, and its name. Throws
-     * CDN_INVALID_DOMAIN, CDN_DOMAIN_NOT_PROVEN, CDN_DOMAIN_NOT_CHECKED, CDN_TOO_MANY_DOMAINS or CLOUD_HOSTNAME_TAKEN.
+     * the domain and the namespace that had it until now, if one had. Throws CDN_INVALID_DOMAIN, CDN_DOMAIN_NOT_PROVEN,
+     * CDN_DOMAIN_NOT_CHECKED, CDN_TOO_MANY_DOMAINS or CLOUD_HOSTNAME_TAKEN.
      */
     async addDomain(scope: NamespaceScope, text: string): Promise<LostDomain | undefined> {
       const domain = text.toLowerCase();
@@ -117,10 +118,7 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
      * CDN_TOO_MANY_AUTH_USERS.
      */
     async setUser(scope: NamespaceScope, user: { user: string; password: string }): Promise<void> {
-      if (!isUserName(user.user))
-        throw new ServiceError('VALIDATION_ERROR', {
-          error: 'user: invalid (1 to 128 printable characters, no colon)',
-        });
+      if (!isUserName(user.user)) refuseProblem(['user', 'invalid'], '1 to 128 printable characters, no colon');
       if (!isPasswordHash(user.password)) throw new ServiceError('CDN_INVALID_AUTH_USER_PASSWORD', {});
       await get(scope);
       const is_set = await database.transact((tx) => store.upsertUser(tx, scope, user, USERS_MAX));

@@ -69,10 +69,12 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
 
   async function insert(tx: Tx, wanted: WantedNamespace): Promise<string> {
     const namespace_id = crypto.randomUUID();
-    await store.insertNamespace(tx, { namespace_id, ...wanted, create_ts: clock.now() }).catch((error: unknown) => {
+    const row = { namespace_id, ...wanted, create_ts: clock.now() };
+    const is_inserted = await store.insertNamespace(tx, row).catch((error: unknown) => {
       if (isTaken(error, 'namespaces_name_id')) refuseProblems([{ path: ['name-id', 'not-unique'] }]);
       throw error;
     });
+    if (!is_inserted) throw new ServiceError('GAME_TOO_MANY_NAMESPACES', { max: store.NAMESPACES_MAX });
     return namespace_id;
   }
 
@@ -98,7 +100,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       const existing = await store.selectNamespaceNamed(database.queries, game_id, wanted.name_id);
       return [...namespaceProblems(wanted), ...(existing ? [{ path: ['name-id', 'not-unique'] }] : [])];
     },
-    /** Creates a namespace. Throws VALIDATION_ERROR or VERSION_NOT_FOUND. */
+    /** Creates a namespace. Throws VALIDATION_ERROR, VERSION_NOT_FOUND or GAME_TOO_MANY_NAMESPACES. */
     async create(wanted: WantedNamespace): Promise<string> {
       refuseProblems(namespaceProblems(wanted));
       await versions.get(wanted);
@@ -134,10 +136,13 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** Returns what is wrong with the ports of a development token. */
     validateDevelopmentToken: (wanted: Omit<DevelopmentTokenBody, 'hostname'>) =>
       developmentPortProblems(readDevelopmentPorts(wanted)),
-    /** Returns the versions of a namespace, latest first. */
-    async versionHistory(scope: store.NamespaceScope, limit = HISTORY_DEFAULT) {
+    /** Returns the versions of a namespace, latest first; only those of deployments before a moment if one is given. */
+    async versionHistory(
+      scope: store.NamespaceScope,
+      { before, limit = HISTORY_DEFAULT }: { before?: Date | undefined; limit?: number | undefined } = {},
+    ) {
       const { namespace_id } = await get(scope);
-      return await store.selectDeployments(database.queries, namespace_id, limit);
+      return await store.selectDeployments(database.queries, namespace_id, { before, limit });
     },
     /** Issues a token for a game's clients. It is not secret. */
     async createPublicToken(scope: store.NamespaceScope): Promise<string> {

@@ -1,4 +1,6 @@
 import { Type } from '@sinclair/typebox';
+import { toMoment } from '../../platform/database/moments.ts';
+import { readMoment } from '../../platform/http/moments.ts';
 import { route } from '../../platform/http/route.ts';
 import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
 import type { Caller } from '../../platform/tokens/caller.ts';
@@ -30,11 +32,18 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
         access: 'write',
         body: wire.CreateNamespaceBody,
         response: wire.CreateNamespaceAnswer,
-        errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'VALIDATION_ERROR'],
+        errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'VALIDATION_ERROR', 'GAME_TOO_MANY_NAMESPACES'],
       },
       async ({ params, body }) => {
         const { display_name, name_id, version_id } = body;
-        return { namespace_id: await namespaces.create({ ...params, display_name, name_id, version_id }) };
+        return {
+          namespace_id: await namespaces.create({
+            ...params,
+            display_name,
+            name_id,
+            version_id: version_id.toLowerCase(),
+          }),
+        };
       },
     ),
     route(
@@ -80,7 +89,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
         errors: [...NOT_FOUND, 'VERSION_NOT_FOUND'],
       },
       async ({ params, body }) => {
-        await namespaces.setVersion(params, body.version_id);
+        await namespaces.setVersion(params, body.version_id.toLowerCase());
         return {};
       },
     ),
@@ -97,7 +106,9 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
         errors: NOT_FOUND,
       },
       async ({ params, query }) => {
-        const history = await namespaces.versionHistory(params, query.limit);
+        const anchor = readMoment('anchor', query.anchor);
+        const before = anchor === undefined ? undefined : toMoment(anchor);
+        const history = await namespaces.versionHistory(params, { before, limit: query.limit });
         return { versions: history.map(wire.toDeployment) };
       },
     ),

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { Moment } from '../../platform/http/moments.ts';
 import { Empty, named, oneOf, Text, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import { PortRange, Protocol } from '../ports.ts';
@@ -78,6 +79,11 @@ export const DomainBody = Type.Object({ domain: Type.String({ maxLength: 1_024 }
 export const UpdateVersionBody = Type.Object({ version_id: Uuid });
 
 export const VersionHistoryQuery = Type.Object({
+  anchor: Type.Optional({
+    ...Moment,
+    description: 'The deploy_ts of the last version of the previous page.',
+    examples: ['2026-01-01T12:00:00.000Z'],
+  }),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
 });
 export const VersionHistoryAnswer = Type.Object({
@@ -162,7 +168,7 @@ export function toNamespace(
         domains: cdn.domains.map(({ domain, create_ts }) => ({
           domain,
           create_ts: create_ts.toISOString(),
-          // A domain is added only once it is proven.
+          // A domain is added only once it is proven, or if the operator allows it.
           verification_status: 'active',
           verification_method: { http: { cname_record: cname } },
           verification_errors: [],

@@ -37,7 +37,7 @@ export interface Held {
   players: number;
 }
 
-type Kind = 'gauge' | 'counter';
+type MetricType = 'gauge' | 'counter';
 /** Values by the only label of a metric. */
 type Labelled = readonly (readonly [label: string, value: number])[];
 
@@ -46,17 +46,23 @@ export async function writeMetrics(readings: Readings): Promise<string> {
   const registry = new Registry<OpenMetricsContentType>();
   registry.setContentType(METRICS_TYPE);
 
-  function add(kind: Kind, name: string, help: string, value: number | undefined): void {
+  function add(type: MetricType, name: string, help: string, value: number | undefined): void {
     if (value === undefined) return;
     const options = { name, help, registers: [registry] };
-    if (kind === 'gauge') new Gauge(options).set(value);
+    if (type === 'gauge') new Gauge(options).set(value);
     else new Counter(options).inc(value);
   }
 
-  function addLabelled(kind: Kind, name: string, help: string, label: string, values: Labelled | undefined): void {
+  function addLabelled(
+    type: MetricType,
+    name: string,
+    help: string,
+    label: string,
+    values: Labelled | undefined,
+  ): void {
     if (values === undefined) return;
     const options = { name, help, labelNames: [label], registers: [registry] };
-    const metric = kind === 'gauge' ? new Gauge(options) : new Counter(options);
+    const metric = type === 'gauge' ? new Gauge(options) : new Counter(options);
     for (const [text, value] of values) metric.inc({ [label]: text }, value);
   }
 

@@ -1,15 +1,13 @@
-import { totalmem } from 'node:os';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assert } from '../../platform/errors.ts';
-import { countInUse } from '../../platform/http/connections-in-use.ts';
 import type { HealthCheck } from '../../platform/http/health.ts';
-import { countDescriptors, readDescriptorsMax } from '../../platform/http/open-connections.ts';
 import type { DescribedEvent, KeptEvents, KeptLevel } from '../../platform/kept-events.ts';
 import { type LoopState, listLoops } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Certificates } from '../certificates/certificates.ts';
 import { type Held, writeMetrics } from './metrics.ts';
+import { createOwnLimits } from './own-limits.ts';
 import { warnOfCertificates, warnOfConnections, warnOfLimits, warnOfLoops, warnOfTransaction } from './rules.ts';
 import { createSamples } from './samples.ts';
 import * as store from './store.ts';
@@ -69,7 +67,7 @@ export function createOperator(dependencies: OperatorDependencies) {
   const { countServers, servers_max, countWaiting, readSeatTotals, countHeld, namesOf } = dependencies;
   const { queries } = database;
   const self: ServiceProcess = { ...own, start_ts: clock.now().toISOString() };
-  const sources = [readOwnLimits, dependencies.readLimits];
+  const sources = [createOwnLimits(), dependencies.readLimits];
   const readLimits = () => sources.flatMap((read) => read());
   const samples = createSamples({ database, clock, events, readLimits });
 
@@ -169,13 +167,4 @@ export function createOperator(dependencies: OperatorDependencies) {
       return { process: self, samples: samples.list() };
     },
   };
-}
-
-/** Returns what is used of the limits of the process as a whole. */
-function readOwnLimits(): UsedLimit[] {
-  return [
-    { name: 'requests', used: countInUse().requests },
-    { name: 'file_descriptors', used: countDescriptors(), max: readDescriptorsMax() },
-    { name: 'memory_bytes', used: process.memoryUsage.rss(), max: process.constrainedMemory() || totalmem() },
-  ];
 }

@@ -138,7 +138,7 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
         lockHeld: held.lockHeld,
         isReplaced: () => !mayAct(),
         // Its pods are removed as leftovers.
-        onGivenUp() {},
+        onDeclaredLost() {},
       },
       runtime,
       relays: NO_RELAYS,

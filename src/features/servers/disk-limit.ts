@@ -12,6 +12,8 @@ const EVERY_MS = 5_000;
 /** The largest share of time that is spent on measuring, unless passes would be more than half a minute apart. */
 const SHARE_MAX = 1 / 50;
 const EVERY_MAX_MS = 30_000;
+/** Servers that are measured before those of them above the limit end. A scan of all processes is made for each time. */
+const AT_ONCE_MAX = 50;
 const MIB = 1024 ** 2;
 
 interface DiskLimitDependencies {
@@ -30,6 +32,15 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
   const { database, clock, events, measureDisk, disk_max, listServers } = dependencies;
   let took_ms = 0;
 
+  async function endExcessive(servers: readonly ServerRow[]): Promise<void> {
+    const measured = await measureDisk(servers.map(handleOf), disk_max);
+    for (const server of servers) {
+      const used = measured.get(server.server_id);
+      if (!used || !isAbove(used, disk_max)) continue;
+      await database.transact((tx) => store.setFailed(tx, server, describeExcess(used, disk_max), clock.now()));
+    }
+  }
+
   return startLoop({
     name: 'disk-limit',
     every_ms: () => Math.min(EVERY_MAX_MS, Math.max(EVERY_MS, took_ms / SHARE_MAX)),
@@ -39,12 +50,8 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
       const started = performance.now();
       // A server that has failed is ending for another reason already.
       const running = listServers().filter(({ identity, failure }) => identity !== null && failure === null);
-      const measured =
-        running.length > 0 ? await measureDisk(running.map(handleOf), disk_max) : new Map<string, never>();
-      for (const server of running) {
-        const used = measured.get(server.server_id);
-        if (!used || !isAbove(used, disk_max)) continue;
-        await database.transact((tx) => store.setFailed(tx, server, describeExcess(used, disk_max), clock.now()));
+      for (let start = 0; start < running.length; start += AT_ONCE_MAX) {
+        await endExcessive(running.slice(start, start + AT_ONCE_MAX));
       }
       took_ms = performance.now() - started;
       return 0;
@@ -52,8 +59,11 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
   });
 }
 
+const UNCOUNTABLE =
+  'it has folders that cannot be counted, such as more than 256 inside of each other, or more than 65,536 open files';
+
 function describeExcess(used: DiskUse, disk_max: DiskUse): string {
-  if (used.is_uncountable) return 'it has folders that cannot be counted, such as more than 256 inside of each other';
+  if (used.is_uncountable) return UNCOUNTABLE;
   return used.bytes > disk_max.bytes
     ? `it exceeded its ${disk_max.bytes / MIB} MiB of disk`
     : `it exceeded its ${disk_max.files} files`;

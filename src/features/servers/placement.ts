@@ -55,7 +55,7 @@ export interface PlacementDependencies {
   machines: Pick<Machines, 'lockHeld' | 'areAllDraining' | 'isOtherTakingServersInView'>;
   builds: Pick<Builds, 'isUnpacked'>;
   /** Returns the developer groups of games, by game. */
-  groupsOf(game_ids: string[]): Promise<Map<string, string>>;
+  developerGroupsOf(game_ids: string[]): Promise<Map<string, string>>;
 }
 
 /**
@@ -65,7 +65,7 @@ export interface PlacementDependencies {
  * and in case a machine with more room, or with the build, does not take a server that this one left to it.
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
-  const { database, clock, events, logs, node, runtime, machines, groupsOf, builds } = dependencies;
+  const { database, clock, events, logs, node, runtime, machines, developerGroupsOf, builds } = dependencies;
   const reported = new LRUCache<string, WaitReason>({ max: REPORTED_MAX, ttl: REPORTED_AGAIN_AFTER_MS });
   /** Since when this machine has seen servers wait, in the time of `performance.now()`. */
   const seen_since = new LRUCache<string, number>({ max: SEEN_MAX });
@@ -161,7 +161,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
 
   async function share(waiting: waitingStore.WaitingRow[], running: ServerRow[], room: Room) {
     const game_ids = new Set([...waiting, ...running].map(({ game_id }) => game_id));
-    const groups = waiting.length === 0 ? new Map<string, string>() : await groupsOf([...game_ids]);
+    const groups = waiting.length === 0 ? new Map<string, string>() : await developerGroupsOf([...game_ids]);
     const withGroup = <Of extends { game_id: string }>(one: Of) => ({
       ...one,
       group_id: groups.get(one.game_id) ?? one.game_id,

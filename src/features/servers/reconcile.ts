@@ -69,7 +69,7 @@ export interface ReconcileDependencies extends PlacementDependencies {
     | 'areAllDraining'
     | 'isReplaced'
     | 'draining'
-    | 'onGivenUp'
+    | 'onDeclaredLost'
     | 'machinesWithoutOwnPods'
     | 'isOtherTakingServersInView'
   >;
@@ -144,7 +144,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     }
   }
 
-  /** Forgets the servers that another process has ended, for instance because it gave this machine up. */
+  /** Forgets the servers that another process has ended, for instance because it declared this machine lost. */
   function forgetOthers(): void {
     const known_ids = new Set(known.map(({ server_id }) => server_id));
     for (const remembered of [remembered_by_server, end_again_at, failed_starts]) {
@@ -348,7 +348,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     startDeletingOld({ ...shared, name: 'old-logs', deleteOld: logs.deleteOld }),
   ];
   runtime.onChange(loop.wake);
-  machines.onGivenUp(async () => {
+  machines.onDeclaredLost(async () => {
     known = await store.selectOfNode(database.queries, node.node_id);
     await relays.keep(known);
     await clean();

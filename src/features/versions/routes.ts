@@ -30,7 +30,7 @@ export function versionRoutes(versions: Versions) {
         access: 'write',
         body: wire.CreateVersionBody,
         response: wire.CreateVersionAnswer,
-        errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR', 'FEATURE_DISABLED'],
+        errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR', 'FEATURE_DISABLED', 'GAME_TOO_MANY_VERSIONS'],
       },
       async ({ params, body }) => {
         const { version_id } = await versions.create(params.game_id, body);

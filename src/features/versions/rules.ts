@@ -32,6 +32,7 @@ export interface VersionContext {
   allowed_targets: AllowList;
 }
 
+const PROBLEMS_MAX = 256;
 const GAME_MODES_MAX = 32;
 const LABEL_MAX = 128;
 const PLAYERS_MAX = 256;
@@ -49,7 +50,7 @@ const SECRET_BYTES_MAX = 64;
 /** Environment variables that only the service sets, as in the servers API. */
 const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;
 
-/** Returns what is wrong with a version. Clients of the reference API know the paths. */
+/** Returns what is wrong with a version, at most 256 problems. Clients of the reference API know the paths. */
 export function versionProblems(
   version: { display_name: string; config: VersionConfig },
   context: VersionContext,
@@ -61,7 +62,7 @@ export function versionProblems(
     ...(cdn ? below(['config', 'cdn'], cdnProblems(cdn, context.is_site)) : []),
     ...(matchmaker ? below(['config', 'matchmaker'], matchmakerProblems(matchmaker, context)) : []),
   ];
-  return paths.map((path) => ({ path }));
+  return paths.slice(0, PROBLEMS_MAX).map((path) => ({ path }));
 }
 
 /** Returns a label as a part of a path, shortened because it is repeated for each problem below it. */

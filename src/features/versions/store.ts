@@ -1,17 +1,22 @@
-import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, lt, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type VersionRow, versionNumbers, versions } from './tables.ts';
 
-const VERSIONS_MAX = 10_000;
+/** Versions of a game. */
+export const VERSIONS_MAX = 10_000;
 const WARM_MAX = 100_000;
 
 export type VersionSummaryRow = Pick<VersionRow, 'version_id' | 'create_ts' | 'display_name'>;
 
-export async function insertVersion(tx: Tx, row: VersionRow): Promise<void> {
+/** Inserts a version. Returns false if its game has the maximum of versions. */
+export async function insertVersion(tx: Tx, row: VersionRow): Promise<boolean> {
+  // Until the transaction ends, no other version of the game is created.
   await touch(tx, [topics.game(row.game_id)]);
+  if ((await tx.$count(versions, eq(versions.game_id, row.game_id))) >= VERSIONS_MAX) return false;
   await tx.insert(versions).values(row);
+  return true;
 }
 
 /** A version and its game. */
@@ -31,17 +36,18 @@ export async function selectVersion(
   return row;
 }
 
-/** Returns the ids of versions that keep warm lobbies. */
+/** Returns the ids of versions that keep warm lobbies, in order. */
 export async function selectKeptWarm(queries: Queries): Promise<string[]> {
   const rows = await queries
     .select({ version_id: versions.version_id })
     .from(versions)
     .where(eq(versions.keeps_warm, true))
+    .orderBy(asc(versions.version_id))
     .limit(WARM_MAX);
   return rows.map(({ version_id }) => version_id);
 }
 
-/** Returns the newest versions of a game, at most 10,000, oldest first. */
+/** Returns the versions of a game, oldest first. Of one that has more, from an earlier release, returns the newest. */
 export async function selectVersions(queries: Queries, game_id: string): Promise<VersionSummaryRow[]> {
   const { version_id, create_ts, display_name } = versions;
   const newest_first = await queries

@@ -24,6 +24,8 @@ export { verificationOf } from './settings.ts';
 export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 
 const REMEMBERED_MAX = 1_000;
+/** Configurations to remember, as JSON. In memory they may take thirteen times as much. */
+const REMEMBERED_BYTES_MAX = 16 * 1_024 * 1_024;
 /** Time to keep the reserved numbers of a day; long enough for machines whose clocks differ. */
 const RESERVED_MS = 7 * 24 * 3_600_000;
 
@@ -55,7 +57,11 @@ export function createVersions(dependencies: VersionsDependencies) {
   const shared_captchas = Object.keys(dependencies.shared_captcha_keys);
   const allowed_targets = parseAllowList(dependencies.outbound_allow);
   // A version never changes, so cached rows stay valid.
-  const remembered = new LRUCache<string, VersionRow>({ max: REMEMBERED_MAX });
+  const remembered = new LRUCache<string, VersionRow>({
+    max: REMEMBERED_MAX,
+    maxSize: REMEMBERED_BYTES_MAX,
+    sizeCalculation: ({ config }) => JSON.stringify(config).length,
+  });
   /** The resolved game modes of a version and the datacenters they were resolved for. Each find reads them. */
   const resolved = new WeakMap<VersionRow, { among: Datacenter[]; modes: Map<string, GameModeSettings> }>();
 
@@ -104,7 +110,7 @@ export function createVersions(dependencies: VersionsDependencies) {
       refuseUnsupported(wanted.config);
       return await problemsOf(game_id, wanted);
     },
-    /** Creates a version. Throws FEATURE_DISABLED, or VALIDATION_ERROR with all problems. */
+    /** Creates a version. Throws FEATURE_DISABLED, GAME_TOO_MANY_VERSIONS, or VALIDATION_ERROR with the problems. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
       refuseUnsupported(wanted.config);
       refuseProblems(await problemsOf(game_id, wanted));
@@ -149,10 +155,11 @@ export function createVersions(dependencies: VersionsDependencies) {
       keeps_warm: keepsWarm(config, region_slugs),
       create_ts: clock.now(),
     };
-    await store.insertVersion(tx, row).catch((error: unknown) => {
+    const is_inserted = await store.insertVersion(tx, row).catch((error: unknown) => {
       if (isTaken(error, 'versions_display_name')) refuseProblems([NAME_TAKEN]);
       throw error;
     });
+    if (!is_inserted) throw new ServiceError('GAME_TOO_MANY_VERSIONS', { max: store.VERSIONS_MAX });
     return row;
   }
 }

@@ -2447,6 +2447,7 @@ export interface components {
       display_name: string;
       logo_url?: string;
       banner_url?: string;
+      /** @example https://crab-arena.sites.example.com */
       url: string;
       developer: components['schemas']['GroupHandle'];
       /** @description Players who have a seat, in all namespaces; updated every 5 s. */
@@ -3103,7 +3104,7 @@ export interface components {
     };
     CheckReadyResponse: {
       status: string;
-      /** @description What the operator should mend although the service does its work. */
+      /** @description What the operator should fix although the service does its work. */
       warnings?: components['schemas']['Finding'][];
       /** @description How well game servers of this machine are isolated (full, partial or off), and what is missing. */
       isolation?: {
@@ -5770,7 +5771,7 @@ export interface operations {
            *           "display_name": "Crab Arena",
            *           "logo_url": "https://play.example.com/media/game-logo/6f1c…",
            *           "banner_url": "https://play.example.com/media/game-banner/6f1c…",
-           *           "url": "https://play.example.com/download?signature=…",
+           *           "url": "https://crab-arena.sites.example.com",
            *           "developer": {
            *             "group_id": "317b7ea5-8cba-5374-9d7e-fd5fbe831559",
            *             "display_name": "Crab Arena",
@@ -5895,7 +5896,7 @@ export interface operations {
            *             "region_id": "a84d4c45-7ca9-5c10-a190-bfbafd8a84a4",
            *             "region_name_id": "frankfurt",
            *             "provider": "muster",
-           *             "universal_region": "frankfurt",
+           *             "universal_region": "unknown",
            *             "provider_display_name": "Muster",
            *             "region_display_name": "Frankfurt"
            *           }
@@ -6107,6 +6108,8 @@ export interface operations {
   listNamespaceVersions: {
     parameters: {
       query?: {
+        /** @example 2026-01-01T12:00:00.000Z */
+        anchor?: string;
         /** @example 32 */
         limit?: number;
       };

@@ -1,3 +1,5 @@
+import { FAIL_WITH, INSTRUCTION_BYTES } from './seccomp-constants.ts';
+
 /** The numbers of a system call on x64, arm64 and 32-bit x86; undefined where there is no such call. */
 type Numbers = [x64?: number, arm64?: number, x86?: number];
 
@@ -110,10 +112,7 @@ const RETURN = 0x06;
 /** Offsets in struct seccomp_data. Of an argument, the lower half. */
 const [NUMBER_AT, ARCH_AT, FIRST_ARGUMENT_AT, SECOND_ARGUMENT_AT] = [0, 4, 16, 24];
 const ALLOW = 0x7fff0000;
-/** The action that refuses a call with the error number in its low bits (SECCOMP_RET_ERRNO). */
-const FAIL_WITH = 0x00050000;
 const [EPERM, ENOSYS] = [1, 38];
-const INSTRUCTION_BYTES = 8;
 
 /** An instruction; the jumps count the instructions to skip if the condition holds, and if not. */
 interface Instruction {

@@ -1,10 +1,9 @@
 import { ptr } from 'bun:ffi';
+import { FAIL_WITH, INSTRUCTION_BYTES } from './seccomp-constants.ts';
 import { systemCall, trySystemCall } from './system-calls.ts';
 
 const SET_MODE_FILTER = 1;
 const GET_ACTION_AVAILABLE = 2;
-const FAIL_WITH = 0x00050000;
-const INSTRUCTION_BYTES = 8;
 
 /** Returns whether this kernel can refuse system calls by a filter. */
 export function canFilterCalls(): boolean {

@@ -11,8 +11,14 @@ export interface Deadlines {
 
 export const DEADLINES: Deadlines = { query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 };
 
+/**
+ * How long a statement may go on after it was cancelled. Then its server is silent, as after a power failure, and only
+ * another connection can reach one again: the operating system gives this one up after a quarter of an hour.
+ */
+const CANCELLED_WITHIN_MS = 2_000;
+
 /** How a client with deadlines runs statements. */
-interface Running extends Listeners {
+interface RunOptions extends Listeners {
   /** False for texts of several statements, which cannot be prepared. By default true. */
   is_prepared?: boolean;
 }
@@ -36,7 +42,7 @@ type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
 export function withDeadlines(
   client: postgres.Sql,
   deadlines: Deadlines,
-  { is_prepared: prepare = true, ...listeners }: Running = {},
+  { is_prepared: prepare = true, ...listeners }: RunOptions = {},
 ): postgres.Sql {
   return replace(client, {
     unsafe: (text: string, parameters: never[]) =>
@@ -53,6 +59,7 @@ function limitQuery(
 ) {
   const cancel = () => {
     query.cancel();
+    dropConnectionAfter(CANCELLED_WITHIN_MS, query);
     onLate?.();
   };
   const limits = { deadline_ms: query_ms, onLate: cancel, onFailure };
@@ -73,7 +80,7 @@ interface Transaction {
 }
 
 async function limitTransaction({ client, work, deadlines, listeners, prepare }: Transaction): Promise<unknown> {
-  const { pool_wait_ms, transaction_ms } = deadlines;
+  const { query_ms, pool_wait_ms, transaction_ms } = deadlines;
   const { onFailure } = listeners;
   const begun = Promise.withResolvers<void>();
   let is_given_up = false;
@@ -89,9 +96,18 @@ async function limitTransaction({ client, work, deadlines, listeners, prepare }:
   transaction.catch(begun.reject);
   const giveUp = () => {
     is_given_up = true;
+    transaction.cancel();
+    // It may wait behind statements of others on its connection, which have their own deadlines.
+    dropConnectionAfter(query_ms + CANCELLED_WITHIN_MS, transaction);
   };
   await limit(begun.promise, { deadline_ms: pool_wait_ms, onLate: giveUp, onFailure });
-  return await limit(transaction, { deadline_ms: transaction_ms, onFailure });
+  const end = () => dropConnectionAfter(CANCELLED_WITHIN_MS, transaction);
+  return await limit(transaction, { deadline_ms: transaction_ms, onLate: end, onFailure });
+}
+
+/** Closes the connection of a statement or transaction that has not ended after a time. */
+function dropConnectionAfter(after_ms: number, late: { dropConnection(): void }): void {
+  setTimeout(() => late.dropConnection(), after_ms).unref();
 }
 
 interface Limits extends Listeners {

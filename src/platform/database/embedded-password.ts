@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { chown, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { syncPath } from '../durable.ts';
@@ -14,6 +14,8 @@ const CLIENT_RULES = `# Muster replaces this file.
 local all all scram-sha-256
 local replication all scram-sha-256
 `;
+/** How the rules of initdb begin. */
+const FIRST_RULES = /^# PostgreSQL Client Authentication Configuration File/;
 const CLIENT_RULES_WITHOUT_PASSWORD = CLIENT_RULES.replaceAll('scram-sha-256', 'trust');
 
 /**
@@ -38,20 +40,24 @@ export async function requirePassword(
   await database.queries.execute(sql.raw(`alter role ${connection.user} password '${password}'`));
   // Before the server asks for it: a password that is lost would lock us out.
   await replaceFile(file, `*:*:*:${connection.user}:${password}\n`);
-  await writeFile(rules, CLIENT_RULES);
+  await replaceFile(rules, CLIENT_RULES);
   await database.queries.execute(sql`select pg_reload_conf()`);
   return protected_connection;
 }
 
 /**
  * Lets everyone at the socket in if the server in a directory would ask for a password that is lost, as after a restore of
- * the cluster alone. Then `requirePassword` sets another password.
+ * the cluster alone, or if its rules are damaged: earlier releases could leave them empty after a power failure. Then
+ * `requirePassword` sets a password.
  */
 export async function replaceLostPassword(directory: string): Promise<void> {
   const rules = join(directory, 'cluster/pg_hba.conf');
-  if (readEmbeddedPassword(directory) !== undefined || !existsSync(rules)) return;
-  if ((await readFile(rules, 'utf8')) !== CLIENT_RULES) return;
-  await writeFile(rules, CLIENT_RULES_WITHOUT_PASSWORD);
+  if (!existsSync(rules)) return;
+  const text = await readFile(rules, 'utf8');
+  const is_password_lost = text === CLIENT_RULES && readEmbeddedPassword(directory) === undefined;
+  const is_whole = text === CLIENT_RULES || text === CLIENT_RULES_WITHOUT_PASSWORD || FIRST_RULES.test(text);
+  if (is_whole && !is_password_lost) return;
+  await replaceFile(rules, CLIENT_RULES_WITHOUT_PASSWORD);
   // A server that outlived an earlier process reads its rules again.
   const running = findPostmaster(join(directory, 'cluster'));
   if (running) signalProcess(running.pid, 'SIGHUP');
@@ -67,9 +73,14 @@ function readPassword(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split(':')[4] : undefined;
 }
 
+/** Replaces a file, or creates it. It keeps its owner: as root, PostgreSQL has another user, which reads its rules. */
 async function replaceFile(file: string, text: string): Promise<void> {
   const unfinished = `${file}.unfinished`;
   await writeFile(unfinished, text, { mode: 0o600 });
+  if (existsSync(file) && process.getuid?.() === 0) {
+    const { uid, gid } = await stat(file);
+    await chown(unfinished, uid, gid);
+  }
   await syncPath(unfinished);
   await rename(unfinished, file);
   await syncPath(dirname(file));

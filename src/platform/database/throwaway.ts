@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { findAsset } from '../assets.ts';
+import { syncPath, syncTree } from '../durable.ts';
 import { assert } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { tryLock } from '../libc.ts';
@@ -74,7 +75,10 @@ async function provideTemplate({ cache_directory, events }: ThrowawayOptions): P
   // Each call of a release uses the same name, to continue what a killed one began.
   const unfinished = join(cache_directory, `unfinished-${name}`);
   await createCluster(unfinished, { cache_directory, events });
+  // Later calls use it too, also after a power failure.
+  await syncTree(join(unfinished, 'cluster'));
   await rename(join(unfinished, 'cluster'), template);
+  await syncPath(cache_directory);
   await rm(unfinished, { recursive: true, force: true });
   await removeOld(cache_directory, name);
   return template;

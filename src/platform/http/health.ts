@@ -27,7 +27,7 @@ const FindingShape = Type.Object(
 const Readiness = Type.Object({
   status: Type.String(),
   warnings: Type.Optional(
-    Type.Array(FindingShape, { description: 'What the operator should mend although the service does its work.' }),
+    Type.Array(FindingShape, { description: 'What the operator should fix although the service does its work.' }),
   ),
   isolation: Type.Optional(
     Type.Object(
@@ -56,7 +56,7 @@ export interface Isolation {
 
 interface HealthOptions {
   checks: HealthCheck[];
-  /** Each returns what an operator should mend although the service works. */
+  /** Each returns what an operator should fix although the service works. One that fails is left out. */
   warnings: HealthCheck[];
   /** Returns how well game servers are isolated, if that is known. That of a container engine is known once it answers. */
   readIsolation: () => Isolation | undefined;
@@ -71,7 +71,7 @@ export function healthRoutes({ checks, warnings, readIsolation, listRefused }: H
     if (reasons.length > 0) throw notReady(reasons);
     const refused = listRefused();
     const isolation = readIsolation();
-    const warned = [...(await runChecks(warnings)), ...warnOfIsolation(isolation), ...warnOfRefused(refused)];
+    const warned = [...(await runWarnings(warnings)), ...warnOfIsolation(isolation), ...warnOfRefused(refused)];
     return {
       status: 'ok',
       ...(warned.length > 0 && { warnings: warned }),
@@ -132,4 +132,9 @@ function warnOfRefused(refused: RefusedRequests[]): Finding[] {
 /** Returns what is wrong by the checks. */
 async function runChecks(checks: HealthCheck[]): Promise<Finding[]> {
   return (await Promise.all(checks.map((check) => check()))).filter((reason) => reason !== undefined);
+}
+
+/** Returns the warnings, without those that cannot be checked at the moment: the service works all the same. */
+async function runWarnings(warnings: HealthCheck[]): Promise<Finding[]> {
+  return await runChecks(warnings.map((warning) => () => warning().catch(() => undefined)));
 }

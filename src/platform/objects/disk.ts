@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { type DiskSpace, UNLIMITED_SPACE } from '../disk-space.ts';
 import { syncPath } from '../durable.ts';
 import { hasErrorCode } from '../system-errors.ts';
-import { checkedKey, checkLength, type Objects } from './objects.ts';
+import { checkedKey, checkLength, isKey, type Objects } from './objects.ts';
 
 /** The folder of unfinished files; no key begins with a dot. */
 const UNFINISHED = '.unfinished';
@@ -26,7 +26,7 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
       await mkdir(unfinished_folder, { recursive: true, mode: 0o700 });
       const unfinished = join(unfinished_folder, crypto.randomUUID());
       try {
-        await writeWhole(unfinished, checkLength(content, length_bytes), space);
+        await writeSynced(unfinished, checkLength(content, length_bytes), space);
         await rename(unfinished, file);
         await syncPath(dirname(file));
       } catch (error) {
@@ -36,8 +36,8 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
     },
     async list(folder) {
       const sizes = new Map<string, number>();
-      for (const name of await namesIn(fileOf(folder))) {
-        const key = `${folder}/${name}`;
+      const keys = (await namesIn(fileOf(folder))).map((name) => `${folder}/${name}`);
+      for (const key of keys.filter(isKey)) {
         const size = await ifThere(stat(fileOf(key)).then((found) => found.size));
         if (size !== undefined) sizes.set(key, size);
       }
@@ -66,7 +66,7 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
 }
 
 /** Writes a new file and syncs it to the disk. */
-async function writeWhole(path: string, content: AsyncIterable<Uint8Array>, space: DiskSpace): Promise<void> {
+async function writeSynced(path: string, content: AsyncIterable<Uint8Array>, space: DiskSpace): Promise<void> {
   const takeRoom = space.createMeter();
   const handle = await open(path, 'wx', 0o600);
   try {

@@ -29,9 +29,12 @@ export interface Objects {
 
 const KEY = /^[a-z0-9][a-z0-9.-]*(\/[a-z0-9][a-z0-9.-]*)*$/;
 
+/** Returns whether a text can be the key of an object. Other programs add files of other names, such as `.nfs0001`. */
+export const isKey = (text: string): boolean => KEY.test(text);
+
 /** Returns a key or folder that is safe to use in a path or an address. */
 export function checkedKey(key: string): string {
-  assert(KEY.test(key), 'the key of an object stays inside the store');
+  assert(isKey(key), 'the key of an object stays inside the store');
   return key;
 }
 

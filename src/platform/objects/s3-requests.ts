@@ -5,7 +5,7 @@ import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
 import type { S3Settings } from './s3-settings.ts';
 
 /** Maximum number of attempts of a repeatable request, if the storage is busy or cannot be reached. */
-const TRIES_MAX = 3;
+const ATTEMPTS_MAX = 3;
 const PAUSE_MS = 200;
 /** What is read of the answer to a refused request. The code of the error is at its start. */
 const REFUSAL_BYTES_MAX = 65_536;
@@ -19,10 +19,17 @@ interface S3Request extends Pick<RequestInit, 'headers' | 'body'> {
   idle: IdleTimeout;
 }
 
+interface ListOptions {
+  prefix: string;
+  maxKeys: number;
+  continuationToken?: string;
+  signal?: AbortSignal | undefined;
+}
+
 export interface S3Requests {
   send(method: 'GET' | 'PUT' | 'DELETE', key: string, request: S3Request): Promise<Response>;
-  /** Lists a page of the objects with a prefix. */
-  list(options: { prefix: string; maxKeys: number; continuationToken?: string }): ReturnType<S3Client['list']>;
+  /** Lists a page of the objects with a prefix. `signal` ends the wait for it. */
+  list(options: ListOptions): ReturnType<S3Client['list']>;
 }
 
 /**
@@ -51,17 +58,21 @@ export function createS3Requests(settings: S3Settings, idle_ms: number): S3Reque
         idle.stop();
       }
     },
-    async list(options) {
+    async list({ signal, ...options }) {
       // Bun's client cannot abort a request, so a late one is abandoned.
       const idle = createIdleTimeout(idle_ms);
       const late = Promise.withResolvers<never>();
       idle.signal.addEventListener('abort', () => late.reject(idle.signal.reason));
+      const abandon = () => late.reject(signal?.reason);
+      signal?.addEventListener('abort', abandon);
+      if (signal?.aborted) abandon();
       idle.start();
       try {
         return await Promise.race([lister.list(options), late.promise]);
       } catch (error) {
         throw unavailable(`LIST ${options.prefix}`, error);
       } finally {
+        signal?.removeEventListener('abort', abandon);
         idle.stop();
       }
     },
@@ -123,14 +134,14 @@ function reasonOf(error: unknown): string {
 
 /** Repeats work after a temporary failure. */
 export async function repeat<Value>(work: () => Promise<Value>): Promise<Value> {
-  for (let tries = 1; ; tries += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
       const is_temporary =
         error instanceof ServiceError && error.cause instanceof S3Failure && error.cause.is_temporary;
-      if (tries === TRIES_MAX || !is_temporary) throw error;
-      await sleep(PAUSE_MS * tries);
+      if (attempt === ATTEMPTS_MAX || !is_temporary) throw error;
+      await sleep(PAUSE_MS * attempt);
     }
   }
 }

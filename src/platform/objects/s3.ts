@@ -20,13 +20,23 @@ const READ_BYTES_EACH_TURN = 1024 ** 2;
 const FINAL =
   /^(NoSuchBucket|NoSuchKey|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidBucketName|AuthorizationHeaderMalformed|Unauthorized|InvalidSecurity|InvalidToken|ExpiredToken|NotImplemented|AllAccessDisabled|PermanentRedirect|InvalidArgument|InvalidRequest|MethodNotAllowed|RequestTimeTooSkewed|ERR_\w+|\w*CERT\w*|\w*LEAF_SIGNATURE)$/;
 
+interface S3Options {
+  idle_ms?: number;
+  /** Ends the wait for the first answer, and throws the reason of the signal. */
+  signal?: AbortSignal | undefined;
+}
+
 /** Opens the objects of a bucket. Throws OBJECTS_UNAVAILABLE while it is unavailable, and StartError if it cannot be used. */
-export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Promise<Objects> {
+export async function openS3Objects(
+  settings: S3Settings,
+  { idle_ms = IDLE_MS, signal }: S3Options = {},
+): Promise<Objects> {
   const { endpoint, bucket, prefix } = settings;
   const requests = createS3Requests(settings, idle_ms);
   try {
-    await requests.list({ prefix, maxKeys: 1 });
+    await requests.list({ prefix, maxKeys: 1, signal });
   } catch (error) {
+    if (signal?.aborted) throw signal.reason;
     const cause = error instanceof ServiceError ? error.cause : error;
     const reason = cause instanceof Error ? cause.message.split(': ').at(-1) : cause;
     if (!FINAL.test(String(reason))) {

@@ -16,6 +16,8 @@ interface StorageOptions {
   events: Events;
 }
 
+const MARK = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 const STORAGE_FAILURES: ErrorCode[] = ['STORAGE_FULL', 'OBJECTS_UNAVAILABLE'];
 const DIFFERS = 'this process does not store uploaded files where the other processes on its database do';
 
@@ -50,9 +52,11 @@ export async function compareStorage({
   }
 }
 
+/** Returns the marks of the storage. Other programs may have added files of other names. */
 async function readMarks(objects: Objects): Promise<string[]> {
   const keys = await objects.list(MARKS_FOLDER);
-  return [...keys.keys()].map((key) => key.slice(MARKS_FOLDER.length + 1)).sort();
+  const names = [...keys.keys()].map((key) => key.slice(MARKS_FOLDER.length + 1));
+  return names.filter((name) => MARK.test(name)).sort();
 }
 
 async function addMark(objects: Objects): Promise<string> {

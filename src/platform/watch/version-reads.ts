@@ -4,7 +4,7 @@ import type { Feed } from './feed.ts';
 import { readVersions } from './versions.ts';
 
 /** Reads versions by topic; a topic that was never touched has version 0. */
-export type VersionReads = (names: string[]) => Promise<Map<string, number>>;
+export type ReadVersions = (names: string[]) => Promise<Map<string, number>>;
 
 /** Returns the number of a state: the sum of its topics' versions, which only rise. */
 export function stateNumberOf(versions: ReadonlyMap<string, number>): number {
@@ -14,7 +14,7 @@ export function stateNumberOf(versions: ReadonlyMap<string, number>): number {
 }
 
 /** Batches reads of versions. `observe` gets the versions before the callers do. */
-export function createVersionReads(queries: Queries, observe: Feed['observe']): VersionReads {
+export function createVersionReads(queries: Queries, observe: Feed['observe']): ReadVersions {
   const read = createBatches(
     async (names: string[]) => {
       const versions = await readVersions(queries, names);

@@ -74,6 +74,6 @@ export class Waiters {
   /** Ends every wait, now and from now on. */
   release(): void {
     this.#is_released = true;
-    this.#timeouts.finish();
+    this.#timeouts.expireAll();
   }
 }

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { listServers, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
 import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
@@ -34,7 +36,10 @@ test('usage: only members may read it, for a window of time', async () => {
     opened.administrator_token,
   );
   expect(refused.body.code).toBe('GROUP_NOT_FOUND');
-  expect((await usage('?query_start_ts=2&query_end_ts=1')).body.code).toBe('VALIDATION_ERROR');
+  expect((await usage('?query_start_ts=2&query_end_ts=1')).body).toMatchObject({
+    code: 'VALIDATION_ERROR',
+    metadata: { errors: [{ path: ['query_start_ts', 'too-late'] }] },
+  });
   const future = opened.clock.now().getTime() + 3_600_000;
   const { code, message } = (await usage(`?query_start_ts=${future}`)).body;
   expect([code, message]).toEqual(['VALIDATION_ERROR', expect.stringContaining('query_end_ts, which is now')]);
@@ -65,6 +70,18 @@ test('usage: only members may read it, for a window of time', async () => {
   expect((await usage('?query_start_ts=0&query_end_ts=2020-01-01T00:00:00Z')).body).toEqual({
     games: [{ game_id: game.game_id, regions: [] }],
   });
+});
+
+test('usage: all games of a group are in it, also those beyond the first thousand', async () => {
+  const { api, administrator_token: token } = opened;
+  const body = { display_name: 'Many games' };
+  const { group_id } = await api.ok('POST', '/group/groups', { token, body });
+  await using database = openDatabase(opened.database_address, 1);
+  await database.queries.execute(sql`
+    insert into games (game_id, name_id, display_name, developer_group_id, create_ts)
+    select gen_random_uuid(), 'many-' || number, 'Game', ${group_id}::uuid, now() from generate_series(1, 1001) as number`);
+  const { games } = await api.ok('GET', `/cloud/groups/${group_id}/billing/usage`, { token });
+  expect(new Set(games.map(({ game_id }: { game_id: string }) => game_id)).size).toBe(1_001);
 });
 
 test("usage: it is the processor time of a server's whole tree, by game and region", async () => {

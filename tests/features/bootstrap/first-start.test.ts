@@ -169,6 +169,32 @@ describe('a later start', () => {
     expect(read.find(({ name_id }: { name_id: string }) => name_id === 'mine').version_id).toBe(version_id);
   });
 
+  test('still shows the demo after the administrator has left its group', async () => {
+    await using database = await openTestDatabase();
+    await using first = await start(database.address);
+    const { api, administrator_token: token } = first;
+    const { demo } = first.service.bootstrap_result;
+    const { groups } = await api.ok('GET', '/cloud/games', { token });
+    const group = `/group/groups/${groups[0].group_id}`;
+    const member = await api.ok('POST', '/identity/identities', {
+      token: await first.api
+        .ok('POST', `/cloud/games/${demo?.game_id}/namespaces/${demo?.namespace_id}/tokens/public`, {
+          token,
+          body: {},
+        })
+        .then((answer) => answer.token),
+    });
+    const { code } = await api.ok('POST', `${group}/invites`, { token, body: {} });
+    await api.ok('POST', `/group/invites/${code}/consume`, { token: member.identity_token });
+    const new_owner_identity_id = member.identity.identity_id;
+    await api.ok('POST', `${group}/transfer-owner`, { token, body: { new_owner_identity_id } });
+    await api.ok('POST', `${group}/leave`, { token, body: {} });
+    await using second = await start(database.address);
+    expect(second.service.bootstrap_result.demo).toEqual(demo);
+    expect((await second.api.get('/demo')).status).toBe(200);
+    expect(await countCreated(database.address)).toMatchObject({ games: 1, builds: 1 });
+  });
+
   test('leaves a game of another group that is named demo as it is', async () => {
     await using database = await openTestDatabase();
     await using first = await start(database.address, { MUSTER_DEMO: 'off' });

@@ -14,6 +14,7 @@ import { makeGame } from '../../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
@@ -25,7 +26,7 @@ let database: Database;
 const opened = new AsyncDisposableStack();
 beforeAll(async () => {
   const { address } = opened.use(await openTestDatabase());
-  database = opened.use(openDatabase(address, 2));
+  database = opened.use(openDatabase(address, 3));
 }, 300_000);
 afterAll(() => opened.disposeAsync());
 
@@ -153,6 +154,27 @@ describe('counters: of several processes', () => {
       refused: { MATCHMAKER_LOBBY_FULL: 1, ERROR: 1, DATABASE_UNAVAILABLE: 1 },
     });
     expect(Object.values(step?.counts.find_times ?? {}).reduce((sum, count) => sum + count, 0)).toBe(3);
+  });
+
+  test('are counted once in a week that is read while minutes become hours', async () => {
+    const namespace_id = crypto.randomUUID();
+    const { counters, keep } = openCounters(() => NOON);
+    await counters.count('find', namespace_id, async () => {});
+    await keep();
+    const { reading } = await database.transact(async (tx) => {
+      await tx.execute(sql`lock table hour_counters`);
+      const reads = counters.counted.read({ namespace_id, window: 'week' });
+      await waitFor(async () => {
+        const waiting = await muster.database.queries.execute(sql`
+          select from pg_stat_activity where wait_event_type = 'Lock' and query like '%from "hour_counters"%'`);
+        return waiting.length > 0;
+      }, 'the read to wait');
+      await tx.execute(sql`
+        with moved as (delete from minute_counters where namespace_id = ${namespace_id} returning *)
+        insert into hour_counters select namespace_id, start_ts, players, lobbies, seated, refused, find_times from moved`);
+      return { reading: reads };
+    });
+    expect((await reading).map(({ counts }) => counts.seated.find)).toEqual([1]);
   });
 
   test('are the same for a week, whenever minutes become hours, and are removed after it', async () => {

@@ -39,12 +39,15 @@ const actAsOwner = (what: string) =>
 
 describe('tokens of a game', () => {
   for (const { way, go } of REMOVALS) {
-    test(`are refused once their member ${way}: cloud and service tokens, and those made with them`, async () => {
+    test(`and invites end once their member ${way}: cloud and service tokens, and those made with them`, async () => {
+      const { code } = await muster.api.ok('POST', `${group}/invites`, { token: member.token, body: {} });
       const cloud = await make(cloudTokens(), member.token);
       const tokens = [cloud, await make(cloudTokens(), cloud)];
       const service = await make(serviceTokens(), cloud);
       expect(outcomeOf(await muster.api.get(servers(), service))).toBe('200');
       await go();
+      const joined = await muster.api.post(`/group/invites/${code}/consume`, member.token);
+      expect(outcomeOf(joined)).toBe('400 GROUP_INVITE_CODE_INVALID');
       for (const token of tokens) await isRevoked(token);
       await waitFor(async () => outcomeOf(await muster.api.get(servers(), service)) === REVOKED, 'the service token');
       expect(outcomeOf(await muster.api.post(cloudTokens(), cloud))).toBe(REVOKED);

@@ -79,6 +79,34 @@ test('groups: a join request of a deleted person does not keep a closed group fr
   expect(seen).toMatchObject({ publicity: 'open', member_count: 2 });
 });
 
+test('groups: the owner who watches them sees the join request of a deleted person go', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const requests = `/group/groups/${game.group_id}/join-requests`;
+  const owner = { token: muster.administrator_token };
+  const { identity_id, token } = await makeGuest(muster.api, game);
+  await muster.api.ok('POST', '/identity/identities/self/delete-request', { token, body: {} });
+  muster.clock.advance(29 * DAY_MS);
+  await muster.api.ok('POST', `/group/groups/${game.group_id}/join-request`, { token, body: {} });
+  const before = await muster.api.ok('GET', requests, owner);
+  expect(before.join_requests).toHaveLength(1);
+  const countChanges = async () => {
+    const topic = `group:${game.group_id}`;
+    const [row] = await muster.database.queries.execute(sql`select version::int from topics where topic = ${topic}`);
+    return row?.version;
+  };
+  const changes = Number(await countChanges());
+  muster.clock.advance(2 * DAY_MS);
+  // Another process on the database deletes the person at its start.
+  await using other_machine = await openTestService({}, { database_of: muster });
+  const isForgotten = () =>
+    other_machine.events.some((event) => event.event === 'identity_forgotten' && event.identity_id === identity_id);
+  await waitFor(isForgotten, 'the person to be deleted');
+  expect((await muster.api.ok('GET', `${requests}?watch_index=${before.watch.index}`, owner)).join_requests).toEqual(
+    [],
+  );
+  expect(await countChanges()).toBe(changes + 1);
+});
+
 test('groups: a deleted person leaves all of them, in any number', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const { identity_id, token } = await makeGuest(muster.api, game);
@@ -94,9 +122,10 @@ test('groups: a deleted person leaves all of them, in any number', async () => {
     insert into group_join_requests (group_id, identity_id, ts) values (${game.group_id}, ${identity_id}, now() + '20 days')`);
   await muster.api.ok('POST', '/identity/identities/self/delete-request', { token, body: {} });
   muster.clock.advance(31 * DAY_MS);
-  // Another process on the database deletes the person at its start.
-  await using other_machine = await openTestService({}, { database_of: muster });
-  expect(other_machine.administrator_token).toBeString();
+  // Two other processes on the database delete the person at their starts.
+  const machines = await Promise.all([1, 2].map(() => openTestService({}, { database_of: muster })));
+  await using opened = new AsyncDisposableStack();
+  for (const machine of machines) opened.use(machine);
   const isForgotten = async () => {
     const deleted = await queries.execute(
       sql`select from identities where identity_id = ${identity_id} and display_name = 'Guest'`,
@@ -108,6 +137,13 @@ test('groups: a deleted person leaves all of them, in any number', async () => {
     const listed = await queries.execute(sql`select from ${sql.identifier(table)} where identity_id = ${identity_id}`);
     expect([table, listed.length]).toEqual([table, 0]);
   }
+  const forgotten = () =>
+    machines.flatMap(({ events }) =>
+      events.filter((event) => event.event === 'identity_forgotten' && event.identity_id === identity_id),
+    );
+  await waitFor(() => forgotten().length > 0, 'the deletion to be reported');
+  expect(forgotten()).toHaveLength(1);
+  expect(machines.flatMap(({ events }) => events.filter(({ event }) => event === 'loop_failed'))).toEqual([]);
 });
 
 test('join requests: a group keeps the newest, each for 30 days', async () => {
@@ -201,6 +237,26 @@ test('invites: they are removed 30 days after their end; active ones stay', asyn
   await waitFor(async () => !(await isThere(short)) && !(await isThere(used)), 'ended invites to be removed');
   expect(await isThere(lasting)).toBe(true);
   await waitFor(async () => (await countTokens()) === 0, 'expired refresh tokens to be removed');
+});
+
+test('invites: one that is used up late keeps its precise error for 30 days', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const { code } = await muster.api.ok('POST', `/group/groups/${game.group_id}/invites`, {
+    token: muster.administrator_token,
+    body: { use_count: 1 },
+  });
+  muster.clock.advance(40 * DAY_MS);
+  const { token } = await makeGuest(muster.api, game);
+  await muster.api.ok('POST', `/group/invites/${code}/consume`, { token });
+  const remove = (kept_days: number) =>
+    deleteEndedInvites(muster.database.queries, new Date(muster.clock.now().getTime() - kept_days * DAY_MS));
+  await remove(30);
+  const late = await muster.api.post(`/group/invites/${code}/consume`, token);
+  expect(outcomeOf(late)).toBe('400 GROUP_INVITE_CODE_ALREADY_USED');
+  muster.clock.advance(31 * DAY_MS);
+  expect(await remove(30)).toBeGreaterThan(0);
+  const left = await muster.database.queries.execute(sql`select from group_invites where code = ${code}`);
+  expect(left).toHaveLength(0);
 });
 
 test('invites: an index finds the ended ones', async () => {

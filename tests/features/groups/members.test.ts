@@ -69,6 +69,30 @@ describe('invites', () => {
     expect(await call('GET', '/group/invites/NOTHING1', token)).toBe('400 GROUP_INVITE_CODE_INVALID');
   });
 
+  test('are refused with the path of what is wrong', async () => {
+    const refused = async (body: object) =>
+      (await opened.api.call('POST', `${group}/invites`, { token: owner(), body })).body.metadata;
+    expect(await refused({ ttl: 0 })).toEqual({ errors: [{ path: ['ttl', 'invalid'] }] });
+    expect(await refused({ use_count: 0 })).toEqual({ errors: [{ path: ['use_count', 'invalid'] }] });
+  });
+
+  test('are at most 256 that can be used, also concurrently', async () => {
+    await using database = openDatabase(opened.database_address, 1);
+    const now = opened.clock.now().toISOString();
+    const insert = (count: number, prefix: string, values: ReturnType<typeof sql>) =>
+      database.queries.execute(sql`
+        insert into group_invites (code, group_id, create_ts, expire_ts, uses_left)
+        select ${prefix} || gen_random_uuid(), ${game.group_id}, ${now}::timestamptz, ${values}
+        from generate_series(1, ${count}::int)`);
+    await insert(255, 'open', sql`null, null`);
+    await insert(10, 'expired', sql`${now}::timestamptz, null`);
+    await insert(10, 'used', sql`${now}::timestamptz, 0`);
+    const answers = await Promise.all(Array.from({ length: 4 }, () => call('POST', `${group}/invites`, owner())));
+    const too_many = '400 GROUP_TOO_MANY_INVITES';
+    expect(answers.filter((answer) => answer !== too_many)).toEqual([{ code: expect.any(String) }]);
+    expect(answers.filter((answer) => answer === too_many)).toHaveLength(3);
+  });
+
   test('admit a person once', async () => {
     const person = await guest();
     const code = await invite();
@@ -97,6 +121,17 @@ describe('invites', () => {
     expect(await consume(code, banned)).toBe('400 GROUP_MEMBER_BANNED');
     opened.clock.advance(60_001);
     expect(await consume(code, other)).toBe('400 GROUP_INVITE_CODE_EXPIRED');
+  });
+
+  test('that have ended are not shown', async () => {
+    const [used, expired] = [await invite({ use_count: 1, ttl: 60_000 }), await invite({ ttl: 60_000 })];
+    const person = await guest();
+    await consume(used, person);
+    const show = (code: string) => call('GET', `/group/invites/${code}`, person.token);
+    expect(await show(used)).toBe('400 GROUP_INVITE_CODE_ALREADY_USED');
+    opened.clock.advance(60_001);
+    expect(await show(expired)).toBe('400 GROUP_INVITE_CODE_EXPIRED');
+    expect(await show(used)).toBe('400 GROUP_INVITE_CODE_ALREADY_USED');
   });
 });
 
@@ -143,11 +178,18 @@ describe('a join request', () => {
   });
 });
 
+test('bans: the owner cannot ban an identity that is missing, and others learn nothing about it', async () => {
+  const { token } = await guest();
+  const path = `${group}/bans/${crypto.randomUUID()}`;
+  expect(await call('POST', path, owner())).toBe('404 IDENTITY_NOT_FOUND');
+  expect(await call('POST', path, token)).toBe('403 GROUP_INSUFFICIENT_PERMISSIONS');
+});
+
 describe('a member leaves', () => {
   test('on their own, by a kick or by a ban; the owner transfers the group first', async () => {
     const [one, two, three] = [await guest(), await guest(), await guest()];
-    const code = await invite();
-    for (const person of [one, two, three]) await consume(code, person);
+    const first_code = await invite();
+    for (const person of [one, two, three]) await consume(first_code, person);
     expect(await call('POST', `${group}/leave`, one.token)).toEqual({});
     expect(await call('POST', `${group}/leave`, one.token)).toBe('403 GROUP_NOT_MEMBER');
     expect(await call('POST', `${group}/kick/${two.identity_id}`, owner())).toEqual({});
@@ -159,7 +201,8 @@ describe('a member leaves', () => {
     ]);
 
     await call('DELETE', `${group}/bans/${three.identity_id}`, owner());
-    await consume(code, three);
+    expect(await consume(first_code, three)).toBe('400 GROUP_INVITE_CODE_INVALID');
+    await consume(await invite(), three);
     const transfer = { new_owner_identity_id: three.identity_id };
     expect(await call('POST', `${group}/transfer-owner`, owner(), transfer)).toEqual({});
     expect(await call('POST', `${group}/leave`, owner())).toEqual({});

@@ -166,6 +166,20 @@ describe('hub: a browser that opened a link', () => {
     expect(refusalOf(await getToken(cookie))).toEqual({ status: 401, code: 'HUB_NOT_LOGGED_IN' });
   });
 
+  test('gets no link for a token that has ended, although requests still accept it for a minute', async () => {
+    const { body } = await getToken(await logIn());
+    muster.clock.advance(HOUR_MS / 4 - 30_000);
+    const { url, expire_ts } = await muster.api.ok('POST', '/hub/links', { token: body.token, body: {} });
+    expect(url).toBeString();
+    expect(Date.parse(expire_ts)).toBeLessThanOrEqual(Date.parse(body.expire_ts));
+    muster.clock.advance(60_000);
+    expect((await muster.api.get('/cloud/auth/inspect', body.token)).status).toBe(200);
+    expect(refusalOf(await muster.api.post('/hub/links', body.token))).toEqual({
+      status: 401,
+      code: 'CLAIMS_ENTITLEMENT_EXPIRED',
+    });
+  });
+
   test('is one of two that opened it at the same moment', async () => {
     const code = await makeCode();
     const both = await Promise.all([1, 2].map(() => send('POST', '/hub/session', { body: { code } })));

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createIdentities, type IdentitiesDependencies } from '../../../src/features/identities/identities.ts';
+import { sql } from 'drizzle-orm';
+import {
+  createIdentities,
+  type Identities,
+  type IdentitiesDependencies,
+} from '../../../src/features/identities/identities.ts';
+import { CLOCK_SKEW_MAX_MS } from '../../../src/platform/clock.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
@@ -106,7 +112,7 @@ describe('profiles', () => {
 async function openIdentities(replaced: Partial<IdentitiesDependencies> = {}) {
   await using opening = new AsyncDisposableStack();
   const test_database = opening.use(await openTestDatabase());
-  const database = opening.use(openDatabase(test_database.address, 2));
+  const database = opening.use(openDatabase(test_database.address, 4));
   const clock = createTestClock();
   const tokens = await createTokens(await loadKey(database.queries, clock, 'token'), clock);
   const identities = createIdentities({
@@ -117,12 +123,13 @@ async function openIdentities(replaced: Partial<IdentitiesDependencies> = {}) {
     groupsListing: async () => [],
     listedInGroups: async () => [],
     discardPicture: async () => {},
+    isInGroup: async () => false,
     leaveGroups: async () => {},
     refresh_key: await loadKey(database.queries, clock, 'refresh'),
     ...replaced,
   });
   const everything = opening.move();
-  return { identities, clock, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+  return { identities, clock, database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }
 
 test('identities: a deletion that fails is repeated, and those after it happen', async () => {
@@ -167,13 +174,103 @@ test('identities: a deletion that is due cannot be cancelled, because the person
   const { identities, clock } = only;
   const { identity_id } = await identities.createGuest();
   await identities.requestDeletion(identity_id);
-  clock.advance(30 * DAY_MS);
+  clock.advance(30 * DAY_MS + CLOCK_SKEW_MAX_MS);
+  await forgetDue(identities);
+  expect(new Set(cancelled)).toEqual(new Set(['IDENTITY_NOT_FOUND']));
+  await expect(identities.get(identity_id)).rejects.toMatchObject({ code: 'IDENTITY_NOT_FOUND' });
+});
+
+/** Runs one step of the loop that deletes identities. */
+async function forgetDue(identities: Identities): Promise<void> {
   const working = new AbortController();
   const { stopped } = identities.startForgetting(working.signal);
   working.abort();
   await stopped;
-  expect(new Set(cancelled)).toEqual(new Set(['IDENTITY_NOT_FOUND']));
+}
+
+test('identities: a process with a slower clock can cancel a deletion until it is due there', async () => {
+  const left: string[] = [];
+  await using only = await openIdentities({ leaveGroups: async (identity_id) => void left.push(identity_id) });
+  const { identities, clock } = only;
+  const { identity_id } = await identities.createGuest();
+  await identities.requestDeletion(identity_id);
+  clock.advance(30 * DAY_MS + CLOCK_SKEW_MAX_MS / 2);
+  await forgetDue(identities);
+  expect(left).toEqual([]);
+  clock.advance(-CLOCK_SKEW_MAX_MS);
+  await identities.cancelDeletion(identity_id);
+  expect(await identities.get(identity_id)).toMatchObject({ delete_ts: null });
+});
+
+test('identities: a cancellation that waits until the deletion is due is refused', async () => {
+  await using only = await openIdentities();
+  const { identities, clock, database } = only;
+  const { identity_id } = await identities.createGuest();
+  await identities.requestDeletion(identity_id);
+  let cancelling: Promise<unknown> = Promise.resolve();
+  await database.transact(async (tx) => {
+    await identities.lock(tx, identity_id);
+    cancelling = identities.cancelDeletion(identity_id).catch((error: unknown) => error);
+    await waitFor(async () => {
+      const waiting = await database.queries.execute(sql`select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`);
+      return waiting.length > 0;
+    }, 'the cancellation to wait for the row');
+    clock.advance(30 * DAY_MS);
+  });
+  expect(await cancelling).toMatchObject({ code: 'IDENTITY_NOT_FOUND' });
+});
+
+test('identities: a deletion that is asked for again happens when it was first due', async () => {
+  await using only = await openIdentities();
+  const { identities, clock } = only;
+  const { identity_id } = await identities.createGuest();
+  await identities.requestDeletion(identity_id);
+  const { delete_ts } = await identities.get(identity_id);
+  clock.advance(30 * DAY_MS);
+  await identities.requestDeletion(identity_id);
+  expect((await identities.get(identity_id)).delete_ts).toEqual(delete_ts);
+});
+
+test('identities: two processes that delete one person report it once', async () => {
+  const emitted: ServiceEvent[] = [];
+  const both = Promise.withResolvers<void>();
+  let leaving = 0;
+  await using only = await openIdentities({
+    events: { emit: (event) => void emitted.push(event) },
+    async leaveGroups() {
+      leaving += 1;
+      if (leaving === 2) both.resolve();
+      await both.promise;
+    },
+  });
+  const { identities, clock } = only;
+  const { identity_id } = await identities.createGuest();
+  await identities.requestDeletion(identity_id);
+  clock.advance(31 * DAY_MS);
+  await Promise.all([forgetDue(identities), forgetDue(identities)]);
+  expect(emitted).toEqual([{ event: 'identity_forgotten', identity_id }]);
+});
+
+test('identities: a person who joins a group during the deletion is erased only after leaving it', async () => {
+  let is_in_group = true;
+  let leaving = 0;
+  await using only = await openIdentities({
+    isInGroup: async () => is_in_group,
+    async leaveGroups() {
+      leaving += 1;
+    },
+  });
+  const { identities, clock } = only;
+  const { identity_id } = await identities.createGuest();
+  await identities.requestDeletion(identity_id);
+  clock.advance(31 * DAY_MS);
+  await forgetDue(identities);
+  expect(await identities.get(identity_id)).toMatchObject({ display_name: 'Guest' });
+  is_in_group = false;
+  await forgetDue(identities);
   await expect(identities.get(identity_id)).rejects.toMatchObject({ code: 'IDENTITY_NOT_FOUND' });
+  expect(leaving).toBe(2);
 });
 
 test('identities: a deletion happens after 30 days, unless it is cancelled', async () => {
@@ -184,17 +281,11 @@ test('identities: a deletion happens after 30 days, unless it is cancelled', asy
   for (const { identity_id } of [leaving, staying]) await identities.requestDeletion(identity_id);
   await identities.cancelDeletion(staying.identity_id);
 
-  const forget = async () => {
-    const working = new AbortController();
-    const { stopped } = identities.startForgetting(working.signal);
-    working.abort();
-    await stopped;
-  };
   clock.advance(30 * DAY_MS - 60_000);
-  await forget();
+  await forgetDue(identities);
   expect(await identities.get(leaving.identity_id)).toMatchObject({ display_name: 'Guest' });
   clock.advance(120_000);
-  await forget();
+  await forgetDue(identities);
   await expect(identities.get(leaving.identity_id)).rejects.toMatchObject({ code: 'IDENTITY_NOT_FOUND' });
   await expect(identities.sessions.refresh(refresh_token)).rejects.toMatchObject({ code: 'TOKEN_REVOKED' });
   expect(await identities.get(staying.identity_id)).toMatchObject({ display_name: 'Guest', delete_ts: null });

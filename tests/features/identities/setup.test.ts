@@ -81,6 +81,24 @@ describe('a client', () => {
     expect(outcomeOf(await muster.api.get(SELF, body.identity_token))).toBe('401 CLAIMS_ENTITLEMENT_EXPIRED');
   });
 
+  test("of a person who signed in at the hub renews its token no longer than the session's", async () => {
+    const tokens = await openServiceTokens(muster);
+    const { identity_id } = (await read(SELF, muster.administrator_token)).identity;
+    let token = await tokens.issue({ kind: 'identity', identity_id });
+    const end = muster.clock.now().getTime() + 15 * MINUTE_MS;
+    for (let round = 0; round < 3; round += 1) {
+      muster.clock.advance(4 * MINUTE_MS);
+      const { body } = await goOn(token);
+      expect(body.identity.identity_id).toBe(identity_id);
+      expect(Date.parse(body.identity_token_expire_ts)).toBeLessThanOrEqual(end);
+      token = body.identity_token;
+    }
+    // In the leeway after its end, requests still accept it.
+    muster.clock.advance(3 * MINUTE_MS);
+    expect(outcomeOf(await muster.api.get(SELF, token))).toBe('200');
+    expect((await goOn(token)).body.identity.identity_id).not.toBe(identity_id);
+  });
+
   test('has a token that is valid until the stated time', async () => {
     const before_ms = muster.clock.now().getTime();
     const { body } = await setUp(game.public_token);
@@ -115,9 +133,22 @@ describe('clients see', () => {
         },
       },
     ]);
-    const seen = await read(`/identity/identities/${one.identity_id}/profile`, two.token);
+    const others_view = `/identity/identities/${one.identity_id}/profile`;
+    const seen = await read(others_view, two.token);
     expect(contractProblems('IdentityGetProfileResponse', seen)).toEqual([]);
     expect(seen.identity).toEqual(self.identity);
+
+    // A closed group is seen by its members only.
+    const owner = { token: muster.administrator_token };
+    const hidden = read(`${others_view}?watch_index=${seen.watch.index}`, two.token);
+    const close = { ...owner, body: { publicity: 'closed' } };
+    await muster.api.ok('POST', `/group/groups/${game.group_id}/profile`, close);
+    expect((await hidden).identity.groups).toEqual([]);
+    expect((await read(SELF, one.token)).identity.groups).toHaveLength(1);
+    expect((await read(others_view, one.token)).identity.groups).toHaveLength(1);
+    const shown = read(`${others_view}?watch_index=${(await hidden).watch.index}`, two.token);
+    await muster.api.ok('POST', `/group/invites/${code}/consume`, { token: two.token });
+    expect((await shown).identity.groups).toHaveLength(1);
 
     const batch = (what: string) =>
       read(

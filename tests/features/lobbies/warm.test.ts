@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { missingLobbies, type WarmPool } from '../../../src/features/lobbies/rules.ts';
-import { deploy, setLimits, type TestGame } from '../../support/game.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import { deploy, makeGame, setLimits, type TestGame } from '../../support/game.ts';
 import { connectGameServer, makeControlledGame } from '../../support/game-server.ts';
 import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -87,6 +89,24 @@ describe('warm lobbies', () => {
     await deploy(opened.api, game, { game_modes: { default: warm(1), other: warm(4) }, docker });
     await waitForIdle(game, 2);
     expect(await listLobbies(game)).toHaveLength(2);
+  });
+
+  test('are kept although the version of another game cannot be read', async () => {
+    const broken = await makeGame(opened.api, opened.administrator_token);
+    await using database = openDatabase(opened.database_address, 1);
+    const { namespace_id } = broken;
+    await database.queries.execute(sql`
+      with broken as (
+        insert into versions (version_id, game_id, display_name, config, keeps_warm, create_ts)
+        values (gen_random_uuid(), ${broken.game_id}, 'broken', '{"matchmaker":{"game_modes":{"x":null}}}', true, now())
+        returning version_id
+      )
+      update namespaces set version_id = (select version_id from broken) where namespace_id = ${namespace_id}`);
+    const game = await makeRoomGame(opened, { source: READY_SOURCE, mode: warm(1) });
+    await waitForIdle(game, 1);
+    expect(opened.events).toContainEqual({ event: 'lobby_not_kept_warm', namespace_id, cause: expect.any(Error) });
+    await database.queries.execute(sql`
+      update versions set keeps_warm = false where game_id = ${broken.game_id}`);
   });
 
   test('are created once by two machines on one database', async () => {

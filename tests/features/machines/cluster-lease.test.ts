@@ -34,6 +34,7 @@ async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number, 
     own,
     beat_ms: LONG_MS,
     take_over_after_ms,
+    lost_after_ms: LONG_MS,
     rest_ms: LONG_MS,
     takesServers: () => true,
     wakeBeat() {},
@@ -219,7 +220,7 @@ describe('the lease of a cluster', () => {
 });
 
 /** The lease of a process that uses a cluster. Its loops do not run. */
-async function makeUser(cluster: ClusterMachine) {
+async function makeUser(cluster: ClusterMachine, rest_ms = LONG_MS) {
   const { database } = muster;
   const node_id = crypto.randomUUID();
   const own = {
@@ -236,13 +237,30 @@ async function makeUser(cluster: ClusterMachine) {
     feed: { subscribe: () => () => {} } as unknown as Feed,
     own,
     lost_after_ms: LONG_MS,
-    rest_ms: LONG_MS,
+    rest_ms,
     endServersOf: async () => 0,
   });
   await lease.register(undefined);
   await lease.joinCluster(cluster);
   return { lease, readCluster: async () => (await store.selectMachine(database.queries, node_id))?.cluster_id };
 }
+
+test('the machine of a cluster is not lost before another process may take it over, however short the rest is', async () => {
+  const cluster = makeCluster();
+  const { lease } = await makeUser(cluster, SHORT_MS);
+  const acquiring = lease.cluster_lease.acquire(cluster, { reachesCluster: async () => true, signal: stop.signal });
+  const now = performance.now();
+  const own_row = { node_id: lease.heldIds()[0] ?? '' };
+  lease.cluster_lease.onBeat(undefined, {
+    machines: [],
+    raised: new Set([own_row.node_id]),
+    asked_ms: now,
+    answered_ms: now,
+  });
+  const held = await acquiring;
+  expect(held?.mayAct()).toBe(true);
+  expect((await readRow(cluster))?.lost_after_ms).toBe(LONG_MS);
+});
 
 describe('processes that leave a cluster', () => {
   test('leave it to another one, but not the last of them, however many leave at a time', async () => {

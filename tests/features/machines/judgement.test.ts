@@ -50,10 +50,10 @@ async function raiseBeat({ queries }: Database, machine: TestMachine): Promise<b
   return (await store.raiseBeats(queries, [machine])).raised.has(machine.node_id);
 }
 
-async function giveUp({ transact }: Database, machine: TestMachine): Promise<number | undefined> {
+async function declareLost({ transact }: Database, machine: TestMachine): Promise<number | undefined> {
   const end = { failure: 'its machine was lost', now: new Date() };
   return await transact(async (tx) =>
-    (await store.giveUp(tx, machine)) ? await endWithMachine(tx, machine.node_id, end) : undefined,
+    (await store.declareLost(tx, machine)) ? await endWithMachine(tx, machine.node_id, end) : undefined,
   );
 }
 
@@ -77,8 +77,8 @@ describe('machines: the moment of judgement', () => {
       // Each order is tried often: the calls begin in a different one each time.
       const calls = [
         () => raiseBeat(own, machine),
-        () => giveUp(one, machine),
-        () => giveUp(other, machine),
+        () => declareLost(one, machine),
+        () => declareLost(other, machine),
         () => takeServer(own, machine),
       ] as const;
       const begun = calls.map(async (call, index) => {
@@ -112,7 +112,7 @@ describe('machines: the moment of judgement', () => {
   test('a machine that was given up takes no work until its process is a new holder', async () => {
     const [own, judge] = processes as [Database, Database];
     const machine = await makeMachine();
-    expect(await giveUp(judge, machine)).toBe(0);
+    expect(await declareLost(judge, machine)).toBe(0);
     expect(await raiseBeat(own, machine)).toBe(false);
     expect(await takeServer(own, machine)).toBeUndefined();
     const back = { ...machine, holder: crypto.randomUUID() };
@@ -135,7 +135,7 @@ describe('machines: the moment of judgement', () => {
     });
     await locked;
     expect(await raiseBeat(beating, machine)).toBe(true);
-    const judging = giveUp(judge, { ...machine, beat: 2 });
+    const judging = declareLost(judge, { ...machine, beat: 2 });
     const first = await Promise.race([judging.then(() => 'given up'), Bun.sleep(100).then(() => 'waits')]);
     expect(first).toBe('waits');
     finish();

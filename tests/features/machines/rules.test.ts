@@ -63,7 +63,7 @@ describe('machines: judging a beat', () => {
   test('a process that could not read the beats starts anew', () => {
     const judgement = new Judgement(BLIND_AFTER_MS);
     readUntil(judgement, LOST_AFTER_MS - EVERY_MS);
-    judgement.startAnew();
+    judgement.forget();
     const { lost } = judgement.judge([machine()], { asked_ms: LOST_AFTER_MS, answered_ms: LOST_AFTER_MS });
     expect(lost).toEqual([]);
   });

@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { contractProblems } from '../../support/contract.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -82,6 +83,15 @@ describe('creating a namespace is refused', () => {
     expect(outcomeOf(await create({ version_id: 'newest' }))).toBe('400 API_BAD_BODY');
   });
 
+  test('if the game has 1,000 of them, also concurrently', async () => {
+    await muster.database.queries.execute(sql`
+      insert into namespaces (namespace_id, game_id, name_id, display_name, version_id, create_ts)
+      select gen_random_uuid(), ${game.game_id}, 'n-' || number, 'Many', ${first}, now()
+      from generate_series(1, 997) as number`);
+    const answers = await Promise.all([1, 2, 3].map((number) => create({ name_id: `more-${number}` })));
+    expect(answers.map(outcomeOf).sort()).toEqual(['200', ...Array(2).fill('400 GAME_TOO_MANY_NAMESPACES')]);
+  });
+
   test('if another one of the game has its name, also concurrently', async () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => create({})));
     expect(answers.map(outcomeOf).sort()).toEqual(['200', ...Array(5).fill('400 VALIDATION_ERROR')]);
@@ -105,6 +115,12 @@ describe('a namespace', () => {
       max_players_per_client_tor: 2,
       max_players_per_client_hosting: 2,
     });
+  });
+
+  test('may be created on, and moved to, a version whose id is in capitals', async () => {
+    expect(outcomeOf(await create({ version_id: first.toUpperCase() }))).toBe('200');
+    expect(outcomeOf(await setVersion(second.toUpperCase()))).toBe('200');
+    expect((await readProd()).version_id).toBe(second);
   });
 
   test('may have the name of one in another game', async () => {
@@ -166,6 +182,27 @@ describe("a namespace's version", () => {
       const refused = await muster.api.get(`${prodOf(game)}/version-history?limit=${limit}`, game.cloud_token);
       expect(outcomeOf(refused)).toBe('400 API_BAD_QUERY_PARAMETER');
     }
+  });
+
+  test('has a history in pages: the time of the last version of one leads to the next', async () => {
+    // More than one of them may be of the same millisecond by the clock.
+    await Promise.all([second, first, second, first, second].map(setVersion));
+    const path = `${prodOf(game)}/version-history`;
+    const page = async (query: string): Promise<{ version_id: string; deploy_ts: string }[]> =>
+      (await muster.api.ok('GET', `${path}?${query}`, { token: game.cloud_token })).versions;
+    const all = await page('limit=32');
+    expect(new Set(all.map(({ deploy_ts }) => deploy_ts)).size).toBe(6);
+    const pages = [await page('limit=2')];
+    for (let last = pages[0]?.at(-1); last && pages.length < 9; last = pages.at(-1)?.at(-1)) {
+      pages.push(await page(`limit=2&anchor=${last.deploy_ts}`));
+    }
+    expect(pages.flat()).toEqual(all);
+    expect(pages.map(({ length }) => length)).toEqual([2, 2, 2, 0]);
+    const in_milliseconds = Date.parse(pages[0]?.at(-1)?.deploy_ts ?? '');
+    expect(await page(`limit=2&anchor=${in_milliseconds}`)).toEqual(pages[1] ?? []);
+    expect(outcomeOf(await muster.api.get(`${path}?anchor=last`, game.cloud_token))).toBe(
+      '400 API_BAD_QUERY_PARAMETER',
+    );
   });
 
   test('set concurrently becomes one of the requested ones, and the history ends with it', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { insertMinutes } from '../../../src/features/counters/store.ts';
 import { selectLoad } from '../../../src/features/operator/store.ts';
@@ -53,6 +54,22 @@ describe('the service, for its operator', () => {
     expect(used.get('gateway_requests')?.max).toBe(muster.config.gateway.requests_max);
     const descriptors = used.get('file_descriptors');
     expect(descriptors?.used).toBeWithin(10, descriptors?.max ?? 0);
+  });
+
+  test('says what it uses also while no descriptor is free', async () => {
+    const script = `
+      import { openSync } from 'node:fs';
+      import { createOwnLimits } from '${join(import.meta.dir, '../../../src/features/operator/own-limits.ts')}';
+      const readLimits = createOwnLimits();
+      const has_room = readLimits().some(({ name }) => name === 'memory_bytes');
+      try { for (;;) openSync('/dev/null', 'r'); } catch {}
+      process.stdout.write(JSON.stringify({ has_room, limits: readLimits() }));`;
+    const command = ['/bin/sh', '-c', 'ulimit -n 100; exec "$@"', 'sh', process.execPath, '-e', script];
+    const child = Bun.spawn(command, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const { has_room, limits } = await new Response(child.stdout).json();
+    expect(has_room).toBe(true);
+    const requests = { name: 'requests', used: expect.any(Number) };
+    expect(limits).toEqual([requests, { name: 'file_descriptors', used: 100, max: 100 }]);
   });
 
   test('warns everyone of a limit that is nearly reached, by its name only', async () => {

@@ -1,11 +1,12 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isAbove, measureDisk } from '../../../src/features/servers/runtimes/disk-use.ts';
 import type { DiskUse } from '../../../src/features/servers/runtimes/runtime.ts';
 import { removeFolder } from '../../../src/platform/folder-removal.ts';
+import { readNames } from '../../../src/platform/libc.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { nestFolders } from '../../support/nested-folders.ts';
@@ -118,6 +119,41 @@ describe('what a server has on the disk', () => {
     });
   });
 
+  test('is above every limit if its processes have too many open files to be counted', async () => {
+    await inFolder(async (folder) => {
+      // A process with 8,000 open files becomes nine.
+      const open = 'my @files; for (1..8000) { open(my $file, "<", "/dev/null") or die; push @files, $file }';
+      const fork = 'my @pids = ($$); for (1..8) { my $pid = fork; sleep 60, exit if !$pid; push @pids, $pid }';
+      const end = 'close STDIN; kill "KILL", @pids';
+      const script = `${open} ${fork} $| = 1; print "@pids\\n"; <STDIN>; ${end}`;
+      const child = Bun.spawn(['perl', '-e', script], { stdin: 'pipe', stdout: 'pipe' });
+      const { value } = await child.stdout.getReader().read();
+      const pids = Buffer.from(value ?? [])
+        .toString()
+        .trim()
+        .split(' ')
+        .map(Number);
+      const measureAll = (some: number[]) => measureDisk({ folder, pids: some, isInside: () => false }, NO_DISK_LIMIT);
+      expect((await measureAll(pids.slice(0, 8))).is_uncountable).toBeUndefined();
+      expect((await measureAll(pids)).is_uncountable).toBe(true);
+      child.stdin.end();
+      await child.exited;
+    });
+  });
+
+  test('is read in pieces, so that a folder with millions of files does not fill the memory', async () => {
+    await inFolder(async (folder) => {
+      for (let file = 0; file < 1_000; file += 1) writeFileSync(join(folder, `${'n'.repeat(200)}-${file}`), '');
+      const descriptor = openSync(folder, 'r');
+      const pieces: string[][] = [];
+      do pieces.push(readNames(descriptor).map(String));
+      while (pieces.at(-1)?.length !== 0);
+      closeSync(descriptor);
+      expect(pieces.length).toBeGreaterThan(2);
+      expect(pieces.flat().sort()).toEqual(readdirSync(folder).sort());
+    });
+  });
+
   test('is counted only until it is above the limit', async () => {
     await inFolder(async (folder) => {
       for (let file = 0; file < 50; file += 1) await writeFile(join(folder, String(file)), '');
@@ -184,7 +220,7 @@ describe('a server above its disk limit', () => {
     [
       'nests folders too deeply',
       'cd "$HOME"; for n in $(seq 300); do mkdir n; cd n; done; echo done; exec sleep 600',
-      'it has folders that cannot be counted, such as more than 256 inside of each other',
+      'it has folders that cannot be counted, such as more than 256 inside of each other, or more than 65,536 open files',
     ],
     ...(IS_FULL_LENGTH ? [TOO_MANY_FILES] : []),
   ])(

@@ -219,7 +219,9 @@ test('ending: a machine that cannot place waiting servers ends those that it has
   const place = await makeGame(muster.api, muster.administrator_token);
   const cause = new Error('the groups cannot be read');
   const groupsOf = () => Promise.reject(cause);
-  await using machine = await openSimulatedMachine(muster, place, createEndedRuntime(), { groupsOf });
+  await using machine = await openSimulatedMachine(muster, place, createEndedRuntime(), {
+    developerGroupsOf: groupsOf,
+  });
   await machine.add({ node_id: null });
   await waitFor(() => machine.events.find(({ event }) => event === 'servers_not_placed'), 'the failure');
   await machine.waitForEvent('server_ended', await machine.add(ENDING()));

@@ -32,7 +32,7 @@ describe('the output of a container that was copied from its engine', () => {
         files,
         positions: join(folder, 'positions'),
         open: async () => new Response(Buffer.concat(frames)).body ?? new ReadableStream(),
-        onWritten: (stream, reached) => output_files.noteWritten(files[stream], reached),
+        onWritten: (stream, reached) => output_files.noteReached(files[stream], reached),
       });
       return (from: string | undefined) => output_files.read(files.std_out, { from, ...LIMITS });
     };
@@ -83,7 +83,7 @@ describe('the output of a container that was copied from its engine', () => {
       files,
       positions: join(folder, 'positions'),
       open: async () => readable,
-      onWritten: (stream, reached) => output_files.noteWritten(files[stream], reached),
+      onWritten: (stream, reached) => output_files.noteReached(files[stream], reached),
     });
     const engine = writable.getWriter();
     const line = `${'y'.repeat(1_023)}\n`;

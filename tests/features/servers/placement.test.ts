@@ -32,7 +32,7 @@ describe('a machine that could take a server', () => {
         events: { emit() {} },
         logs: createLogs({ database, clock }),
         runtime: {},
-        groupsOf: async () => new Map(),
+        developerGroupsOf: async () => new Map(),
         machines: { ...LONE_MACHINE, isOtherTakingServersInView: () => !is_alone },
         builds: { isUnpacked: async () => is_unpacked },
         node: {

@@ -66,6 +66,23 @@ describe('a machine with several runtimes', () => {
     expect(await runtime.kill([server])).toEqual(new Set([server.server_id]));
   });
 
+  test('observes the servers of the others if one runtime fails, and reports none absent that it may have', async () => {
+    const server = await opened.run('exec sleep 600');
+    const unknown = { server_id: crypto.randomUUID(), identity: undefined };
+    const fail = async () => {
+      throw new Error('an answer that is not understood');
+    };
+    const broken_second = combine({}, { observe: fail });
+    const observed = await broken_second.observe([server, unknown]);
+    expect([...observed].map(([server_id, { is }]) => [server_id, is])).toEqual([[server.server_id, 'running']]);
+    const broken_first = combine({ observe: fail }, {});
+    expect((await broken_first.observe([server, unknown])).get(server.server_id)?.is).toBe('running');
+    expect((await broken_first.observe([server, unknown])).has(unknown.server_id)).toBe(false);
+    await expect(broken_first.stop(unknown)).rejects.toThrow('the runtime of the server is unknown');
+    expect(events.splice(0).map((event) => ('step' in event ? event.step : ''))).toEqual(['observe', 'observe']);
+    await opened.remove(server);
+  });
+
   test('counts what servers use and have on the disk, also if one runtime fails, which is reported once', async () => {
     const server = await opened.run('echo x > "$HOME/file"; while :; do :; done');
     let is_broken = true;

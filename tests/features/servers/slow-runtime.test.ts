@@ -55,7 +55,7 @@ describe('a machine whose runtime answers late', () => {
         logs,
         builds: { kindOf: async () => build.kind, unpacked: async () => build, isUnpacked: async () => true },
         tokens: await openServiceTokens({ database_address, clock }),
-        groupsOf: async () => new Map(),
+        developerGroupsOf: async () => new Map(),
         node: {
           ...NODE,
           server_ports: opened.use(await claimTestPorts()).range,

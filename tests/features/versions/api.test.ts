@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { openTestService } from '../../support/service.ts';
-import { shareService } from '../../support/suite.ts';
+import { countOutcomes, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
 let builder: TestGame;
@@ -72,6 +72,32 @@ describe('versions: a setting', () => {
     const mode = { idle_lobbies: { min: 0, max: 3 }, actions: { find: { enabled: true }, create: { enabled: true } } };
     expect((await create(anyName(), withMode(mode, { idle_lobbies: { min: 0, max: 0 } }))).status).toBe(200);
   });
+});
+
+test('versions: a game has 10,000 at most, also concurrently', async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  await muster.database.queries.execute(sql`
+    insert into versions (version_id, game_id, display_name, config, create_ts)
+    select gen_random_uuid(), ${game.game_id}, 'many ' || number, '{}', now() from generate_series(1, 9998) as number`);
+  const answers = await Promise.all([1, 2, 3].map(() => create(anyName(), {})));
+  expect(countOutcomes(answers)).toEqual({ '200': 1, '400 GAME_TOO_MANY_VERSIONS': 2 });
+  expect(await listNames()).toHaveLength(10_000);
+});
+
+test('versions: a process remembers only some large ones', async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  const config = { engine: 'x'.repeat(900_000) };
+  const ids: string[] = [];
+  for (let made = 0; made < 20; made += 1) ids.push((await create(anyName(), config)).body.version_id);
+  const [first = '', ...others] = ids;
+  const nameOf = async (version_id: string) =>
+    (await muster.api.ok('GET', `${versionsOf(game)}/${version_id}`, { token: game.cloud_token })).version.display_name;
+  const before = await nameOf(first);
+  await muster.database.queries.execute(sql`
+    update versions set display_name = 'read again' where version_id = ${first}`);
+  expect(await nameOf(first)).toBe(before);
+  for (const version_id of others) await nameOf(version_id);
+  expect(await nameOf(first)).toBe('read again');
 });
 
 describe('versions: an invalid configuration is refused with its path:', () => {

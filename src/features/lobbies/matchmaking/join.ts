@@ -2,7 +2,7 @@ import type { AddressClasses } from '../../../platform/address-classes.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Captcha } from '../../captcha/captcha.ts';
-import { readCode } from '../../codes.ts';
+import { normalizeCode } from '../../codes.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
 import type { Versions } from '../../versions/versions.ts';
 import { lobbyStopped } from '../refusals.ts';
@@ -113,9 +113,9 @@ async function lookUpLobby(
   if (cached && !(await versions.captcha(namespace))) return { ...cached, is_cached: true };
   const lobby =
     lobby_id === undefined
-      ? await store.selectLobbyByCode(database.queries, namespace_id, readCode(code ?? ''))
+      ? await store.selectLobbyByCode(database.queries, namespace_id, normalizeCode(code ?? ''))
       : await store.selectLobby(database.queries, lobby_id);
-  const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
+  const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === normalizeCode(code));
   if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
   if (lobby.stop_ts) throw lobbyStopped();
   return { ...lobby, is_cached: false };

@@ -3,7 +3,7 @@ import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
-import type { Namespaces } from '../../namespaces/namespaces.ts';
+import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import { missingLobbies, preparingSince, type WarmPool } from '../rules.ts';
 import type { CreatePlanned } from './create-lobbies.ts';
@@ -12,6 +12,7 @@ import * as store from './warm-store.ts';
 
 /** How long a warm lobby that ended by itself counts as a failure, which delays new ones (`missingLobbies`). */
 const FAILURES_COUNT_FOR_MS = 10 * 60_000;
+const NAMESPACES_READ_AT_ONCE = 16;
 
 export interface WarmPoolDependencies {
   database: Database;
@@ -48,25 +49,38 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
   return outcomes.filter((one) => 'lobby' in one).length;
 }
 
-async function listWarmPools({ versions, namespaces, datacenters }: WarmPoolDependencies): Promise<ConfiguredPool[]> {
+/** Returns the pools of all namespaces. Reports those that cannot be read, which must not delay the others. */
+async function listWarmPools(dependencies: WarmPoolDependencies): Promise<ConfiguredPool[]> {
+  const { versions, namespaces, datacenters, events } = dependencies;
   const version_ids = await versions.listKeptWarm();
   if (version_ids.length === 0) return [];
   const [warm, regions] = await Promise.all([namespaces.onVersions(version_ids), datacenters.list()]);
   const slugs = new Set(regions.map(({ slug }) => slug));
-  const pools = await Promise.all(
-    warm.map(async ({ namespace_id, game_id, version_id }) => {
-      const modes = await versions.gameModes({ game_id, version_id });
-      return [...modes.values()].flatMap((mode) =>
-        [...mode.regions]
-          .filter(([region, { idle_lobbies }]) => idle_lobbies.min > 0 && slugs.has(region))
-          .map(([region, { idle_lobbies }]) => {
-            const pool = { namespace_id, version_id, game_mode: mode.name, region };
-            return { ...pool, min: idle_lobbies.min, mode, game_id };
-          }),
-      );
-    }),
-  );
-  return pools.flat();
+  const listPools = async ({ namespace_id, game_id, version_id }: NamespaceRow): Promise<ConfiguredPool[]> => {
+    const modes = await versions.gameModes({ game_id, version_id });
+    return [...modes.values()].flatMap((mode) =>
+      [...mode.regions]
+        .filter(([region, { idle_lobbies }]) => idle_lobbies.min > 0 && slugs.has(region))
+        .map(([region, { idle_lobbies }]) => {
+          const pool = { namespace_id, version_id, game_mode: mode.name, region };
+          return { ...pool, min: idle_lobbies.min, mode, game_id };
+        }),
+    );
+  };
+  const pools: ConfiguredPool[] = [];
+  for (let first = 0; first < warm.length; first += NAMESPACES_READ_AT_ONCE) {
+    const some = warm.slice(first, first + NAMESPACES_READ_AT_ONCE);
+    const listed = await Promise.all(
+      some.map((namespace) =>
+        listPools(namespace).catch((cause: unknown) => {
+          events.emit({ event: 'lobby_not_kept_warm', namespace_id: namespace.namespace_id, cause });
+          return [];
+        }),
+      ),
+    );
+    pools.push(...listed.flat());
+  }
+  return pools;
 }
 
 function planWarmLobby({ namespace_id, game_id, version_id, region, min, mode }: ConfiguredPool): PlannedLobby {

@@ -23,6 +23,8 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const observed = new Map<string, Observation>();
+    /** Servers that a runtime may have which could not say so. */
+    const uncertain = new Set<string>();
     for (const runtime of runtimes) {
       // Asks for a server of unknown runtime until one of them has it.
       const asked = servers.filter(({ server_id }) => {
@@ -30,17 +32,43 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
         return owner ? owner === runtime : (observed.get(server_id)?.is ?? 'absent') === 'absent';
       });
       if (asked.length === 0) continue;
-      for (const [server_id, seen] of await runtime.observe(asked)) {
+      const answers = await attempt(runtime, 'observe', () => runtime.observe(asked));
+      if (!answers) for (const { server_id } of asked) uncertain.add(server_id);
+      for (const [server_id, seen] of answers ?? []) {
         observed.set(server_id, seen);
         if (seen.is !== 'absent') owners.set(server_id, runtime);
       }
     }
+    for (const server_id of uncertain) if (observed.get(server_id)?.is === 'absent') observed.delete(server_id);
     return observed;
   }
 
+  /** Does something by one of the runtimes. Returns undefined if that fails, and reports the first of equal failures. */
+  async function attempt<Answer>(
+    runtime: Runtime,
+    step: string,
+    work: () => Promise<Answer> | undefined,
+  ): Promise<Answer | undefined> {
+    try {
+      const answer = await work();
+      failing.get(runtime)?.delete(step);
+      return answer;
+    } catch (cause) {
+      if (!failing.get(runtime)?.has(step)) {
+        events.emit({ event: 'runtime_failed', step, kinds: [...runtime.kinds], cause });
+      }
+      failing.get(runtime)?.add(step);
+      return undefined;
+    }
+  }
+
   async function ownerOf(server: ServerHandle): Promise<Runtime> {
-    if (!owners.has(server.server_id)) await observe([server]);
-    return owners.get(server.server_id) ?? (first as Runtime);
+    const { server_id } = server;
+    const owner = owners.get(server_id);
+    if (owner) return owner;
+    const is_known = (await observe([server])).has(server_id);
+    if (!is_known) throw new Error('the runtime of the server is unknown, because one of them failed');
+    return owners.get(server_id) ?? (first as Runtime);
   }
 
   /** Returns the servers that each of the runtimes may have. */
@@ -57,19 +85,9 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     ask: (runtime: Runtime, some: ServerHandle[]) => Promise<Map<string, Answer>> | undefined,
   ): Promise<Map<string, Answer>> {
     const answers = await Promise.all(
-      share(servers).map(async ([runtime, some]) => {
-        try {
-          const answer = [...((await ask(runtime, some)) ?? [])];
-          failing.get(runtime)?.delete(step);
-          return answer;
-        } catch (cause) {
-          if (!failing.get(runtime)?.has(step)) {
-            events.emit({ event: 'runtime_failed', step, kinds: [...runtime.kinds], cause });
-          }
-          failing.get(runtime)?.add(step);
-          return [];
-        }
-      }),
+      share(servers).map(async ([runtime, some]) => [
+        ...((await attempt(runtime, step, () => ask(runtime, some))) ?? []),
+      ]),
     );
     return new Map(answers.flat());
   }

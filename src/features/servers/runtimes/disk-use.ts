@@ -1,7 +1,8 @@
-import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, type Stats } from 'node:fs';
-import { readdir, readFile, readlink, stat, statfs } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, type Stats } from 'node:fs';
+import { readFile, stat, statfs } from 'node:fs/promises';
+import { readNames } from '../../../platform/libc.ts';
 import { createPacer } from '../../../platform/pacing.ts';
+import { listOpenFiles } from '../../../platform/processes.ts';
 import { hasErrorCode } from '../../../platform/system-errors.ts';
 import type { DiskUse } from './runtime.ts';
 
@@ -10,6 +11,8 @@ const BLOCK_BYTES = 512;
 const DELETED = ' (deleted)';
 /** Folders inside of each other to descend into. Each takes a descriptor meanwhile. */
 const DEPTH_MAX = 256;
+/** Open files of all processes of a server. Each has to be looked at. */
+const OPEN_FILES_MAX = 65_536;
 /** Opens a folder only to name it, so it need not be readable. */
 const O_PATH = 0o10000000;
 const FOLDER = constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -36,6 +39,7 @@ interface MeasureOptions {
 export async function measureDisk({ folder, pids, isInside }: MeasureOptions, limit: DiskUse): Promise<DiskUse> {
   const used: DiskUse = { bytes: 0, files: 0 };
   const pace = createPacer();
+  let open_files = 0;
 
   function add({ blocks }: Stats): void {
     used.bytes += blocks * BLOCK_BYTES;
@@ -48,14 +52,16 @@ export async function measureDisk({ folder, pids, isInside }: MeasureOptions, li
    */
   async function addFolder(descriptor: number, depth: number): Promise<void> {
     const folder = Buffer.from(`/proc/self/fd/${descriptor}/`);
-    for (const name of await readdir(folder, { encoding: 'buffer' })) {
-      const path = Buffer.concat([folder, name]);
-      const found = lstatSync(path, { throwIfNoEntry: false });
-      if (!found) continue;
-      add(found);
-      if (found.isDirectory()) await descend(path, depth);
-      if (isAbove(used, limit)) return;
-      await pace();
+    for (let names = readNames(descriptor); names.length > 0; names = readNames(descriptor)) {
+      for (const name of names) {
+        await pace();
+        const path = Buffer.concat([folder, name]);
+        const found = lstatSync(path, { throwIfNoEntry: false });
+        if (!found) continue;
+        add(found);
+        if (found.isDirectory()) await descend(path, depth);
+        if (isAbove(used, limit)) return;
+      }
     }
   }
 
@@ -78,11 +84,26 @@ export async function measureDisk({ folder, pids, isInside }: MeasureOptions, li
     }
   }
 
+  /** Lists the deleted files that a process has open, as the kernel still names them. */
+  async function listDeletedOpen(pid: number): Promise<string[]> {
+    const found: string[] = [];
+    for (const file of listOpenFiles(pid)) {
+      await pace();
+      open_files += 1;
+      if (open_files > OPEN_FILES_MAX) {
+        used.is_uncountable = true;
+        return [];
+      }
+      if (isDeletedInside(readTarget(file), isInside)) found.push(file);
+    }
+    return found;
+  }
+
   await descend(folder, 0);
-  if (isAbove(used, limit)) return used;
   const counted = new Set<string>();
   for (const pid of pids) {
-    for (const file of [...(await listDeletedOpen(pid, isInside)), ...(await listDeletedMapped(pid, isInside))]) {
+    if (isAbove(used, limit)) return used;
+    for (const file of [...(await listDeletedOpen(pid)), ...(await listDeletedMapped(pid, isInside))]) {
       const found = await stat(file).catch(() => undefined);
       if (!found || found.nlink > 0 || counted.has(`${found.dev}:${found.ino}`)) continue;
       counted.add(`${found.dev}:${found.ino}`);
@@ -117,17 +138,6 @@ function openFolder(path: Buffer | string): number {
 
 type IsInside = MeasureOptions['isInside'];
 
-/** Lists the deleted files that a process has open, as the kernel still names them. */
-async function listDeletedOpen(pid: number, isInside: IsInside): Promise<string[]> {
-  const descriptors = `/proc/${pid}/fd`;
-  const found: string[] = [];
-  for (const name of await readdir(descriptors).catch(() => [])) {
-    const file = join(descriptors, name);
-    if (isDeletedInside(await readlink(file).catch(ifTooLong), isInside)) found.push(file);
-  }
-  return found;
-}
-
 /** Lists the deleted files that a process has mapped. The kernel tells only root how large they are. */
 async function listDeletedMapped(pid: number, isInside: IsInside): Promise<string[]> {
   const maps = await readFile(`/proc/${pid}/maps`, 'utf8').catch(() => '');
@@ -146,7 +156,14 @@ function isDeletedInside(path: string | undefined, isInside: IsInside): boolean 
   return path === undefined || (path.endsWith(DELETED) && (isInside?.(path.slice(0, -DELETED.length)) ?? true));
 }
 
-const ifTooLong = (error: unknown) => (hasErrorCode(error, 'ENAMETOOLONG') ? undefined : '');
+/** Returns the path of an open file; undefined if it is too long, and an empty text if the file was closed meanwhile. */
+function readTarget(file: string): string | undefined {
+  try {
+    return readlinkSync(file);
+  } catch (error) {
+    return hasErrorCode(error, 'ENAMETOOLONG') ? undefined : '';
+  }
+}
 
 export function isAbove(used: DiskUse, limit: DiskUse): boolean {
   return used.is_uncountable === true || used.bytes > limit.bytes || used.files > limit.files;

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { findOwnProgram } from '../../../../src/features/servers/runtimes/process/own-program.ts';
 import { isServerUser } from '../../../../src/features/servers/runtimes/process/user-ids.ts';
 import { findProcessesOf } from '../../../support/processes.ts';
 import {
@@ -12,6 +13,7 @@ import {
   pidOf,
   type TestRuntime,
 } from '../../../support/runtimes.ts';
+import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const MQ_OPEN = process.arch === 'arm64' ? 180 : 240;
@@ -169,4 +171,19 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       await opened.kill(other);
     });
   });
+});
+
+test.skipIf(!IS_ROOT)('earlier executables are removed, except those that a server still runs', async () => {
+  const directory = join(await makeDataDirectory(), 'programs');
+  await mkdir(directory);
+  const running = join(directory, 'bun-1-2-3-4');
+  await copyFile(Bun.which('sleep') ?? '', running);
+  await using _ = Bun.spawn([running, '600']);
+  for (const name of ['bun-5-6-7-8', 'bun-5-6-7-9.unfinished', 'launch-1.js'])
+    await writeFile(join(directory, name), '');
+  const own = await findOwnProgram(directory, { is_separate: true });
+  expect(await findOwnProgram(directory, { is_separate: true })).toBe(own);
+  const left = (await readdir(directory)).map((name) => join(directory, name)).sort();
+  expect(left).toEqual([running, own, join(directory, 'launch-1.js')].sort());
+  await rm(dirname(directory), { recursive: true });
 });

@@ -46,6 +46,28 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
       await opened.remove(server);
     });
 
+    test('memory: an end by SIGTERM is not blamed on a child that exceeded it before', async () => {
+      const server = await opened.run(`sh -c '${GREEDY}'; echo up; exec sleep 600`, { resources });
+      await waitFor(async () => (await opened.output(server)) === 'up\n', 'its child to be killed');
+      await opened.stop(server);
+      expect(await opened.waitForEnd(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: 'SIGTERM' });
+      await opened.remove(server);
+    });
+
+    test.each(['', '{"directories":["/sys'])(
+      'a server that exceeded its memory ends, although the record of its group is damaged: %j',
+      async (damaged) => {
+        const server = await opened.run(GREEDY, { resources });
+        const group = groupOf(server);
+        await opened.waitForEnd(server);
+        writeFileSync(join(opened.directory, 'servers', server.server_id, 'group'), damaged);
+        const later = await opened.reopen();
+        expect(await opened.observe(server, later)).toMatchObject({ is: 'ended', reason: 'it exceeded its memory' });
+        await opened.remove(server, later);
+        expect(group.filter((one) => existsSync(one))).toEqual([]);
+      },
+    );
+
     test('processor time: a server that always computes is limited', async () => {
       const server = await opened.run('while :; do :; done', { resources });
       const group = groupOf(server);
@@ -98,7 +120,7 @@ test.skipIf(controllers.length < 3)('limits: a group is removed once its last pr
   const folders = openServerFolders(directory);
   const groups = openServerGroups(folders, openCgroups());
   const server_id = crypto.randomUUID();
-  mkdirSync(folders.of(server_id));
+  mkdirSync(folders.folderOf(server_id));
   const group = groups.create(server_id, resources);
   const last = Bun.spawn(['sleep', '0.2']);
   for (const one of group) writeFileSync(join(one, 'cgroup.procs'), String(last.pid));

@@ -2,9 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
-import { identifyProcess } from '../../../../src/platform/processes.ts';
-import { IS_ROOT, openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
+import { openCgroups } from '../../../../src/platform/cgroups.ts';
+import { identifyProcess, readStat, sessionOf } from '../../../../src/platform/processes.ts';
+import { IS_ROOT, openTestRuntime, PROCESS_RUNTIMES, pidOf, type TestRuntime } from '../../../support/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
+
+const has_groups = openCgroups().controllers.length > 0;
 
 /** Shapes of a server's process tree, and how many of its processes print their pids. */
 const TREES = [
@@ -60,6 +63,27 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the process tree of a serv
 
   test('is found by its parent where a process of the same user hides its environment', async () => {
     const { server, pids } = await grow('env -i setsid sleep 600 & echo $!; wait', 1);
+    await opened.kill(server);
+    expect(alive(pids)).toEqual([]);
+  });
+
+  const DAEMON = 'setsid sh -c "echo \\$\\$; exec sleep 600" </dev/null';
+  test.skipIf(!has_groups)('is found by its control group where a daemon hides its environment', async () => {
+    const { server, pids } = await grow(`(env -i PATH="$PATH" ${DAEMON} &); exec sleep 600`, 1);
+    await waitFor(
+      () => pids.every((pid) => sessionOf(readStat(pid)?.parent ?? 0) !== pidOf(server)),
+      'the daemon to lose its parent',
+    );
+    await opened.kill(server);
+    expect(alive(pids)).toEqual([]);
+  });
+
+  test.skipIf(!has_groups)('is not that of another server, although a daemon has the mark of it', async () => {
+    const other = await grow('echo $$; exec sleep 600', 1);
+    const mark = `MUSTER_SERVER_ID=${other.server.server_id}`;
+    const { server, pids } = await grow(`(${mark} ${DAEMON} &); exec sleep 600`, 1);
+    await opened.kill(other.server);
+    expect(alive(pids)).toEqual(pids);
     await opened.kill(server);
     expect(alive(pids)).toEqual([]);
   });

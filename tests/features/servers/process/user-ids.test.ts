@@ -1,10 +1,15 @@
 import { describe, expect, test } from 'bun:test';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
   findFreeUserId,
+  listOtherUsers,
   NARROW,
   userRangeOf,
   WIDE,
 } from '../../../../src/features/servers/runtimes/process/user-ids.ts';
+import { IS_ROOT } from '../../../support/runtimes.ts';
+import { makeDataDirectory } from '../../../support/service.ts';
 
 describe('users of servers', () => {
   const MAPS = [
@@ -34,6 +39,19 @@ describe('users of servers', () => {
     for (let time = 0; time < range.count; time += 1) assigned.add(findFreeUserId(assigned, range) ?? 0);
     expect([...assigned].sort()).toEqual(Array.from({ length: range.count }, (_, index) => range.first + index));
     expect(findFreeUserId(assigned, range)).toBeUndefined();
+  });
+
+  test.skipIf(!IS_ROOT)('are not those of services of systemd, nor those of other processes', async () => {
+    const directory = await makeDataDirectory();
+    for (const name of ['61184', 'direct:61185', 'direct:name', '1000']) writeFileSync(join(directory, name), '');
+    await using _ = Bun.spawn(['sleep', '600'], { uid: 61_186 });
+    const others = listOtherUsers(directory);
+    expect(others).toContain(61_184);
+    expect(others).toContain(61_186);
+    expect(others).not.toContain(61_185);
+    expect(others).not.toContain(1_000);
+    expect(listOtherUsers('/nowhere')).not.toContain(61_184);
+    rmSync(directory, { recursive: true });
   });
 
   test('of the wide range are not the same twice by chance, as two services on one machine need', () => {

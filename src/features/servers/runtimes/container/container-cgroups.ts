@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { countOutOfMemoryKills, type GroupUsage, readGroupUsage } from '../../../../platform/cgroups.ts';
+import { type GroupUsage, listGroupProcesses, readGroupUsage } from '../../../../platform/cgroups.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { describeOutOfMemory } from '../out-of-memory.ts';
 
 const MOUNT = '/sys/fs/cgroup';
 /** The group that contains the groups of all containers. */
@@ -18,16 +19,15 @@ export const cgroupOf = (server_id: string): string => `/${PARENT}/${server_id}`
 export const hasSwapLimit = (): boolean => existsSync(join(MOUNT, 'memory/memory.memsw.limit_in_bytes')) || isUnified();
 
 /** Lists the processes in a container's control groups. */
-export function listCgroupProcesses(server_id: string): number[] {
-  const pids = directoriesOf(server_id).flatMap((directory) => readLines(join(directory, 'cgroup.procs')).map(Number));
-  return [...new Set(pids)];
-}
+export const listCgroupProcesses = (server_id: string): number[] => listGroupProcesses(directoriesOf(server_id));
 
 /** Returns what a container has used; undefined if it is not counted. */
 export const readCgroupUsage = (server_id: string): GroupUsage | undefined => readGroupUsage(directoriesOf(server_id));
 
-/** Returns whether a container exceeded its memory, so that the kernel killed some of its processes. */
-export const exceededMemory = (server_id: string): boolean => countOutOfMemoryKills(directoriesOf(server_id)) > 0;
+/** Returns why the kernel killed processes of a container for memory; undefined if it killed none. `memory`: in MiB. */
+export function describeMemoryKill(server_id: string, memory: number | undefined): string | undefined {
+  return describeOutOfMemory({ directories: directoriesOf(server_id), memory });
+}
 
 /** Removes the control groups of a container without processes. */
 export async function removeCgroups(server_id: string): Promise<void> {
@@ -56,16 +56,6 @@ function directoriesOf(server_id: string): string[] {
 function readNames(directory: string): string[] {
   try {
     return readdirSync(directory);
-  } catch {
-    return [];
-  }
-}
-
-function readLines(file: string): string[] {
-  try {
-    return readFileSync(file, 'utf8')
-      .split('\n')
-      .filter((line) => line !== '');
   } catch {
     return [];
   }

@@ -17,9 +17,9 @@ export function openContainerFolders(directory: string): ContainerFolders {
   const folders = openServerFolders(directory);
   return {
     ...folders,
-    init: (server_id) => join(folders.of(server_id), 'init.pid'),
-    memory: (server_id) => join(folders.of(server_id), 'memory'),
-    networkEnded: (server_id) => join(folders.of(server_id), 'network.ended'),
-    setupLog: (server_id) => join(folders.of(server_id), 'setup.log'),
+    init: (server_id) => join(folders.folderOf(server_id), 'init.pid'),
+    memory: (server_id) => join(folders.folderOf(server_id), 'memory'),
+    networkEnded: (server_id) => join(folders.folderOf(server_id), 'network.ended'),
+    setupLog: (server_id) => join(folders.folderOf(server_id), 'setup.log'),
   };
 }

@@ -15,14 +15,14 @@ import {
 } from '../../../../platform/processes.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
-import { readExitStatus } from '../process/exit-status.ts';
+import { createExitFile, mayBeOutOfMemory, readExitStatus } from '../process/exit-status.ts';
 import { killServers } from '../process/killing.ts';
 import { createOutputFiles } from '../process/output-files.ts';
 import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
 import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
 import {
   cgroupOf,
-  exceededMemory,
+  describeMemoryKill,
   hasSwapLimit,
   listCgroupProcesses,
   readCgroupUsage,
@@ -79,12 +79,10 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
     // process.
-    const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
-    if (!was_killed) return { is: 'ended', ...status };
+    if (!mayBeOutOfMemory(status)) return { is: 'ended', ...status };
     if (existsSync(folders.networkEnded(server_id))) return { is: 'ended', ...status, reason: NETWORK_ENDED };
-    if (!exceededMemory(server_id)) return { is: 'ended', ...status };
-    const memory = readFileSync(folders.memory(server_id), 'utf8');
-    return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory} MiB` };
+    const reason = describeMemoryKill(server_id, readMemory(server_id));
+    return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };
   };
 
   function statusOf(server_id: string, shim: ProcessIdentity): Started {
@@ -95,8 +93,12 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   }
 
   /** Returns the process id of a container's first process; undefined until it runs. */
-  function readInit(server_id: string): number | undefined {
-    const file = folders.init(server_id);
+  const readInit = (server_id: string) => readNumber(folders.init(server_id));
+
+  /** Returns how many MiB of memory a container may have; undefined if it was not set up completely. */
+  const readMemory = (server_id: string) => readNumber(folders.memory(server_id));
+
+  function readNumber(file: string): number | undefined {
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
     return text === '' ? undefined : Number(text);
   }
@@ -144,11 +146,11 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   /** Creates the folder of a container, without anything that an unfinished start left. */
   async function makeBundle(order: StartOrder, { rules }: ContainerNetwork): Promise<void> {
     const { server_id } = order;
-    const folder = folders.of(server_id);
+    const folder = folders.folderOf(server_id);
     await killGroup(server_id);
     await removeAll(server_id);
     mkdirSync(folder, { mode: 0o700 });
-    closeSync(openSync(folders.exit(server_id), 'w', 0o600));
+    createExitFile(folders.exit(server_id));
     const image = await readImage(order.build);
     for (const name of ['rootfs', 'upper', 'overlay', 'state']) mkdirSync(join(folder, name), { mode: 0o755 });
     const config = makeContainerConfig({
@@ -174,12 +176,12 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   }
 
   function spawnShim({ server_id, build }: StartOrder, { pasta_arguments }: ContainerNetwork): ProcessIdentity {
-    const folder = folders.of(server_id);
+    const folder = folders.folderOf(server_id);
     const root = relative(folder, rootOf(build));
     const files = [
       openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
       openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
-      openSync(folders.exit(server_id), 'w', 0o600),
+      openSync(folders.exit(server_id), 'r+'),
     ] as const;
     try {
       const child = Bun.spawn(containerCommand({ programs, server_id, root, pasta_arguments }), {
@@ -217,7 +219,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
 
   async function removeAll(server_id: string): Promise<void> {
     await removeCgroups(server_id);
-    await removeFolder(folders.of(server_id));
+    await removeFolder(folders.folderOf(server_id));
     for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
   }
 
@@ -258,7 +260,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     async measureDisk(servers, limit) {
       const measured = new Map<string, DiskUse>();
       for (const { server_id } of servers.filter((server) => existsSync(folders.exit(server.server_id)))) {
-        const folder = folders.of(server_id);
+        const folder = folders.folderOf(server_id);
         const pids = listCgroupProcesses(server_id);
         const upper = await measureDisk({ folder: join(folder, 'upper'), pids }, limit);
         // Where no overlay could be mounted, the container has a copy of its image, which counts too.

@@ -183,7 +183,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     const abort = new AbortController();
     const copying = followOutput({
       files: { std_out: folders.output(server_id, 'std_out'), std_err: folders.output(server_id, 'std_err') },
-      onWritten: (stream, reached) => output_files.noteWritten(folders.output(server_id, stream), reached),
+      onWritten: (stream, reached) => output_files.noteReached(folders.output(server_id, stream), reached),
       positions: folders.positions(server_id),
       open: (since_seconds) => containers.openLog(server_id, since_seconds, abort.signal),
     });

@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 
 export const SHELL = '/bin/sh';
 
 /**
- * Runs the server and writes its exit status to file descriptor 3, so that the status survives a restart of the service.
+ * Runs the server and writes its exit status to file descriptor 3, so that the status survives a restart of the
+ * service and a full disk.
  * Signals to the group do not end the shim; with an empty trap, the server would ignore them as well. The shim runs the
  * server in the foreground, because shells differ in the status that `wait` returns after a signal.
  */
@@ -20,10 +21,23 @@ export interface ExitStatus {
   exit_signal: string | null;
 }
 
+/** Blank lines, as long as any status. The status takes their place on the disk. */
+const RESERVED = '\n'.repeat(4);
+
+/** Creates the file for the exit status of a server, to be opened at its beginning. */
+export function createExitFile(path: string): void {
+  writeFileSync(path, RESERVED, { mode: 0o600 });
+}
+
 /** Reads the exit status that the shim wrote. */
 export function readExitStatus(file: string): ExitStatus {
   const text = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
   return text === '' ? { exit_code: null, exit_signal: null } : exitStatusOf(Number(text));
+}
+
+/** Returns whether a server may have been killed because memory ran out. The kernel does that by SIGKILL. */
+export function mayBeOutOfMemory({ exit_code, exit_signal }: ExitStatus): boolean {
+  return exit_signal === 'SIGKILL' || (exit_signal === null && exit_code === null);
 }
 
 /** Returns what a status means. Shells and inits report 128 + n for a program that signal n ended. */

@@ -1,5 +1,5 @@
 import { createPacer, forEachAtOnce } from '../../../../platform/pacing.ts';
-import { isRunning, signalProcess } from '../../../../platform/processes.ts';
+import { identifyProcess, isRunning, signalProcess } from '../../../../platform/processes.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { SHELL } from './exit-status.ts';
 import type { ProcessServer, ReadTrees } from './process-trees.ts';
@@ -11,8 +11,15 @@ const KILLERS_AT_ONCE_MAX = 4;
 /** Time for a killer to end, because the processes to kill may stop it first. */
 const KILLER_TIMEOUT_MS = 1_000;
 
-/** Kills servers and everything that they started. Returns the ids of the servers that have no process left. */
-export async function killServers(servers: readonly ProcessServer[], readTrees: ReadTrees): Promise<Set<string>> {
+/**
+ * Kills servers and everything that they started. Returns the ids of the servers that have no process left.
+ * `listGroup`: lists the processes in the control group of a server.
+ */
+export async function killServers(
+  servers: readonly ProcessServer[],
+  readTrees: ReadTrees,
+  listGroup: (server_id: string) => number[] = () => [],
+): Promise<Set<string>> {
   const pace = createPacer();
   // Reads the trees while the parents run, because a child that hides its other traces is found only by its parent.
   await readTrees(servers);
@@ -21,17 +28,25 @@ export async function killServers(servers: readonly ProcessServer[], readTrees: 
     await pace();
   }
   const user_ids = servers.flatMap(({ user_id }) => user_id ?? []);
-  await forEachAtOnce(user_ids, KILLERS_AT_ONCE_MAX, killAllOf);
+  await forEachAtOnce(user_ids, KILLERS_AT_ONCE_MAX, killUser);
   let left = servers;
   for (let sweep = 0; sweep < SWEEPS_MAX && left.length > 0; sweep += 1) {
     // Traces find a process that left the group. The next sweep finds a process that started during this one.
     if (sweep > 0) await Bun.sleep(SWEEP_PAUSE_MS);
     const trees = await readTrees(left);
-    left = left.filter(({ server_id }) => trees.get(server_id)?.length !== 0);
-    for (const { pid } of left.flatMap(({ server_id }) => trees.get(server_id) ?? [])) {
-      signalProcess(pid, 'SIGKILL');
-      await pace();
+    const still_left: ProcessServer[] = [];
+    for (const server of left) {
+      const { server_id } = server;
+      // The kernel may list a process that has ended until its parent has waited for it.
+      const in_group = listGroup(server_id).filter((pid) => identifyProcess(pid));
+      const pids = new Set([...(trees.get(server_id) ?? []).map(({ pid }) => pid), ...in_group]);
+      if (pids.size > 0) still_left.push(server);
+      for (const pid of pids) {
+        signalProcess(pid, 'SIGKILL');
+        await pace();
+      }
     }
+    left = still_left;
   }
   const left_ids = new Set(left.map(({ server_id }) => server_id));
   return new Set(servers.flatMap(({ server_id }) => (left_ids.has(server_id) ? [] : server_id)));
@@ -41,7 +56,7 @@ export async function killServers(servers: readonly ProcessServer[], readTrees: 
  * Kills all processes of a user at once. A process that replaces itself quickly may be in no list, but the kernel starts
  * no process during this call. The script checks that it runs as that user, because as root it would kill everything.
  */
-async function killAllOf(user_id: number): Promise<void> {
+async function killUser(user_id: number): Promise<void> {
   try {
     const killer = Bun.spawn([SHELL, '-c', KILL_ALL, String(user_id)], {
       uid: user_id,

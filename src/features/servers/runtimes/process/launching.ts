@@ -4,7 +4,7 @@ import type { LaunchOrder } from '../../../../platform/containment/launcher.ts';
 import { makeSeccompFilter } from '../../../../platform/containment/seccomp-filter.ts';
 import type { ServerPort } from '../../tables.ts';
 import type { Isolation, StartOrder } from '../runtime.ts';
-import { underShim } from './exit-status.ts';
+import { createExitFile, underShim } from './exit-status.ts';
 import { MARK } from './process-trees.ts';
 import type { ServerFolders } from './server-folders.ts';
 import { PROCESSES_MAX, type ServerGroups } from './server-groups.ts';
@@ -41,10 +41,11 @@ export function createLaunching(options: LaunchingOptions) {
   function spawn({ order, environment, user_id, onExit }: Launch): Bun.Subprocess {
     const { server_id, build } = order;
     const command = underShim(commandOf(order, own_program));
+    createExitFile(folders.exit(server_id));
     const output = [
       openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
       openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
-      openSync(folders.exit(server_id), 'w', 0o600),
+      openSync(folders.exit(server_id), 'r+'),
     ] as const;
     // A session of its own: its group can be signalled as a whole, and a ctrl-C for the service does not reach it.
     const common = { detached: true, onExit };

@@ -15,7 +15,7 @@ export interface OutputFiles {
   /** Reads a piece of a file. One that does not exist is empty. */
   read(file: string, query: OutputQuery): Promise<OutputPiece>;
   /** Records when the original of a file that is a copy reached a size. Then its lines have these times. */
-  noteWritten(file: string, reached: ReachedSize): void;
+  noteReached(file: string, reached: ReachedSize): void;
   /**
    * Returns how much disk a file takes beyond its unread output: space that the server allocated in advance, and output
    * that was read and is not freed yet.
@@ -45,7 +45,7 @@ export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
     if (!Number.isSafeInteger(size)) flooded.add(file);
     // A server may truncate its file, for example with `> /dev/stdout` in a script.
     const from = size < Number(recorded) ? 0 : Number(recorded);
-    write_times.note(file, from, stats);
+    write_times.noteRead(file, from, stats);
     read_from.set(file, from);
     if (flooded.delete(file)) {
       if (are_copies) {
@@ -67,7 +67,7 @@ export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
 
   return {
     read,
-    noteWritten: write_times.noteCopied,
+    noteReached: write_times.noteReached,
     heldBytes(file) {
       const from = read_from.get(file);
       const stats = from === undefined ? undefined : statSync(file, { throwIfNoEntry: false });

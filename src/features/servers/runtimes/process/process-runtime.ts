@@ -5,12 +5,12 @@ import { openCgroups } from '../../../../platform/cgroups.ts';
 import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { createPacer } from '../../../../platform/pacing.ts';
 import {
+  findOpenFile,
   identifyProcess,
   isRunning,
   listProcesses,
   type ProcessIdentity,
   readChildren,
-  readOpenFiles,
   sessionOf,
   signalProcess,
 } from '../../../../platform/processes.ts';
@@ -18,7 +18,7 @@ import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
 import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
-import { readExitStatus } from './exit-status.ts';
+import { mayBeOutOfMemory, readExitStatus } from './exit-status.ts';
 import { readIdentity, writeIdentity } from './identity.ts';
 import { assertIsolated, type IsolationSetting, readIsolation } from './isolation.ts';
 import { killServers } from './killing.ts';
@@ -59,7 +59,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const readTrees = createProcessTrees();
   const usage = createUsage();
   const output_files = createOutputFiles();
-  const cgroups = openCgroups((server_id) => existsSync(folders.of(server_id)));
+  const cgroups = openCgroups((server_id) => existsSync(folders.folderOf(server_id)));
   const groups = openServerGroups(folders, cgroups);
   const isolation = readIsolation(options.isolation, cgroups);
   const spawn = createLaunching({ folders, groups, isolation, own_program, launcher, data_directory });
@@ -68,15 +68,15 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const locate = ({ server_id, identity }: ServerHandle): ProcessServer => ({
     server_id,
     process: readIdentity(identity),
-    user_id: users.of(server_id),
+    user_id: users.userOf(server_id),
   });
   const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
     // process.
-    const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
-    const reason = was_killed ? groups.reasonOf(server_id) : undefined;
+    const may_be_out_of_memory = mayBeOutOfMemory(status);
+    const reason = may_be_out_of_memory ? groups.reasonOf(server_id) : undefined;
     return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };
   };
 
@@ -93,7 +93,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     }
     // If the service was killed between starting a server and recording it, traces identify the server.
     for (const [server_id, tree] of await readTrees(unrecorded)) {
-      const leader = tree.find(({ pid, session }) => session === pid)?.pid ?? findShim(server_id);
+      const leader = tree.find(({ pid, session }) => session === pid)?.pid ?? (await findShim(server_id));
       const process = leader === undefined ? undefined : identifyProcess(leader);
       observed.set(server_id, process ? runningAs(process) : endOf(server_id));
     }
@@ -104,13 +104,20 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
    * Returns the first process of a server that wrote no exit status, by its open file for the status: while the kernel
    * starts its program, its environment, which names the server, cannot be read.
    */
-  function findShim(server_id: string): number | undefined {
+  async function findShim(server_id: string): Promise<number | undefined> {
     const { exit_code, exit_signal } = readExitStatus(folders.exit(server_id));
     if (exit_code !== null || exit_signal !== null) return undefined;
+    const pace = createPacer();
+    for (const pid of listProcesses()) {
+      if (sessionOf(pid) === pid && (await hasExitFileOpen(pid, server_id))) return pid;
+      await pace();
+    }
+    return undefined;
+  }
+
+  async function hasExitFileOpen(pid: number, server_id: string): Promise<boolean> {
     const exit = join(server_id, 'exit');
-    return listProcesses().find(
-      (pid) => sessionOf(pid) === pid && readOpenFiles(pid).some((file) => file.endsWith(exit)),
-    );
+    return (await findOpenFile(pid, (path) => path.endsWith(exit))) !== undefined;
   }
 
   async function start(order: StartOrder): Promise<Started> {
@@ -119,7 +126,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     if (seen?.is === 'running') return seen;
     if (options.isolation === 'required') assertIsolated(isolation);
     const work = folders.work(server_id);
-    mkdirSync(folders.of(server_id), { recursive: true, mode: 0o711 });
+    mkdirSync(folders.folderOf(server_id), { recursive: true, mode: 0o711 });
     const user_id = users.assign(server_id);
     await mkdir(work, { recursive: true, mode: 0o700 });
     if (user_id !== undefined) await chown(work, user_id, user_id);
@@ -130,11 +137,12 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   }
 
   /** Returns whether the shim has started the server. An earlier signal would end the shim, or have no effect. */
-  function hasStarted(server_id: string, shim: ProcessIdentity): boolean {
+  async function hasStarted(server_id: string, shim: ProcessIdentity): Promise<boolean> {
     const children = readChildren(shim.pid);
+    if (!children) return true;
     // Until the child executes the server, it has the shim's exit file open and perhaps the shim's traps.
-    const exit = join(server_id, 'exit');
-    return !children || children.some((pid) => !readOpenFiles(pid).some((file) => file.endsWith(exit)));
+    for (const pid of children) if (!(await hasExitFileOpen(pid, server_id))) return true;
+    return false;
   }
 
   const heldByOutput = (server_id: string) =>
@@ -146,20 +154,22 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     isolation,
     start,
     observe,
-    kill: (servers) => killServers(servers.map(locate), readTrees),
+    kill: (servers) => killServers(servers.map(locate), readTrees, groups.processesOf),
     readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),
     async stop({ server_id, identity }) {
       const process = readIdentity(identity);
       if (!process || !isRunning(process)) return true;
-      if (!hasStarted(server_id, process)) return false;
+      if (!(await hasStarted(server_id, process))) return false;
       signalProcess(-process.pid, 'SIGTERM');
       return true;
     },
     async readUsage(servers) {
+      const pace = createPacer();
       const used = new Map<string, UsageReading>();
       for (const { server_id } of servers) {
         const of_group = groups.usageOf(server_id);
         if (of_group) used.set(server_id, of_group);
+        await pace();
       }
       const trees = await readTrees(servers.filter(({ server_id }) => !used.has(server_id)).map(locate));
       for (const [server_id, cpu_ms] of usage.add(trees)) {
@@ -182,14 +192,16 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       const sockets = findSocketsAt(port);
       const on_port = new Set<string>();
       for (const [server_id, tree] of await readTrees(servers.map(locate))) {
-        const files = tree.flatMap(({ pid }) => readOpenFiles(pid));
-        if (files.some((file) => sockets.has(file))) on_port.add(server_id);
+        for (const { pid } of tree) {
+          if (on_port.has(server_id)) break;
+          if (await findOpenFile(pid, (path) => sockets.has(path))) on_port.add(server_id);
+        }
       }
       return on_port;
     },
     async remove(server_id) {
       await groups.remove(server_id);
-      await removeFolder(folders.of(server_id));
+      await removeFolder(folders.folderOf(server_id));
       users.release(server_id);
       for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
     },

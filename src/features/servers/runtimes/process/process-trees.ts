@@ -1,3 +1,4 @@
+import { readGroupIds } from '../../../../platform/cgroups.ts';
 import { createPacer } from '../../../../platform/pacing.ts';
 import {
   BOOT_ID,
@@ -16,6 +17,9 @@ import { isServerUser } from './user-ids.ts';
 export const MARK = 'MUSTER_SERVER_ID';
 /** The process id of kthreadd, the parent of all kernel threads. */
 const KERNEL_THREADS = 2;
+
+/** The groups that this process is in, if it is itself a server of another service. */
+const OWN_GROUP_IDS = new Set(readGroupIds(process.pid));
 
 /** Maximum number of ancestors to follow. Usually the server of the parent is already known. */
 const ANCESTORS_MAX = 100;
@@ -40,6 +44,8 @@ interface Trace {
   user_ids: number[];
   /** Whether it is in a container. Programs there choose their environment, so only a process's parents tell its server. */
   is_contained: boolean;
+  /** The servers whose control groups it is in: one, unless that server is itself a service. */
+  group_ids: string[];
   mark: string | undefined;
   /** The server of the process once it is known. It is kept, because a process may hide the other facts later. */
   server_id: string | undefined;
@@ -50,8 +56,8 @@ export type ReadTrees = (servers: readonly ProcessServer[]) => Promise<Map<strin
 
 /**
  * Creates the function that finds the processes of servers: by their user, where each server has its own, by the session
- * of the server's first process, by their parents, and by the mark in their environment. Concurrent calls share one scan
- * of /proc, which yields to the event loop every few milliseconds.
+ * of the server's first process, by their parents, by their control group, and by the mark in their environment.
+ * Concurrent calls share one scan of /proc, which yields to the event loop every few milliseconds.
  */
 export function createProcessTrees(): ReadTrees {
   const traces = new Map<number, Trace>();
@@ -93,8 +99,10 @@ export function createProcessTrees(): ReadTrees {
  * Returns whether the facts about a process are final. Between fork and exec a process still has the user and environment
  * of the service, so one that has neither of a server's is read again.
  */
-function isCertain({ server_id, is_contained, mark, user_ids }: Trace): boolean {
-  return server_id !== undefined || is_contained || mark !== undefined || user_ids.some(isServerUser);
+function isCertain({ server_id, is_contained, group_ids, mark, user_ids }: Trace): boolean {
+  return (
+    server_id !== undefined || is_contained || group_ids.length > 0 || mark !== undefined || user_ids.some(isServerUser)
+  );
 }
 
 function readTrace(pid: number, { start_ticks }: ProcessStat, known: Trace | undefined): Trace {
@@ -102,9 +110,12 @@ function readTrace(pid: number, { start_ticks }: ProcessStat, known: Trace | und
   // The kernel reads an environment from the memory of the process, and a hostile process can block that forever. So the
   // environment of a process that has a server's user, which suffices to find it, is not read.
   const is_contained = isInOwnPids(pid);
-  const mark = is_contained || user_ids.some(isServerUser) ? undefined : readVariable(pid, MARK);
+  const is_found = is_contained || user_ids.some(isServerUser);
+  const group_ids = is_found ? [] : readGroupIds(pid).filter((id) => !OWN_GROUP_IDS.has(id));
+  // A program can change its environment, and not its group.
+  const mark = is_found || group_ids.length > 0 ? undefined : readVariable(pid, MARK);
   const server_id = known?.start_ticks === start_ticks ? known.server_id : undefined;
-  return { start_ticks, user_ids, is_contained, mark, server_id };
+  return { start_ticks, user_ids, is_contained, group_ids, mark, server_id };
 }
 
 /** Returns the living processes of each server, and records the server of each process in the traces. */
@@ -136,6 +147,7 @@ function groupByServer(
       trace?.user_ids.map((user_id) => by_user.get(user_id)).find((server_id) => server_id !== undefined) ??
       (session && one.start_ticks >= session.start_ticks ? session.server_id : undefined) ??
       (has_parent ? ownerOf(parent, ancestors_left - 1) : undefined) ??
+      trace?.group_ids.find((server_id) => servers.has(server_id)) ??
       (trace?.mark !== undefined && servers.has(trace.mark) ? trace.mark : undefined);
     if (trace) trace.server_id = owner;
     return owner;

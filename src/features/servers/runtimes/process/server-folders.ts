@@ -4,7 +4,7 @@ import type { LogStream } from '../../tables.ts';
 
 /** The files of servers: one folder for each. */
 export interface ServerFolders {
-  of(server_id: string): string;
+  folderOf(server_id: string): string;
   /** The directory that the server may write to. It belongs to the server's user. */
   work(server_id: string): string;
   output(server_id: string, stream: LogStream): string;
@@ -18,14 +18,14 @@ export interface ServerFolders {
 }
 
 export function openServerFolders(directory: string): ServerFolders {
-  const of = (server_id: string) => join(directory, server_id);
+  const folderOf = (server_id: string) => join(directory, server_id);
   return {
-    of,
-    work: (server_id) => join(of(server_id), 'work'),
-    output: (server_id, stream) => join(of(server_id), stream),
-    exit: (server_id) => join(of(server_id), 'exit'),
-    order: (server_id) => join(of(server_id), 'order'),
-    group: (server_id) => join(of(server_id), 'group'),
+    folderOf,
+    work: (server_id) => join(folderOf(server_id), 'work'),
+    output: (server_id, stream) => join(folderOf(server_id), stream),
+    exit: (server_id) => join(folderOf(server_id), 'exit'),
+    order: (server_id) => join(folderOf(server_id), 'order'),
+    group: (server_id) => join(folderOf(server_id), 'group'),
     list: () => readdirSync(directory),
   };
 }

@@ -1,13 +1,14 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import {
   type Cgroups,
-  countOutOfMemoryKills,
   type GroupLimits,
   type GroupUsage,
+  listGroupProcesses,
   readGroupUsage,
   removeGroup,
 } from '../../../../platform/cgroups.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { describeOutOfMemory } from '../out-of-memory.ts';
 import type { ServerResources } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';
 
@@ -20,8 +21,8 @@ const REMOVAL_PAUSE_MS = 25;
 /** The control group of a server, as recorded in its folder: another start of the service may create groups elsewhere. */
 interface ServerGroup {
   directories: string[];
-  /** MiB. */
-  memory: number;
+  /** MiB; undefined if the record is damaged. */
+  memory: number | undefined;
 }
 
 /** The control groups of servers: one for each. */
@@ -32,6 +33,8 @@ export interface ServerGroups {
   usageOf(server_id: string): GroupUsage | undefined;
   /** Returns why the kernel ended processes of a server; undefined if it did not. */
   reasonOf(server_id: string): string | undefined;
+  /** Lists the processes in the group of a server. */
+  processesOf(server_id: string): number[];
   /** Removes the group of a server that has ended completely. */
   remove(server_id: string): Promise<void>;
 }
@@ -44,16 +47,23 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
     if (found) return found;
     const file = folders.group(server_id);
     if (!existsSync(file)) return undefined;
-    const group: ServerGroup = JSON.parse(readFileSync(file, 'utf8'));
+    const group = parse(readFileSync(file, 'utf8')) ?? makeGroup(server_id);
     known.set(server_id, group);
     return group;
   }
 
+  const makeGroup = (server_id: string, memory?: number): ServerGroup => ({
+    directories: cgroups.directoriesOf(server_id),
+    memory,
+  });
+
   return {
     create(server_id, resources) {
-      const group: ServerGroup = { directories: cgroups.directoriesOf(server_id), memory: resources.memory };
+      const group = makeGroup(server_id, resources.memory);
+      const file = folders.group(server_id);
       // Recorded before it exists, so that it is removed even if the service is killed now.
-      writeFileSync(folders.group(server_id), JSON.stringify(group), { mode: 0o600 });
+      writeFileSync(`${file}.unfinished`, JSON.stringify(group), { mode: 0o600 });
+      renameSync(`${file}.unfinished`, file);
       cgroups.create(server_id, limitsOf(resources));
       return group.directories;
     },
@@ -63,9 +73,9 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
     },
     reasonOf(server_id) {
       const group = read(server_id);
-      if (!group || countOutOfMemoryKills(group.directories) === 0) return undefined;
-      return `it exceeded its memory of ${group.memory} MiB`;
+      return group && describeOutOfMemory(group);
     },
+    processesOf: (server_id) => listGroupProcesses(read(server_id)?.directories ?? []),
     async remove(server_id) {
       const directories = read(server_id)?.directories ?? [];
       known.delete(server_id);
@@ -80,6 +90,15 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
       }
     },
   };
+}
+
+/** Reads the record of a group; undefined if a power failure has damaged it. */
+function parse(text: string): ServerGroup | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns the limits of a server with these resources. */

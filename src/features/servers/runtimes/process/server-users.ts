@@ -1,10 +1,10 @@
 import { ownerOf, type ServerFolders } from './server-folders.ts';
-import { findFreeUserId } from './user-ids.ts';
+import { findFreeUserId, listReservedUsers } from './user-ids.ts';
 
 /** The users that servers run as. The owner of a server's work directory is the record of its user. */
 export interface ServerUsers {
   /** Returns the user of a server; undefined if the server has none, or has the user of this process. */
-  of(server_id: string): number | undefined;
+  userOf(server_id: string): number | undefined;
   /** Returns the user to start a server as; undefined for the user of this process. */
   assign(server_id: string): number | undefined;
   release(server_id: string): void;
@@ -15,7 +15,7 @@ export function openServerUsers(folders: ServerFolders, { is_separate }: { is_se
   const own_id = process.getuid?.();
   const user_ids = new Map<string, number>();
 
-  function of(server_id: string): number | undefined {
+  function userOf(server_id: string): number | undefined {
     const known = user_ids.get(server_id) ?? ownerOf(folders.work(server_id));
     if (known === undefined) return undefined;
     user_ids.set(server_id, known);
@@ -23,14 +23,14 @@ export function openServerUsers(folders: ServerFolders, { is_separate }: { is_se
   }
 
   // Reads the users of all servers first, so that no user is assigned twice.
-  for (const server_id of folders.list()) of(server_id);
+  for (const server_id of folders.list()) userOf(server_id);
 
   return {
-    of,
+    userOf,
     assign(server_id) {
-      const assigned = of(server_id);
+      const assigned = userOf(server_id);
       if (assigned !== undefined || !is_separate) return assigned;
-      const user_id = findFreeUserId(new Set(user_ids.values()));
+      const user_id = findFreeUserId(new Set([...user_ids.values(), ...listReservedUsers()]));
       if (user_id === undefined) throw new Error('every user for game servers of this machine is in use');
       user_ids.set(server_id, user_id);
       return user_id;

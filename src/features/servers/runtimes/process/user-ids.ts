@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { listProcesses, readUserIds } from '../../../../platform/processes.ts';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 
 interface UserRange {
   first: number;
@@ -8,7 +10,7 @@ interface UserRange {
 /**
  * Ranges of users for servers, if the service runs as root. The wide range is not used in systemd's list of users, and is
  * so large that two services on one machine hardly choose the same user. The narrow one ends below the user `nobody`, for
- * containers with only 65,536 users.
+ * containers with only 65,536 users. It overlaps the users that systemd gives to services.
  */
 export const WIDE: UserRange = { first: 0x70000000, count: 0x0ffffffe };
 export const NARROW: UserRange = { first: 61_000, count: 4_534 };
@@ -28,6 +30,29 @@ const RANGE = userRangeOf(readFileSync('/proc/self/uid_map', 'utf8'));
 export function isServerUser(user_id: number): boolean {
   return [WIDE, NARROW].some(({ first, count }) => user_id >= first && user_id < first + count);
 }
+
+const SYSTEMD_USERS = '/run/systemd/dynamic-uid';
+
+/** Lists the users of the narrow range that processes have, or that systemd has given to a service. */
+export function listOtherUsers(systemd_users = SYSTEMD_USERS): number[] {
+  const user_ids = [...listProcesses().flatMap(readUserIds), ...listSystemdUsers(systemd_users)];
+  return [...new Set(user_ids)].filter((user_id) => user_id >= NARROW.first && user_id < NARROW.first + NARROW.count);
+}
+
+/** Systemd has a file for each user, and links by their names. */
+function listSystemdUsers(directory: string): number[] {
+  try {
+    return readdirSync(directory).filter(isNumber).map(Number);
+  } catch (error) {
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
+    return [];
+  }
+}
+
+const isNumber = (name: string) => /^\d+$/.test(name);
+
+/** Returns the users that no server of this machine may get, beside those of its other servers. */
+export const listReservedUsers = (): number[] => (RANGE === NARROW ? listOtherUsers() : []);
 
 /** Returns a user that no server runs as; undefined if all are taken. */
 export function findFreeUserId(taken: ReadonlySet<number>, { first, count } = RANGE): number | undefined {

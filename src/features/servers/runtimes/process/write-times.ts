@@ -37,9 +37,9 @@ interface Growth {
 /** The times at which files of output were written, as near as their sizes and times of change tell. */
 export interface WriteTimes {
   /** Records the state of a file that is being read from a position. */
-  note(file: string, from: number, state: FileState): void;
+  noteRead(file: string, from: number, state: FileState): void;
   /** Records when the original of a file that is a copy reached a size. Sizes that are known already have no effect. */
-  noteCopied(file: string, reached: ReachedSize): void;
+  noteReached(file: string, reached: ReachedSize): void;
   /** Returns when the parts of a piece were written: `length` bytes from `start`. */
   partsOf(file: string, piece: { start: number; length: number }): WrittenPart[];
   forget(file: string): void;
@@ -77,7 +77,7 @@ export function createWriteTimes(): WriteTimes {
   }
 
   return {
-    note(file, from, state) {
+    noteRead(file, from, state) {
       const growth = growthOf(file);
       growth.read_at = performance.now();
       if (!growth.is_copy && recordSize(growth, state) && !timer)
@@ -85,7 +85,7 @@ export function createWriteTimes(): WriteTimes {
       const first_unread = growth.sizes.findIndex(({ size }) => size > from);
       growth.sizes.splice(0, first_unread < 0 ? growth.sizes.length - 1 : first_unread);
     },
-    noteCopied(file, { size, at_ms }) {
+    noteReached(file, { size, at_ms }) {
       const growth = growthOf(file);
       if (!growth.is_copy) Object.assign(growth, { is_copy: true, sizes: [] });
       const last = growth.sizes.at(-1);

@@ -1,11 +1,11 @@
 import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { countOutOfMemoryKills } from '../../../../../platform/cgroups.ts';
 import { reapChild } from '../../../../../platform/libc.ts';
 import { listProcesses, readStat, signalProcess } from '../../../../../platform/processes.ts';
 import { hasErrorCode } from '../../../../../platform/system-errors.ts';
 import type { LogStream } from '../../../tables.ts';
+import { describeOutOfMemory } from '../../out-of-memory.ts';
 import type { End, ServerOrder, Sizes } from '../pod-messages.ts';
 import { POD_FOLDERS } from '../pod-names.ts';
 
@@ -77,9 +77,9 @@ export class ServerProgram {
     if (this.#was_killed) return { exit_code: null, exit_signal: null };
     const exit_signal = this.#endingSignal();
     if (exit_signal === null) return { exit_code: this.#child.exitCode, exit_signal };
-    const was_out_of_memory = exit_signal === 'SIGKILL' && countOutOfMemoryKills(OWN_GROUPS) > 0;
-    const reason = `it exceeded its memory of ${this.order.memory} MiB`;
-    return { exit_code: null, exit_signal, ...(was_out_of_memory && { reason }) };
+    if (exit_signal !== 'SIGKILL') return { exit_code: null, exit_signal };
+    const reason = describeOutOfMemory({ directories: OWN_GROUPS, memory: this.order.memory, is_in_pod: true });
+    return { exit_code: null, exit_signal, ...(reason !== undefined && { reason }) };
   }
 
   #endingSignal(): NodeJS.Signals | null {

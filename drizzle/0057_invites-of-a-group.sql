@@ -1,0 +1,1 @@
+CREATE INDEX "group_invites_by_group" ON "group_invites" USING btree ("group_id");
