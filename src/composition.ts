@@ -27,7 +27,7 @@ import type { Namespaces } from './features/namespaces/namespaces.ts';
 import { openOperator } from './features/operator/feature.ts';
 import { openRetention } from './features/retention/feature.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
-import { type ClusterUse, openServers } from './features/servers/feature.ts';
+import { type ClusterControl, openServers } from './features/servers/feature.ts';
 import type { Servers } from './features/servers/servers.ts';
 import { openShares } from './features/shares/feature.ts';
 import type { Shares } from './features/shares/shares.ts';
@@ -234,7 +234,7 @@ async function openServerFeatures(
   const { runtime, cluster } = local_parts;
   const { developerGroupsOf } = games;
   const running = { runtime, cluster, developerGroupsOf, isSpaceLow: database_space.isLow };
-  const servers: Servers & ClusterUse = opened.use(
+  const servers: Servers & ClusterControl = opened.use(
     add(await openServers({ ...with_machines, ...config.servers, ...running })),
   );
   // Before the service answers, which may name them.

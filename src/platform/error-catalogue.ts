@@ -375,19 +375,23 @@ export const CATALOGUE = {
   OBJECTS_UNAVAILABLE: { status: 503, message: 'The object storage is unavailable. Try again.' },
   SERVERS_CLUSTER_UNAVAILABLE: {
     status: 503,
-    message: 'The cluster that runs game servers does not answer. The server starts as soon as it does.',
+    message: 'The cluster that runs game servers does not answer. The server starts once it does.',
   },
   SERVERS_ENGINE_UNAVAILABLE: {
     status: 503,
-    message: 'The container engine of the machine does not answer. The server starts as soon as it does.',
+    message: 'The container engine of the machine does not answer. The server starts once it does.',
   },
   SERVERS_MUST_SPECIFY_ROUTING_TYPE: {
     status: 400,
     message: 'The routing of port "{port}" must have exactly one of game_guard and host.',
   },
-  SERVERS_NO_PORTS: { status: 503, message: 'No port for game servers is free on this machine. Try again.' },
   SERVERS_SERVER_FAILED_TO_CREATE: { status: 400, message: 'The server cannot be created: {error}.' },
   SERVERS_SERVER_NOT_FOUND: { status: 404, message: 'This environment has no such server. Check the server id.' },
+  SERVERS_TOO_MANY_WAITING: {
+    status: 400,
+    message:
+      '{waiting_max} servers of this environment wait for a machine of this region. Create more once they run, or end some. The log of the oldest says why they wait.',
+  },
   SERVERS_UNSUPPORTED_HOST_PROTOCOL: {
     status: 400,
     message:

@@ -66,6 +66,7 @@ export type ServiceEvent =
   | { event: 'gateway_draining'; connections: number; within_ms: number }
   | { event: 'gateway_drained'; connections: number }
   | { event: 'relays_not_opened'; server_id: string; ports: number[]; cause: unknown }
+  | { event: 'servers_not_placed'; cause: unknown }
   | { event: 'server_waits'; server_id: string; namespace_id: string; reason: string }
   | { event: 'server_adopted'; server_id: string; identity: object; host: string; ports: number[]; isolation: string }
   | {
@@ -163,6 +164,7 @@ export const LEVELS: Record<EventName, EventLevel> = {
   gateway_draining: 'info',
   gateway_drained: 'info',
   relays_not_opened: 'error',
+  servers_not_placed: 'error',
   server_waits: 'warn',
   server_adopted: 'info',
   server_ended: 'info',

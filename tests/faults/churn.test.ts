@@ -60,8 +60,8 @@ function portsAreFree(ports: number[]): () => Promise<boolean> {
   const left = new Set(ports);
   return async () => {
     for (const port of left) {
-      const free = await findFreePorts({ min: port, max: port }, new Set(), 1).catch(() => []);
-      if (free.length > 0) left.delete(port);
+      const free = await findFreePorts({ min: port, max: port }, new Set(), 1);
+      if (free) left.delete(port);
     }
     return left.size === 0;
   };

@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rmdir, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { bulkhead, type IPolicy, wrap } from 'cockatiel';
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
 import type { Queries } from '../../platform/database/database.ts';
 import { type DiskSpace, isShortOfSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
+import { createFairTurns } from '../../platform/fair-turns.ts';
 import { removeFolder } from '../../platform/folder-removal.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { BaseImage } from './base-image.ts';
@@ -27,8 +26,6 @@ const UNFINISHED = '.unfinished';
 const UNPACKED_AT_ONCE_MAX = 4;
 /** Less than that, so builds of one game that take long to unpack do not delay those of others. */
 const UNPACKED_AT_ONCE_PER_GAME_MAX = 2;
-/** Games whose turns are remembered; each takes a few hundred bytes. */
-const GAMES_MAX = 1_000;
 
 /**
  * The modes of directories. Game servers run as other users and enter those of archives and scripts. Only this user starts
@@ -64,7 +61,8 @@ export function openUnpackedBuilds({
   base_image,
 }: UnpackedBuildsDependencies) {
   const unpacking = new Map<string, Promise<string>>();
-  const takeTurn = createUnpackTurns();
+  // What waits is limited by what asks for builds: requests that complete uploads, and servers that start.
+  const takeTurn = createFairTurns({ at_once_max: UNPACKED_AT_ONCE_MAX, of_owner_max: UNPACKED_AT_ONCE_PER_GAME_MAX });
   const unused = createUnusedBuilds({ clock, space, directory, discard });
   let swept: Promise<void> | undefined;
 
@@ -226,19 +224,5 @@ export function openUnpackedBuilds({
     },
     /** Removes everything of a build that will never be complete. */
     remove: (build: BuildRow): Promise<void> => removeFolder(folderOf(build)),
-  };
-}
-
-/**
- * Returns a function that runs work in fair turns: builds of one game take only some of the turns. What waits is limited
- * by what asks for builds: requests that complete uploads, and servers that start.
- */
-function createUnpackTurns() {
-  const all = bulkhead(UNPACKED_AT_ONCE_MAX, Number.POSITIVE_INFINITY);
-  const games = new LRUCache<string, IPolicy>({ max: GAMES_MAX });
-  return <Result>(game_id: string, work: () => Promise<Result>): Promise<Result> => {
-    const of_game = games.get(game_id) ?? bulkhead(UNPACKED_AT_ONCE_PER_GAME_MAX, Number.POSITIVE_INFINITY);
-    games.set(game_id, of_game);
-    return wrap(of_game, all).execute(work);
   };
 }

@@ -11,16 +11,16 @@ interface AbandonedDependencies {
   database: Database;
   events: Events;
   runtime: Pick<Runtime, 'others'>;
-  machines: Pick<Machines, 'abandoned'>;
+  machines: Pick<Machines, 'machinesWithoutOwnPods'>;
 }
 
 /**
- * Removes what given-up machines, which did not come back, left in a cluster. Every machine of the cluster does this, and
- * repeating it is harmless. Servers that have not ended stay: a machine that has come back may have started them.
+ * Removes pods of servers that have ended, of machines that no longer remove their own. Every machine of the cluster does
+ * this, and repeating it is harmless. Servers that have not ended stay: a machine that has come back may have started them.
  */
 export async function removeAbandoned({ database, events, runtime, machines }: AbandonedDependencies): Promise<void> {
   const { others } = runtime;
-  const machine_ids = machines.abandoned();
+  const machine_ids = machines.machinesWithoutOwnPods();
   if (!others || machine_ids.length === 0) return;
   const listed = await others.list(machine_ids);
   const open = await store.selectNotEnded(database.queries, listed);

@@ -2,7 +2,9 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
+import { createFairTurns } from '../../platform/fair-turns.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
+import { createRounds } from '../../platform/rounds.ts';
 import { describeEnd, hasCrashed } from './end-description.ts';
 import { setEnded } from './ends-store.ts';
 import type { LogSource } from './log-collector.ts';
@@ -12,8 +14,14 @@ import { handleOf, nextStep } from './rules.ts';
 import { BACKLOG_BYTES_MAX, type Runtime, type ServerHandle } from './runtimes/runtime.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
-/** Maximum number of servers whose output is read or whose files are removed concurrently. */
-const AT_ONCE_MAX = 8;
+/** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
+const ALONE_AT_ONCE_MAX = 8;
+/** Maximum number of servers whose last output is read. A namespace takes half of them, so that none holds up the others. */
+const OUTPUTS = { at_once_max: 16, of_owner_max: 8 };
+/** Maximum number of servers whose files are removed. */
+const REMOVALS = { at_once_max: 16, of_owner_max: 8 };
+/** Maximum number of ends in one statement, and of those that wait for it: more than a machine has servers. */
+const RECORDS = { round_max: 100, waiting_max: 100_000 };
 /** How long the last output of a server may take. A hostile pod answers slowly, and must not hold up the others. */
 const LAST_OUTPUT_MS = 10_000;
 /** Pieces of each stream to collect at the end of a server: enough for the unread output that is kept, in whole lines. */
@@ -32,36 +40,39 @@ interface EndingDependencies {
 /** Reports a server whose step failed. The others go on, and it is tried again later. */
 type Fail = (server: Pick<ServerRow, 'server_id'>, cause: unknown) => void;
 
+/** The result of recording an end. */
+type Recorded = { restarted_as: string | undefined } | { failure: unknown };
+
 /**
- * Creates the steps that end servers of this machine. They run on many servers at once, at the cost of one scan of the
- * processes and one transaction.
+ * Creates the steps that end servers of this machine. Servers that end at the same time share the scan of the processes
+ * and the transaction. Output and files may take long, so each server has them to itself.
  */
 export function createEnding(dependencies: EndingDependencies) {
   const { database, clock, events, runtime, logs, whileHeld = (work) => work(database.queries) } = dependencies;
+  const takeOutputTurn = createFairTurns(OUTPUTS);
+  const takeRemovalTurn = createFairTurns(REMOVALS);
+  const record = createRounds({ ...RECORDS, work: recordAll });
 
-  /**
-   * Ends servers: kills their processes, collects their output, records the end, removes their files. Each part may be
-   * repeated. Returns the servers to try again.
-   */
-  async function end(servers: ServerRow[]): Promise<ServerRow[]> {
+  const failAt =
+    (step: 'kill' | 'remove'): Fail =>
+    ({ server_id }, cause) =>
+      events.emit({ event: 'server_step_failed', server_id, step, cause });
+
+  /** Kills servers and everything that they started. Returns how they ended, without those to try again. */
+  async function kill(servers: ServerRow[]): Promise<ServerRow[]> {
     const failed = new Set<string>();
-    const fail = ({ server_id }: Pick<ServerRow, 'server_id'>, cause: unknown) => {
-      failed.add(server_id);
-      events.emit({ event: 'server_step_failed', server_id, step: 'finish', cause });
+    const fail: Fail = (server, cause) => {
+      failed.add(server.server_id);
+      failAt('kill')(server, cause);
     };
-    const withoutFailed = <Server extends ServerRow>(some: Server[]) =>
-      some.filter(({ server_id }) => !failed.has(server_id));
+    const withoutFailed = () => servers.filter(({ server_id }) => !failed.has(server_id));
     try {
       await killAll(servers, fail);
-      const ends = await describeEnds(withoutFailed(servers), fail);
-      await forEachAtOnce(ends, AT_ONCE_MAX, (end) => keepOutput(end).catch((cause: unknown) => fail(end, cause)));
-      const kept = withoutFailed(ends);
-      const restarts = await recordEnds(kept, fail);
-      await removeFiles(withoutFailed(kept), restarts);
+      return await describeEnds(withoutFailed(), fail);
     } catch (cause) {
-      for (const server of withoutFailed(servers)) fail(server, cause);
+      for (const server of withoutFailed()) fail(server, cause);
+      return [];
     }
-    return servers.filter(({ server_id }) => failed.has(server_id));
   }
 
   /** Kills servers and everything that they started. */
@@ -69,10 +80,7 @@ export function createEnding(dependencies: EndingDependencies) {
     await doTogether(servers, fail, async (some) => {
       const gone = await runtime.kill(some.map(handleOf));
       for (const server of some.filter(({ server_id }) => !gone.has(server_id))) {
-        fail(
-          server,
-          new Error('processes of the server still run, or its container engine or cluster does not answer'),
-        );
+        fail(server, new Error(NOT_GONE));
       }
     });
   }
@@ -104,32 +112,38 @@ export function createEnding(dependencies: EndingDependencies) {
     await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }
 
-  /** Records the ends in one statement. Returns the ids of restarts by the servers that they restart. */
-  async function recordEnds(ends: ServerRow[], fail: Fail): Promise<Map<string, string>> {
+  /**
+   * Finishes a killed server: collects its output, records its end, removes its files. Each part may be repeated. Throws if
+   * the end is not recorded.
+   */
+  async function finish(end: ServerRow): Promise<void> {
+    const { server_id, namespace_id, exit_code, exit_signal, failure } = end;
+    await takeOutputTurn(namespace_id, () => keepOutput(end));
+    const recorded = await record(end);
+    if ('failure' in recorded) throw recorded.failure;
+    const crash = hasCrashed(end) ? { crash: `it ${describeEnd(end)}` } : {};
+    const { restarted_as } = recorded;
+    const restarted = restarted_as === undefined ? {} : { restarted_as };
+    // A later step removes what remains as a leftover.
+    await takeRemovalTurn(namespace_id, () => removeFilesOf(server_id));
+    events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash, ...restarted });
+  }
+
+  /** Records ends in one statement. Returns for each whether it was recorded, in their order. */
+  async function recordAll(ends: ServerRow[]): Promise<Recorded[]> {
+    const failures = new Map<string, unknown>();
     const restarts = new Map<string, string>();
+    const fail: Fail = ({ server_id }, cause) => void failures.set(server_id, cause);
     await doTogether(ends, fail, async (some) => {
       const now = clock.now();
       const with_restarts = some.map((end) => ({ ...end, restart: planRestart(end, now) }));
       const recorded = await whileHeld((queries) => setEnded(queries, with_restarts, now));
       for (const [server_id, restart_id] of recorded) restarts.set(server_id, restart_id);
     });
-    return restarts;
+    return ends.map(({ server_id }) =>
+      failures.has(server_id) ? { failure: failures.get(server_id) } : { restarted_as: restarts.get(server_id) },
+    );
   }
-
-  /** Removes the files of servers that have ended. A later step removes what remains as a leftover. */
-  async function removeFiles(ends: ServerRow[], restarts: ReadonlyMap<string, string>): Promise<void> {
-    await forEachAtOnce(ends, AT_ONCE_MAX, async (end) => {
-      const { server_id, exit_code, exit_signal, failure } = end;
-      await removeFilesOf(server_id);
-      const crash = hasCrashed(end) ? { crash: `it ${describeEnd(end)}` } : {};
-      const restarted_as = restarts.get(server_id);
-      const restarted = restarted_as === undefined ? {} : { restarted_as };
-      events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash, ...restarted });
-    });
-  }
-
-  const failToRemove: Fail = ({ server_id }, cause) =>
-    events.emit({ event: 'server_step_failed', server_id, step: 'remove', cause });
 
   /** Returns false and logs the cause if the files of a server cannot be removed, so that other servers still end. */
   async function removeFilesOf(server_id: string): Promise<boolean> {
@@ -137,7 +151,7 @@ export function createEnding(dependencies: EndingDependencies) {
       await runtime.remove(server_id);
       return true;
     } catch (cause) {
-      failToRemove({ server_id }, cause);
+      failAt('remove')({ server_id }, cause);
       return false;
     }
   }
@@ -157,7 +171,8 @@ export function createEnding(dependencies: EndingDependencies) {
   }
 
   return {
-    end,
+    kill,
+    finish,
     /** Returns the output of a server, by log. */
     outputsOf,
     /**
@@ -166,18 +181,23 @@ export function createEnding(dependencies: EndingDependencies) {
     async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
       const failures: unknown[] = [];
       const fail: Fail = (server, cause) => {
-        failToRemove(server, cause);
+        failAt('kill')(server, cause);
         failures.push(cause);
       };
+      const gone = new Set<string>();
       await doTogether(leftovers, fail, async (some) => {
-        for (const server_id of await runtime.kill(some)) {
-          if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });
-        }
+        for (const server_id of await runtime.kill(some)) gone.add(server_id);
+        for (const server of some.filter(({ server_id }) => !gone.has(server_id))) fail(server, new Error(NOT_GONE));
       });
+      for (const server_id of gone) {
+        if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });
+      }
       if (failures.length > 0) throw failures[0];
     },
   };
 }
+
+const NOT_GONE = 'processes of the server still run, or its container engine or cluster does not answer';
 
 /**
  * Does something to all servers at once. If that fails, does it to each alone, so that a server that fails holds up no
@@ -195,6 +215,6 @@ async function doTogether<Server extends Pick<ServerRow, 'server_id'>>(
   } catch (cause) {
     if (toServiceError(cause)) throw cause;
     if (others.length === 0) return fail(first, cause);
-    await forEachAtOnce(servers, AT_ONCE_MAX, (one) => doTogether([one], fail, work));
+    await forEachAtOnce(servers, ALONE_AT_ONCE_MAX, (one) => doTogether([one], fail, work));
   }
 }

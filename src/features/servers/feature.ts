@@ -24,8 +24,8 @@ type Dependencies = LogsDependencies &
     machines: Machines;
   };
 
-/** What the service needs besides the use cases. */
-export interface ClusterUse extends AsyncDisposable {
+/** What the service asks of its cluster. */
+export interface ClusterControl extends AsyncDisposable {
   /** Lets another process have the pods of the cluster. Without another process, keeps them until the work ends. */
   leaveSharedCluster(): Promise<void>;
   /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes pull none from this service. */
@@ -38,7 +38,7 @@ export interface ClusterUse extends AsyncDisposable {
  * Opens game servers: their desired state, and the background work that starts and ends them on this machine, or in a cluster.
  * Throws StartError if the port for pods is in use.
  */
-export async function openServers(dependencies: Dependencies): Promise<Feature<Servers & ClusterUse>> {
+export async function openServers(dependencies: Dependencies): Promise<Feature<Servers & ClusterControl>> {
   const { database, clock, cluster, machines, disk_max } = dependencies;
   const { readUsage, measureDisk } = dependencies.runtime;
   const logs = createLogs(dependencies);

@@ -1,15 +1,14 @@
-import { ServiceError } from '../../platform/errors.ts';
 import { allAddresses, isFreePort } from '../../platform/tcp-ports.ts';
 
 /**
  * Returns free ports of a range, from a random one on. Skips the `unavailable` ones, and those that another program uses at
- * any address of the machine, for either protocol. Throws SERVERS_NO_PORTS if there are too few.
+ * any address of the machine, for either protocol. Returns undefined if there are too few.
  */
 export async function findFreePorts(
   { min, max }: { min: number; max: number },
   unavailable: ReadonlySet<number>,
   count: number,
-): Promise<number[]> {
+): Promise<number[] | undefined> {
   const found: number[] = [];
   const size = max - min + 1;
   const start = Math.floor(Math.random() * size);
@@ -17,8 +16,7 @@ export async function findFreePorts(
     const port = min + ((start + step) % size);
     if (!unavailable.has(port) && isFreePort(port) && (await isFreeUdpPort(port))) found.push(port);
   }
-  if (found.length < count) throw new ServiceError('SERVERS_NO_PORTS', {});
-  return found;
+  return found.length < count ? undefined : found;
 }
 
 async function isFreeUdpPort(port: number): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
-import { assert, ServiceError } from '../../platform/errors.ts';
+import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Machines } from '../machines/machines.ts';
@@ -11,7 +11,7 @@ import { assignPorts, countPorts, portsAt, type RelayedProtocols } from './rules
 import type { Runtime, ServerResources } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { Room, ServerRow, WaitReason } from './tables.ts';
-import { describeWait, findLack, reduceRoom, shareRoom, usedShare, waitBefore } from './turns.ts';
+import { describeWait, findLack, pauseBeforeTaking, readUsedShare, reduceRoom, shareRoom } from './turns.ts';
 import * as waitingStore from './waiting-store.ts';
 
 /** Time before a released port is assigned again, because players of its previous server may still connect to it. */
@@ -27,7 +27,7 @@ const REPORTED_MAX = 10_000;
 const SEEN_MAX = 10_000;
 
 /** The settings of a machine that runs game servers. */
-interface NodeSettings {
+interface MachineSettings {
   server_ports: { min: number; max: number };
   servers_max: number;
   /** Maximum of servers for the games of one developer group. */
@@ -38,7 +38,7 @@ interface NodeSettings {
 }
 
 /** The machine of this process. */
-export interface Node extends NodeSettings {
+export interface OwnMachine extends MachineSettings {
   node_id: string;
   datacenter_id: string;
   /** Address at which servers reach the service. */
@@ -50,7 +50,7 @@ export interface PlacementDependencies {
   clock: Clock;
   events: Events;
   logs: Logs;
-  node: Node;
+  node: OwnMachine;
   runtime: Pick<Runtime, 'host'>;
   machines: Pick<Machines, 'lockHeld' | 'areAllDraining' | 'isOtherTakingServersInView'>;
   builds: Pick<Builds, 'isUnpacked'>;
@@ -84,7 +84,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     const room = roomBeside(running, await selectUnavailablePorts(queries, releasedBefore()));
     const filter = { room, relayed: node.relayed, counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
-    const used = Math.max(running.length / node.servers_max, usedShare(wholeRoom(), room));
+    const used = Math.max(running.length / node.servers_max, readUsedShare(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
     const { to_take, wait_reasons } = await share(waiting, running, room);
     const placed =
@@ -118,7 +118,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const since = seen_since.get(row.server_id) ?? now;
       seen_since.set(row.server_id, since);
       const waited_ms = now - since;
-      const wait_ms = waitBefore({ used, is_unpacked: await builds.isUnpacked(row.build_id) });
+      const wait_ms = pauseBeforeTaking({ used, is_unpacked: await builds.isUnpacked(row.build_id) });
       if (waited_ms >= wait_ms) due.push(row);
       else again_in_ms = Math.min(again_in_ms, wait_ms - waited_ms);
     }
@@ -223,7 +223,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
       const placed: Placed = { count: 0, takes_servers, wait_reasons: new Map() };
       for (const server of waiting) {
-        const needs = server.destroyed_at ? NOTHING : needsOf(server);
+        const needs = server.destroyed_at ? NO_NEEDS : needsOf(server);
         const lack = findLack(room, needs);
         const reserved = lack
           ? undefined
@@ -274,27 +274,23 @@ interface Placed {
 
 const NOTHING_PLACED: Placed = { count: 0, takes_servers: true, wait_reasons: new Map() };
 /** What servers need that end before they start. */
-const NOTHING: Room = { ports: 0, cpu: 0, memory: 0 };
+const NO_NEEDS: Room = { ports: 0, cpu: 0, memory: 0 };
 const NO_LIMITS: ServerResources = { cpu: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
 
 /** Reserves free ports for a server and returns its ports. Returns undefined if other programs use too many. */
 async function reservePorts(
   tx: Tx,
-  { node_id, server_ports, relayed }: Node,
+  { node_id, server_ports, relayed }: OwnMachine,
   server: ServerRow,
   { released_before, unavailable_ports }: { released_before: Date; unavailable_ports: Set<number> },
 ): Promise<ServerRow['ports'] | undefined> {
   const { server_id, ports, destroyed_at } = server;
   // A server that ends before it starts needs no ports.
   if (destroyed_at) return ports;
-  const free = await findFreePorts(server_ports, unavailable_ports, countPorts(ports, relayed)).catch(ignoreNoPorts);
+  const free = await findFreePorts(server_ports, unavailable_ports, countPorts(ports, relayed));
   if (!free) return undefined;
   for (const port of free) unavailable_ports.add(port);
   const are_reserved = await store.reservePorts(tx, { node_id, server_id }, free, released_before);
   assert(are_reserved, 'ports that no server has can be reserved');
   return assignPorts(ports, free, relayed);
-}
-
-function ignoreNoPorts(error: unknown): undefined {
-  if (!(error instanceof ServiceError && error.code === 'SERVERS_NO_PORTS')) throw error;
 }

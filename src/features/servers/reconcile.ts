@@ -10,10 +10,11 @@ import { createLogCollector } from './log-collector.ts';
 import { createPlacement, type PlacementDependencies } from './placement.ts';
 import { handleOf, nextStep, type Remembered } from './rules.ts';
 import type { Runtime } from './runtimes/runtime.ts';
+import { describeFailure } from './start-failure.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
-import { shareStarts } from './turns.ts';
+import { shareStarts, takeInTurns } from './turns.ts';
 
 /**
  * Longest delay until a change without a notification is noticed, such as the end of a process that an earlier start of
@@ -30,8 +31,22 @@ const STARTS_AT_ONCE_MAX = 64;
 const ENDS_AT_ONCE_MAX = 100;
 /** Time before a server that could not be ended is tried again. Until then it does not slow down the rounds of others. */
 const END_AGAIN_AFTER_MS = 2_000;
+/** Time before waiting servers are placed again after a failure. */
+const PLACE_AGAIN_AFTER_MS = 2_000;
+/** Time before a start that failed for now is tried again, which doubles with each failure in a row, and the longest. */
+const START_AGAIN_AFTER_MS = 2_000;
+const START_AGAIN_AFTER_MAX_MS = 30_000;
 
-const NOTHING: Remembered = { was_asked: false, reported: undefined };
+const NOTHING_REMEMBERED: Remembered = { was_asked: false, reported: undefined };
+
+/** A start that failed for now. */
+interface FailedStart {
+  /** When to try again, in the time of `performance.now()`, and the pause until then. */
+  again_at: number;
+  pause_ms: number;
+  /** The reason in the log of the server; undefined if it could not be written. */
+  reported: string | undefined;
+}
 
 /** The relays of this machine, which lead players to its servers. */
 export interface ServerRelays {
@@ -55,7 +70,7 @@ export interface ReconcileDependencies extends PlacementDependencies {
     | 'isReplaced'
     | 'draining'
     | 'onDeclaredLost'
-    | 'abandoned'
+    | 'machinesWithoutOwnPods'
     | 'isOtherTakingServersInView'
   >;
 }
@@ -77,9 +92,11 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** The current step of each server. A server has one at a time; a slow one (a large build to unpack) delays no other. */
   const in_flight = new Map<string, Promise<void>>();
   const starts_under_way = new Set<ServerRow>();
-  let ends_round: Promise<void> | undefined;
+  /** The kills that are under way. */
+  let kill_round: Promise<void> | undefined;
   /** When to try again to end the servers that could not be ended, in the time of `performance.now()`. */
   const end_again_at = new Map<string, number>();
+  const failed_starts = new Map<string, FailedStart>();
   /**
    * What this process has requested and reported for each server. It is empty after a restart of the service, so each
    * request and report is then repeated once.
@@ -87,7 +104,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const remembered_by_server = new Map<string, Remembered>();
   let known: ServerRow[] = [];
   const collectRound = createLogCollector(logs, events);
-  const { takeWaiting } = createPlacement(dependencies, (ms) => void setTimeout(() => loop.wake(), ms).unref());
+  const wakeIn = (ms: number) => void setTimeout(() => loop.wake(), ms).unref();
+  const { takeWaiting } = createPlacement(dependencies, wakeIn);
 
   async function step(): Promise<number> {
     // Another process has the servers of this machine, and would see what this one does to them as faults.
@@ -97,15 +115,56 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const busy = new Set(in_flight.keys());
     const had_servers = known.length > 0;
     known = await store.selectOfNode(database.queries, node.node_id);
-    const taken = takes_servers ? await takeWaiting(known) : 0;
+    const taken = await placeWaiting();
     if (taken > 0) known = await store.selectOfNode(database.queries, node.node_id);
     if (!had_servers && known.length > 0) collecting.wake();
+    forgetOthers();
+    awaitKill();
     // Before a server starts, so that its relays are there when its lobby is ready. One without them waits.
     const without_relays = await relays.keep(known);
     const mayStep = ({ server_id, identity, destroyed_at }: ServerRow) =>
       identity !== null || destroyed_at !== null || !without_relays.has(server_id);
     const idle = known.filter((server) => !busy.has(server.server_id) && mayStep(server));
     return taken + beginSteps(idle, await runtime.observe(idle.map(handleOf)));
+  }
+
+  /** When to place servers again after a failure, in the time of `performance.now()`. */
+  let place_again_at = 0;
+
+  /** Takes waiting servers. Returns how many it took. A failure delays no step of the servers that the machine has. */
+  async function placeWaiting(): Promise<number> {
+    if (!takes_servers || place_again_at > performance.now()) return 0;
+    try {
+      return await takeWaiting(known);
+    } catch (cause) {
+      place_again_at = performance.now() + PLACE_AGAIN_AFTER_MS;
+      events.emit({ event: 'servers_not_placed', cause });
+      wakeIn(PLACE_AGAIN_AFTER_MS);
+      return 0;
+    }
+  }
+
+  /** Forgets the servers that another process has ended, for instance because it declared this machine lost. */
+  function forgetOthers(): void {
+    const known_ids = new Set(known.map(({ server_id }) => server_id));
+    for (const remembered of [remembered_by_server, end_again_at, failed_starts]) {
+      for (const server_id of remembered.keys()) {
+        if (!known_ids.has(server_id) && !in_flight.has(server_id)) remembered.delete(server_id);
+      }
+    }
+  }
+
+  /** The time of a kill for which a step was requested. */
+  let awaited_kill = 0;
+
+  /** Requests a step when the next kill timeout is over, unless that was done. */
+  function awaitKill(): void {
+    const now = clock.now().getTime();
+    const later = known.flatMap(({ kill_at }) => (kill_at && kill_at.getTime() > now ? kill_at.getTime() : []));
+    const next = Math.min(...later);
+    if (later.length === 0 || next === awaited_kill) return;
+    awaited_kill = next;
+    wakeIn(next - now + 1);
   }
 
   /** Requests the end of this machine's servers without a lobby once the deadline of its drain is over. */
@@ -124,7 +183,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const { server_id } = server;
       const seen = observed.get(server_id);
       if (!seen) continue;
-      const remembered = remembered_by_server.get(server_id) ?? NOTHING;
+      const remembered = remembered_by_server.get(server_id) ?? NOTHING_REMEMBERED;
       const next = nextStep(server, seen, { now: clock.now(), ...remembered });
       switch (next.do) {
         case 'wait':
@@ -142,12 +201,11 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
           });
           break;
         case 'start':
+          if ((failed_starts.get(server_id)?.again_at ?? 0) > performance.now()) continue;
+          starts.set(server, () => beginStart(server, next.do, () => start(server)));
+          continue;
         case 'adopt':
-          starts.set(server, () =>
-            beginStart(server, next.do, () =>
-              next.do === 'adopt' ? starting.adopt(server, next.started) : starting.start(server),
-            ),
-          );
+          starts.set(server, () => beginStart(server, next.do, () => starting.adopt(server, next.started)));
           continue;
         case 'kill':
         case 'finish':
@@ -177,6 +235,27 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     begin(server, name, start, () => (is_recorded ? loop : cleaning).wake());
   }
 
+  /** Starts a server. If that fails for now, says so once for each reason, and tries again after a pause. */
+  async function start(server: ServerRow): Promise<boolean> {
+    const { server_id } = server;
+    try {
+      const is_recorded = await starting.start(server);
+      failed_starts.delete(server_id);
+      return is_recorded;
+    } catch (cause) {
+      const { pause_ms = START_AGAIN_AFTER_MS / 2, reported } = failed_starts.get(server_id) ?? {};
+      const next_pause_ms = Math.min(2 * pause_ms, START_AGAIN_AFTER_MAX_MS);
+      const failed = { again_at: performance.now() + next_pause_ms, pause_ms: next_pause_ms, reported };
+      failed_starts.set(server_id, failed);
+      const reason = describeFailure(cause);
+      if (reason === reported) return true;
+      events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
+      await starting.report(server, reason);
+      failed_starts.set(server_id, { ...failed, reported: reason });
+      return true;
+    }
+  }
+
   /** Begins a step, and calls `onSuccess` after it. One that fails is repeated at the next interval. */
   function begin({ server_id }: ServerRow, name: string, work: () => Promise<void>, onSuccess = () => {}): void {
     async function run(): Promise<void> {
@@ -193,26 +272,41 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     in_flight.set(server_id, run());
   }
 
-  /** Begins a round of ends, unless one is under way. Then these servers wait for the next round. */
+  /**
+   * Kills servers together, in turns of their namespaces, unless such kills are under way. Then these servers wait for the
+   * next round. Those that are killed are finished one by one, so that none of them delays the next round.
+   */
   function beginEnds(to_end: ServerRow[]): number {
-    const round = to_end.slice(0, ENDS_AT_ONCE_MAX);
-    if (ends_round || round.length === 0) return 0;
-    ends_round = endAll(round).finally(() => {
-      ends_round = undefined;
-      for (const { server_id } of round) in_flight.delete(server_id);
+    if (kill_round || to_end.length === 0) return 0;
+    const round = takeInTurns(to_end, ENDS_AT_ONCE_MAX);
+    kill_round = killAll(round).finally(() => {
+      kill_round = undefined;
       loop.wake();
     });
-    for (const { server_id } of round) in_flight.set(server_id, ends_round);
+    for (const { server_id } of round) in_flight.set(server_id, kill_round);
     return round.length;
   }
 
-  async function endAll(round: ServerRow[]): Promise<void> {
-    const again = await ending.end(round);
-    for (const { server_id } of round) {
-      remembered_by_server.delete(server_id);
-      end_again_at.delete(server_id);
+  async function killAll(round: ServerRow[]): Promise<void> {
+    const ends = await ending.kill(round);
+    for (const server of round) {
+      in_flight.delete(server.server_id);
+      endAgainLater(server);
     }
-    for (const { server_id } of again) end_again_at.set(server_id, performance.now() + END_AGAIN_AFTER_MS);
+    for (const end of ends) begin(end, 'finish', () => finish(end), loop.wake);
+  }
+
+  async function finish(end: ServerRow): Promise<void> {
+    try {
+      await ending.finish(end);
+    } finally {
+      endAgainLater(end);
+    }
+  }
+
+  /** Sets when to end a server again, in case it has not ended. */
+  function endAgainLater({ server_id }: ServerRow): void {
+    end_again_at.set(server_id, performance.now() + END_AGAIN_AFTER_MS);
   }
 
   async function collectLogs(): Promise<number> {
@@ -224,14 +318,15 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** Removes what is left of servers that have ended or have no row, because the service was killed between two steps. */
   async function clean(): Promise<number> {
     if (machines.isReplaced()) return 0;
-    // Lists first: a server has a row before it has files, so a listed server without a row is a leftover.
+    const selectIds = async () =>
+      new Set((await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id));
+    // A server that ends while it is listed is no leftover, but has neither a row nor a step afterwards.
+    const known_before = await selectIds();
+    const busy = new Set(in_flight.keys());
+    // Lists before the second query: a server has a row before it has files, so without a row it is a leftover.
     const listed = await runtime.list();
-    const known_ids = new Set(
-      (await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id),
-    );
-    await ending.removeLeftovers(
-      listed.filter(({ server_id }) => !known_ids.has(server_id) && !in_flight.has(server_id)),
-    );
+    const not_leftovers = [known_before, busy, await selectIds(), in_flight];
+    await ending.removeLeftovers(listed.filter(({ server_id }) => !not_leftovers.some((ids) => ids.has(server_id))));
     await removeAbandoned(dependencies);
     return 0;
   }
@@ -265,7 +360,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   async function end(): Promise<void> {
     await Promise.all(loops.map(({ stopped }) => stopped));
     unsubscribe();
-    await Promise.all(in_flight.values());
+    // A kill is followed by the step that finishes the server.
+    while (in_flight.size > 0) await Promise.all(in_flight.values());
   }
   return { listServers: () => known, stopped: end() };
 }

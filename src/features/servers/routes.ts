@@ -109,6 +109,7 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
           'CLUSTER_DATACENTER_NOT_FOUND',
           'SERVERS_MUST_SPECIFY_ROUTING_TYPE',
           'SERVERS_SERVER_FAILED_TO_CREATE',
+          'SERVERS_TOO_MANY_WAITING',
           'SERVERS_UNSUPPORTED_HOST_PROTOCOL',
         ],
       },

@@ -17,7 +17,7 @@ export const RowsQuery = Type.Object({
   count: Type.Optional(Type.Integer({ minimum: 0, maximum: COUNT_MAX, description: `${COUNT_DEFAULT} by default.` })),
 });
 
-const ServerRow = Type.Object(
+const ListedServerShape = Type.Object(
   {
     server_id: Uuid,
     status: ServerStatus,
@@ -43,12 +43,14 @@ export const RowsAnswer = Type.Object({
     { starting: Count, running: Count, ending: Count },
     { title: 'ServerSummary', description: 'How many servers have not ended, by status.' },
   ),
-  rows: Type.Optional(Type.Array(ServerRow, { description: 'The rows of the window. Absent if there are changes.' })),
+  rows: Type.Optional(
+    Type.Array(ListedServerShape, { description: 'The rows of the window. Absent if there are changes.' }),
+  ),
   changes: Type.Optional(
     Type.Object(
       {
         removed: Type.Array(Uuid),
-        placed: Type.Array(Type.Object({ at: Count, row: ServerRow }, { title: 'PlacedServer' })),
+        placed: Type.Array(Type.Object({ at: Count, row: ListedServerShape }, { title: 'PlacedServer' })),
       },
       { title: 'ServerChanges', description: 'What has changed since `watch_index`: see docs/watch.md.' },
     ),
@@ -64,7 +66,7 @@ export function toWindow({
   return { status, order, from, count };
 }
 
-export function toServerRow(server: ListedServer): Static<typeof ServerRow> {
+export function toServerRow(server: ListedServer): Static<typeof ListedServerShape> {
   const { server_id, datacenter_id, build_id, tags, cpu, memory, exit_code, exit_signal } = server;
   const { created_at, started_at, destroyed_at, ended_at } = server;
   return {

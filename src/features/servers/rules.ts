@@ -1,4 +1,4 @@
-import { ServiceError } from '../../platform/errors.ts';
+import { assert, ServiceError } from '../../platform/errors.ts';
 import { toName } from '../port-names.ts';
 import type { Observation, ServerHandle, Started } from './runtimes/runtime.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
@@ -118,6 +118,7 @@ export function checkServer({ network, resources, lifecycle }: CreateServer): Re
       error: 'lifecycle.restarts_max needs lifecycle.restart "on_crash": add the policy, or remove the maximum',
     });
   }
+  refuseSharedVariables(Object.keys(network.ports));
   const ports = Object.entries(network.ports).map(([port, wanted]): [string, ServerPort] => {
     const routing = wanted.routing ?? { game_guard: {} };
     const is_host = 'host' in routing;
@@ -136,6 +137,24 @@ export function checkServer({ network, resources, lifecycle }: CreateServer): Re
   return Object.fromEntries(ports);
 }
 
+/** Refuses two ports with one variable, such as PORT_a_b of "a-b" and "a_b". The server could not know one of them. */
+function refuseSharedVariables(labels: string[]): void {
+  const by_name = new Map<string, string>();
+  for (const label of labels) {
+    const name = variableNameOf(label);
+    const other = by_name.get(name);
+    if (other !== undefined) {
+      throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
+        error: `the ports "${other}" and "${label}" share the variable PORT_${name}; rename one of them`,
+      });
+    }
+    by_name.set(name, label);
+  }
+}
+
+/** Returns the name of a port in variables, which have no dashes. Labels of versions have no underscores, so it is unique. */
+const variableNameOf = (label: string): string => label.replaceAll('-', '_');
+
 /** Protocols whose ports have a second number, at which Muster answers and relays to the server. */
 export type RelayedProtocols = ReadonlySet<ServerPort['protocol']>;
 
@@ -153,9 +172,8 @@ export function assignPorts(
     if (port.port_range) return [label, port];
     const number = left.shift();
     const relay_port = isRelayed(port, relayed) ? left.shift() : undefined;
-    if (number === undefined || (isRelayed(port, relayed) && relay_port === undefined)) {
-      throw new ServiceError('SERVERS_NO_PORTS', {});
-    }
+    assert(number !== undefined, 'a server that is taken has all its ports');
+    assert(relay_port !== undefined || !isRelayed(port, relayed), 'a server that is taken has the ports of its relays');
     const wanted = port.internal_port === undefined ? {} : { wanted_port: port.internal_port };
     const relay = relay_port === undefined ? {} : { relay_port };
     return [label, { ...port, ...wanted, ...relay, internal_port: number, public_port: number }];
@@ -209,7 +227,7 @@ export function portVariables(ports: Record<string, ServerPort>): Record<string,
   // The exact spelling of a label wins over another label in capitals.
   const in_capitals: Record<string, string> = {};
   for (const [label, { internal_port, port_range }] of Object.entries(ports)) {
-    const name = label.replaceAll('-', '_');
+    const name = variableNameOf(label);
     if (port_range) {
       const { min, max } = port_range;
       Object.assign(variables, { [`PORT_RANGE_MIN_${name}`]: String(min), [`PORT_RANGE_MAX_${name}`]: String(max) });
@@ -228,7 +246,7 @@ export function describeMovedPorts(ports: Record<string, ServerPort>): string[] 
     wanted_port === undefined || wanted_port === internal_port
       ? []
       : [
-          `port "${label}": listen on ${internal_port}, the value of PORT_${label.replaceAll('-', '_')}, not on ${wanted_port}, because all servers of a machine share its ports`,
+          `port "${label}": listen on ${internal_port}, the value of PORT_${variableNameOf(label)}, not on ${wanted_port}, because all servers of a machine share its ports`,
         ],
   );
 }

@@ -27,7 +27,7 @@ import { describeWait } from './turns.ts';
 import { createUsageReading } from './usage-reading.ts';
 import { selectUsage } from './usage-store.ts';
 import { isAnyEndingUnplaced, selectWaitReason } from './waiting-store.ts';
-import { type CreateServer, type EndedServer, LAST_LINES } from './wire.ts';
+import { type CreateServer, type EndedServer, LAST_LINES_MAX } from './wire.ts';
 
 export type { ReachableServer } from './reach.ts';
 export { hasLostMachine, isEnding, isOnMachine, machineOf } from './store.ts';
@@ -35,6 +35,9 @@ export type { LogStream, ServerPort } from './tables.ts';
 
 /** Default time between asking a server to end and killing it. */
 const KILL_TIMEOUT_DEFAULT_MS = 30_000;
+
+/** Servers of a namespace that wait for a machine of one region, beyond which its developer can create no more. */
+const WAITING_MAX = 1_000;
 
 /** Default maximum of restarts in a row. Their pauses add up to about five minutes. */
 const RESTARTS_DEFAULT_MAX = 10;
@@ -91,12 +94,13 @@ export type Servers = ReturnType<typeof createServers>;
 
 /** Creates the use cases of game servers: create, list, read, destroy. `reconcile.ts` converges machines to them. */
 export function createServers({ database, clock, builds, datacenters, logs, watch, machines }: ServersDependencies) {
-  async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
+  /** Returns the row of a new server. */
+  function toRow(wanted: WantedServer): ServerRow {
     const created_at = clock.now();
     // Its id has the time of its creation, so that a cursor is valid after the server was removed.
     const server_id = Bun.randomUUIDv7('hex', created_at);
     const { restarts_max = null } = wanted;
-    const row: ServerRow = {
+    return {
       ...wanted,
       server_id,
       created_at,
@@ -118,8 +122,19 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       restart_count: 0,
       start_after: null,
     };
+  }
+
+  async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
+    const row = toRow(wanted);
     await store.insertServer(tx, row);
     return row;
+  }
+
+  /** Inserts a server of a developer. The lobbies of a namespace have a limit of their own, so theirs are not refused. */
+  async function insertIfFew(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
+    const row = toRow(wanted);
+    if (await store.insertServerIfFew(tx, row, WAITING_MAX)) return row;
+    throw new ServiceError('SERVERS_TOO_MANY_WAITING', { waiting_max: WAITING_MAX });
   }
 
   async function get(scope: store.ServerScope, server_id: string): Promise<ServerRow> {
@@ -149,7 +164,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       if (row.ended_at === null) return { row, lines: [] };
       const of_streams = LOG_STREAMS.map(async (stream) => {
         const { lines } = await logs.lastLines({ server_id, stream });
-        return lines.slice(-LAST_LINES).map((line) => ({ stream, ...line }));
+        return lines.slice(-LAST_LINES_MAX).map((line) => ({ stream, ...line }));
       });
       return { row, lines: (await Promise.all(of_streams)).flat() };
     },
@@ -186,7 +201,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       if (!build.complete_ts) throw new ServiceError('BUILDS_BUILD_NOT_COMPLETE', {});
       const { kill_timeout, restart, restarts_max } = wanted.lifecycle ?? {};
       return await database.transact((tx) =>
-        insert(tx, {
+        insertIfFew(tx, {
           ...scope,
           datacenter_id: datacenter.datacenter_id,
           build_id: build.build_id,

@@ -1,15 +1,16 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
+import { isShortOfSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import { isOutOfResources } from '../../platform/system-errors.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { BuildKind, Builds } from '../builds/builds.ts';
 import type { Logs } from './logs.ts';
-import type { Node } from './placement.ts';
+import type { OwnMachine } from './placement.ts';
 import { describeMovedPorts, portsAt, portsInside, portVariables, serviceVariables } from './rules.ts';
 import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
-import { describeStartFailure } from './start-failure.ts';
+import { describeFailure } from './start-failure.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
 
@@ -21,7 +22,7 @@ interface StartingDependencies {
   builds: Pick<Builds, 'kindOf' | 'unpacked'>;
   runtime: Runtime;
   logs: Logs;
-  node: Pick<Node, 'api_url'>;
+  node: Pick<OwnMachine, 'api_url'>;
 }
 
 /** Creates the steps that start servers of this machine. */
@@ -29,7 +30,7 @@ export function createStarting(dependencies: StartingDependencies) {
   const { database, clock, events, tokens, builds, runtime, logs, node } = dependencies;
 
   async function start(server: ServerRow): Promise<boolean> {
-    const started = await launch(server);
+    const started = await startByRuntime(server);
     // If this fails, the next step adopts the server.
     return started === undefined || (await record(server, started, 'server_started'));
   }
@@ -86,7 +87,7 @@ export function createStarting(dependencies: StartingDependencies) {
    * Starts a server by its runtime. If it can never start, records the reason and returns undefined. Throws an error if it
    * may start later.
    */
-  async function launch(server: ServerRow): Promise<Started | undefined> {
+  async function startByRuntime(server: ServerRow): Promise<Started | undefined> {
     const { server_id, game_id, cpu, memory } = server;
     try {
       // The build was checked against the environment when the server was created.
@@ -108,11 +109,11 @@ export function createStarting(dependencies: StartingDependencies) {
         },
       });
     } catch (cause) {
-      const { status, message } = toServiceError(cause) ?? { status: 500, message: describeStartFailure(cause) };
       // It is tried again later.
-      if (status === 503 || isOutOfResources(cause)) throw cause;
+      const is_unavailable = toServiceError(cause)?.status === 503;
+      if (is_unavailable || isOutOfResources(cause) || isShortOfSpace(cause)) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
-      await database.transact((tx) => store.setFailed(tx, server, message, clock.now()));
+      await database.transact((tx) => store.setFailed(tx, server, describeFailure(cause), clock.now()));
       return undefined;
     }
   }

@@ -21,19 +21,43 @@ export interface ServerFilter {
 /** The ids that name the topics of a server. */
 export type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
 
+/** The ids that name its topics, and the one of the work in its datacenter. */
+type NamedAtPlace = Pick<ServerRow, keyof Named | 'datacenter_id'>;
+
 /** Returns the topics that a change of a server bumps. */
 export const topicsOf = ({ server_id, namespace_id }: Named) => [
   topics.server(server_id),
   topics.serversOf(namespace_id),
 ];
 
-const PAGE = 10_000;
+const PAGE_MAX = 10_000;
+const PAGE_WITH_DESTROYED_MAX = 64;
+/** A row may have 330 KB. */
+const PAGE_BYTES_MAX = 8 * 1_024 ** 2;
+/** Rows that are read at one time. */
+const BATCH_MAX = 64;
 const WAITING_MAX = 10_000;
-const PAGE_WITH_DESTROYED = 64;
 
 export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
   await touch(tx, [...topicsOf(row), topics.work(row.datacenter_id)]);
   await tx.insert(servers).values(row);
+}
+
+/** Inserts a server, unless its namespace has this many without a lobby that wait in its datacenter. Returns whether it did. */
+export async function insertServerIfFew(tx: Tx, row: ServerRow, waiting_max: number): Promise<boolean> {
+  const { namespace_id, datacenter_id } = row;
+  await touch(tx, [...topicsOf(row), topics.work(datacenter_id)]);
+  // No other transaction inserts a server of the namespace meanwhile, because each locks its topic first.
+  const [counted] = await tx.execute<{ waiting: number }>(sql`
+    select count(*)::int as waiting from (
+      select from ${servers}
+      where datacenter_id = ${datacenter_id} and namespace_id = ${namespace_id}
+        and node_id is null and destroyed_at is null and token_caller is null
+      limit ${waiting_max}
+    ) as waiter`);
+  if (counted === undefined || counted.waiting >= waiting_max) return false;
+  await tx.insert(servers).values(row);
+  return true;
 }
 
 export async function selectServer(
@@ -77,9 +101,33 @@ function creationOf(server_id: string): Date | undefined {
 
 /**
  * Returns a page of servers, newest first, after the cursor. A cursor may name a server that was removed; one that names no
- * server returns none.
+ * server returns none. A page is limited by its count and by its bytes, and has at least one server if there is any.
  */
 export async function selectServers(queries: Queries, scope: ServerScope, filter: ServerFilter): Promise<ServerRow[]> {
+  const page: ServerRow[] = [];
+  const count_max = filter.include_destroyed ? PAGE_WITH_DESTROYED_MAX : PAGE_MAX;
+  let bytes_left = PAGE_BYTES_MAX;
+  let { cursor } = filter;
+  while (page.length < count_max) {
+    const batch_max = Math.min(BATCH_MAX, count_max - page.length);
+    const batch = await selectBatch(queries, scope, { ...filter, cursor }, batch_max);
+    for (const row of batch) {
+      bytes_left -= Buffer.byteLength(JSON.stringify(row));
+      if (bytes_left < 0 && page.length > 0) return page;
+      page.push(row);
+    }
+    if (batch.length < batch_max) break;
+    cursor = batch.at(-1)?.server_id;
+  }
+  return page;
+}
+
+async function selectBatch(
+  queries: Queries,
+  scope: ServerScope,
+  filter: ServerFilter,
+  count_max: number,
+): Promise<ServerRow[]> {
   const { cursor = '' } = filter;
   const known = sql`select ${servers.created_at} from ${servers} where ${and(within(scope), eq(servers.server_id, cursor))}`;
   const creation = creationOf(cursor);
@@ -91,14 +139,15 @@ export async function selectServers(queries: Queries, scope: ServerScope, filter
       and(
         within(scope),
         sql`${servers.tags} @> ${JSON.stringify(filter.tags)}::jsonb`,
-        filter.include_destroyed ? undefined : isNull(servers.destroyed_at),
+        // The second condition follows from the first, and lets the index of servers that have not ended be used.
+        ...(filter.include_destroyed ? [] : [isNull(servers.destroyed_at), isNull(servers.ended_at)]),
         filter.cursor === undefined
           ? undefined
           : sql`(${servers.created_at}, ${servers.server_id}) < (${created_at}, ${cursor}::uuid)`,
       ),
     )
     .orderBy(desc(servers.created_at), desc(servers.server_id))
-    .limit(filter.include_destroyed ? PAGE_WITH_DESTROYED : PAGE);
+    .limit(count_max);
 }
 
 /**
@@ -338,8 +387,9 @@ const ID = { server_id: servers.server_id };
 const isNotEnded = (server_id: string) => and(eq(servers.server_id, server_id), isNull(servers.ended_at));
 
 /** Records that a server cannot run. It ends with this reason. */
-export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, failure: string, now: Date): Promise<void> {
-  await touch(tx, [...topicsOf({ server_id, namespace_id }), topics.serversEnding()]);
+export async function setFailed(tx: Tx, server: NamedAtPlace, failure: string, now: Date): Promise<void> {
+  const { server_id, datacenter_id } = server;
+  await touch(tx, [...topicsOf(server), topics.serversEnding(), topics.work(datacenter_id)]);
   await tx
     .update(servers)
     .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})` })

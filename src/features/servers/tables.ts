@@ -125,6 +125,7 @@ export const servers = pgTable(
   },
   (table) => [
     index('servers_by_namespace').on(table.namespace_id, table.created_at, table.server_id),
+    index('servers_open').on(table.namespace_id, table.created_at, table.server_id).where(sql`ended_at is null`),
     index('servers_waiting')
       .on(table.datacenter_id, table.namespace_id, table.created_at)
       .where(sql`node_id is null and destroyed_at is null`),
@@ -283,7 +284,7 @@ const MINUTE_MS = 60_000;
 export const minuteOf = (moment: Date): number => Math.floor(moment.getTime() / MINUTE_MS);
 
 /** Returns when a minute begins. */
-export const startOf = (minute: number): Date => new Date(minute * MINUTE_MS);
+export const startOfMinute = (minute: number): Date => new Date(minute * MINUTE_MS);
 
 export type ServerRow = typeof servers.$inferSelect;
 export type LogPieceRow = typeof serverLogChunks.$inferSelect;

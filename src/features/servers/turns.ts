@@ -13,7 +13,7 @@ export interface WaitingNamespace {
   needs: Room;
 }
 
-interface Machine {
+interface MachineRoom {
   /** The servers that it runs now. */
   running: { namespace_id: string; group_id: string }[];
   /** What it has left. */
@@ -42,12 +42,12 @@ const FULL_WAITS_MS = 100;
 const UNPACKING_WAITS_MS = 20;
 
 /** Returns how long a machine waits before it takes a server that another machine may take. */
-export function waitBefore({ used, is_unpacked }: { used: number; is_unpacked: boolean }): number {
+export function pauseBeforeTaking({ used, is_unpacked }: { used: number; is_unpacked: boolean }): number {
   return Math.min(used, 1) * FULL_WAITS_MS + (is_unpacked ? 0 : UNPACKING_WAITS_MS);
 }
 
 /** Returns how much of its room a machine has used: the largest share of all that is limited. */
-export function usedShare(all: Room, left: Room): number {
+export function readUsedShare(all: Room, left: Room): number {
   const limited = (['ports', 'cpu', 'memory'] as const).filter((what) => Number.isFinite(all[what]));
   return Math.max(0, ...limited.map((what) => 1 - left[what] / all[what]));
 }
@@ -63,7 +63,7 @@ export const reduceRoom = (room: Room, { ports, cpu, memory }: Room): Room => ({
  * Shares the room of a machine between namespaces. Each server to take is one of the namespace with the fewest servers
  * there, and among equals of the one that has waited longest. No developer group exceeds its quota.
  */
-export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns {
+export function shareRoom(waiting: WaitingNamespace[], machine: MachineRoom): Turns {
   const { running, servers_max, servers_per_group_max, taken_at_once_max } = machine;
   let { room: left } = machine;
   const of_namespace = new Counts(running.map(({ namespace_id }) => namespace_id));
@@ -120,6 +120,15 @@ export function shareStarts<Server extends { namespace_id: string }>(
     chosen.push(...queue.splice(0, 1));
     counts.add(namespace_id);
   }
+}
+
+/** Chooses servers in turns of their namespaces, the first of each in order. */
+export function takeInTurns<Server extends { namespace_id: string }>(servers: Server[], count_max: number): Server[] {
+  const queues = [...Map.groupBy(servers, ({ namespace_id }) => namespace_id).values()];
+  const chosen: Server[] = [];
+  const count = Math.min(count_max, servers.length);
+  for (let turn = 0; chosen.length < count; turn += 1) chosen.push(...queues.flatMap((queue) => queue[turn] ?? []));
+  return chosen.slice(0, count);
 }
 
 class Counts {

@@ -4,7 +4,7 @@ import { timestamptz } from '../../platform/database/moments.ts';
 import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { bump } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { minuteOf, serverSamples, servers, startOf, type UsageSample } from './tables.ts';
+import { minuteOf, serverSamples, servers, startOfMinute, type UsageSample } from './tables.ts';
 
 const MINUTES_PER_HOUR = 60;
 const HOUR_MS = 3_600_000;
@@ -24,7 +24,7 @@ export async function insertSamples(queries: Queries, samples: UsageSample[]): P
 async function insertMinute(queries: Queries, samples: UsageSample[]): Promise<void> {
   const rows = samples.map(({ minute, cpu_ms, memory_bytes, ...sample }) => ({
     ...sample,
-    hour_start: startOf(minute - (minute % MINUTES_PER_HOUR)),
+    hour_start: startOfMinute(minute - (minute % MINUTES_PER_HOUR)),
     minute: minute % MINUTES_PER_HOUR,
     // A sample that does not fit would make each attempt fail, with those of all other servers.
     cpu_ms: toInteger(cpu_ms),
@@ -58,7 +58,7 @@ async function insertMinute(queries: Queries, samples: UsageSample[]): Promise<v
 /** Returns the samples of a server from a minute on, in order. */
 export async function selectSamples(queries: Queries, server_id: string, from_minute: number): Promise<UsageSample[]> {
   const { hour_start } = serverSamples;
-  const first_hour = startOf(from_minute - (from_minute % MINUTES_PER_HOUR));
+  const first_hour = startOfMinute(from_minute - (from_minute % MINUTES_PER_HOUR));
   const hours = await queries
     .select()
     .from(serverSamples)

@@ -8,7 +8,13 @@ import { describeEnd, hasCrashed } from './end-description.ts';
 import type { LogQuery } from './log-reading.ts';
 import type { SearchedLines } from './log-search.ts';
 import type { LogLines } from './logs.ts';
-import { LOG_STREAMS, type LogStream as LogStreamName, type ServerPort, type ServerRow, startOf } from './tables.ts';
+import {
+  LOG_STREAMS,
+  type LogStream as LogStreamName,
+  type ServerPort,
+  type ServerRow,
+  startOfMinute,
+} from './tables.ts';
 import type { ServerUsage } from './usage-reading.ts';
 
 const SECONDS_PER_MINUTE = 60;
@@ -17,8 +23,8 @@ const PORTS_MAX = 8;
 const ARGUMENTS_MAX = 64;
 const VARIABLES_MAX = 64;
 /** Lines that the answer about a server's end has, and the characters of each. */
-export const LAST_LINES = 20;
-const LAST_LINE_MAX = 1_000;
+export const LAST_LINES_MAX = 20;
+const LAST_LINE_CHARACTERS_MAX = 1_000;
 
 const Routing = Type.Object({ game_guard: Type.Optional(Empty), host: Type.Optional(Empty) }, { title: 'PortRouting' });
 const PORT_LIMITS = { minimum: 1, maximum: 65_535 };
@@ -175,13 +181,15 @@ export const ServerEndAnswer = Type.Object({
   end: Type.Optional(
     Type.Object(
       {
-        has_crashed: Type.Boolean({ description: 'Whether it ended badly, and its end was not requested.' }),
+        has_crashed: Type.Boolean({
+          description: 'Whether it failed, or ended with an error although its end was not requested.',
+        }),
         summary: Type.String({ description: 'How it ended, in words.' }),
         exit_code: Type.Optional(Type.Integer()),
         exit_signal: Type.Optional(Type.String()),
         last_lines: Type.Array(
           Type.Object({ stream: LogStream, ts: Timestamp, text: Type.String() }, { title: 'LastLine' }),
-          { description: `The last ${LAST_LINES} lines of its log, by time.` },
+          { description: `The last ${LAST_LINES_MAX} lines of its log, by time.` },
         ),
       },
       { title: 'ServerEnd', description: 'Absent until the server has ended.' },
@@ -265,7 +273,7 @@ export function toUsage({ samples, cpu, memory }: ServerUsage): Static<typeof Us
   return {
     resources: { cpu, memory },
     samples: samples.map(({ minute, cpu_ms, memory_bytes, received_bytes, sent_bytes }) => ({
-      ts: startOf(minute).toISOString(),
+      ts: startOfMinute(minute).toISOString(),
       cpu: Math.round(cpu_ms / SECONDS_PER_MINUTE),
       ...(memory_bytes !== null && { memory: Math.round((memory_bytes / MIB) * 10) / 10 }),
       ...(received_bytes !== null && { received_bytes }),
@@ -309,7 +317,7 @@ function toTextLine({ number, bytes, ts }: LogLines['lines'][number]): Static<ty
 /** Returns how a server ended, with the last lines of its streams. */
 export function toServerEnd({ row, lines }: EndedServer): Static<typeof ServerEndAnswer> {
   if (row.ended_at === null) return {};
-  const last = lines.toSorted((one, other) => one.ts.getTime() - other.ts.getTime()).slice(-LAST_LINES);
+  const last = lines.toSorted((one, other) => one.ts.getTime() - other.ts.getTime()).slice(-LAST_LINES_MAX);
   return {
     end: {
       has_crashed: hasCrashed(row),
@@ -319,7 +327,7 @@ export function toServerEnd({ row, lines }: EndedServer): Static<typeof ServerEn
       last_lines: last.map(({ stream, bytes, ts }) => ({
         stream,
         ts: ts.toISOString(),
-        text: Buffer.from(bytes).toString().slice(0, LAST_LINE_MAX),
+        text: Buffer.from(bytes).toString().slice(0, LAST_LINE_CHARACTERS_MAX),
       })),
     },
   };

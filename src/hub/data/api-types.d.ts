@@ -2216,7 +2216,7 @@ export interface components {
     };
     /** @description Absent until the server has ended. */
     ServerEnd: {
-      /** @description Whether it ended badly, and its end was not requested. */
+      /** @description Whether it failed, or ended with an error although its end was not requested. */
       has_crashed: boolean;
       /** @description How it ended, in words. */
       summary: string;

@@ -17,7 +17,6 @@ export const TROUBLES: Record<string, string> = {
   MATCHMAKER_TOO_MANY_LOBBIES: 'the namespace had as many lobbies as its settings allow',
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: 'a client had as many players as the settings allow',
   MATCHMAKER_QUEUE_FULL: 'more finds waited than lobbies could start',
-  SERVERS_NO_PORTS: 'no port was free for a game server',
   SERVERS_ENGINE_UNAVAILABLE: 'the container engine did not answer',
   SERVERS_CLUSTER_UNAVAILABLE: 'the cluster did not answer',
 };

@@ -6,11 +6,16 @@ import { createLogs } from '../../../src/features/servers/logs.ts';
 import type { Observation, Runtime, ServerHandle } from '../../../src/features/servers/runtimes/runtime.ts';
 import { selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { makeGame } from '../../support/game.ts';
 import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
+import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/simulated-machine.ts';
 import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
 
 /** Servers with more logs than are collected at one time. */
 const UNREADABLE = 6;
+/** Between two intervals of the loop. */
+const KILL_TIMEOUT_MS = 750;
 const ENDED: Observation = { is: 'ended', exit_code: 0, exit_signal: null };
 const STILL_RUNNING: Observation = {
   is: 'running',
@@ -29,9 +34,7 @@ function runtimeWith(stuck_id: string, stuck_at: Step | undefined, stuck_as = EN
     if (step === stuck_at && server_ids.some((id) => id === stuck_id))
       throw new Error(`it fails to ${step} the server`);
   };
-  const idsOf = (servers: readonly ServerHandle[]) => servers.map(({ server_id }) => server_id);
-  return {
-    kinds: [],
+  return createEndedRuntime({
     async kill(servers) {
       perform('kill', idsOf(servers));
       return new Set(idsOf(servers));
@@ -44,11 +47,7 @@ function runtimeWith(stuck_id: string, stuck_at: Step | undefined, stuck_as = EN
     async remove(server_id) {
       perform('remove', [server_id]);
     },
-    start: () => Promise.reject(new Error('nothing is started')),
-    stop: async () => false,
-    list: async () => [],
-    onChange() {},
-  };
+  });
 }
 
 /** Makes three servers, and the steps that end them on a machine where one is stuck. */
@@ -66,13 +65,22 @@ async function makeEnding(stuck_at: Step | undefined, stuck_as?: Observation, ch
   const ending = createEnding({ database, clock, events, runtime, logs });
   const idsIn = (name: string) =>
     emitted.flatMap((event) => (event.event === name && 'server_id' in event ? event.server_id : []));
-  return { rows, ids, stuck_id, others, ending, idsIn };
+  const stepsOf = (id: string) =>
+    emitted.flatMap((event) => (event.event === 'server_step_failed' && event.server_id === id ? event.step : []));
+  /** Ends all of them. Returns those to try again. */
+  async function endAll(): Promise<string[]> {
+    const ends = await ending.kill(rows);
+    const finished = await Promise.allSettled(ends.map(ending.finish));
+    const done = ends.filter((_, index) => finished[index]?.status === 'fulfilled').map(({ server_id }) => server_id);
+    return ids.filter((id) => !done.includes(id));
+  }
+  return { rows, ids, stuck_id, others, ending, endAll, idsIn, stepsOf };
 }
 
 test('ending: a server whose files cannot be removed delays no other', async () => {
-  const { rows, ids, stuck_id, others, ending, idsIn } = await makeEnding('remove');
+  const { rows, ids, stuck_id, others, ending, endAll, idsIn } = await makeEnding('remove');
   // It has ended, so its files are leftovers.
-  expect(await ending.end(rows)).toEqual([]);
+  expect(await endAll()).toEqual([]);
   expect(idsIn('server_ended').toSorted()).toEqual(ids.toSorted());
   expect(idsIn('server_step_failed')).toEqual([stuck_id]);
   await ending.removeLeftovers(rows.map(({ server_id }) => ({ server_id, identity: undefined })));
@@ -82,9 +90,10 @@ test('ending: a server whose files cannot be removed delays no other', async () 
 test.each(['kill', 'observe'] as const)(
   'ending: a server that its machine fails to %s delays no other',
   async (step) => {
-    const { rows, stuck_id, others, ending, idsIn } = await makeEnding(step);
-    expect((await ending.end(rows)).map(({ server_id }) => server_id)).toEqual([stuck_id]);
+    const { stuck_id, others, endAll, idsIn, stepsOf } = await makeEnding(step);
+    expect(await endAll()).toEqual([stuck_id]);
     expect(idsIn('server_step_failed')).toEqual([stuck_id]);
+    expect(stepsOf(stuck_id)).toEqual(['kill']);
     expect(idsIn('server_ended').toSorted()).toEqual(others.toSorted());
   },
   300_000,
@@ -99,9 +108,151 @@ test('ending: a leftover that its machine fails to kill delays no other', async 
   expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
 }, 300_000);
 
+test('ending: a leftover that still runs after it was killed is reported, and keeps its files', async () => {
+  const removed: string[] = [];
+  const { rows, stuck_id, others, ending, idsIn, stepsOf } = await makeEnding(undefined, undefined, {
+    kill: async (servers) => new Set(idsOf(servers).filter((id) => id !== stuck_id)),
+    remove: async (server_id) => void removed.push(server_id),
+  });
+  const leftovers = rows.map(({ server_id }) => ({ server_id, identity: undefined }));
+  await expect(ending.removeLeftovers(leftovers)).rejects.toThrow('processes of the server still run');
+  expect(stepsOf(stuck_id)).toEqual(['kill']);
+  expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
+  expect(removed.toSorted()).toEqual(others.toSorted());
+}, 300_000);
+
+/** The row of a server that has run and whose end was requested, without its ids. */
+const ENDING = () => ({
+  identity: { pid: 1 },
+  started_at: muster.clock.now(),
+  destroyed_at: muster.clock.now(),
+  kill_at: muster.clock.now(),
+});
+
+const SLOW = [
+  ['whose files take long to remove', 'remove'],
+  ['whose output takes long to read', 'readOutput'],
+] as const;
+test.each(SLOW)(
+  'ending: a server %s delays no end of the next round',
+  async (_, step) => {
+    const held = Promise.withResolvers<void>();
+    const reached = Promise.withResolvers<void>();
+    const whole = createEndedRuntime();
+    let slow_id = '';
+    const hold = async (server_id: string) => {
+      if (server_id !== slow_id) return;
+      reached.resolve();
+      await held.promise;
+    };
+    const runtime = createEndedRuntime({
+      [step]: async (...args: unknown[]) => {
+        const [server] = args as [string | ServerHandle];
+        await hold(typeof server === 'string' ? server : server.server_id);
+        return await (whole[step] as (...args: unknown[]) => Promise<unknown>)(...args);
+      },
+    });
+    await using machine = await openSimulatedMachine(
+      muster,
+      await makeGame(muster.api, muster.administrator_token),
+      runtime,
+    );
+    slow_id = crypto.randomUUID();
+    await machine.add({ ...ENDING(), server_id: slow_id });
+    await reached.promise;
+    const quick_id = await machine.add(ENDING());
+    await machine.waitForEvent('server_ended', quick_id);
+    expect(machine.events.some((event) => event.event === 'server_ended' && event.server_id === slow_id)).toBe(false);
+    held.resolve();
+    await machine.waitForEvent('server_ended', slow_id);
+  },
+  300_000,
+);
+
+const FINISHING = [
+  ['began to end before', true],
+  ['ran until then', false],
+] as const;
+test.each(FINISHING)(
+  'ending: a server that finishes while leftovers are listed is none of them, if it %s',
+  async (_, is_ending) => {
+    const removal = Promise.withResolvers<void>();
+    const listing = Promise.withResolvers<void>();
+    const listed = Promise.withResolvers<void>();
+    const server_id = crypto.randomUUID();
+    let is_listed = false;
+    const observe = is_ending
+      ? ENDED
+      : () => (is_listed ? ENDED : { is: 'running' as const, identity: { pid: 1 }, host: '127.0.0.1' });
+    const runtime = createEndedRuntime({
+      observe: async (servers) =>
+        new Map(idsOf(servers).map((id) => [id, typeof observe === 'function' ? observe() : observe])),
+      stop: async () => true,
+      remove: () => removal.promise,
+      async list() {
+        if (!is_listed) return [];
+        listing.resolve();
+        await listed.promise;
+        return [{ server_id, identity: undefined }];
+      },
+    });
+    const place = await makeGame(muster.api, muster.administrator_token);
+    await using machine = await openSimulatedMachine(muster, place, runtime);
+    await machine.add({ ...ENDING(), server_id, ...(is_ending ? {} : { destroyed_at: null, kill_at: null }) });
+    if (is_ending) {
+      const read = async () => (await selectServerById(muster.database.queries, server_id))?.ended_at ?? undefined;
+      await waitFor(read, 'its end');
+    }
+    is_listed = true;
+    const removing = machine.removeLeftovers();
+    await listing.promise;
+    removal.resolve();
+    await machine.waitForEvent('server_ended', server_id);
+    listed.resolve();
+    await removing;
+    expect(machine.events.filter(({ event }) => event === 'server_leftover_removed')).toEqual([]);
+  },
+  300_000,
+);
+
+test('ending: a machine that cannot place waiting servers ends those that it has', async () => {
+  const place = await makeGame(muster.api, muster.administrator_token);
+  const cause = new Error('the groups cannot be read');
+  const groupsOf = () => Promise.reject(cause);
+  await using machine = await openSimulatedMachine(muster, place, createEndedRuntime(), {
+    developerGroupsOf: groupsOf,
+  });
+  await machine.add({ node_id: null });
+  await waitFor(() => machine.events.find(({ event }) => event === 'servers_not_placed'), 'the failure');
+  await machine.waitForEvent('server_ended', await machine.add(ENDING()));
+  const failures = machine.events.filter(({ event }) => event === 'loop_failed' || event === 'servers_not_placed');
+  expect(failures).toEqual(failures.map(() => ({ event: 'servers_not_placed', cause })));
+}, 300_000);
+
+test('ending: a kill timeout that passes wakes the loop, so it is no missed notification', async () => {
+  let is_killed = false;
+  const RUNNING: Observation = { is: 'running', identity: { pid: 1 }, host: '127.0.0.1' };
+  const runtime = createEndedRuntime({
+    stop: async () => true,
+    observe: async (servers) => new Map(idsOf(servers).map((id) => [id, is_killed ? ENDED : RUNNING])),
+    async kill(servers) {
+      is_killed = true;
+      return new Set(idsOf(servers));
+    },
+  });
+  await using machine = await openSimulatedMachine(
+    muster,
+    await makeGame(muster.api, muster.administrator_token),
+    runtime,
+  );
+  const kill_at = new Date(muster.clock.now().getTime() + KILL_TIMEOUT_MS);
+  await machine.waitForEvent('server_ended', await machine.add({ ...ENDING(), kill_at }));
+  expect(machine.events.filter(({ event }) => event === 'loop_corrected')).toEqual([]);
+}, 300_000);
+
 test('ending: a killed server that does not count as ended is reported and tried again later', async () => {
-  const { rows, stuck_id, others, ending, idsIn } = await makeEnding(undefined, STILL_RUNNING);
-  expect((await ending.end(rows)).map(({ server_id }) => server_id)).toEqual([stuck_id]);
+  const { stuck_id, others, endAll, idsIn } = await makeEnding(undefined, STILL_RUNNING);
+  expect(await endAll()).toEqual([stuck_id]);
   expect(idsIn('server_step_failed')).toEqual([stuck_id]);
   expect(idsIn('server_ended').toSorted()).toEqual(others.toSorted());
 }, 300_000);
@@ -113,8 +264,8 @@ test('ending: a server whose output has no end is ended like the others', async 
     has_more: true,
     resumeAfter: (bytes) => String(Number(from) + bytes),
   });
-  const { rows, ids, ending, idsIn } = await makeEnding(undefined, undefined, { readOutput });
-  expect(await ending.end(rows)).toEqual([]);
+  const { ids, endAll, idsIn } = await makeEnding(undefined, undefined, { readOutput });
+  expect(await endAll()).toEqual([]);
   expect(idsIn('server_ended').toSorted()).toEqual(ids.toSorted());
 }, 300_000);
 

@@ -1,7 +1,18 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { countByStatus, selectWindow } from '../../../src/features/servers/rows-store.ts';
+import { selectServers } from '../../../src/features/servers/store.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { copyServer } from '../../support/server-copies.ts';
 import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { countReadRows } from '../../support/table-scans.ts';
+
+/** More than a page has. */
+const LARGE_SERVERS = 70;
+const LARGE_BYTES = 300_000;
+const PAGE_BYTES_MAX = 8 * 1_024 ** 2;
+const HISTORY = 3_000;
 
 const muster = shareService();
 let game: TestGame;
@@ -86,6 +97,46 @@ describe('the list of servers', () => {
     expect(await list({ include_destroyed: 'true', tags_json: '{"mode":"a"}' })).toEqual([2, 1]);
     // The id of an ended server is still a valid cursor.
     expect(await list({ cursor: ended_id })).toEqual([0]);
+  });
+
+  test('has pages of limited bytes too', async () => {
+    const namespace_id = game.staging_id;
+    const environment = { LARGE: 'x'.repeat(LARGE_BYTES) };
+    // No machine of this service takes them.
+    const changes = { namespace_id, environment, datacenter_id: crypto.randomUUID(), node_id: null, started_at: null };
+    await copyServer(muster.database.queries, ids[0] ?? '', LARGE_SERVERS, { ...changes, process: null });
+    const { path } = serversOf(muster, { ...game, namespace_id });
+    const pages: string[][] = [];
+    for (let cursor = ''; pages.at(-1)?.length !== 0; cursor = `?cursor=${pages.at(-1)?.at(-1)}`) {
+      const { servers: found } = await muster.api.ok('GET', path + cursor, { token: game.cloud_token });
+      pages.push(found.map(({ id }: { id: string }) => id));
+    }
+    const counts = pages.map((page) => page.length);
+    expect(Math.max(...counts) * LARGE_BYTES).toBeLessThanOrEqual(PAGE_BYTES_MAX);
+    expect(counts.length).toBeGreaterThan(2);
+    expect(new Set(pages.flat()).size).toBe(LARGE_SERVERS);
+    await muster.database.queries.execute(sql`delete from servers where namespace_id = ${namespace_id}`);
+  });
+
+  test('reads no servers that have ended', async () => {
+    const { queries } = muster.database;
+    const namespace_id = game.staging_id;
+    const place = { namespace_id, datacenter_id: crypto.randomUUID() };
+    const waits = { ...place, node_id: null, started_at: null, process: null };
+    const now = muster.clock.now().toISOString();
+    await copyServer(queries, ids[0] ?? '', 3, waits);
+    await copyServer(queries, ids[0] ?? '', HISTORY, { ...place, destroyed_at: now, kill_at: now, ended_at: now });
+    await queries.execute(sql`analyze servers`);
+    const scope = { game_id: game.game_id, namespace_id };
+    const window = { status: undefined, order: 'newest', from: 0, count: 50 } as const;
+    const before = await countReadRows(queries, 'servers');
+    expect(await selectServers(queries, scope, { tags: {}, include_destroyed: false, cursor: undefined })).toHaveLength(
+      3,
+    );
+    expect(await selectWindow(queries, namespace_id, window)).toHaveLength(3);
+    expect((await countByStatus(queries, namespace_id)).starting).toBe(3);
+    expect((await countReadRows(queries, 'servers')) - before).toBeLessThan(HISTORY / 10);
+    await queries.execute(sql`delete from servers where namespace_id = ${namespace_id}`);
   });
 
   test('has no servers of other games or environments, and no cursor of theirs is valid', async () => {

@@ -1,13 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
+import { copyServer } from '../../support/server-copies.ts';
 import { serversOf, startedBy, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
+import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TEST_TIMEOUT_MS = 300_000;
+/** Servers of a namespace that may wait. */
+const WAITING_MAX = 1_000;
 
 /** Makes a game with a build that runs until it is ended. Returns the calls for its servers. */
 async function makeTenant(muster: TestService) {
@@ -102,6 +108,33 @@ test(
     const { status, body } = await find(muster, game, { game_modes: ['other'] });
     expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
     expect(body.message).toContain("runs the maximum of servers for your group's games (MUSTER_SERVERS_PER_GROUP_MAX)");
+  },
+  TEST_TIMEOUT_MS,
+);
+
+test(
+  'quota: of the servers that wait, a namespace has a maximum, also if several are created at once',
+  async () => {
+    await using muster = await openTestService({
+      MUSTER_SERVERS_MAX: '1',
+      MUSTER_REQUEST_TIMEOUT_MS: '4000',
+      MUSTER_WATCH_HOLD_MS: '1000',
+    });
+    const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {} } });
+    expect((await find(muster, game)).status).toBe(200);
+    const servers = serversOf(muster, game);
+    const body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
+    const { server } = (await servers.create(body)).body;
+    await using database = openDatabase(muster.database_address, 1);
+    await copyServer(database.queries, server.id, WAITING_MAX - 2);
+    const outcomes = (await Promise.all(Array.from({ length: 3 }, () => servers.create(body)))).map(outcomeOf);
+    expect(outcomes.toSorted()).toEqual(['200', '400 SERVERS_TOO_MANY_WAITING', '400 SERVERS_TOO_MANY_WAITING']);
+    // The maximum of lobbies limits their servers.
+    const { status, body: answer } = await find(muster, game, { game_modes: ['other'] });
+    expect([status, answer.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
+    await database.queries.execute(sql`
+      update servers set destroyed_at = now(), kill_at = now(), ended_at = now(), exit_code = 0 where node_id is null`);
+    expect((await servers.create(body)).status).toBe(200);
   },
   TEST_TIMEOUT_MS,
 );

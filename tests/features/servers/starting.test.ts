@@ -6,8 +6,11 @@ import { type Database, openDatabase } from '../../../src/platform/database/data
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { textsOf } from '../../support/server-logs.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
+import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/simulated-machine.ts';
 import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
 import { waitingServer } from '../../support/waiting-server.ts';
 
 const muster = shareService();
@@ -57,10 +60,14 @@ async function openMachine(failure: Error) {
 }
 
 describe('starting: a server whose build cannot be read', () => {
-  test('is tried again if that may help', async () => {
-    const busy = new ServiceError('DATABASE_BUSY', {});
-    const { start, read } = await openMachine(busy);
-    await expect(start()).rejects.toBe(busy);
+  const TEMPORARY = [
+    ['the database is busy', new ServiceError('DATABASE_BUSY', {})],
+    ['the disk is full', Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })],
+    ['the machine has no descriptors left', Object.assign(new Error('too many open files'), { code: 'EMFILE' })],
+  ] as const;
+  test.each(TEMPORARY)('is tried again if %s', async (_, failure) => {
+    const { start, read } = await openMachine(failure);
+    await expect(start()).rejects.toBe(failure);
     expect(await read()).toMatchObject({ failure: null, destroyed_at: null, started_at: null });
   });
 
@@ -69,4 +76,25 @@ describe('starting: a server whose build cannot be read', () => {
     await start();
     expect((await read())?.failure).toBeString();
   });
+});
+
+test('starting: a start that fails for now is tried again after a pause, and its reason is reported once', async () => {
+  const failure = Object.assign(new Error('fork failed in /var/lib/muster'), { code: 'EAGAIN' });
+  let starts = 0;
+  const runtime = createEndedRuntime({
+    observe: async (servers) => new Map(idsOf(servers).map((server_id) => [server_id, { is: 'absent' }])),
+    async start() {
+      starts += 1;
+      throw failure;
+    },
+  });
+  await using simulated = await openSimulatedMachine(muster, game, runtime);
+  const server_id = await simulated.add();
+  await waitFor(() => starts >= 2, 'the second start');
+  expect(simulated.events.filter(({ event }) => event === 'server_step_failed')).toEqual([
+    { event: 'server_step_failed', server_id, step: 'start', cause: failure },
+  ]);
+  expect(textsOf((await simulated.logs.lastLines({ server_id, stream: 'std_err' })).lines)).toEqual([
+    '[muster] this server does not run yet: the machine could not start the server (EAGAIN): tell the operator of the service',
+  ]);
 });

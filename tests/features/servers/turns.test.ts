@@ -2,11 +2,12 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Room } from '../../../src/features/servers/tables.ts';
 import {
+  pauseBeforeTaking,
+  readUsedShare,
   shareRoom,
   shareStarts,
-  usedShare,
+  takeInTurns,
   type WaitingNamespace,
-  waitBefore,
 } from '../../../src/features/servers/turns.ts';
 
 const NO_LIMITS: Room = {
@@ -26,6 +27,15 @@ const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespac
   waiting,
   since: new Date(since),
   needs: NEEDS,
+});
+
+test('turns: servers are chosen in turns of their namespaces, the first of each in order', () => {
+  const many = ['a', 'a', 'a', 'a', 'b', 'c', 'c'].map((namespace_id, number) => ({ namespace_id, number }));
+  const numbersOf = (count_max: number) => takeInTurns(many, count_max).map(({ number }) => number);
+  expect(numbersOf(5)).toEqual([0, 4, 5, 1, 6]);
+  expect(numbersOf(100)).toEqual([0, 4, 5, 1, 6, 2, 3]);
+  expect(numbersOf(0)).toEqual([]);
+  expect(takeInTurns([], 5)).toEqual([]);
 });
 
 describe('turns: the room of a machine goes', () => {
@@ -135,17 +145,17 @@ describe('a machine beside others takes a server', () => {
   const ALL: Room = { ports: 100, cpu: 4_000, memory: 8_192 };
 
   test('sooner, the less of its scarcest room is used', () => {
-    expect(usedShare(ALL, ALL)).toBe(0);
-    expect(usedShare(ALL, { ports: 90, cpu: 1_000, memory: 4_096 })).toBe(0.75);
-    expect(usedShare(ALL, { ports: 0, cpu: 1_000, memory: 4_096 })).toBe(1);
-    expect(usedShare(NO_LIMITS, NO_LIMITS)).toBe(0);
-    const times = [0, 0.1, 0.5, 1, 7].map((used) => waitBefore({ used, is_unpacked: true }));
+    expect(readUsedShare(ALL, ALL)).toBe(0);
+    expect(readUsedShare(ALL, { ports: 90, cpu: 1_000, memory: 4_096 })).toBe(0.75);
+    expect(readUsedShare(ALL, { ports: 0, cpu: 1_000, memory: 4_096 })).toBe(1);
+    expect(readUsedShare(NO_LIMITS, NO_LIMITS)).toBe(0);
+    const times = [0, 0.1, 0.5, 1, 7].map((used) => pauseBeforeTaking({ used, is_unpacked: true }));
     expect(times).toEqual([0, 10, 50, 100, 100]);
   });
 
   test('sooner with the build unpacked, unless it is much fuller than one without', () => {
-    const with_build = (used: number) => waitBefore({ used, is_unpacked: true });
-    const without = waitBefore({ used: 0, is_unpacked: false });
+    const with_build = (used: number) => pauseBeforeTaking({ used, is_unpacked: true });
+    const without = pauseBeforeTaking({ used: 0, is_unpacked: false });
     expect(with_build(0.15)).toBeLessThan(without);
     expect(with_build(0.25)).toBeGreaterThan(without);
   });

@@ -1,0 +1,1 @@
+CREATE INDEX "servers_open" ON "servers" USING btree ("namespace_id","created_at","server_id") WHERE ended_at is null;
