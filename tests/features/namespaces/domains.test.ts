@@ -208,7 +208,8 @@ describe('domains: a proof by DNS', () => {
       );
     });
     await new Promise<void>((resolve) => answering.bind(0, '127.0.0.1', resolve));
-    const settings = { MUSTER_NAME_SERVERS: `127.0.0.1:${answering.address().port}` };
+    const name_servers = `127.0.0.1:${answering.address().port}`;
+    const settings = { MUSTER_NAME_SERVERS: name_servers, MUSTER_DOMAINS_ALLOW: 'x.example' };
     {
       await using service = await openTestService(settings, { database_of: opened });
       const waiting = Array.from({ length: 40 }, (_, number) =>
