@@ -181,7 +181,7 @@ export const CATALOGUE = {
   GATEWAY_SERVER_UNREACHABLE: {
     status: 503,
     message:
-      'The game server {server_id} runs, but accepts no connection at its port, or closed it before it had answered. It may be starting: try again.',
+      'The game server {server_id} runs, but accepts no connection at its port, closed it before it had answered, or its answer is not valid HTTP. It may be starting: try again.',
   },
   GATEWAY_SOCKET_REFUSED: {
     status: 503,

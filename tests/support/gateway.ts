@@ -25,6 +25,7 @@ const answers = {
     ['service-worker-allowed', '/'], ['strict-transport-security', 'max-age=9'], ['www-authenticate', 'Basic'], ['x-own', 'kept'],
     ['set-cookie', 'a=1; Path=/; Domain=games.test; Secure'], ['set-cookie', 'b=domain=2;domain=test'],
   ] }),
+  '/file': () => new Response('a game file', { headers: { 'content-type': 'text/plain' } }),
   '/gzip': () => new Response(Bun.gzipSync('packed'), { headers: { 'content-encoding': 'gzip' } }),
   '/hang': ({ signal }) => {
     console.log('asked');

@@ -83,10 +83,10 @@ export async function openCdn(dependencies: CdnDependencies) {
     const { request } = web_request;
     await web_request.count(REQUESTS, namespace.namespace_id);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return plain(405, 'A site can only be read: send GET or HEAD.', { allow: 'GET, HEAD' });
+      return textAnswer(405, 'A site can only be read: send GET or HEAD.', { allow: 'GET, HEAD' });
     }
     if (!(await access.admits(namespace, web_request))) {
-      return plain(401, 'This site requires a user and password.', {
+      return textAnswer(401, 'This site requires a user and password.', {
         'www-authenticate': 'Basic realm="site", charset="UTF-8"',
       });
     }
@@ -94,7 +94,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     const site = cdn?.site_id === undefined ? undefined : await sites.find(namespace.game_id, cdn.site_id);
     const path = filePathOf(new URL(request.url).pathname);
     const file = site && path !== undefined ? (await sites.files(site)).get(path) : undefined;
-    if (!site || path === undefined || !file) return plain(404, 'There is no such file on this site.');
+    if (!site || path === undefined || !file) return textAnswer(404, 'There is no such file on this site.');
     return await send(web_request, {
       path,
       file,
@@ -170,7 +170,7 @@ export async function openCdn(dependencies: CdnDependencies) {
       const { is_site, namespace_id } = await hosts.resolve(hostnameOf(url), countLookup);
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
-      if (!namespace) return { respond: async () => plain(404, 'There is no site under this name.') };
+      if (!namespace) return { respond: async () => textAnswer(404, 'There is no site under this name.') };
       return { respond: (web_request) => show(web_request, namespace) };
     },
     /**
@@ -223,7 +223,7 @@ function rangeHeaderOf({ method, headers }: Request): string | null {
   return method === 'GET' ? headers.get('range') : null;
 }
 
-function plain(status: number, text: string, headers: Record<string, string> = {}): Response {
+function textAnswer(status: number, text: string, headers: Record<string, string> = {}): Response {
   return new Response(`${text}\n`, {
     status,
     headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', ...headers },

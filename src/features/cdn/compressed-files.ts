@@ -86,7 +86,8 @@ export async function openCompressedFiles(options: CompressedFilesOptions): Prom
       known.set(name, is_worth_it ? { path, content_length } : NOT_WORTH_IT);
       if (!is_worth_it) await rm(path, { force: true });
     } catch (cause) {
-      await rm(path, { force: true });
+      // A file that cannot be removed is removed by the next start.
+      await rm(path, { force: true }).catch(() => {});
       // The event `disk_space_low` reports a full disk, once and not for each request.
       if (stopping.signal.aborted || isShortOfSpace(cause)) return;
       events.emit({ event: 'file_not_compressed', upload_id: original.upload_id, cause });

@@ -12,6 +12,8 @@ import * as store from './store.ts';
 /** How long an order may take. Another process may try again after that. */
 const ORDER_MS = 180_000;
 const REQUEST_MS = 30_000;
+/** How long the challenges of a host are remembered, because anyone may ask for one and each read is a query. */
+const CHALLENGES_KEPT_MS = 1_000;
 
 export interface AcmeOptions {
   /** The hosts to get certificates for. Each gets one of its own. */
@@ -41,6 +43,17 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
   const { queries } = database;
   configureLibrary(ca_file);
 
+  const challenges = new Map<string, { read_at: number; answers: Promise<ReadonlyMap<string, string>> }>();
+  /** Returns the answers to the challenges of a host, by token. Requests of the same second share a query. */
+  function readChallenges(host: string): Promise<ReadonlyMap<string, string>> {
+    const now = performance.now();
+    const known = challenges.get(host);
+    if (known && now - known.read_at < CHALLENGES_KEPT_MS) return known.answers;
+    const answers = store.selectAnswers(queries, { host, now: clock.now() });
+    challenges.set(host, { read_at: now, answers });
+    return answers;
+  }
+
   /** Returns a client that uses the account with the authority, which it creates if there is none. */
   async function openAccount(): Promise<acme.Client> {
     const makeKey = async () => String(await acme.crypto.createPrivateEcdsaKey());
@@ -69,6 +82,8 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
       challengeCreateFn: async (_authorization, { token }, answer) => {
         const expire_ts = new Date(clock.now().getTime() + ORDER_MS);
         await store.insertChallenge(queries, { token, host, answer, expire_ts });
+        // By then, no process remembers that the host has no such challenge.
+        await Bun.sleep(CHALLENGES_KEPT_MS);
       },
       challengeRemoveFn: async (_authorization, { token }) => store.deleteChallenge(queries, token, clock.now()),
     });
@@ -100,18 +115,21 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
         const [expires_at, renewal_at] = [parsed.expires_at.toISOString(), due_ts.toISOString()];
         if (is_saved) events.emit({ event: 'certificate_issued', host, expires_at, renewal_at });
       } catch (cause) {
-        const retry_in_ms = signal.aborted ? 0 : retryAfter(claim.failures + 1);
+        if (signal.aborted) {
+          await store.releaseClaim(queries, claim);
+          return false;
+        }
+        const retry_in_ms = retryAfter(claim.failures + 1);
         await store.saveFailure(queries, claim, new Date(clock.now().getTime() + retry_in_ms));
-        if (signal.aborted) return false;
         const reason = cause instanceof Error ? cause.message : String(cause);
         events.emit({ event: 'certificate_not_issued', host, reason, failures: claim.failures + 1, retry_in_ms });
       }
       return true;
     },
 
-    /** Returns what the authority expects to read at a host, if an order is in progress. */
+    /** Returns what the authority expects to read at one of `hosts`, if an order is in progress. */
     async answerOf({ host, token }: { host: string; token: string }): Promise<string | undefined> {
-      return await store.selectAnswer(queries, { token, host, now: clock.now() });
+      return (await readChallenges(host)).get(token);
     },
   };
 }

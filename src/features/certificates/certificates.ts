@@ -14,8 +14,6 @@ import { selectCertificates } from './rules.ts';
 
 const FILES_EVERY_MS = 2_000;
 const DUE_EVERY_MS = 60_000;
-/** Limits lookups of challenges, because anyone may request one and each reads the database. */
-const LOOKUPS_MAX = 8;
 const LOCAL_ADVICE = 'import this file as a certificate authority into the browsers that should trust this machine';
 const CHALLENGE_PATH = '/.well-known/acme-challenge/';
 /** RFC 8555 has tokens of base64url. Authorities use 43 characters. */
@@ -41,8 +39,8 @@ export interface CertificatesDependencies extends CertificatesOptions {
 export interface Certificates extends ServedCertificates {
   current(): ReadonlyMap<string, Certificate>;
   /**
-   * Answers the request by which an authority checks that a host leads to this service; undefined for all other
-   * requests.
+   * Answers the request by which the ACME authority checks that one of its hosts leads to this service; undefined for all
+   * other requests.
    */
   answerChallenge(request: Request): Promise<Response> | undefined;
   /** The file with the certificate of the local authority, if there is one. */
@@ -72,19 +70,14 @@ export async function createCertificates(dependencies: CertificatesDependencies)
     if (served !== before) for (const listener of listeners) listener();
   }
 
-  let lookups = 0;
-  async function answer(host: string, token: string): Promise<Response> {
-    if (lookups >= LOOKUPS_MAX) return askAgain();
-    lookups += 1;
+  async function answer({ answerOf }: Acme, host: string, token: string): Promise<Response> {
     try {
-      const text = await acme?.answerOf({ host, token });
+      const text = await answerOf({ host, token });
       if (text === undefined) return new Response('There is no such challenge.\n', { status: 404 });
       return new Response(text, { headers: { 'content-type': 'application/octet-stream' } });
     } catch {
-      // The database is unavailable. Authorities ask several times.
-      return askAgain();
-    } finally {
-      lookups -= 1;
+      // The database is unavailable, so whether there is such a challenge is not known.
+      return new Response('Try again.\n', { status: 503, headers: { 'retry-after': '1' } });
     }
   }
 
@@ -134,9 +127,11 @@ export async function createCertificates(dependencies: CertificatesDependencies)
     answerChallenge(request) {
       if (!acme || !request.url.includes(CHALLENGE_PATH) || !URL.canParse(request.url)) return undefined;
       const { hostname, pathname } = new URL(request.url);
+      // Sites and game servers answer the challenges of their own hosts.
+      if (!acme_options?.hosts.includes(hostname)) return undefined;
       const token = pathname.slice(CHALLENGE_PATH.length);
       if (!pathname.startsWith(CHALLENGE_PATH) || !CHALLENGE_TOKEN.test(token)) return undefined;
-      return answer(hostname, token);
+      return answer(acme, hostname, token);
     },
     local_authority_file: local?.file,
     startWork: (signal) => [
@@ -144,10 +139,6 @@ export async function createCertificates(dependencies: CertificatesDependencies)
       ...(acme ? [startOrdering(acme, signal)] : []),
     ],
   };
-}
-
-function askAgain(): Response {
-  return new Response('Try again.\n', { status: 503, headers: { 'retry-after': '1' } });
 }
 
 // The libraries of these two take a tenth of a second to load, so only services that use them do.

@@ -1,9 +1,12 @@
-import { and, asc, eq, inArray, isNull, lt, lte, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { assert } from '../../platform/errors.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { acmeAccounts, acmeChallenges, certificates } from './tables.ts';
+
+/** Challenges of a host at one time. An order has one. */
+const CHALLENGES_MAX = 100;
 
 /** A host whose certificate this process orders, until `claimed_until_ts`. */
 export interface Claim {
@@ -74,6 +77,11 @@ export async function saveFailure(queries: Queries, claim: Claim, due_ts: Date):
   await updateClaimed(queries, claim, { due_ts, failures: claim.failures + 1 });
 }
 
+/** Gives up a claim whose order neither failed nor came to an end. The host stays due. */
+export async function releaseClaim(queries: Queries, claim: Claim): Promise<void> {
+  await updateClaimed(queries, claim, {});
+}
+
 async function updateClaimed(
   queries: Queries,
   { directory, host, claimed_until_ts }: Claim,
@@ -123,20 +131,16 @@ export async function deleteChallenge(queries: Queries, token: string, now: Date
   await queries.delete(acmeChallenges).where(or(eq(acmeChallenges.token, token), lt(acmeChallenges.expire_ts, now)));
 }
 
-/** Returns the answer to the challenge of a host. */
-export async function selectAnswer(
+/** Returns the answers to the challenges of a host, by token. */
+export async function selectAnswers(
   queries: Queries,
-  { token, host, now }: { token: string; host: string; now: Date },
-): Promise<string | undefined> {
-  const [row] = await queries
-    .select({ answer: acmeChallenges.answer })
+  { host, now }: { host: string; now: Date },
+): Promise<Map<string, string>> {
+  const rows = await queries
+    .select({ token: acmeChallenges.token, answer: acmeChallenges.answer })
     .from(acmeChallenges)
-    .where(
-      and(
-        eq(acmeChallenges.token, token),
-        eq(acmeChallenges.host, host),
-        sql`${acmeChallenges.expire_ts} > ${now.toISOString()}::timestamptz`,
-      ),
-    );
-  return row?.answer;
+    .where(and(eq(acmeChallenges.host, host), sql`${acmeChallenges.expire_ts} > ${now.toISOString()}::timestamptz`))
+    .orderBy(desc(acmeChallenges.expire_ts), asc(acmeChallenges.token))
+    .limit(CHALLENGES_MAX);
+  return new Map(rows.map(({ token, answer }) => [token, answer]));
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
 
-/** How long a server may take, after it has got the body, until its answer begins; until it ends, if it is short. */
+/** How long a server may take to begin its answer once it has the body. A short answer must also end by then. */
 const ANSWER_WITHIN_MS = 120_000;
 /** How long a body may pause. Each byte makes up for a millisecond of earlier pauses. */
 const BODY_PAUSE_MAX_MS = 30_000;

@@ -5,32 +5,33 @@ import { asksForSocket, checkHandshake } from '../../platform/http/handshake.ts'
 import type { WebRequest } from '../../platform/http/site.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
+import { Slots } from '../../platform/limits/slots.ts';
 import { toUrlHost } from '../../platform/networks.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
-import { parseName } from '../port-names.ts';
+import { type NamedPort, parseName } from '../port-names.ts';
 import type { ReachableServer, Servers } from '../servers/servers.ts';
 import { toErrorPage } from './error-page.ts';
 import type { Client } from './forwarded-headers.ts';
 import { relayRequest } from './http-relay.ts';
 import { type NamedRequest, type PassedRequest, readHostName, readPathName } from './named-requests.ts';
 import type { Presence } from './presence.ts';
-import { CONNECTIONS, Quotas, Slots, scaleLimits } from './quota.ts';
+import { CONNECTION_LIMITS, Quotas, scaleLimits } from './quota.ts';
+import { createReachableServers } from './reachable-servers.ts';
+import { hostOf } from './server-host.ts';
 import { createSocketRelays } from './socket-relays.ts';
-import { createTargets } from './targets.ts';
 import { type Traffic, tooManyBytes } from './traffic.ts';
 
 /** Limits of each namespace and address, which many players may share; counted in this process, which does the work. */
-const REQUESTS = inEachMinute('gateway', 12_000, { counted: 'here' });
-const SOCKETS = inEachMinute('gateway-sockets', 1_200, { counted: 'here' });
+const REQUESTS_LIMIT = inEachMinute('gateway', 12_000, { counted: 'here' });
+const SOCKETS_LIMIT = inEachMinute('gateway-sockets', 1_200, { counted: 'here' });
 /** Requests in progress at a server, besides the share of its game. A school may load the pages of a game at once. */
-const IN_PROGRESS = { open_max: Number.POSITIVE_INFINITY, open_of_address_max: 256, opened_per_second_max: 1_000 };
+const REQUEST_LIMITS = { open_max: Number.POSITIVE_INFINITY, open_of_address_max: 256, opened_per_second_max: 1_000 };
 /** Limits requests for servers of which this process remembers nothing: each reads the database, and scanners guess names. */
-const LOOKUPS = inEachMinute('gateway-lookups', 600, { by: 'address', counted: 'here' });
+const LOOKUPS_LIMIT = inEachMinute('gateway-lookups', 600, { by: 'address', counted: 'here' });
 /** How long an answer, such as a stream of events, may be silent: the maximum of Bun. */
 const SILENT_MAX_S = 255;
 /** Bun neither receives nor sends a body with these methods. */
 const WITHOUT_BODY = new Set(['GET', 'HEAD']);
-const LOOPBACK = '127.0.0.1';
 
 export interface GatewayDependencies {
   servers: Pick<Servers, 'reach'>;
@@ -53,16 +54,16 @@ export function createGateway(dependencies: GatewayDependencies) {
     servers,
     subscribe,
     presence,
-    traffic: traffics,
+    traffic: traffic_of_servers,
     limits,
     requests_max,
     node_id,
     servers_domain,
   } = dependencies;
-  const targets = createTargets({ servers, subscribe });
+  const reachable_servers = createReachableServers({ servers, subscribe });
   const sockets = createSocketRelays({ presence });
-  const open_sockets = new Quotas(scaleLimits(CONNECTIONS, limits), new Slots(Number.POSITIVE_INFINITY));
-  const in_progress = new Quotas(scaleLimits(IN_PROGRESS, limits), new Slots(requests_max));
+  const open_sockets = new Quotas(scaleLimits(CONNECTION_LIMITS, limits), new Slots(Number.POSITIVE_INFINITY));
+  const in_progress = new Quotas(scaleLimits(REQUEST_LIMITS, limits), new Slots(requests_max));
 
   /** Answers a request for a game server: finds the server, counts the request, and passes it on. */
   async function respond(
@@ -83,23 +84,23 @@ export function createGateway(dependencies: GatewayDependencies) {
       if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id: port.server_id });
       if (server.is === 'ended')
         throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id: port.server_id, how: server.how });
-      const { server_id, label } = port;
+      const { server_id } = port;
       const { method } = web_request.request;
       if (WITHOUT_BODY.has(method) && hasBody(web_request.request)) {
         throw new ServiceError('GATEWAY_BODY_NOT_ALLOWED', { method });
       }
-      const traffic = traffics.of(server_id).of(web_request.address);
+      const traffic = traffic_of_servers.of(server_id).of(web_request.address);
       if (traffic.is_over_limit) throw tooManyBytes();
-      const { address, has_presence } = httpPortOf(server, label);
+      const { server_address, has_presence } = httpPortOf(server, port);
       const is_socket = asksForSocket(web_request.request);
-      await web_request.count(is_socket ? SOCKETS : REQUESTS, server.namespace_id);
+      await web_request.count(is_socket ? SOCKETS_LIMIT : REQUESTS_LIMIT, server.namespace_id);
       if (is_socket) checkHandshake(web_request.request);
       const onEnd = (is_socket ? open_sockets : in_progress).take(
         { server_id, game_id: server.game_id },
         web_request.address,
       );
       const { target, is_by_path } = named;
-      const passed = { server_id, address, target, is_by_path, has_presence, client, traffic, onEnd };
+      const passed = { server_id, server_address, target, is_by_path, has_presence, client, traffic, onEnd };
       if (!is_socket) listener?.timeout(web_request.request, SILENT_MAX_S);
       return await (is_socket ? sockets.open(passed, web_request.request, listener) : pass(passed, web_request)).catch(
         (error: unknown) => {
@@ -114,20 +115,26 @@ export function createGateway(dependencies: GatewayDependencies) {
   }
 
   async function findServer(server_id: string, web_request: WebRequest): Promise<ReachableServer | undefined> {
-    const known = targets.recall(server_id);
+    const known = reachable_servers.recall(server_id);
     if (known) return known.server;
-    await web_request.countAddress(LOOKUPS);
-    return await targets.read(server_id);
+    await web_request.countAddress(LOOKUPS_LIMIT);
+    return await reachable_servers.read(server_id);
   }
 
-  /** Returns a port of a server. Throws GATEWAY_NAME_NOT_FOUND for one without http. */
-  function httpPortOf(server: Running, label: string): Pick<PassedRequest, 'address' | 'has_presence'> {
+  /**
+   * Returns a port of a server. Throws GATEWAY_NAME_NOT_FOUND for one without http, and GATEWAY_SERVER_NOT_READY while the
+   * host of its machine is not known.
+   */
+  function httpPortOf(
+    server: Running,
+    { server_id, label }: NamedPort,
+  ): Pick<PassedRequest, 'server_address' | 'has_presence'> {
     const [, port] = Object.entries(server.ports).find(([name]) => name === label) ?? [];
     const is_http = port?.routing === 'game_guard' && (port.protocol === 'http' || port.protocol === 'https');
     if (!is_http || port.public_port === undefined) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: label });
-    const host = server.node_id === node_id ? LOOPBACK : (port.public_hostname ?? LOOPBACK);
-    const address = `${toUrlHost(host)}:${port.public_port}`;
-    return { address, has_presence: port.presence === 'gateway' };
+    const host = hostOf({ node_id: server.node_id, host: port.public_hostname }, node_id);
+    if (host === undefined) throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id });
+    return { server_address: `${toUrlHost(host)}:${port.public_port}`, has_presence: port.presence === 'gateway' };
   }
 
   async function pass(passed: PassedRequest, web_request: WebRequest) {
@@ -146,7 +153,7 @@ export function createGateway(dependencies: GatewayDependencies) {
     /** Returns how many requests to game servers are in progress, and how many of their WebSockets are open. */
     count: () => ({ requests: in_progress.taken, sockets: sockets.count() }),
     stop: (): void => sockets.stopAll(),
-    [Symbol.dispose]: (): void => targets[Symbol.dispose](),
+    [Symbol.dispose]: (): void => reachable_servers[Symbol.dispose](),
   };
 }
 

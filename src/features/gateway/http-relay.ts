@@ -22,7 +22,7 @@ interface RelayOptions {
  * GATEWAY_TOO_MANY_BYTES, GATEWAY_BODY_SLOW, GATEWAY_SERVER_SILENT and GATEWAY_SERVER_UNREACHABLE.
  */
 export async function relayRequest(passed: PassedRequest, request: Request, options: RelayOptions): Promise<Response> {
-  const { server_id, address, target, client, is_by_path, traffic } = passed;
+  const { server_id, server_address, target, client, is_by_path, traffic } = passed;
   const { body_pause_max_ms, onBodySent } = options;
   const { method, signal } = request;
   const started = performance.now();
@@ -46,7 +46,7 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
       },
     });
   const send = () =>
-    fetch(`http://${address}${target}`, {
+    fetch(`http://${server_address}${target}`, {
       method,
       headers: toServerHeaders(request.headers, client, { is_by_path }),
       body,

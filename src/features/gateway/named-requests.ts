@@ -19,7 +19,7 @@ export interface NamedRequest {
 export interface PassedRequest {
   server_id: string;
   /** Host and port of the server. */
-  address: string;
+  server_address: string;
   /** Path and query for the server. */
   target: string;
   is_by_path: boolean;

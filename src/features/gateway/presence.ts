@@ -32,7 +32,8 @@ export interface AdmittedPlayer extends store.PlayerConnection {
 }
 
 interface Departure extends store.PlayerConnection {
-  reconnect_within_ms: number;
+  /** How long the seat is kept; undefined if the player was refused, so that the connection had none. */
+  reconnect_within_ms: number | undefined;
 }
 
 export type Presence = ReturnType<typeof createPresence>;
@@ -41,9 +42,9 @@ export type Presence = ReturnType<typeof createPresence>;
 export function createPresence({ database, events, lobbies, machines, node_id }: PresenceDependencies) {
   const { queries } = database;
   /** Connections of this process that are not reported as over. */
-  const own = new Set<string>();
-  /** Ended connections that are not reported yet. */
-  let departures: Departure[] = [];
+  const own_connection_ids = new Set<string>();
+  /** Ended connections that are not reported yet, by their ids. */
+  const departures = new Map<string, Departure>();
   let reporting: Pick<Loop, 'wake'> | undefined;
 
   const takeWhenReported = retry(
@@ -61,27 +62,48 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
     return outcome;
   }
 
-  /** Reports an ended connection, unless another connection of the player has replaced it. Repeating it is harmless. */
+  /** Notes an ended connection, which the loop reports. */
+  function depart(departure: Departure): void {
+    departures.set(departure.connection_id, departure);
+    reporting?.wake();
+  }
+
+  /**
+   * Reports an ended connection, unless another connection of the player has replaced it, or another machine reports it.
+   * Repeating it is harmless.
+   */
   async function reportOne(departure: Departure): Promise<void> {
-    const others = () => departures.filter((one) => one !== departure);
+    const { player_id, connection_id, reconnect_within_ms } = departure;
     try {
-      if (await store.endConnection(queries, departure)) {
-        await lobbies.reportLeaveFromGateway(departure.player_id, departure.reconnect_within_ms);
+      if (await store.endConnection(queries, node_id, departure)) {
+        if (reconnect_within_ms !== undefined) await lobbies.reportLeaveFromGateway(player_id, reconnect_within_ms);
         await store.deleteConnection(queries, departure);
       }
     } catch (cause) {
       // It comes after the others, which it would delay.
-      departures = [...others(), departure];
+      departures.delete(connection_id);
+      departures.set(connection_id, departure);
       throw cause;
     }
-    departures = others();
-    own.delete(departure.connection_id);
+    departures.delete(connection_id);
+    own_connection_ids.delete(connection_id);
   }
 
   async function report(): Promise<number> {
-    const ended = departures;
+    const ended = [...departures.values()];
     await forEachAtOnce(ended, REPORTED_AT_ONCE, reportOne);
     return ended.length;
+  }
+
+  /** Tries to delete the connection of a refused player. */
+  async function tryToDelete(connection: store.PlayerConnection): Promise<boolean> {
+    try {
+      await store.deleteConnection(queries, connection);
+      return true;
+    } catch {
+      // The caller needs the refusal more than this failure. The loop deletes the connection later.
+      return false;
+    }
   }
 
   /** Returns the connections that earlier processes of these machines have left without reporting their end. */
@@ -90,7 +112,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
     for (let last: string | undefined; ; ) {
       const read = await store.selectConnectionsOf(queries, { node_id, node_ids, after_player_id: last });
       // Players may have come back to this process already.
-      unreported.push(...read.filter(({ connection_id }) => !own.has(connection_id)));
+      unreported.push(...read.filter(({ connection_id }) => !own_connection_ids.has(connection_id)));
       if (read.length < store.CONNECTIONS_READ_MAX) return unreported;
       last = read.at(-1)?.player_id;
     }
@@ -103,7 +125,7 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
      */
     async admit(server_id: string, token: string): Promise<AdmittedPlayer> {
       const connection_id = crypto.randomUUID();
-      own.add(connection_id);
+      own_connection_ids.add(connection_id);
       let taken: store.PlayerConnection | undefined;
       try {
         const player_id = await lobbies.reportConnectFromGateway(server_id, token, {
@@ -117,20 +139,19 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
           player_id,
           connection_id,
           end({ was_lost }) {
-            departures.push({ player_id, connection_id, reconnect_within_ms: was_lost ? RECONNECT_WITHIN_MS : 0 });
-            reporting?.wake();
+            depart({ player_id, connection_id, reconnect_within_ms: was_lost ? RECONNECT_WITHIN_MS : 0 });
           },
         };
       } catch (error) {
         const is_refused = error instanceof ServiceError && error.status < 500;
         if (taken && !is_refused) {
           // The player may be connected.
-          departures.push({ ...taken, reconnect_within_ms: RECONNECT_WITHIN_MS });
-          reporting?.wake();
-          throw error;
+          depart({ ...taken, reconnect_within_ms: RECONNECT_WITHIN_MS });
+        } else if (taken && !(await tryToDelete(taken))) {
+          depart({ ...taken, reconnect_within_ms: undefined });
+        } else {
+          own_connection_ids.delete(connection_id);
         }
-        own.delete(connection_id);
-        if (taken) await store.deleteConnection(queries, taken);
         throw error;
       }
     },
@@ -156,9 +177,10 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
           const others = machines.withoutProcess();
           const ended_machines = has_recovered ? others : [node_id, ...others];
           const unreported = ended_machines.length > 0 ? await findUnreported(ended_machines) : [];
-          const known = new Set(departures.map(({ connection_id }) => connection_id));
-          const added = unreported.filter(({ connection_id }) => !known.has(connection_id));
-          departures.unshift(...added.map((one) => ({ ...one, reconnect_within_ms: RECONNECT_WITHIN_MS })));
+          for (const one of unreported) {
+            if (departures.has(one.connection_id)) continue;
+            departures.set(one.connection_id, { ...one, reconnect_within_ms: RECONNECT_WITHIN_MS });
+          }
           has_recovered = true;
           return await report();
         },

@@ -1,16 +1,16 @@
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
+import type { Slots } from '../../platform/limits/slots.ts';
 import { networkOf } from '../../platform/networks.ts';
 
 /** Networks whose new connections of the last second are counted. */
 const NETWORKS_MAX = 10_000;
 const SECOND_MS = 1_000;
-const SERVERS_MAX = 10_000;
 /** When a refused client should try again. */
 const RETRY = { retry_after_ms: SECOND_MS };
 
 /** Limits of a server's connections. A school or a tournament shares an address. */
-export const CONNECTIONS: QuotaLimits = { open_max: 10_000, open_of_address_max: 256, opened_per_second_max: 50 };
+export const CONNECTION_LIMITS: QuotaLimits = { open_max: 10_000, open_of_address_max: 256, opened_per_second_max: 50 };
 
 export interface QuotaLimits {
   /** Open at one time, of all clients. */
@@ -31,42 +31,6 @@ export function scaleLimits(limits: QuotaLimits, { is_on, scale }: { is_on: bool
   };
 }
 
-/**
- * Slots of this process for the clients of all games. A game gets another slot only while more slots are free than the
- * game has, so that other games get some.
- */
-export class Slots {
-  readonly max: number;
-  readonly #of_games = new Map<string, number>();
-  #taken = 0;
-
-  constructor(max: number) {
-    this.max = max;
-  }
-
-  get taken(): number {
-    return this.#taken;
-  }
-
-  /** Returns whether a game may have one more: one game alone has up to a half of all, two up to a third each. */
-  hasRoomFor(game_id: string): boolean {
-    return (this.#of_games.get(game_id) ?? 0) < this.max - this.#taken;
-  }
-
-  /** Takes a slot for a game. Does not check that there is room. */
-  take(game_id: string): void {
-    this.#of_games.set(game_id, (this.#of_games.get(game_id) ?? 0) + 1);
-    this.#taken += 1;
-  }
-
-  free(game_id: string): void {
-    const left = (this.#of_games.get(game_id) ?? 1) - 1;
-    if (left > 0) this.#of_games.set(game_id, left);
-    else this.#of_games.delete(game_id);
-    this.#taken -= 1;
-  }
-}
-
 /** A server, and the game that its slots belong to. */
 export interface CountedServer {
   server_id: string;
@@ -79,13 +43,24 @@ export class Quota {
   readonly #slots: Slots;
   readonly #game_id: string;
   readonly #open = new Map<string, number>();
-  readonly #opened = new LRUCache<string, { count: number }>({ max: NETWORKS_MAX, ttl: SECOND_MS });
+  // With `max`, the cache would allocate space for all networks, and there is one for each server.
+  readonly #opened = new LRUCache<string, { count: number }>({
+    maxSize: NETWORKS_MAX,
+    sizeCalculation: () => 1,
+    ttl: SECOND_MS,
+  });
   #total = 0;
+  #taken_at = performance.now();
 
   constructor(limits: QuotaLimits, slots: Slots, game_id: string) {
     this.#limits = limits;
     this.#slots = slots;
     this.#game_id = game_id;
+  }
+
+  /** Returns whether nothing is open, and nothing was opened within a second. */
+  isUnused(now: number): boolean {
+    return this.#total === 0 && now - this.#taken_at > SECOND_MS;
   }
 
   /**
@@ -104,6 +79,7 @@ export class Quota {
     opened.count += 1;
     this.#open.set(network, open + 1);
     this.#total += 1;
+    this.#taken_at = performance.now();
     this.#slots.take(this.#game_id);
     let is_free = false;
     return () => {
@@ -125,7 +101,8 @@ export class Quota {
 export class Quotas {
   readonly #limits: QuotaLimits;
   readonly #slots: Slots;
-  readonly #of_servers = new LRUCache<string, Quota>({ max: SERVERS_MAX });
+  readonly #of_servers = new Map<string, Quota>();
+  #unused_deleted_at = performance.now();
 
   constructor(limits: QuotaLimits, slots: Slots) {
     this.#limits = limits;
@@ -137,16 +114,30 @@ export class Quotas {
     return this.#slots.taken;
   }
 
+  /** How many servers have a quota. */
+  get servers(): number {
+    return this.#of_servers.size;
+  }
+
   /**
-   * Takes a slot at a server. Returns the function that frees it. Throws GATEWAY_TOO_MANY_CONNECTIONS at a limit of the server
-   * or the address, and GATEWAY_GAME_BUSY if the game has as many slots as it may.
+   * Takes a slot at a server. Returns the function that frees it. Throws GATEWAY_TOO_MANY_CONNECTIONS at a limit of the
+   * server or the address, and GATEWAY_GAME_BUSY if the game has as many slots as it may.
    */
   take({ server_id, game_id }: CountedServer, address: string): () => void {
     if (!this.#slots.hasRoomFor(game_id)) throw new ServiceError('GATEWAY_GAME_BUSY', {}, RETRY);
+    this.#deleteUnused();
     const quota = this.#of_servers.get(server_id) ?? new Quota(this.#limits, this.#slots, game_id);
     this.#of_servers.set(server_id, quota);
     const free = quota.take(address);
     if (!free) throw new ServiceError('GATEWAY_TOO_MANY_CONNECTIONS', {}, RETRY);
     return free;
+  }
+
+  /** Deletes the quotas that limit nothing, once a second. */
+  #deleteUnused(): void {
+    const now = performance.now();
+    if (now - this.#unused_deleted_at < SECOND_MS) return;
+    this.#unused_deleted_at = now;
+    for (const [server_id, quota] of this.#of_servers) if (quota.isUnused(now)) this.#of_servers.delete(server_id);
   }
 }

@@ -7,13 +7,13 @@ import type { Lobbies } from '../lobbies/lobbies.ts';
 import type { Machines } from '../machines/machines.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
+import { hostOf } from './server-host.ts';
 
 /** Intervals: while a server starts, while one waits for a machine, and otherwise. */
 const EVERY_MS_WHILE = { starting: 50, waiting: 250, none: 5_000 };
 const PROBE_WITHIN_MS = 1_000;
 /** Servers that are probed at one time. */
 const PROBES_AT_ONCE_MAX = 64;
-const LOOPBACK = '127.0.0.1';
 
 export interface ReadinessDependencies {
   events: Events;
@@ -44,21 +44,23 @@ export function startReportingReady(
     events,
     async step() {
       const running = await servers.withPresence({ node_ids: machines.heldIds(), datacenter_id });
-      const unready = running.length === 0 ? [] : await lobbies.unreadyOn(running.map(({ server_id }) => server_id));
       const address_by_server = new Map(
-        running.flatMap(({ server_id, port, host, ...at_machine }) => {
+        running.flatMap((server) => {
           // Pods of a cluster are on other machines.
-          const address = at_machine.node_id === node_id ? LOOPBACK : host;
-          return port && address ? [[server_id, `${toUrlHost(address)}:${port}`] as const] : [];
+          const host = hostOf(server, node_id);
+          const { server_id, port } = server;
+          return port && host !== undefined ? [[server_id, `${toUrlHost(host)}:${port}`] as const] : [];
         }),
       );
+      const server_ids = [...address_by_server.keys()];
+      const unready = server_ids.length === 0 ? [] : await lobbies.unreadyOn(server_ids);
       const addresses = new Map(
         unready.flatMap(({ lobby_id, server_id }) => {
           const address = address_by_server.get(server_id);
           return address === undefined ? [] : [[lobby_id, address] as const];
         }),
       );
-      awaited = addresses.size > 0 ? 'starting' : unready.length > 0 ? 'waiting' : 'none';
+      awaited = addresses.size > 0 ? 'starting' : running.length > server_ids.length ? 'waiting' : 'none';
       probes.begin(addresses);
       return 0;
     },

@@ -8,8 +8,21 @@ import type { ClientTraffic } from './traffic.ts';
 const OPEN_WITHIN_MS = 10_000;
 /** How long a side may read nothing of what waits for it. */
 const STUCK_MAX_MS = 60_000;
+/** How long a server may take to answer that the gateway closes its socket. */
+const CLOSE_WITHIN_MS = 1_000;
 /** Codes of closed sockets (RFC 6455, 7.4). */
-const CODES = { going_away: 1_001, lost: 1_006, too_much: 1_008, too_slow: 1_013, server_gone: 1_012 };
+export const CLOSE_CODES = {
+  /** For the server: its client has gone. */
+  going_away: 1_001,
+  /** The connection was lost, or never open. No endpoint sends this code. */
+  lost: 1_006,
+  /** Too many bytes in a minute. */
+  too_much: 1_008,
+  /** The service restarts, or the game server has gone; clients connect again. */
+  restarting: 1_012,
+  /** The game server does not read. */
+  too_slow: 1_013,
+} as const;
 /** Returns whether an endpoint may send a code; the others only describe lost connections. */
 const isSendable = (code: number) =>
   (code >= 3_000 && code < 5_000) || (code >= 1_000 && code < 1_015 && ![1_004, 1_005, 1_006].includes(code));
@@ -65,6 +78,8 @@ export class SocketRelay implements SocketHandler {
   #early: (string | ArrayBuffer)[] = [];
   #closed: { code: number; reason: string } | undefined;
   #is_over = false;
+  /** Ends the server's socket if it is not closed in time. */
+  #ending: Timer | undefined;
 
   /** `server` is open. */
   constructor(server: Bun.WebSocket, options: SocketRelayOptions) {
@@ -74,8 +89,11 @@ export class SocketRelay implements SocketHandler {
     server.pause();
     server.addEventListener('message', ({ data }) => this.#passToClient(data));
     server.addEventListener('close', ({ code, reason }) => {
+      clearTimeout(this.#ending);
       const is_lost = !isSendable(code);
-      this.#closed ??= is_lost ? { code: CODES.server_gone, reason: 'the game server has gone' } : { code, reason };
+      this.#closed ??= is_lost
+        ? { code: CLOSE_CODES.restarting, reason: 'the game server has gone' }
+        : { code, reason };
       this.#client?.close(this.#closed.code, this.#closed.reason);
     });
   }
@@ -124,11 +142,14 @@ export class SocketRelay implements SocketHandler {
     this.#early = [];
     this.#to_client?.stop();
     this.#to_server?.stop();
-    // The server's answer to the close must be read.
+    // The server's answer to the close must be read. A server that never answers may send without end.
     this.#server.resume();
     if (isSendable(code)) this.#server.close(code, reason);
-    else this.#server.close(CODES.going_away, 'the client has gone');
-    this.#options.onEnd({ was_lost: code === CODES.lost });
+    else this.#server.close(CLOSE_CODES.going_away, 'the client has gone');
+    if (this.#server.readyState !== WebSocket.CLOSED) {
+      this.#ending = setTimeout(() => this.#server.terminate(), CLOSE_WITHIN_MS);
+    }
+    this.#options.onEnd({ was_lost: code === CLOSE_CODES.lost });
   }
 
   /** Closes both sides; the client's as soon as it is open. */
@@ -140,12 +161,12 @@ export class SocketRelay implements SocketHandler {
 
   /** Closes the client's side, and drops what the server has not read. */
   #leaveServer(): void {
-    this.stop(CODES.too_slow, 'the game server does not read');
+    this.stop(CLOSE_CODES.too_slow, 'the game server does not read');
     this.#server.terminate();
   }
 
   #refuseMore(): void {
-    this.stop(CODES.too_much, 'too many bytes in a minute');
+    this.stop(CLOSE_CODES.too_much, 'too many bytes in a minute');
   }
 
   #passToClient(frame: string | ArrayBuffer): void {
@@ -161,7 +182,6 @@ export class SocketRelay implements SocketHandler {
   }
 }
 
-/** Returns the bytes of a frame; for a text the number of its characters, a lower bound that needs no encoding. */
 function lengthOf(frame: string | ArrayBuffer | Uint8Array): number {
-  return typeof frame === 'string' ? frame.length : frame.byteLength;
+  return typeof frame === 'string' ? Buffer.byteLength(frame) : frame.byteLength;
 }

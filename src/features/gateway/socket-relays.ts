@@ -6,15 +6,8 @@ import { toServerHeaders } from './forwarded-headers.ts';
 import type { PassedRequest } from './named-requests.ts';
 import { type Handshake, takePlayerToken } from './player-tokens.ts';
 import type { AdmittedPlayer, Presence } from './presence.ts';
-import { openServerSocket, SocketRelay } from './socket-relay.ts';
+import { CLOSE_CODES, openServerSocket, SocketRelay } from './socket-relay.ts';
 
-/** Codes with which sockets are closed (RFC 6455, 7.4). */
-const CLOSE = {
-  /** The service restarts; clients connect again. */
-  restarting: 1_012,
-  /** The client has gone before its socket was open. */
-  lost: 1_006,
-} as const;
 /** Codes and reasons with which the connection of a player is closed before the player leaves. */
 const STOP = {
   /** The player has connected again, by another socket. */
@@ -52,7 +45,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   /** Opens a WebSocket: admits its player if the gateway reports players, opens the server's side, then the client's. */
   async function open(passed: PassedRequest, request: Request, listener: UpgradingServer | null): Promise<Response> {
     if (!listener || is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
-    const { server_id, address, client, is_by_path, has_presence } = passed;
+    const { server_id, server_address, client, is_by_path, has_presence } = passed;
     const handshake = readHandshake(passed, request);
     const player = has_presence ? await admit(server_id, handshake) : undefined;
     if (player) await stopReplaced(player);
@@ -62,7 +55,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
       headers.set(PLAYER_HEADER, player.player_id);
     }
     const { target, protocols } = handshake;
-    const url = `ws://${address}${target}`;
+    const url = `ws://${server_address}${target}`;
     const socket = await openServerSocket({ server_id, url, headers, protocols }).catch((error: unknown) => {
       if (player) endConnection(player, { was_lost: true });
       throw error;
@@ -75,11 +68,11 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
       ...(protocol !== undefined && { headers: { 'sec-websocket-protocol': protocol } }),
     };
     if (is_stopping) {
-      relay.close(CLOSE.restarting, '');
+      relay.close(CLOSE_CODES.restarting, '');
       throw new ServiceError('SERVICE_STOPPING', {});
     }
     if (!listener.upgrade(request, accepted)) {
-      relay.close(CLOSE.lost, '');
+      relay.close(CLOSE_CODES.lost, '');
       throw new ServiceError('GATEWAY_SOCKET_REFUSED', { server_id });
     }
     // The connection is a WebSocket now, so no client receives this.
@@ -151,7 +144,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     /** Closes all WebSockets, whose players may connect again. */
     stopAll(): void {
       is_stopping = true;
-      for (const relay of [...relays]) relay.stop(CLOSE.restarting, 'the service restarts');
+      for (const relay of [...relays]) relay.stop(CLOSE_CODES.restarting, 'the service restarts');
     },
   };
 }

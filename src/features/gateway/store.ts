@@ -69,12 +69,15 @@ export async function selectCurrent(queries: Queries, connections: readonly Play
   return new Set(rows.map(({ connection_id }) => connection_id));
 }
 
-/** Marks a connection as over. Returns false if it is not current, because another has replaced it. */
-export async function endConnection(queries: Queries, connection: PlayerConnection): Promise<boolean> {
+/**
+ * Marks a connection as over, and takes it over for this machine, which reports it. Returns false if it is not current,
+ * because another has replaced it, or if it belongs to another machine that runs: one that has taken it over.
+ */
+export async function endConnection(queries: Queries, node_id: string, connection: PlayerConnection): Promise<boolean> {
   const ended = await queries
     .update(gatewayConnections)
-    .set({ is_ended: true })
-    .where(isConnection(connection))
+    .set({ is_ended: true, node_id })
+    .where(and(isConnection(connection), mayReport(node_id)))
     .returning({ player_id: gatewayConnections.player_id });
   return ended.length > 0;
 }
@@ -101,15 +104,14 @@ export async function selectConnectionsOf(
   return await queries
     .select({ player_id: gatewayConnections.player_id, connection_id: gatewayConnections.connection_id })
     .from(gatewayConnections)
-    .where(
-      and(
-        inArray(gatewayConnections.node_id, node_ids),
-        or(eq(gatewayConnections.node_id, node_id), not(isUp(gatewayConnections.node_id))),
-        is_after,
-      ),
-    )
+    .where(and(inArray(gatewayConnections.node_id, node_ids), mayReport(node_id), is_after))
     .orderBy(gatewayConnections.player_id)
     .limit(CONNECTIONS_READ_MAX);
+}
+
+/** Returns a condition: a connection is of this machine, or of one without a process. */
+function mayReport(node_id: string) {
+  return or(eq(gatewayConnections.node_id, node_id), not(isUp(gatewayConnections.node_id)));
 }
 
 function isConnection({ player_id, connection_id }: PlayerConnection) {

@@ -46,7 +46,10 @@ export function createTrafficStoring({ database, events, traffic, node_id }: Tra
     async read(server_id: string): Promise<TrafficCounts> {
       return (await selectTraffic(queries, server_id)).reduce(addCounts, noTraffic());
     },
-    /** Starts the loop that stores. No connection of an earlier process of this machine is open. */
+    /**
+     * Starts the loop that stores the counts. It first sets the open connections of this machine to 0, because those of
+     * an earlier process have ended.
+     */
     startStoring(signal: AbortSignal): Loop {
       let has_cleared = false;
       return startLoop({

@@ -56,7 +56,8 @@ export function createTraffic({ limits: { is_on, scale }, bytes_a_minute }: Traf
 
 /** What passes between players and one server. */
 export class ServerTraffic {
-  readonly #of_networks = new LRUCache<string, ByteWindow>({ max: NETWORKS_MAX });
+  // With `max`, the cache would allocate space for all networks, and there is one for each server.
+  readonly #of_networks = new LRUCache<string, ByteWindow>({ maxSize: NETWORKS_MAX, sizeCalculation: () => 1 });
   readonly #limits: ByteLimits;
   readonly #readCounts: () => TrafficCounts;
   readonly #all: ByteWindow;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import { readBearer } from '../../platform/http/authentication.ts';
 import { route } from '../../platform/http/route.ts';
@@ -16,27 +17,47 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
   // Browsers send cookies to all ports of a host, and a developer's machine may run several services.
   const port = new URL(public_url).port || 'default';
   const name = `muster_session_${port}`;
+  /**
+   * A cookie with the hash of the session's secret, over https. A page below the same parent domain can set a cookie of any
+   * other name for this host, and so log its visitor in as someone else. Browsers let only this host set one with this
+   * prefix, but want the path "/", so game servers at other ports of the host may get it; its value opens no session.
+   */
+  const seal_name = `__Host-muster_session_${port}`;
   /** A cookie with the path "/", which browsers send with every request to a game server at this host. */
   const sent_to_servers = `muster_hub_${port}`;
 
-  function cookieOf(request: Request, value: string, maxAge: number): string {
-    // Depends on the page's address, because a service on one's own machine may answer both http and https.
-    const secure = originOf(request).startsWith('https:');
-    const options = { maxAge, httpOnly: true, path: PATH, secure, sameSite: 'strict' } as const;
-    return new Bun.Cookie(name, value, options).toString();
+  /** Returns the headers that set or, with the age 0, remove the cookies of a session. */
+  function cookiesOf(request: Request, secret: string, maxAge: number): Headers {
+    const headers = new Headers();
+    const secure = isHttps(request);
+    const options = { maxAge, httpOnly: true, secure, sameSite: 'strict' } as const;
+    headers.append('set-cookie', new Bun.Cookie(name, secret, { ...options, path: PATH }).toString());
+    if (!secure) return headers;
+    const seal = secret === '' ? '' : sealOf(secret);
+    headers.append('set-cookie', new Bun.Cookie(seal_name, seal, { ...options, path: '/' }).toString());
+    return headers;
   }
-  function readCookie(request: Request, name_read = name): string | undefined {
-    originOf(request);
-    return new Bun.CookieMap(request.headers.get('cookie') ?? '').get(name_read) ?? undefined;
+
+  /**
+   * Returns the secret of the browser's session. Over https, it is the one whose seal the browser has. Over http, nothing
+   * says which of several cookies is the session's, so there is none; the cookies stay, because without its own the browser
+   * would use the other one.
+   */
+  function readSecret(request: Request): string | undefined {
+    const secrets = readCookies(request, name);
+    if (!isHttps(request)) return secrets.length === 1 ? secrets[0] : undefined;
+    const seals = readCookies(request, seal_name);
+    return secrets.find((secret) => seals.includes(sealOf(secret)));
   }
+
   /**
    * Ends the session of a cookie of an earlier release, which browsers also sent to game servers at this host. Returns the
    * headers that remove the cookie.
    */
   async function endSentSession(request: Request): Promise<Record<string, string>> {
-    const secret = readCookie(request, sent_to_servers);
-    if (secret === undefined) return {};
-    await hub.logOut(secret);
+    const secrets = readCookies(request, sent_to_servers);
+    if (secrets.length === 0) return {};
+    for (const secret of secrets) await hub.logOut(secret);
     return { 'set-cookie': new Bun.Cookie(sent_to_servers, '', { maxAge: 0, path: '/' }).toString() };
   }
 
@@ -72,8 +93,7 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       async ({ request, body }) => {
         originOf(request);
         const { secret, lifetime_ms } = await hub.logIn(body.code);
-        const cookie = cookieOf(request, secret, Math.floor(lifetime_ms / 1_000));
-        return Response.json({}, { headers: { 'set-cookie': cookie } });
+        return Response.json({}, { headers: cookiesOf(request, secret, Math.floor(lifetime_ms / 1_000)) });
       },
     ),
     route(
@@ -90,7 +110,7 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       },
       async ({ request }) => {
         const headers = await endSentSession(request);
-        const secret = readCookie(request);
+        const secret = readSecret(request);
         // Not a refusal: browsers would report one as an error of the page.
         return Response.json(secret === undefined ? {} : await hub.issueToken(secret), { headers });
       },
@@ -106,9 +126,9 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
         errors: ['API_MISSING_HEADER'],
       },
       async ({ request }) => {
-        const secret = readCookie(request);
+        const secret = readSecret(request);
         if (secret !== undefined) await hub.logOut(secret);
-        return Response.json({}, { headers: { 'set-cookie': cookieOf(request, '', 0) } });
+        return Response.json({}, { headers: cookiesOf(request, '', 0) });
       },
     ),
   ];
@@ -119,4 +139,20 @@ function originOf({ headers }: Request): string {
   const origin = headers.get('origin');
   if (origin === null) throw new ServiceError('API_MISSING_HEADER', { header: 'Origin' });
   return origin;
+}
+
+/** Returns whether a page has https. A service on one's own machine may answer both http and https. */
+function isHttps(request: Request): boolean {
+  return originOf(request).startsWith('https:');
+}
+
+/** Returns the values of all cookies with a name, for pages only. Throws API_MISSING_HEADER. */
+function readCookies(request: Request, name: string): string[] {
+  originOf(request);
+  const pairs = (request.headers.get('cookie') ?? '').split(';').map((pair) => pair.trim());
+  return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
+}
+
+function sealOf(secret: string): string {
+  return createHash('sha256').update(`seal of ${secret}`).digest('base64url');
 }

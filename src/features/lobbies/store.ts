@@ -59,7 +59,8 @@ export async function selectUnreadyOn(queries: Queries, server_ids: string[]) {
       ),
     )
     .orderBy(asc(lobbies.create_ts))
-    .limit(DUE_MAX);
+    // One server has one running lobby.
+    .limit(server_ids.length);
 }
 
 /** Returns the running lobby of a namespace with a code. */

@@ -59,11 +59,15 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
    * Checks that a namespace may have a domain. If another namespace has the domain, then only a DNS record, or an operator's
    * entry that names this namespace, gives it the domain.
    */
-  async function assertMayHave(domain: string, namespace_id: string, is_taken: boolean): Promise<void> {
+  async function assertMayHave(
+    domain: string,
+    { game_id, namespace_id }: NamespaceScope,
+    is_taken: boolean,
+  ): Promise<void> {
     const right = operatorRight(domains_allow, domain, namespace_id);
     if (right === 'given' || (right === 'allowed' && !is_taken)) return;
     const proof = proofOf(domain, namespace_id);
-    const texts = await lookUpTxt(proof.name).catch((cause: unknown) => {
+    const texts = await lookUpTxt(proof.name, game_id).catch((cause: unknown) => {
       throw new ServiceError('CDN_DOMAIN_NOT_CHECKED', { name: proof.name }, { cause });
     });
     if (texts.includes(proof.value)) return;
@@ -93,10 +97,10 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     async addDomain(scope: NamespaceScope, text: string): Promise<LostDomain | undefined> {
       const domain = text.toLowerCase();
       if (!isDomain(domain) || reserved_hosts.isReserved(domain)) throw new ServiceError('CDN_INVALID_DOMAIN', {});
-      const { namespace_id } = await get(scope);
+      const { game_id, namespace_id } = await get(scope);
       const current = await store.selectNamespaceWith(database.queries, domain);
       if (current?.namespace_id === namespace_id) return undefined;
-      await assertMayHave(domain, namespace_id, current !== undefined);
+      await assertMayHave(domain, { game_id, namespace_id }, current !== undefined);
       const row = { domain, namespace_id, create_ts: clock.now() };
       const wanted = { row, from: current, domains_max: DOMAINS_MAX };
       const { outcome, lost_by } = await database.transact((tx) => store.insertDomain(tx, scope, wanted));

@@ -452,7 +452,7 @@ interface PresenceQuery {
 
 /**
  * Returns the servers with presence, for which the gateway reports players: those on some machines, and those that wait for
- * a machine of a datacenter. Each has a port, if it has any, and the host once it has started.
+ * a machine of a datacenter, which come last. Each has a port, if it has any, and the host once it has started.
  */
 export async function selectWithPresence(
   queries: Queries,
@@ -465,7 +465,7 @@ export async function selectWithPresence(
       node_id = any(${sql.param(node_ids)}::uuid[])
       or node_id is null and destroyed_at is null and datacenter_id = ${datacenter_id}::uuid
     )
-    group by server_id order by server_id limit ${PRESENCE_MAX}`);
+    group by server_id order by node_id is null, server_id limit ${PRESENCE_MAX}`);
 }
 
 /** Returns where a server of any environment can be reached, and how it ended. */

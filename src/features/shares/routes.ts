@@ -21,7 +21,7 @@ export function shareRoutes(shares: Shares) {
       SHARES,
       {
         operation: 'createShare',
-        recorded: ['lifetime_ms', 'display_name'],
+        recorded: ['lobby_id', 'lifetime_ms', 'display_name'],
         summary:
           'Creates a link by which anyone can look at a namespace, or at one lobby, until it expires or is revoked.',
         allow: ['identity', 'cloud'],

@@ -49,7 +49,7 @@ export async function selectShares(
     .limit(shares_max);
 }
 
-/** Deletes a share of a namespace, and notifies those who use it. Returns false if there is none. */
+/** Deletes a share of a namespace, and notifies the watches that use it. Returns false if there is none. */
 export async function deleteShare(
   { transact }: Pick<Database, 'transact'>,
   namespace_id: string,

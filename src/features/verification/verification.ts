@@ -24,6 +24,8 @@ export interface VerificationDependencies extends VerificationSettings {
 export interface VerificationRequest {
   /** Identifies the verification. */
   id: string;
+  /** The game that sends it. */
+  game_id: string;
   config: VerificationConfig;
   asked: Omit<RequestedSeats, 'client'> & { client: Omit<RequestedSeats['client'], 'coordinates'> };
   signal: AbortSignal;
@@ -46,7 +48,7 @@ export type Verification = ReturnType<typeof createVerification>;
 export function createVerification(dependencies: VerificationDependencies) {
   const { clock, outbound, ip_database, verification_timeout_ms } = dependencies;
 
-  async function ask({ id, config, asked, signal }: VerificationRequest): Promise<Verdict> {
+  async function ask({ id, game_id, config, asked, signal }: VerificationRequest): Promise<Verdict> {
     const { client } = asked;
     const coordinates = ip_database.coordinatesOf(client.address);
     const payload = toPayload({ ...asked, client: { ...client, coordinates } });
@@ -68,8 +70,8 @@ export function createVerification(dependencies: VerificationDependencies) {
         timeout_ms: verification_timeout_ms,
         answer_bytes_max: 0,
         signal,
-        // A namespace with a slow server must not delay the others.
-        account: `namespace ${asked.namespace_id}`,
+        // A game with slow servers must not delay the others, however many namespaces it has.
+        account: `game ${game_id}`,
       });
       return { is_accepted: status >= 200 && status <= 299, status, exchange: { ...describe(), status } };
     } catch (error) {

@@ -8,27 +8,34 @@ interface Observer {
 /** Returns a body with the same content, which reports how it is read. The content is read only as fast as the body. */
 export function observeBody(content: ReadableStream<Uint8Array>, { onBytes, onEnd }: Observer) {
   const reader = content.getReader();
+  let has_ended = false;
+  function end(is_whole: boolean): void {
+    if (has_ended) return;
+    has_ended = true;
+    onEnd(is_whole);
+  }
   return new ReadableStream<Uint8Array<ArrayBuffer>>(
     {
       async pull(sink) {
         try {
           const { done, value } = await reader.read();
           if (done) {
-            onEnd(true);
-            sink.close();
+            // A cancelled read ends in this way, too.
+            if (!has_ended) sink.close();
+            end(true);
             return;
           }
           onBytes?.(value.byteLength);
           sink.enqueue(value as Uint8Array<ArrayBuffer>);
         } catch (error) {
-          onEnd(false);
+          end(false);
           // Has no effect on content that has failed.
           await reader.cancel(error).catch(() => {});
           throw error;
         }
       },
       async cancel(reason) {
-        onEnd(false);
+        end(false);
         await reader.cancel(reason);
       },
     },

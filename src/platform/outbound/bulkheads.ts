@@ -11,10 +11,12 @@ import {
   wrap,
 } from 'cockatiel';
 import { LRUCache } from 'lru-cache';
+import { SlotQueue } from '../limits/slot-queue.ts';
 import { type FailureKind, OutboundFailure } from './failure.ts';
 
 /** Maximum numbers of concurrent requests. Four times as many may wait for their turn. */
 export interface BulkheadLimits {
+  /** Accounts share them by the rule of `Slots`. */
   in_all: number;
   /** For one account, whatever its targets. */
   of_account: number;
@@ -34,7 +36,7 @@ const BREAKER = { threshold: 0.5, duration: 10_000, minimumRps: 0.8 };
 /** The failures that are the target's fault. */
 const BLAMED: readonly FailureKind[] = ['unreachable', 'broken_answer', 'timeout'];
 
-/** The account that sends a request, and the target that it is sent to. */
+/** The account that sends a request, such as a game, and the target that it is sent to. */
 export interface Destination {
   account: string;
   /** Origin of the target's URL. */
@@ -50,7 +52,7 @@ export function createBulkheads(
   onBreak: (destination: Destination) => void = () => {},
 ) {
   const openBulkhead = (width: number) => bulkhead(width, width * WAITING_FACTOR);
-  const in_all = openBulkhead(limits.in_all);
+  const in_all = new SlotQueue({ at_once: limits.in_all, waiting_max: limits.in_all * WAITING_FACTOR });
   const accounts = new LRUCache<string, IPolicy>({ max: REMEMBERED_MAX });
   const targets = new LRUCache<string, IPolicy>({ max: REMEMBERED_MAX });
 
@@ -76,7 +78,7 @@ export function createBulkheads(
     const target = getOrOpen(targets, `${account} ${origin}`, () => openTarget(destination));
     const of_account = getOrOpen(accounts, account, () => openBulkhead(limits.of_account));
     try {
-      return await wrap(target, of_account, in_all).execute(work, signal);
+      return await wrap(target, of_account).execute(() => in_all.run(account, work, signal), signal);
     } catch (error) {
       if (error instanceof BulkheadRejectedError)
         throw new OutboundFailure('too_busy', 'too many requests wait', { cause: error });

@@ -1,9 +1,14 @@
 import { Resolver } from 'node:dns/promises';
-import { BulkheadRejectedError, bulkhead } from 'cockatiel';
+import { BulkheadRejectedError, bulkhead, type IPolicy } from 'cockatiel';
+import { LRUCache } from 'lru-cache';
+import { SlotQueue } from '../limits/slot-queue.ts';
 import { OutboundFailure } from './failure.ts';
 
-const LOOKUPS_AT_ONCE = 16;
-const LOOKUPS_WAITING_MAX = 64;
+/** Lookups of all games together. */
+const IN_ALL = { at_once: 16, waiting_max: 64 };
+/** Lookups of one game, whose name server may be silent. */
+const OF_GAME = { at_once: 4, waiting_max: 8 };
+const GAMES_MAX = 4_096;
 /** Time limit for each name server, and the number of tries. */
 const TIMEOUT_MS = 1_500;
 const TRIES = 2;
@@ -13,12 +18,19 @@ const RECORDS_MAX = 64;
 /** The resolver's codes for a name without TXT records. */
 const NONE = new Set(['ENOTFOUND', 'ENODATA']);
 
-/** Returns the texts of a name's TXT records; an empty list if there are none. */
-export type TxtLookup = (name: string) => Promise<string[]>;
+/** Returns the texts of a name's TXT records, for a game; an empty list if there are none. */
+export type TxtLookup = (name: string, game_id: string) => Promise<string[]>;
 
 /** Creates a lookup by name servers (`ADDRESS` or `ADDRESS:PORT`), or by those of the machine if none are given. */
 export function createTxtLookup(servers: readonly string[]): TxtLookup {
-  const lookups = bulkhead(LOOKUPS_AT_ONCE, LOOKUPS_WAITING_MAX);
+  const in_all = new SlotQueue(IN_ALL);
+  const games = new LRUCache<string, IPolicy>({ max: GAMES_MAX });
+
+  function bulkheadOf(game_id: string): IPolicy {
+    const found = games.get(game_id) ?? bulkhead(OF_GAME.at_once, OF_GAME.waiting_max);
+    games.set(game_id, found);
+    return found;
+  }
 
   async function lookUp(name: string): Promise<string[]> {
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
@@ -36,9 +48,9 @@ export function createTxtLookup(servers: readonly string[]): TxtLookup {
   }
 
   /** Throws OutboundFailure `unreachable` or `too_busy`. */
-  return async (name) => {
+  return async (name, game_id) => {
     try {
-      return await lookups.execute(() => lookUp(name));
+      return await bulkheadOf(game_id).execute(() => in_all.run(game_id, () => lookUp(name)));
     } catch (error) {
       if (error instanceof BulkheadRejectedError)
         throw new OutboundFailure('too_busy', 'too many lookups wait', { cause: error });

@@ -121,9 +121,34 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
       const answer = await fetch(url, { headers: { host: PLAY }, redirect: 'manual' });
       return answer.status;
     };
-    const too_many = await Promise.all(Array.from({ length: 64 }, () => ask('A'.repeat(43))));
-    expect(new Set(too_many)).toEqual(new Set([404, 503]));
+    const many = await Promise.all(Array.from({ length: 64 }, () => ask('A'.repeat(43))));
+    expect(new Set(many)).toEqual(new Set([404]));
     expect([await ask('A'.repeat(43)), await ask('..'), await ask("'")]).toEqual([404, 308, 308]);
+    // Other hosts are those of sites and game servers.
+    const foreign = await fetch(`http://127.0.0.1:${pebble.http_port}/.well-known/acme-challenge/${'A'.repeat(43)}`, {
+      headers: { host: 'other.example.com' },
+    });
+    expect(await foreign.text()).not.toContain('There is no such challenge.');
+  }, 300_000);
+
+  test('a challenge that is added while many ask for others is found', async () => {
+    await using muster = await open([PLAY]);
+    await waitFor(() => eventsNamed(muster, 'certificate_issued')[0], 'the certificate');
+    const url = `http://127.0.0.1:${pebble.http_port}/.well-known/acme-challenge`;
+    let is_over = false;
+    const flood = (async () => {
+      while (!is_over) await (await fetch(`${url}/${'B'.repeat(43)}`, { headers: { host: PLAY } })).text();
+    })();
+    muster.clock.advance(4 * YEAR_MS);
+    // The loop checks every minute.
+    await using other = await open([PLAY], { database_of: muster, http_port: findFreePort() });
+    await waitFor(
+      () => eventsNamed(other, 'certificate_issued')[0] ?? eventsNamed(muster, 'certificate_issued')[1],
+      'the renewal',
+    );
+    is_over = true;
+    await flood;
+    expect([muster, other].flatMap((one) => eventsNamed(one, 'certificate_not_issued'))).toEqual([]);
   }, 300_000);
 });
 

@@ -4,7 +4,7 @@ import { openServerSocket, SocketRelay } from '../../../src/features/gateway/soc
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { SOCKET_HANDLERS, type SocketHandler } from '../../../src/platform/socket/socket-handlers.ts';
 import { makeCertificate } from '../../support/tls.ts';
-import { waitFor } from '../../support/wait.ts';
+import { IMMEDIATE_MS, waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 ** 2;
 const FRAMES = 100;
@@ -204,3 +204,52 @@ describe.each(KINDS)('back pressure of WebSockets %s', (kind) => {
     expect(await crashing.closed).toBe(1012);
   });
 });
+
+/** A server that accepts a WebSocket, reads nothing of it, and sends frames without end. */
+function openDeafServer() {
+  const closed = Promise.withResolvers<void>();
+  const frame = new Uint8Array(64 * 1024 + 10);
+  frame.set([0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+  let left = 0;
+  function flood(socket: Bun.Socket<undefined>): void {
+    for (;;) {
+      const rest = frame.subarray(frame.length - left);
+      const written = socket.write(left > 0 ? rest : frame);
+      left = (left > 0 ? left : frame.length) - Math.max(0, written);
+      if (left > 0) return;
+    }
+  }
+  let is_open = false;
+  const listener = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket: Bun.Socket<undefined>, bytes) {
+        if (is_open) return;
+        is_open = true;
+        const key = /sec-websocket-key: (\S+)/i.exec(bytes.toString())?.[1] ?? '';
+        const accept = new Bun.CryptoHasher('sha1')
+          .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+          .digest('base64');
+        const headers = `Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n`;
+        socket.write(`HTTP/1.1 101 Switching Protocols\r\n${headers}\r\n`);
+        flood(socket);
+      },
+      drain: flood,
+      close: () => closed.resolve(),
+    },
+  });
+  return { port: listener.port, closed: closed.promise, [Symbol.dispose]: () => listener.stop(true) };
+}
+
+test('back pressure of WebSockets: a server that sends on and never answers the close is cut', async () => {
+  using server = openDeafServer();
+  const url = `ws://127.0.0.1:${server.port}`;
+  const to_game = await openServerSocket({ server_id: 'a server', url, headers: new Headers(), protocols: [] });
+  const traffic = createTraffic(TRAFFIC).of('a server').of('127.0.0.1');
+  const relay = new SocketRelay(to_game, { traffic, onEnd() {} });
+  const began = performance.now();
+  relay.close(1_006, '');
+  await server.closed;
+  expect(performance.now() - began).toBeLessThan(IMMEDIATE_MS);
+}, 60_000);

@@ -73,7 +73,7 @@ describe('gateway: refuses', () => {
     const silent = await startWebServer(muster, game, { build: await uploadScript(muster.api, game, SILENT_SERVER) });
     expect(await (await send(silent.name, '/headers')).json()).toMatchObject({
       code: 'GATEWAY_SERVER_UNREACHABLE',
-      message: `The game server ${silent.server_id} runs, but accepts no connection at its port, or closed it before it had answered. It may be starting: try again.`,
+      message: `The game server ${silent.server_id} runs, but accepts no connection at its port, closed it before it had answered, or its answer is not valid HTTP. It may be starting: try again.`,
     });
     const handshake = { 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' };
     const headers = { ...handshake, connection: 'upgrade', upgrade: 'websocket' };
@@ -168,6 +168,18 @@ describe('gateway: a request by host name', () => {
     const large = new Uint8Array(32 * 1024 ** 2);
     const answer = await send(web.name, '/refuse', { method: 'POST', body: large });
     expect(answer.status).toBe(413);
+  });
+
+  test('whose body is answered early ends the connection, because the rest of the body would be read as a request', async () => {
+    const head = `POST /refuse HTTP/1.1\r\nHost: ${web.name}.${SERVERS_DOMAIN}\r\nContent-Length: 100000\r\n\r\n`;
+    const answer = await sendRaw(muster.config.local_url, `${head}${'x'.repeat(1_000)}`);
+    expect([answer.status, answer.headers.get('connection')]).toEqual([413, 'close']);
+  });
+
+  test('with HEAD gets the length of the file', async () => {
+    const [got, asked] = [await send(web.name, '/file'), await send(web.name, '/file', { method: 'HEAD' })];
+    expect([got.headers.get('content-length'), await got.text()]).toEqual(['11', 'a game file']);
+    expect([asked.headers.get('content-length'), await asked.text()]).toEqual(['11', '']);
   });
 
   test('gets status, cookies, redirects and encodings as the server sent them', async () => {

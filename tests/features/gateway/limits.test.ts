@@ -125,6 +125,7 @@ function openRelay({
 } = {}) {
   const received = Promise.withResolvers<string>();
   let ended = 0;
+  let sent = 0;
   const game = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -147,9 +148,12 @@ function openRelay({
       const onEnd = () => {
         ended += 1;
       };
-      const address = to ?? game.url.host;
-      const passed = { server_id: 'a server', address, target: '/', is_by_path: false, has_presence: false };
-      const options = { body_pause_max_ms, onBodySent() {} };
+      const server_address = to ?? game.url.host;
+      const passed = { server_id: 'a server', server_address, target: '/', is_by_path: false, has_presence: false };
+      const onBodySent = () => {
+        sent += 1;
+      };
+      const options = { body_pause_max_ms, onBodySent };
       return await relayRequest({ ...passed, client, traffic, onEnd }, request, options).catch((error) =>
         error instanceof ServiceError
           ? new Response(error.code, { status: error.status })
@@ -160,6 +164,8 @@ function openRelay({
   return {
     /** What the server got. */
     received: received.promise,
+    /** Returns how many bodies the servers have been sent whole. */
+    sentCount: () => sent,
     /** Returns how many answers have ended. */
     endedCount: () => ended,
     url: front.url.href,
@@ -219,6 +225,22 @@ describe('gateway: a body', () => {
     expect(answer).toStartWith('HTTP/1.1 200');
     expect(await relay.received).toHaveLength(100_000);
   });
+});
+
+test('gateway: a body that is cut because the server has answered does not count as sent', async () => {
+  const server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket) {
+        socket.end('HTTP/1.1 413 Content Too Large\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno');
+      },
+    },
+  });
+  using relay = openRelay({ to: `127.0.0.1:${server.port}` });
+  expect(await drip(relay.connect(), POST, 'x'.repeat(100), 1_000)).toStartWith('HTTP/1.1 413');
+  expect(relay.sentCount()).toBe(0);
+  server.stop(true);
 });
 
 test('gateway: an answer that is not read is in progress until its client leaves', async () => {

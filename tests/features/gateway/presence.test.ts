@@ -2,11 +2,13 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { createPresence } from '../../../src/features/gateway/presence.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
 import type { Api } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
 import { lockLobby } from '../../support/lobby-locks.ts';
+import { rejectionOf } from '../../support/refusal.ts';
 import { openRestartableService } from '../../support/restart.ts';
 import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
@@ -82,6 +84,95 @@ test('gateway: departures that cannot be reported delay no others', async () => 
   await waitFor(() => others.every((player_id) => left.has(player_id)), 'the other departures to be reported');
   stop.abort();
   await reporting.stopped;
+});
+
+describe('gateway: a connection that a lost machine left', () => {
+  /** Adds a machine that runs. */
+  async function addMachine(): Promise<string> {
+    const node_id = makeId();
+    await muster.database.queries.execute(sql`
+      insert into machines
+      select (jsonb_populate_record(machines, jsonb_build_object('node_id', ${node_id}::text))).* from machines limit 1`);
+    return node_id;
+  }
+
+  const listRows = (player_id: string) =>
+    muster.database.queries.execute(sql`select * from gateway_connections where player_id = ${player_id}`);
+
+  test('is reported by one of the others, so none takes the seat of a player who is back', async () => {
+    const lost = makeId();
+    const player_id = makeId();
+    await muster.database.queries.execute(sql`
+      insert into gateway_connections (player_id, connection_id, node_id) values (${player_id}, ${makeId()}, ${lost})`);
+    const reports: string[] = [];
+    const startMachine = (node_id: string) => {
+      const stop = new AbortController();
+      const presence = createPresence({
+        database: muster.database,
+        events: { emit() {} },
+        lobbies: {
+          reportConnectFromGateway: async () => player_id,
+          reportLeaveFromGateway: async () => void reports.push(node_id),
+        },
+        machines: { withoutProcess: () => [lost] },
+        node_id,
+      });
+      const { stopped } = presence.startReporting(stop.signal);
+      return async () => {
+        stop.abort();
+        await stopped;
+      };
+    };
+    const node_ids = [await addMachine(), await addMachine()];
+    const countBlocked = async () => {
+      const blocked = sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%gateway_connections%'`;
+      return (await muster.database.queries.execute(blocked)).length;
+    };
+    // Both have read the connection before either takes it over.
+    const stopAll = await muster.database.transact(async (tx) => {
+      await tx.execute(sql`select from gateway_connections where player_id = ${player_id} for update`);
+      const stops = node_ids.map(startMachine);
+      await waitFor(async () => (await countBlocked()) === 2, 'both to report the end of the connection');
+      return async () => await Promise.all(stops.map((stop) => stop()));
+    });
+    await stopAll();
+    expect(reports).toHaveLength(1);
+    expect(await listRows(player_id)).toHaveLength(0);
+  });
+});
+
+test('gateway: a refused player gets the refusal although its connection cannot be deleted, which happens later', async () => {
+  const player_id = makeId();
+  let leaves = 0;
+  let is_failing = true;
+  const { database } = muster;
+  const queries = new Proxy(database.queries, {
+    get(target, name: keyof typeof database.queries) {
+      if (name === 'delete' && is_failing) throw new Error('the database is unavailable');
+      return target[name].bind(target);
+    },
+  });
+  const presence = createPresence({
+    database: { ...database, queries },
+    events: { emit() {} },
+    lobbies: {
+      async reportConnectFromGateway(_, token, { mayReplace }) {
+        await mayReplace(token);
+        throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
+      },
+      async reportLeaveFromGateway() {
+        leaves += 1;
+      },
+    },
+    machines: { withoutProcess: () => [] },
+    node_id: makeId(),
+  });
+  const { code } = await rejectionOf(ServiceError, presence.admit(makeId(), player_id));
+  expect(code).toBe('MATCHMAKER_PLAYER_REMOVED');
+  is_failing = false;
+  await presence.reportNow();
+  const rows = await database.queries.execute(sql`select from gateway_connections where player_id = ${player_id}`);
+  expect([rows.length, leaves]).toEqual([0, 0]);
 });
 
 test('gateway: departures from a lobby that another program has locked delay no others, and come once it is unlocked', async () => {

@@ -1,7 +1,11 @@
+import { heapStats } from 'bun:jsc';
 import { describe, expect, test } from 'bun:test';
-import { Quota, Quotas, Slots } from '../../../src/features/gateway/quota.ts';
+import { Quota, Quotas } from '../../../src/features/gateway/quota.ts';
+import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
+import { Slots } from '../../../src/platform/limits/slots.ts';
 import { refusalOf } from '../../support/refusal.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const MANY = { open_max: 1_000, open_of_address_max: 1_000, opened_per_second_max: 1_000 };
 const [GAME, OTHER, THIRD] = ['a game', 'another game', 'a third game'];
@@ -55,5 +59,39 @@ describe('quota: slots that games share', () => {
     expect(refusal('a server', '192.0.2.1')).toEqual(['GATEWAY_TOO_MANY_CONNECTIONS', 1_000]);
     take('another server', '192.0.2.1');
     expect(refusal('another server', '192.0.2.2')).toEqual(['GATEWAY_GAME_BUSY', 1_000]);
+  });
+});
+
+describe('quota: of a server', () => {
+  test('is there while a connection is open, and until the second of its last one is over', async () => {
+    const quotas = new Quotas({ ...MANY, open_of_address_max: 1 }, new Slots(1_000));
+    const take = (server_id: string) => quotas.take({ server_id, game_id: GAME }, '192.0.2.1');
+    take('a busy server');
+    take('a server')();
+    expect(quotas.servers).toBe(2);
+    await waitFor(() => {
+      take('another server')();
+      return quotas.servers === 2;
+    }, 'the quota of the unused server to be deleted');
+    expect(refusalOf(ServiceError, () => take('a busy server')).code).toBe('GATEWAY_TOO_MANY_CONNECTIONS');
+  });
+
+  test('takes little memory, with the count of its bytes', () => {
+    const traffic = createTraffic({
+      limits: { is_on: true, scale: 1 },
+      bytes_a_minute: { of_server: 1, of_address: 1 },
+    });
+    const quotas = new Quotas(MANY, new Slots(10_000));
+    const measure = () => {
+      Bun.gc(true);
+      const { heapSize, extraMemorySize } = heapStats();
+      return heapSize + extraMemorySize;
+    };
+    const before = measure();
+    const kept = Array.from({ length: 1_000 }, (_, number) => [
+      quotas.take({ server_id: `server ${number}`, game_id: GAME }, '192.0.2.1'),
+      traffic.of(`server ${number}`).of('192.0.2.1'),
+    ]);
+    expect((measure() - before) / kept.length).toBeLessThan(20_000);
   });
 });

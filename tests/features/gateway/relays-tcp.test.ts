@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { Quota, Slots } from '../../../src/features/gateway/quota.ts';
+import { Quota } from '../../../src/features/gateway/quota.ts';
+import { Connection } from '../../../src/features/gateway/relays/connection.ts';
 import { openTcpRelay, type TcpRelayOptions } from '../../../src/features/gateway/relays/tcp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
+import { Slots } from '../../../src/platform/limits/slots.ts';
 import { findFreePort } from '../../support/test-ports.ts';
 import { fingerprintAt, makeCertificate, openTls } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -265,6 +267,26 @@ describe('relays: a silent connection is closed on both sides,', () => {
     await waitFor(() => ended.is_closed, 'the ended one to be closed');
     expect([silent.is_closed, relay.slots.taken]).toEqual([false, 1]);
   });
+});
+
+test('relays: a connection whose reader is slow is not silent while it reads', async () => {
+  let is_over = false;
+  const nothing = () => {};
+  const client = { setKeepAlive: nothing, setNoDelay: nothing, terminate: nothing } as unknown as Bun.Socket<unknown>;
+  const connection = new Connection(client, {
+    target: { hostname: HOST, port: 1 },
+    header: undefined,
+    traffic: traffic.of(HOST),
+    onEnd() {
+      is_over = true;
+    },
+  });
+  const began = performance.now();
+  await waitFor(() => performance.now() > began + 1, 'some time to pass');
+  connection.drainClient();
+  const silence = { max_ms: 1_000, half_closed_max_ms: 1_000 };
+  connection.closeIfSilent(began + 1 + silence.max_ms, silence);
+  expect(is_over).toBe(false);
 });
 
 test('relays: new connections get a renewed certificate, and open ones continue', async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, spyOn, test } from 'bun:test';
-import { Quota, Slots } from '../../../src/features/gateway/quota.ts';
+import { Quota } from '../../../src/features/gateway/quota.ts';
 import { openUdpRelay, type UdpSilence } from '../../../src/features/gateway/relays/udp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
+import { Slots } from '../../../src/platform/limits/slots.ts';
 import { openUdpPlayer } from '../../support/relayed.ts';
 import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';

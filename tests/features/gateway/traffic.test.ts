@@ -118,6 +118,18 @@ describe('gateway: limits of bytes', () => {
     expect(server.of('192.0.2.99').is_over_limit).toBe(true);
   });
 
+  test('of a text count its bytes in UTF-8', async () => {
+    await using one = await openTestService(SETTINGS);
+    const game = await makeGame(one.api, one.administrator_token);
+    const { server_id, name } = await startWebServer(one, game);
+    using player = openWebSocketPlayer({ name, url: one.config.local_url });
+    await player.next(1);
+    player.socket.send('日本語');
+    await player.next(2);
+    const isCounted = async () => (await readTraffic(one, game, server_id)).received_bytes === 9;
+    await waitFor(isCounted, 'the bytes of the text');
+  }, 300_000);
+
   test('end a WebSocket, and refuse requests until a minute is over', async () => {
     await using one = await openTestService(SETTINGS);
     const game = await makeGame(one.api, one.administrator_token);

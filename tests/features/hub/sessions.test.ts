@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { makeGame } from '../../support/game.ts';
+import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
 
 const HOUR_MS = 3_600_000;
@@ -185,4 +186,53 @@ describe('hub: a browser that opened a link', () => {
     const both = await Promise.all([1, 2].map(() => send('POST', '/hub/session', { body: { code } })));
     expect(both.map(({ status }) => status).sort()).toEqual([200, 401]);
   });
+});
+
+describe("hub: a page below the hub's parent domain, which can set a cookie of the hub's name, changes no session:", () => {
+  test('over http, two cookies of one name are no session', async () => {
+    const [own, foreign] = [await logIn(), await logIn()];
+    for (const cookie of [`${own}; ${foreign}`, `${foreign}; ${own}`, `${own}; ${own}`]) {
+      const { status, body, headers } = await getToken(cookie);
+      // Without its own cookie, the browser would use the other one.
+      expect([status, body, headers.get('set-cookie')]).toEqual([200, {}, null]);
+    }
+    expect((await getToken(own)).body.token).toBeString();
+  });
+
+  test('over https, a session counts only with the cookie that no other host can set, beside any others', async () => {
+    const origin = 'https://play.example.com';
+    await using service = await openTestService({ MUSTER_PUBLIC_URL: origin });
+    const post = async (path: string, body: object, cookie = '') =>
+      await fetch(`${service.config.local_url}${path}`, {
+        method: 'POST',
+        headers: { origin, host: 'play.example.com', cookie },
+        body: JSON.stringify(body),
+      });
+    const start = async () => {
+      const { url } = await service.api.ok('POST', `${service.config.local_url}/hub/links`, {
+        token: service.administrator_token,
+        body: {},
+      });
+      const answer = await post('/hub/session', { code: new URL(url).hash.slice('#login='.length) });
+      const cookies = answer.headers.getSetCookie();
+      return { cookies, pairs: cookies.map((cookie) => cookie.split(';')[0] ?? '') };
+    };
+    const { cookies, pairs } = await start();
+    expect(cookies[0]).toContain('Path=/hub/session;');
+    expect(cookies[1]).toStartWith('__Host-muster_session_');
+    for (const part of ['Path=/;', 'Secure', 'HttpOnly', 'SameSite=Strict']) expect(cookies[1]).toContain(part);
+    expect(cookies[1]).not.toContain('Domain');
+    const [own = '', seal = ''] = pairs;
+    const {
+      pairs: [foreign = ''],
+    } = await start();
+    const tokenWith = async (...sent: string[]) =>
+      ((await (await post('/hub/session/token', {}, sent.join('; '))).json()) as { token?: string }).token;
+    for (const sent of [[foreign], [foreign, seal], [own], [seal]]) expect(await tokenWith(...sent)).toBeUndefined();
+    expect(await tokenWith(own, seal)).toBeString();
+    expect(await tokenWith(foreign, own, seal)).toBeString();
+    // The seal is no secret of a session.
+    const [name] = own.split('=');
+    expect(await tokenWith(`${name}=${seal.split('=')[1]}`, seal)).toBeUndefined();
+  }, 60_000);
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { createSocket } from 'node:dgram';
 import { hostname } from 'node:os';
+import { decode, encode } from 'dns-packet';
 import { sql } from 'drizzle-orm';
 import { createReservedHosts } from '../../../src/features/namespaces/domain-rules.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
@@ -8,6 +9,7 @@ import type { Answer } from '../../support/api.ts';
 import { type NameServer, openNameServer } from '../../support/name-server.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { makeShownSite, type ShownSite } from '../../support/site-visits.ts';
+import { waitFor } from '../../support/wait.ts';
 
 /** Published TXT records, by name. */
 const records = new Map<string, string[]>();
@@ -185,6 +187,41 @@ describe('domains: a proof by DNS', () => {
       expect(answer.headers.get('retry-after')).not.toBeNull();
     }
     silent.close();
+  });
+
+  test('of a game whose name server is silent delays no proof of another game', async () => {
+    // The name server does not answer for one game.
+    const answering = createSocket('udp4');
+    const questions = new Set<string>();
+    answering.on('message', (message, { port, address }) => {
+      const { id, questions: [question] = [] } = decode(message);
+      if (!question) return;
+      questions.add(question.name);
+      if (question.name.includes('.silent.')) return;
+      const answers = [
+        { type: 'TXT', name: question.name, ttl: 0, data: `muster-namespace=${other.namespace_id}` },
+      ] as const;
+      answering.send(
+        encode({ type: 'response', id: id ?? 0, questions: [question], answers: [...answers] }),
+        port,
+        address,
+      );
+    });
+    await new Promise<void>((resolve) => answering.bind(0, '127.0.0.1', resolve));
+    const name_servers = `127.0.0.1:${answering.address().port}`;
+    const settings = { MUSTER_NAME_SERVERS: name_servers, MUSTER_DOMAINS_ALLOW: 'x.example' };
+    {
+      await using service = await openTestService(settings, { database_of: opened });
+      const waiting = Array.from({ length: 40 }, (_, number) =>
+        add(site, `d${number}.silent.example.org`, service.config),
+      );
+      await waitFor(() => questions.size === 4, 'the lookups of the first game');
+      expect(codeOf(await add(other, 'quick.example.org', service.config))).toBe('200');
+      expect(questions.size).toBe(5);
+      const codes = new Set((await Promise.all(waiting)).map(codeOf));
+      expect([...codes]).toEqual(['503 CDN_DOMAIN_NOT_CHECKED']);
+    }
+    answering.close();
   });
 });
 

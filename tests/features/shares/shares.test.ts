@@ -102,6 +102,13 @@ describe('share links: show', () => {
     expect((await muster.api.ok('GET', '/cloud/shares/current', { token })).share.lobby_id).toBe(lobby_id);
   });
 
+  test('with an entry in the audit log that has the lobby', async () => {
+    await share({ lobby_id, display_name: 'for the audit log' });
+    const log = `/cloud/games/${game.game_id}/audit-log`;
+    const [entry] = (await muster.api.ok('GET', log, { token: game.cloud_token })).entries;
+    expect(entry).toMatchObject({ operation: 'createShare', details: { lobby_id, display_name: 'for the audit log' } });
+  });
+
   test('no code of a lobby, by which anyone could join', async () => {
     await muster.database.queries.execute(sql`update lobbies set code = 'SECRET' where lobby_id = ${lobby_id}`);
     const { token } = await share();

@@ -5,7 +5,7 @@ import { rejectionOf } from '../../support/refusal.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 20_000, answer_bytes_max: 0 };
-const LIMITS = { in_all: 6, of_account: 4, to_target: 2, break_ms: 300, slow_ms: 2_000 };
+const LIMITS = { in_all: 8, of_account: 4, to_target: 2, break_ms: 300, slow_ms: 2_000 };
 const open = (bulkhead_limits = LIMITS) => createOutbound({ allowed_private: ['127.0.0.1'], bulkhead_limits });
 const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 /** Returns the statuses of the answers. */
@@ -70,12 +70,26 @@ describe('concurrent requests', () => {
 
   test('in all are limited', async () => {
     await using stuck = await openGate();
-    const outbound = open();
+    const outbound = open({ ...LIMITS, in_all: 6 });
     const sent = ['first', 'second', 'third', 'fourth'].flatMap((account) =>
       Array.from({ length: 2 }, () => outbound.post(addressOf(stuck.listener), { ...REQUEST, account })),
     );
     await waitFor(() => stuck.waiting === 6, 'six requests');
     expect(stuck.listener.connections).toBe(6);
+    stuck.open();
+    expect(await statusesOf(sent)).toEqual(Array(8).fill(200));
+  });
+
+  test('of one account leave room for others, however many it has', async () => {
+    await using stuck = await openGate();
+    await using other = await listenAt('127.0.0.1', answerWith(answerText(200)));
+    const outbound = open({ ...LIMITS, in_all: 4, of_account: 8, to_target: 8 });
+    const send = (account: string, target: { port: number }) =>
+      outbound.post(addressOf(target), { ...REQUEST, account });
+    const sent = Array.from({ length: 8 }, () => send('first', stuck.listener));
+    await waitFor(() => stuck.waiting === 2, 'two requests');
+    expect((await send('second', other)).status).toBe(200);
+    expect(stuck.listener.connections).toBe(2);
     stuck.open();
     expect(await statusesOf(sent)).toEqual(Array(8).fill(200));
   });
@@ -183,7 +197,7 @@ describe('a target that fails', () => {
 
   test('is paused if callers leave because it does not answer', async () => {
     await using target = await listenAt('127.0.0.1', () => {});
-    const outbound = open({ ...LIMITS, of_account: 8, in_all: 8, to_target: 8, slow_ms: 20 });
+    const outbound = open({ ...LIMITS, of_account: 8, in_all: 16, to_target: 8, slow_ms: 20 });
     const clients = Array.from({ length: 8 }, () => AbortSignal.timeout(300));
     const sent = clients.map((signal) => kindOf(outbound.post(addressOf(target), { ...REQUEST, signal })));
     expect(await Promise.all(sent)).toEqual(Array(8).fill('cancelled'));

@@ -92,6 +92,7 @@ export class Connection {
   }
 
   drainClient(): void {
+    this.#active_at = performance.now();
     this.#to_client?.drain();
     this.#closeIfDone();
   }
@@ -137,6 +138,7 @@ export class Connection {
       open: (server) => this.#attach(server),
       data: (_, bytes) => this.#answer(bytes),
       drain: () => {
+        this.#active_at = performance.now();
         this.#to_server.drain();
         this.#closeIfDone();
       },

@@ -47,7 +47,7 @@ export async function create(
         const lobby = checkCreate(body, choices.modes, choices.regions);
         draft?.recordSearch(version_id, [lobby.region]);
         await passCaptcha({ game_id, namespace_id, version_id });
-        const subject = { namespace_id, version_id, context, nextVerificationId, draft };
+        const subject = { game_id, namespace_id, version_id, context, nextVerificationId, draft };
         await verifyCreate(dependencies, subject, { body, lobby, mode: choices.modes.get(lobby.game_mode) });
         return { game_id, namespace_id, version_id, lobby };
       });

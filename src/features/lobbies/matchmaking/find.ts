@@ -123,7 +123,7 @@ async function permitSearch(
   const search = planSearch(body, choices.modes, choices.regions);
   draft?.recordSearch(version_id, search.regions);
   await passCaptcha({ game_id, namespace_id, version_id });
-  const subject = { namespace_id, version_id, context, nextVerificationId, ticket, draft };
+  const subject = { game_id, namespace_id, version_id, context, nextVerificationId, ticket, draft };
   return { version_id, search: await verifyFind(dependencies, subject, { body, search, choices }) };
 }
 

@@ -85,7 +85,14 @@ async function takeSeat(
     const mode = modes.get(lobby.game_mode);
     checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
     await createCaptchaGate(captcha, body, context, draft)({ game_id, namespace_id, version_id });
-    const subject = { namespace_id, version_id, context, nextVerificationId: createVerificationIds(context), draft };
+    const subject = {
+      game_id,
+      namespace_id,
+      version_id,
+      context,
+      nextVerificationId: createVerificationIds(context),
+      draft,
+    };
     await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
     return await rounds.takeSeat(request, draft);
   } catch (refusal) {

@@ -40,7 +40,7 @@ export async function tryVerification(
     lobby_config: lobby_config === undefined ? undefined : JSON.stringify(lobby_config),
   };
   const nextVerificationId = createVerificationIds(context);
-  const subject = { namespace_id, version_id, context, nextVerificationId };
+  const subject = { game_id, namespace_id, version_id, context, nextVerificationId };
   const verdict = await requestVerdict(dependencies, subject, config, content);
   return { verification: { ...toVerifiedIds(content), ...verdict } };
 }

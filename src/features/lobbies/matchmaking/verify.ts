@@ -52,6 +52,7 @@ export function createVerificationIds({ ray_id }: Pick<RequestContext, 'ray_id'>
 
 /** The request to verify, and the version that it was checked against. */
 interface RequestToVerify {
+  game_id: string;
   namespace_id: string;
   version_id: string;
   context: Pick<RequestContext, 'address' | 'deadline' | 'readUserAgent'>;
@@ -144,13 +145,14 @@ async function verify(
 /** Sends a verification request. */
 export async function requestVerdict(
   { datacenters, verification }: Pick<VerifyDependencies, 'datacenters' | 'verification'>,
-  { namespace_id, version_id, context, nextVerificationId }: Omit<RequestToVerify, 'draft'>,
+  { game_id, namespace_id, version_id, context, nextVerificationId }: Omit<RequestToVerify, 'draft'>,
   config: VerificationConfig,
   { body, lobby, ...asked }: VerificationContent,
 ): Promise<Verdict> {
   const { address, deadline } = context;
   return await verification.ask({
     id: nextVerificationId(),
+    game_id,
     config,
     signal: deadline.signal,
     asked: {

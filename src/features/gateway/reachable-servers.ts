@@ -10,7 +10,7 @@ const OTHERS_MAX = 1_000;
 /** How long a server that does not run is remembered, by its state. That it becomes ready is not always announced. */
 const OTHERS_KEPT_MS = { not_ready: 250, ended: 10_000, unknown: 10_000 };
 
-interface TargetsDependencies {
+interface ReachableServersDependencies {
   servers: Pick<Servers, 'reach'>;
   subscribe: Feed['subscribe'];
 }
@@ -21,13 +21,11 @@ interface Entry {
   unsubscribe(): void;
 }
 
-export type Targets = ReturnType<typeof createTargets>;
-
 /**
  * Creates the lookup of servers by id. A server that runs is remembered until it changes, so that requests to it need no
  * query; any other state for a short time, so that a flood of requests needs few.
  */
-export function createTargets({ servers, subscribe }: TargetsDependencies) {
+export function createReachableServers({ servers, subscribe }: ReachableServersDependencies) {
   const dispose = ({ unsubscribe }: Entry) => unsubscribe();
   const running = new LRUCache<string, Entry>({ max: RUNNING_MAX, dispose });
   const others = new LRUCache<string, Entry>({ max: OTHERS_MAX, ttl: OTHERS_KEPT_MS.unknown, dispose });
