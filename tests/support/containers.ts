@@ -51,7 +51,7 @@ export async function makeImage(directory: string, script: string, changes: Imag
     ...changes,
   };
   await Bun.write(join(build, 'config.json'), JSON.stringify({ ociVersion: '1.0.2', process: image }));
-  return { kind: 'oci_bundle', sha256: undefined, directory: build, command: [] };
+  return { game_id: crypto.randomUUID(), kind: 'oci_bundle', sha256: undefined, directory: build, command: [] };
 }
 
 /** Makes an unpacked image that runs a JavaScript program: Bun with the libraries that it needs. */

@@ -213,7 +213,7 @@ async function makeArchive(directory: string, script: string): Promise<UnpackedB
   await mkdir(build, { recursive: true, mode: 0o755 });
   await Bun.write(join(build, 'run.sh'), script);
   await chmod(join(directory, 'builds'), 0o755);
-  return { kind: 'archive', sha256: undefined, directory: build, command: ['/bin/sh', 'run.sh'] };
+  return { game_id: crypto.randomUUID(), kind: 'archive', sha256: undefined, directory: build, command: ['/bin/sh', 'run.sh'] };
 }
 
 function makeOrder(build: UnpackedBuild, order: Partial<StartOrder>): StartOrder {

@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rmdir, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { bulkhead, type IPolicy, wrap } from 'cockatiel';
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
 import type { Queries } from '../../platform/database/database.ts';
 import { type DiskSpace, isShortOfSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import { removeFolder } from '../../platform/folder-removal.ts';
+import { createGameTurns } from '../../platform/game-turns.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { BaseImage } from './base-image.ts';
 import { unpackContainedArchive } from './contained-archive.ts';
@@ -23,12 +22,11 @@ import { createUnusedBuilds, type RemovedBuild, type RemoveUnusedOptions } from 
 
 /** Suffix of the directory into which a build is being unpacked. */
 const UNFINISHED = '.unfinished';
-/** Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. */
-const UNPACKED_AT_ONCE_MAX = 4;
-/** Less than that, so builds of one game that take long to unpack do not delay those of others. */
-const UNPACKED_AT_ONCE_PER_GAME_MAX = 2;
-/** Games whose turns are remembered; each takes a few hundred bytes. */
-const GAMES_MAX = 1_000;
+/**
+ * Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. What waits
+ * is limited by what asks for builds: requests that complete uploads, and servers that start.
+ */
+const TURNS = { at_once_max: 4, at_once_per_game_max: 2 };
 
 /**
  * The modes of directories. Game servers run as other users and enter those of archives and scripts. Only this user starts
@@ -64,7 +62,7 @@ export function openUnpackedBuilds({
   base_image,
 }: UnpackedBuildsDependencies) {
   const unpacking = new Map<string, Promise<string>>();
-  const takeTurn = createUnpackTurns();
+  const takeTurn = createGameTurns(TURNS);
   const unused = createUnusedBuilds({ clock, space, directory, discard });
   let swept: Promise<void> | undefined;
 
@@ -226,19 +224,5 @@ export function openUnpackedBuilds({
     },
     /** Removes everything of a build that will never be complete. */
     remove: (build: BuildRow): Promise<void> => removeFolder(folderOf(build)),
-  };
-}
-
-/**
- * Returns a function that runs work in fair turns: builds of one game take only some of the turns. What waits is limited
- * by what asks for builds: requests that complete uploads, and servers that start.
- */
-function createUnpackTurns() {
-  const all = bulkhead(UNPACKED_AT_ONCE_MAX, Number.POSITIVE_INFINITY);
-  const games = new LRUCache<string, IPolicy>({ max: GAMES_MAX });
-  return <Result>(game_id: string, work: () => Promise<Result>): Promise<Result> => {
-    const of_game = games.get(game_id) ?? bulkhead(UNPACKED_AT_ONCE_PER_GAME_MAX, Number.POSITIVE_INFINITY);
-    games.set(game_id, of_game);
-    return wrap(of_game, all).execute(work);
   };
 }
