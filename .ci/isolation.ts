@@ -49,8 +49,9 @@ In containers the server is root of its image, which may do most, and may have 6
 
 Tried on Linux 6.18 with Landlock 7 and control groups of version 1. With version 2 they were **not tried**.
 
-A server that exceeds the limits of its disk is ended by the next count. Its attempt is then \`refused\`. The engines do not
-count files.
+A server that exceeds the limits of its disk is ended by the next count. Its attempt is then \`refused\`. It was tried
+with files that anyone can see. The engines count neither files nor deleted files that are still open, so in Docker and
+Podman a server fills the disk by those.
 
 ## What does not hold
 
@@ -61,9 +62,9 @@ count files.
   32-bit programs. Their \`socketcall\` opens a socket of any family that the kernel offers to every user, such as
   \`AF_VSOCK\`. A filter cannot read its arguments, and 32-bit games need it, so it is allowed, in containers, too. If the
   machine needs no such family, keep the kernel from loading its module.
-- **Deleted files** count for the disk's limit while a server has them open or mapped. Those that it hides are on the disk
-  until it ends, and count for nothing: sent to itself over a unix socket, or open in a thread with its own table of
-  files. Without root, files that are only mapped are hidden, too.
+- **Deleted files** count for the disk's limit while a server has them open or mapped. It can hide some from the count:
+  in a message to itself over a unix socket, or in a thread with its own table of files. They are on the disk until it
+  ends. Without root, files that are only mapped are hidden, too. Engines do not count deleted files at all.
 
 ## Attempts
 `;

@@ -68,6 +68,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     directory: data.folder('containers'),
     host: config.server_host,
     api_url: local_url,
+    events,
   });
   const engine = await openEngine({
     ...config.containers,

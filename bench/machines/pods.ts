@@ -117,7 +117,13 @@ async function makeBuild(opened: AsyncDisposableStack): Promise<UnpackedBuild> {
   await mkdir(join(directory, 'build'));
   await Bun.write(join(directory, 'build/run.sh'), 'exec sleep 600\n');
   await chmod(join(directory, 'build'), 0o755);
-  return { kind: 'archive', sha256: undefined, directory: join(directory, 'build'), command: ['/bin/sh', 'run.sh'] };
+  return {
+    game_id: crypto.randomUUID(),
+    kind: 'archive',
+    sha256: undefined,
+    directory: join(directory, 'build'),
+    command: ['/bin/sh', 'run.sh'],
+  };
 }
 
 interface PodList {

@@ -153,6 +153,14 @@ export const CATALOGUE = {
     message:
       'A {method} request to a game server cannot have a body. Send the body by POST, or the values in the query.',
   },
+  GAME_TOO_MANY_NAMESPACES: {
+    status: 400,
+    message: 'The game already has the maximum of {max} namespaces. Use one of them, or create another game.',
+  },
+  GAME_TOO_MANY_VERSIONS: {
+    status: 400,
+    message: 'The game already has the maximum of {max} versions. Use one of them, or create another game.',
+  },
   GATEWAY_BODY_SLOW: {
     status: 400,
     message:
@@ -196,14 +204,6 @@ export const CATALOGUE = {
     status: 401,
     message:
       "The WebSocket has no player's token. Add it to the address as player_token, or send the subprotocol bearer.TOKEN.",
-  },
-  GAME_TOO_MANY_NAMESPACES: {
-    status: 400,
-    message: 'The game already has the maximum of {max} namespaces. Use one of them, or create another game.',
-  },
-  GAME_TOO_MANY_VERSIONS: {
-    status: 400,
-    message: 'The game already has the maximum of {max} versions. Use one of them, or create another game.',
   },
   GATEWAY_TOO_MANY_BYTES: {
     status: 429,
@@ -390,7 +390,7 @@ export const CATALOGUE = {
   SERVERS_TOO_MANY_WAITING: {
     status: 400,
     message:
-      '{waiting_max} servers of this environment wait for a machine of this region. Create more once they run, or end some. The log of the oldest says why they wait.',
+      'At most {waiting_max} servers of this environment may wait for a machine of this region. Create more once they run, or end some; the log of the oldest says why they wait.',
   },
   SERVERS_UNSUPPORTED_HOST_PROTOCOL: {
     status: 400,

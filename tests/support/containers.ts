@@ -3,7 +3,10 @@ import { chmod, copyFile, mkdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
 import { findContainerPrograms } from '../../src/features/servers/runtimes/container/container-programs.ts';
-import { openContainerRuntime } from '../../src/features/servers/runtimes/container/container-runtime.ts';
+import {
+  type ContainerRuntimeOptions,
+  openContainerRuntime,
+} from '../../src/features/servers/runtimes/container/container-runtime.ts';
 import { IS_FULL_LENGTH } from './full-length.ts';
 import { dockerLayout } from './images.ts';
 import { packTar, type TarEntry } from './tar.ts';
@@ -51,7 +54,7 @@ export async function makeImage(directory: string, script: string, changes: Imag
     ...changes,
   };
   await Bun.write(join(build, 'config.json'), JSON.stringify({ ociVersion: '1.0.2', process: image }));
-  return { kind: 'oci_bundle', sha256: undefined, directory: build, command: [] };
+  return { game_id: crypto.randomUUID(), kind: 'oci_bundle', sha256: undefined, directory: build, command: [] };
 }
 
 /** Makes an unpacked image that runs a JavaScript program: Bun with the libraries that it needs. */
@@ -107,13 +110,25 @@ export async function packImage(
   return await packTar(await dockerLayout({ layers, tags: [image_tag], config }));
 }
 
+/** The options of a runtime of containers that have no default. */
+type OwnOptions = Pick<ContainerRuntimeOptions, 'host' | 'api_url'>;
+interface ContainerChanges extends Partial<Omit<ContainerRuntimeOptions, 'programs' | 'directory'>> {
+  /** Programs to run in place of those of this machine. */
+  replaced?: Partial<ContainerRuntimeOptions['programs']>;
+}
+
 /** Opens the runtime of containers over a directory. */
 export async function openContainers(
   directory: string,
-  { has_read_only_root = false, ...options }: { host: string; api_url: string; has_read_only_root?: boolean },
+  { has_read_only_root = false, replaced = {}, ...options }: OwnOptions & ContainerChanges,
 ) {
   if (typeof programs === 'string') throw new Error(programs);
   const folder = join(directory, 'containers');
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  return openContainerRuntime({ ...options, programs, directory: folder, has_read_only_root });
+  return openContainerRuntime({
+    ...options,
+    programs: { ...programs, ...replaced },
+    directory: folder,
+    has_read_only_root,
+  });
 }

@@ -177,6 +177,7 @@ export function runtimeOf(
       return openEngineRuntime({ ...options, client: engine().client, ...changes });
     },
     makeBuild: makeImage,
+    copies_output: true,
     ...(name === 'podman' && {
       missing_program: { exit_code: 1, sentence: /failed to exec pid1: (No such file|Permission)/ },
     }),

@@ -35,7 +35,8 @@ export function kubernetesRuntime(
   let packed: PackedImages | undefined;
   const registry = new ImageRegistry({
     key,
-    openImage: async (build_id) => await packed?.pack(directories.get(build_id) ?? ''),
+    openImage: async (build_id) =>
+      await packed?.pack({ directory: directories.get(build_id) ?? '', game_id: build_id }),
   });
   const runtimes: AsyncDisposable[] = [];
   let pod_port: PodPort | undefined;

@@ -38,6 +38,8 @@ export interface RuntimeKind {
   readonly host?: string;
   /** How many servers get a signal during their start, where starts are slow. By default 20. */
   signals?: number;
+  /** Whether the last output of a server is complete only after a kill, as the service reads it. */
+  copies_output?: boolean;
   /** What its servers may use, unless a test says so. By default a core and 256 MiB. */
   resources?: ServerResources;
 }
@@ -121,7 +123,8 @@ export interface TestRuntime extends AsyncDisposable {
 }
 
 /** Opens a runtime of a test's own. */
-export async function openTestRuntime({ open, makeBuild = makeArchive, resources }: RuntimeKind): Promise<TestRuntime> {
+export async function openTestRuntime(kind: RuntimeKind): Promise<TestRuntime> {
+  const { open, makeBuild = makeArchive, resources, copies_output = false } = kind;
   const directory = await makeDataDirectory();
   const runtime = await open(directory);
   const started = new Map<string, ServerHandle>();
@@ -132,11 +135,14 @@ export async function openTestRuntime({ open, makeBuild = makeArchive, resources
     return Buffer.from(bytes).toString();
   }
 
-  const waitForEnd: TestRuntime['waitForEnd'] = (server, by) =>
-    waitFor(async () => {
+  const waitForEnd: TestRuntime['waitForEnd'] = async (server, by = runtime) => {
+    const end = await waitFor(async () => {
       const seen = await observe(server, by);
       return seen.is === 'ended' && seen;
     }, 'the server to end');
+    if (copies_output) await by.kill([server]);
+    return end;
+  };
 
   async function observe(server: ServerHandle, by = runtime): Promise<Observation> {
     const seen = (await by.observe([server])).get(server.server_id);
@@ -213,7 +219,13 @@ async function makeArchive(directory: string, script: string): Promise<UnpackedB
   await mkdir(build, { recursive: true, mode: 0o755 });
   await Bun.write(join(build, 'run.sh'), script);
   await chmod(join(directory, 'builds'), 0o755);
-  return { kind: 'archive', sha256: undefined, directory: build, command: ['/bin/sh', 'run.sh'] };
+  return {
+    game_id: crypto.randomUUID(),
+    kind: 'archive',
+    sha256: undefined,
+    directory: build,
+    command: ['/bin/sh', 'run.sh'],
+  };
 }
 
 function makeOrder(build: UnpackedBuild, order: Partial<StartOrder>): StartOrder {

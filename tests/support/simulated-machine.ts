@@ -13,7 +13,13 @@ import { waitFor } from './wait.ts';
 import { waitingServer } from './waiting-server.ts';
 
 const ENDED: Observation = { is: 'ended', exit_code: 0, exit_signal: null };
-const BUILD = { kind: 'javascript' as const, sha256: undefined, directory: '/nowhere', command: [] };
+const BUILD = {
+  kind: 'javascript' as const,
+  game_id: crypto.randomUUID(),
+  sha256: undefined,
+  directory: '/nowhere',
+  command: [],
+};
 
 export const idsOf = (servers: readonly ServerHandle[]): string[] => servers.map(({ server_id }) => server_id);
 

@@ -19,6 +19,7 @@ export type { BuildKind } from './tables.ts';
 
 /** A build that a runtime can start: files on this machine. */
 export interface UnpackedBuild {
+  game_id: string;
   kind: BuildKind;
   /**
    * The SHA-256 of the uploaded file in hexadecimal. Undefined for an archive or a script that was unpacked before digests
@@ -177,8 +178,9 @@ export function createBuilds(dependencies: BuildsDependencies) {
     /** Returns the build's files on this machine, after downloading and unpacking them if needed. */
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
+      const { game_id } = build;
       const command = build.kind === 'javascript' ? [build.file_name] : build.command;
-      return { kind: runtimeKindOf(build.kind), ...(await unpacked_builds.ensure(build)), command };
+      return { game_id, kind: runtimeKindOf(build.kind), ...(await unpacked_builds.ensure(build)), command };
     },
   };
 }

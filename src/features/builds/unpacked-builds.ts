@@ -22,10 +22,11 @@ import { createUnusedBuilds, type RemovedBuild, type RemoveUnusedOptions } from 
 
 /** Suffix of the directory into which a build is being unpacked. */
 const UNFINISHED = '.unfinished';
-/** Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. */
-const UNPACKED_AT_ONCE_MAX = 4;
-/** Less than that, so builds of one game that take long to unpack do not delay those of others. */
-const UNPACKED_AT_ONCE_PER_GAME_MAX = 2;
+/**
+ * Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. What waits
+ * is limited by what asks for builds: requests that complete uploads, and servers that start.
+ */
+const TURNS = { at_once_max: 4, of_owner_max: 2 };
 
 /**
  * The modes of directories. Game servers run as other users and enter those of archives and scripts. Only this user starts
@@ -61,8 +62,7 @@ export function openUnpackedBuilds({
   base_image,
 }: UnpackedBuildsDependencies) {
   const unpacking = new Map<string, Promise<string>>();
-  // What waits is limited by what asks for builds: requests that complete uploads, and servers that start.
-  const takeTurn = createFairTurns({ at_once_max: UNPACKED_AT_ONCE_MAX, of_owner_max: UNPACKED_AT_ONCE_PER_GAME_MAX });
+  const takeTurn = createFairTurns(TURNS);
   const unused = createUnusedBuilds({ clock, space, directory, discard });
   let swept: Promise<void> | undefined;
 

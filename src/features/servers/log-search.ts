@@ -63,15 +63,15 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
      * Searches one page back from a line, or from the end. Returns the matching lines with the range that was searched, so
      * that a caller can go on before it and knows how far it is.
      */
-    async before(name: LogName, line: number | undefined, search: LogSearch): Promise<SearchedLines> {
+    async searchBack(name: LogName, line: number | undefined, search: LogSearch): Promise<SearchedLines> {
       const pace = createPacer();
       const end_line = await store.selectEnd(queries, name);
-      const until = Math.min(line ?? end_line, end_line);
-      const pieces = await store.selectPageBefore(queries, name, until, PAGE);
+      const until_line = Math.min(line ?? end_line, end_line);
+      const pieces = await store.selectPageBefore(queries, name, until_line, PAGE);
       const newest_first: LogLines['lines'] = [];
-      let from_line = pieces.length === 0 ? 0 : until;
+      let from_line = pieces.length === 0 ? 0 : until_line;
       for (const piece of pieces) {
-        const matches = [...findMatches(piece, search).values()].filter(({ number }) => number < until).reverse();
+        const matches = [...findMatches(piece, search).values()].filter(({ number }) => number < until_line).reverse();
         const fitting = matches.slice(0, LINES_PER_ANSWER_MAX - newest_first.length);
         newest_first.push(...fitting);
         if (fitting.length < matches.length) {
@@ -88,13 +88,13 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
       const pace = createPacer();
       const next_line = await store.selectEnd(queries, name);
       const newest_first: LogLines['lines'] = [];
-      let before = next_line;
+      let until_line = next_line;
       for (let page = 0; page < PAGES_MAX && newest_first.length < LINES_PER_ANSWER_MAX; page += 1) {
-        const pieces = await store.selectPageBefore(queries, name, before, PAGE);
+        const pieces = await store.selectPageBefore(queries, name, until_line, PAGE);
         if (pieces.length === 0) break;
         for (const piece of pieces) {
           newest_first.push(...[...findMatches(piece, search).values()].reverse().slice(0, LINES_PER_ANSWER_MAX));
-          before = piece.first_line;
+          until_line = piece.first_line;
           await pace();
         }
       }

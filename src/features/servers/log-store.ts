@@ -63,7 +63,8 @@ export async function selectPiecesFrom(
   { line, lines_wanted }: { line: number; lines_wanted: number },
 ): Promise<LogPieceRow[]> {
   const { first_line, line_count } = serverLogChunks;
-  const follows = and(isOf(name), gt(sql`${first_line} + ${line_count}`, line));
+  // By itself, the end of a piece is no condition that the key could answer.
+  const follows = and(isOf(name), gte(first_line, startOf(name, line)), gt(sql`${first_line} + ${line_count}`, line));
   const last = sql`(
     select max(first_line) from (
       select first_line, sum(${kept_count}) over (order by first_line) - ${kept_count} as lines_before
@@ -91,7 +92,7 @@ export async function selectPageFrom(
   { pieces_max, bytes_max }: PageLimits,
 ): Promise<LogPieceRow[]> {
   const { first_line, content } = serverLogChunks;
-  const start = sql`coalesce((select max(first_line) from ${serverLogChunks} where ${isOf(name)} and first_line <= ${line}), 0)`;
+  const start = startOf(name, line);
   const last = sql`(
     select max(first_line) from (
       select first_line, sum(octet_length(${content})) over (order by first_line) - octet_length(${content}) as bytes_before
@@ -209,6 +210,11 @@ export async function deletePiecesBefore(queries: Queries, moment: Date, limit: 
     )
     select (select count(*) from emptied) + (select count(*) from deleted) as removed`);
   return Number(row?.removed ?? 0);
+}
+
+/** The first line of the last piece that begins at a line or before it. */
+function startOf(name: LogName, line: number) {
+  return sql`coalesce((select max(first_line) from ${serverLogChunks} where ${isOf(name)} and first_line <= ${line}), 0)`;
 }
 
 function isOf({ server_id, stream }: LogName) {

@@ -150,7 +150,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     while ((await store.deletePiecesUpTo(database.queries, name, batch)) === TRIMMED_AT_ONCE_MAX);
   }
 
-  async function collect(name: LogName, cursor: Cursor, read: ReadOutput, has_ended: boolean): Promise<Collected> {
+  async function movePiece(name: LogName, cursor: Cursor, read: ReadOutput, has_ended: boolean): Promise<Collected> {
     const is_space_low = !has_ended && (await isSpaceLow());
     const piece = await read({
       from: cursor.resume_point ?? undefined,
@@ -181,7 +181,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
   return {
     /** Moves the next piece of a server's output into the database. */
     collect: (name: LogName, read: ReadOutput, has_ended: boolean): Promise<Collected> =>
-      inTurnWithRetries(name, (cursor) => collect(name, cursor, read, has_ended)),
+      inTurnWithRetries(name, (cursor) => movePiece(name, cursor, read, has_ended)),
     /** Adds a line that the service writes. */
     addLine: (name: LogName, text: string): Promise<void> =>
       inTurnWithRetries(name, (cursor) => add(name, cursor, { content: Buffer.from(`${text}\n`), line_count: 1 })),

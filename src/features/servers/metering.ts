@@ -11,7 +11,7 @@ import { deleteSamplesBefore, insertSamples } from './usage-samples-store.ts';
 import { addReadings, selectMeters } from './usage-store.ts';
 
 /** Samples to keep while the database does not answer. */
-const SAMPLES_WAITING_MAX = 10_000;
+const UNSTORED_SAMPLES_MAX = 10_000;
 /** Interval of readings. Usage after a server's last reading is not counted. */
 const EVERY_MS = 2_000;
 
@@ -39,36 +39,45 @@ export function startMetering(
   let earlier_ms = new Map<string, number>();
 
   /** Servers that an earlier process of the service has read, and this one now for the first time. */
-  let adopted = new Set<string>();
+  let metered_before = new Set<string>();
   const samples = createUsageSamples();
-  /** Samples to store. They wait while the database does not answer. */
-  let waiting_samples: UsageSample[] = [];
+  /** Complete samples that are not in the database yet. */
+  let unstored_samples: UsageSample[] = [];
 
   /** When this process took its previous reading. */
-  let before: Date | undefined;
+  let previous_read_ts: Date | undefined;
 
   async function step(): Promise<number> {
     const now = clock.now();
     const running = listServers().filter(({ identity }) => identity !== null);
     const used = await readUsage(running.map(handleOf));
-    await readEarlier(used);
+    const fresh_ids = new Set([...used.keys()].filter((server_id) => !earlier_ms.has(server_id)));
+    // Before the database is called: while it does not answer, each minute must still get its own sample.
+    takeSamples(new Map([...used].filter(([server_id]) => !fresh_ids.has(server_id))), now);
+    await readEarlier(used, [...fresh_ids]);
+    takeSamples(new Map([...used].filter(([server_id]) => fresh_ids.has(server_id))), now);
     const readings = [...used].map(([server_id, { cpu_ms }]) => ({
       server_id,
       cpu_ms: cpu_ms + (earlier_ms.get(server_id) ?? 0),
     }));
     const interval_start = new Date(Math.floor(now.getTime() / INTERVAL_MS) * INTERVAL_MS);
-    if (readings.length > 0) await addReadings(database.queries, readings, { now, before, interval_start });
-    before = now;
-    waiting_samples = [...waiting_samples, ...samples.add(used, { now, adopted })].slice(-SAMPLES_WAITING_MAX);
-    if (waiting_samples.length > 0) await insertSamples(database.queries, waiting_samples);
-    waiting_samples = [];
+    if (readings.length > 0) await addReadings(database.queries, readings, { now, previous_read_ts, interval_start });
+    previous_read_ts = now;
+    if (unstored_samples.length > 0) await insertSamples(database.queries, unstored_samples);
+    unstored_samples = [];
     return 0;
   }
 
-  async function readEarlier(used: Map<string, UsageReading>): Promise<void> {
-    const fresh = [...used.keys()].filter((server_id) => !earlier_ms.has(server_id));
-    const meters = fresh.length > 0 ? await selectMeters(database.queries, fresh) : new Map<string, number>();
-    adopted = new Set(meters.keys());
+  function takeSamples(used: Map<string, UsageReading>, now: Date): void {
+    unstored_samples = [...unstored_samples, ...samples.add(used, { now, metered_before })].slice(
+      -UNSTORED_SAMPLES_MAX,
+    );
+  }
+
+  /** Reads what an earlier process recorded of servers that this one reads for the first time. */
+  async function readEarlier(used: Map<string, UsageReading>, fresh_ids: string[]): Promise<void> {
+    const meters = fresh_ids.length > 0 ? await selectMeters(database.queries, fresh_ids) : new Map<string, number>();
+    metered_before = new Set(meters.keys());
     earlier_ms = new Map(
       [...used].map(([server_id, { cpu_ms }]) => [
         server_id,

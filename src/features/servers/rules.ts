@@ -51,8 +51,12 @@ export function nextStep(
       return { do: 'finish', ...describeUnseenEnd(server) };
     }
     case 'pending':
+      if (is_overdue) return { do: 'kill' };
+      if (destroyed_at && observed.can_stop) return ask;
+      // It runs, but its runtime does not know where yet, for example after another process has taken it over.
+      if (started_at) return { do: 'wait' };
       // A server that has not started has nothing to save.
-      if (destroyed_at) return observed.can_stop && !is_overdue ? ask : { do: 'kill' };
+      if (destroyed_at) return { do: 'kill' };
       if (!identity) return { do: 'adopt', started: observed };
       return reported === observed.reason ? { do: 'wait' } : { do: 'report', reason: observed.reason };
     case 'running':

@@ -332,7 +332,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** One stream of a server's log. Watchable. */
     log: createLogReading({ database, logs }),
     /** Searches a stream of a server's log, page by page, from its end. */
-    searchLog: createLogSearch(database).before,
+    searchLog: createLogSearch(database).searchBack,
     /** What a server uses, minute by minute. Watchable. */
     usage: createUsageReading({ database, clock }),
   };

@@ -16,13 +16,14 @@ const INTEGER_MAX = 2 ** 31 - 1;
 /** Adds samples to the hours of their servers, and wakes watchers. A repeated sample adds nothing. */
 export async function insertSamples(queries: Queries, samples: UsageSample[]): Promise<void> {
   // A statement changes each row once at most. Several minutes of a server come together after the database was
-  // unavailable.
+  // unavailable. Of two samples of one minute the first counts.
   const of_minutes = Map.groupBy(samples, ({ minute }) => minute);
   for (const of_minute of of_minutes.values()) await insertMinute(queries, of_minute);
 }
 
 async function insertMinute(queries: Queries, samples: UsageSample[]): Promise<void> {
-  const rows = samples.map(({ minute, cpu_ms, memory_bytes, ...sample }) => ({
+  const first_of_each = new Map(samples.toReversed().map((sample) => [sample.server_id, sample]));
+  const rows = [...first_of_each.values()].map(({ minute, cpu_ms, memory_bytes, ...sample }) => ({
     ...sample,
     hour_start: startOfMinute(minute - (minute % MINUTES_PER_HOUR)),
     minute: minute % MINUTES_PER_HOUR,

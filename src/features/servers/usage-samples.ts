@@ -12,8 +12,8 @@ interface Current {
 
 /**
  * Creates the samples of servers: one for each minute, from all readings in it. `add` returns the samples of minutes that are
- * over, and of servers without a reading now. `adopted`: servers that ran before this process read them; only later use
- * counts.
+ * over. After minutes without a reading, the use in them is in no sample. `metered_before`: servers that an earlier process
+ * read; only later use counts.
  */
 export function createUsageSamples() {
   const currents = new Map<string, Current>();
@@ -25,17 +25,17 @@ export function createUsageSamples() {
   return {
     add(
       readings: ReadonlyMap<string, UsageReading>,
-      { now, adopted }: { now: Date; adopted: ReadonlySet<string> },
+      { now, metered_before }: { now: Date; metered_before: ReadonlySet<string> },
     ): UsageSample[] {
       const minute = minuteOf(now);
       const complete: UsageSample[] = [];
       for (const [server_id, reading] of readings) {
         const current = currents.get(server_id);
         if (!current) {
-          const from = adopted.has(server_id) ? reading : { cpu_ms: 0 };
+          const from = metered_before.has(server_id) ? reading : { cpu_ms: 0 };
           currents.set(server_id, begin(minute, from, reading));
         } else if (current.minute !== minute) {
-          current.last = reading;
+          if (current.minute === minute - 1) current.last = reading;
           complete.push(toSample(server_id, current));
           currents.set(server_id, begin(minute, reading, reading));
         } else {
@@ -45,7 +45,8 @@ export function createUsageSamples() {
         }
       }
       for (const [server_id, current] of currents) {
-        if (readings.has(server_id)) continue;
+        // A reading may be missing although the server runs: its sample is complete when the minute is over.
+        if (current.minute === minute) continue;
         complete.push(toSample(server_id, current));
         currents.delete(server_id);
       }

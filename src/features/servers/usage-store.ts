@@ -13,19 +13,19 @@ export interface ProcessorReading {
 interface ReadAt {
   now: Date;
   /** When this process took its previous reading; undefined if it is the first. */
-  before: Date | undefined;
+  previous_read_ts: Date | undefined;
   interval_start: Date;
 }
 
 /**
  * Adds to an interval what servers have used since their previous reading, and the time in which they used it. It is one
- * statement, so a repeated reading adds nothing. A server that used nothing has no new row in `server_meters`; `before`
- * gives the time of its previous reading then.
+ * statement, so a repeated reading adds nothing. A server that used nothing has no new row in `server_meters`;
+ * `previous_read_ts` gives the time of its previous reading then.
  */
 export async function addReadings(
   queries: Queries,
   readings: ProcessorReading[],
-  { now, before, interval_start }: ReadAt,
+  { now, previous_read_ts, interval_start }: ReadAt,
 ): Promise<void> {
   const column = (key: keyof ProcessorReading) => sql.param(readings.map((reading) => reading[key]));
   await queries.execute(sql`
@@ -44,7 +44,7 @@ export async function addReadings(
     )
     insert into ${serverUsage} (server_id, interval_start, game_id, datacenter_id, cpu_ms, from_ts, until_ts)
     select used.server_id, ${timestamptz(interval_start)}, server.game_id, server.datacenter_id, used.cpu_ms,
-      least(greatest(used.read_ts, server.started_at, ${before ? timestamptz(before) : sql`null`}), ${timestamptz(now)} - interval '1 ms'), ${timestamptz(now)}
+      least(greatest(used.read_ts, server.started_at, ${previous_read_ts ? timestamptz(previous_read_ts) : sql`null`}), ${timestamptz(now)} - interval '1 ms'), ${timestamptz(now)}
     from used join ${servers} as server on server.server_id = used.server_id
     on conflict (server_id, interval_start) do update set
       cpu_ms = ${serverUsage}.cpu_ms + excluded.cpu_ms,

@@ -73,7 +73,13 @@ describe('a container engine that is configured and cannot be used', () => {
       ports: {},
       arguments: [],
       environment: {},
-      build: { kind: 'oci_bundle' as const, sha256: undefined, directory: build, command: [] },
+      build: {
+        game_id: crypto.randomUUID(),
+        kind: 'oci_bundle' as const,
+        sha256: undefined,
+        directory: build,
+        command: [],
+      },
       build_id: crypto.randomUUID(),
     } satisfies StartOrder;
     await runtime.start(order);
@@ -91,7 +97,13 @@ describe('a container engine that is configured and cannot be used', () => {
       ports: {},
       arguments: [],
       environment: {},
-      build: { kind: 'oci_bundle' as const, sha256: undefined, directory: build, command: [] },
+      build: {
+        game_id: crypto.randomUUID(),
+        kind: 'oci_bundle' as const,
+        sha256: undefined,
+        directory: build,
+        command: [],
+      },
       build_id: crypto.randomUUID(),
     } satisfies StartOrder;
     for (const _ of ['at first', 'again']) {

@@ -17,7 +17,13 @@ describe('an image that several servers of a build wait for', () => {
   });
   afterAll(() => rm(directory, { recursive: true }));
 
-  const build = () => ({ kind: 'oci_bundle' as const, sha256: undefined, directory, command: [] });
+  const build = () => ({
+    game_id: crypto.randomUUID(),
+    kind: 'oci_bundle' as const,
+    sha256: undefined,
+    directory,
+    command: [],
+  });
 
   /** Serves an engine without images, which answers imports once they are released. */
   function serveEngine() {

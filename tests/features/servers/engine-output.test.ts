@@ -112,6 +112,24 @@ describe('the output of a container that was copied from its engine', () => {
     expect(texts.join('')).not.toContain('\0');
   });
 
+  test.each(['', '{"std_out":{"ti'])(
+    'is copied from its beginning if a full disk cut its positions: "%s"',
+    async (text) => {
+      const folder = mkdtempSync(join(directory, 'server-'));
+      const files = { std_out: join(folder, 'std_out'), std_err: join(folder, 'std_err') };
+      for (const file of Object.values(files)) writeFileSync(file, '');
+      const positions = join(folder, 'positions');
+      writeFileSync(positions, text);
+      await followOutput({
+        files,
+        positions,
+        open: async () => new Response(Buffer.concat([frameOf('a\n', 1_000)])).body ?? new ReadableStream(),
+        onWritten() {},
+      });
+      expect(await Bun.file(files.std_out).text()).toBe('a\n');
+    },
+  );
+
   test('has the times of the lines of a long log, to a second', async () => {
     const lines = Array.from({ length: 100_000 }, (_, index) => 200_000 - index);
     const follow = followerOf(lines.map((age_ms) => frameOf('l\n', age_ms)));

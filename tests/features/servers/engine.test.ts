@@ -265,7 +265,11 @@ for (const name of ENGINES) {
         await opened.remove(waited);
         expect(await opened.observe(server)).toMatchObject({ is: 'running' });
         const written = (await opened.output(server)).length;
-        await waitFor(async () => (await opened.output(server)).length > written + 20, 'more output');
+        await waitFor(async () => {
+          // Each observation continues the copying, after a pause.
+          await opened.observe(server);
+          return (await opened.output(server)).length > written + 20;
+        }, 'more output');
         const lines = (await opened.output(server)).trimEnd().split('\n').map(Number);
         expect(lines).toEqual(lines.map((_, index) => index + 1));
         await opened.remove(server);

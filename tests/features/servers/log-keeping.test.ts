@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import { appendFileSync, existsSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import type { LogName } from '../../../src/features/servers/log-store.ts';
 import { createLogs, type Logs, PIECE_BYTES_MAX, type ReadOutput } from '../../../src/features/servers/logs.ts';
-import type { Database } from '../../../src/platform/database/database.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { readerOf, shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
+import { countReadRows } from '../../support/table-scans.ts';
 
 const MIB = 1024 ** 2;
 /** A file system whose files may be longer than any offset that can be read. */
@@ -235,6 +237,23 @@ describe('server logs: what a server writes is kept', () => {
     expect(await restarted.deleteOld()).toBeGreaterThan(0);
     expect(await restarted.deleteOld()).toBe(0);
     expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 3 });
+  });
+
+  test('so that its next line is read without the pieces before it', async () => {
+    const { name } = await makeLog();
+    const { queries } = muster.database;
+    await queries.execute(sql`
+      insert into server_log_chunks (server_id, stream, first_line, line_count, ts, total_bytes, content)
+      select ${name.server_id}::uuid, ${name.stream}, piece, 1, now(), piece, convert_to(E'a\\n', 'UTF8')
+      from generate_series(0, 4999) as piece`);
+    await queries.execute(sql`analyze server_log_chunks`);
+    await using one = openDatabase(muster.database_address, 1);
+    const logs = openLogs(one);
+    const before = await countReadRows(one.queries, 'server_log_chunks');
+    expect(await logs.linesFrom(name, 5_000)).toEqual({ lines: [], next_line: 5_000 });
+    expect((await logs.linesFrom(name, 4_998)).next_line).toBe(5_000);
+    expect((await countReadRows(one.queries, 'server_log_chunks')) - before).toBeLessThan(10);
+    await queries.execute(sql`delete from server_log_chunks where server_id = ${name.server_id}`);
   });
 
   test('from the first line that is left, for a reader whose next line was removed', async () => {

@@ -58,6 +58,11 @@ describe('servers: the next step', () => {
     ['kills one that is to end and was not recorded', { ...WANTED, ...ASKED }, PENDING, { do: 'kill' }],
     ['sends SIGTERM to a pending one whose program runs', { ...ACCEPTED, ...ASKED }, STOPPABLE, { do: 'stop' }],
     ['kills a pending one whose program runs and whose time is over', { ...ACCEPTED, ...OVERDUE }, STOPPABLE, KILL],
+    ['waits for a started one whose address is being read', STARTED, PENDING, { do: 'wait' }],
+    ['waits for one that is to end until it can be asked', { ...STARTED, ...ASKED }, PENDING, { do: 'wait' }],
+    ['sends SIGTERM to one that is to end and can be asked', { ...STARTED, ...ASKED }, STOPPABLE, { do: 'stop' }],
+    ['kills a started one whose time is over', { ...STARTED, ...OVERDUE }, PENDING, KILL],
+    ['kills a started one that has failed', { ...STARTED, ...FAILED }, PENDING, KILL],
     ['adopts one that was pending and runs', ACCEPTED, RUNNING, { do: 'adopt', started: RUNNING }],
 
     ['waits for an unreachable one', STARTED, unreachable(59_999), { do: 'wait' }],

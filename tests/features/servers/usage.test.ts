@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { startMetering } from '../../../src/features/servers/metering.ts';
 import { sumTraffic } from '../../../src/features/servers/runtimes/container/container-traffic.ts';
 import type { UsageReading } from '../../../src/features/servers/runtimes/runtime.ts';
+import { selectServerById } from '../../../src/features/servers/store.ts';
 import { minuteOf } from '../../../src/features/servers/tables.ts';
 import { createUsageSamples } from '../../../src/features/servers/usage-samples.ts';
 import {
@@ -27,7 +29,7 @@ describe('samples of what a server used:', () => {
   const timeOf = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
   const FIRST = minuteOf(timeOf(0));
   const readingsOf = (reading: UsageReading) => new Map([['a', reading]]);
-  const none = { adopted: new Set<string>() };
+  const none = { metered_before: new Set<string>() };
 
   test('a sample has the growth of a minute and the most memory', () => {
     const samples = createUsageSamples();
@@ -54,15 +56,37 @@ describe('samples of what a server used:', () => {
   test('the last minute of a server that ended is a sample too', () => {
     const samples = createUsageSamples();
     samples.add(readingsOf({ cpu_ms: 10 }), { now: timeOf(2), ...none });
-    expect(samples.add(new Map(), { now: timeOf(4), ...none })).toEqual([
+    expect(samples.add(new Map(), { now: timeOf(4), ...none })).toEqual([]);
+    expect(samples.add(new Map(), { now: timeOf(60), ...none })).toEqual([
       { server_id: 'a', minute: FIRST, cpu_ms: 10, memory_bytes: null, received_bytes: null, sent_bytes: null },
     ]);
-    expect(samples.add(new Map(), { now: timeOf(6), ...none })).toEqual([]);
+    expect(samples.add(new Map(), { now: timeOf(62), ...none })).toEqual([]);
+  });
+
+  test('a reading that is missing within a minute leaves it one sample', () => {
+    const samples = createUsageSamples();
+    samples.add(readingsOf({ cpu_ms: 10 }), { now: timeOf(2), ...none });
+    expect(samples.add(new Map(), { now: timeOf(4), ...none })).toEqual([]);
+    expect(samples.add(readingsOf({ cpu_ms: 30 }), { now: timeOf(6), ...none })).toEqual([]);
+    expect(samples.add(readingsOf({ cpu_ms: 40 }), { now: timeOf(60), ...none })).toMatchObject([
+      { minute: FIRST, cpu_ms: 40 },
+    ]);
+  });
+
+  test('what a server used in minutes without a reading is in no sample', () => {
+    const samples = createUsageSamples();
+    samples.add(readingsOf({ cpu_ms: 10 }), { now: timeOf(2), ...none });
+    expect(samples.add(readingsOf({ cpu_ms: 600_000 }), { now: timeOf(601), ...none })).toMatchObject([
+      { minute: FIRST, cpu_ms: 10 },
+    ]);
+    expect(samples.add(readingsOf({ cpu_ms: 600_020 }), { now: timeOf(660), ...none })).toMatchObject([
+      { minute: FIRST + 10, cpu_ms: 20 },
+    ]);
   });
 
   test('what a server used before the service was started again does not count', () => {
     const samples = createUsageSamples();
-    samples.add(readingsOf({ cpu_ms: 1_000 }), { now: timeOf(2), adopted: new Set(['a']) });
+    samples.add(readingsOf({ cpu_ms: 1_000 }), { now: timeOf(2), metered_before: new Set(['a']) });
     expect(samples.add(readingsOf({ cpu_ms: 1_005 }), { now: timeOf(60), ...none })).toMatchObject([{ cpu_ms: 5 }]);
   });
 
@@ -104,6 +128,77 @@ test('usage: samples are stored once, in order, and a day of them takes little s
   expect(row?.bytes).toBeLessThan(40 * 1_024);
   await deleteSamplesBefore(queries, new Date(muster.clock.now().getTime() + 2 * 3_600_000));
   expect(await selectSamples(queries, server_id, 0)).toEqual([]);
+}, 300_000);
+
+test('usage: two samples of one minute do not keep those of others from being stored', async () => {
+  const ids = [await servers.run('exit 0'), await servers.run('exit 0')] as const;
+  for (const server_id of ids) await waitForEndEvent(muster, server_id);
+  const minute = minuteOf(muster.clock.now()) - 60;
+  const used = { memory_bytes: null, received_bytes: null, sent_bytes: null };
+  const of_one = [1, 2].map((cpu_ms) => ({ server_id: ids[0], minute, cpu_ms, ...used }));
+  const of_other = { server_id: ids[1], minute, cpu_ms: 3, ...used };
+  await insertSamples(muster.database.queries, [...of_one, of_other]);
+  const [first] = await selectSamples(muster.database.queries, ids[0], minute);
+  const [other] = await selectSamples(muster.database.queries, ids[1], minute);
+  expect([first?.cpu_ms, other?.cpu_ms]).toEqual([1, 3]);
+}, 300_000);
+
+test('usage: each minute has its own sample, also while the database does not answer', async () => {
+  const server_id = await servers.run('exec sleep 600');
+  await servers.waitForStart(server_id);
+  const row = await selectServerById(muster.database.queries, server_id);
+  if (!row) throw new Error('the server has a row');
+  let is_away = false;
+  const queries = new Proxy(muster.database.queries, {
+    get(target, key) {
+      if (is_away) throw new Error('the database is away');
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  let cpu_ms = 0;
+  let now = new Date(muster.clock.now().getTime() + 3_600_000);
+  const first = minuteOf(now);
+  let readings = 0;
+  const aborting = new AbortController();
+  const loops = startMetering(
+    {
+      database: { ...muster.database, queries },
+      clock: { ...muster.clock, now: () => now },
+      events: { emit() {} },
+      async readUsage() {
+        readings += 1;
+        return new Map([[server_id, { cpu_ms }]]);
+      },
+      listServers: () => [row],
+    },
+    aborting.signal,
+  );
+  const [metering] = loops;
+  const readAgain = async () => {
+    const before = readings;
+    await waitFor(() => {
+      metering?.wake();
+      return readings > before;
+    }, 'a reading');
+  };
+  await readAgain();
+  for (let minute = 1; minute <= 5; minute += 1) {
+    is_away = minute < 5;
+    cpu_ms += 1_000;
+    now = new Date(now.getTime() + 60_000);
+    await readAgain();
+  }
+  const stored = await waitFor(async () => {
+    const samples = await selectSamples(muster.database.queries, server_id, first);
+    return samples.length >= 5 && samples;
+  }, 'the samples');
+  aborting.abort();
+  await Promise.all(loops.map(({ stopped }) => stopped));
+  expect(stored.map(({ minute, cpu_ms: used }) => [minute - first, used])).toEqual(
+    [0, 1, 2, 3, 4].map((minute) => [minute, 1_000]),
+  );
+  await servers.destroy(server_id);
 }, 300_000);
 
 test('usage: a sample that the database cannot hold is stored as the most that it can, with those of others', async () => {

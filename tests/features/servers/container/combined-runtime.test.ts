@@ -63,6 +63,6 @@ describe('a machine without containers', () => {
 
   test('says that its operator turned containers off', () => {
     const missing = 'its operator turned containers off';
-    expect(openContainers({ ...OPTIONS, is_on: false })).toEqual({ missing });
+    expect(openContainers({ ...OPTIONS, is_on: false, events: { emit() {} } })).toEqual({ missing });
   });
 });

@@ -186,6 +186,36 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     }
   });
 
+  test.each([
+    ['network', 'nft'],
+    ['OCI runtime', 'oci_runtime'],
+  ] as const)('whose %s fails late has ended, with the cause in the log of the service only', async (_, program) => {
+    const failures: [string, unknown][] = [];
+    const script = join(opened.directory, program);
+    await Bun.write(script, '#!/bin/sh\nsleep 6; echo "/var/lib/muster is broken" >&2; exit 1\n');
+    await chmod(script, 0o755);
+    await using failing = await openTestRuntime({
+      ...CONTAINER_RUNTIME,
+      open: (directory) =>
+        openContainers(directory, {
+          host: 'localhost',
+          api_url: 'http://127.0.0.1:8080',
+          replaced: { [program]: script },
+          onStartFailed: (server_id, cause) => void failures.push([server_id, cause]),
+        }),
+    });
+    const server = await failing.run('echo started');
+    const end = await failing.waitForEnd(server);
+    const reason = 'the machine could not start the server: tell the operator of the service';
+    expect(end).toEqual({ is: 'ended', exit_code: null, exit_signal: null, reason });
+    await failing.observe(server);
+    const cause = expect.objectContaining({
+      message: 'the container could not be set up: /var/lib/muster is broken',
+    });
+    expect(failures).toEqual([[server.server_id, cause]]);
+    expect(await failing.output(server, 'std_err')).toBe('');
+  });
+
   test('cannot start in a directory of the kernel', async () => {
     const build = await makeImage(opened.directory, '', { cwd: '/proc/self/fd/7' });
     const order = await opened.orderOf('', { build });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { planNetwork } from '../../../../src/features/servers/runtimes/container/container-network.ts';
 import type { ServerPort } from '../../../../src/features/servers/tables.ts';
 import { makeScriptImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
 import { CONTAINER_RUNTIME, HOST, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
@@ -79,7 +80,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', 
     expect(await opened.output(server, 'std_err')).toMatch(/refused.*refused/s);
   });
 
-  test.each(['10.1.2.3', '172.17.0.1', '192.168.1.1', '169.254.169.254', '100.64.0.1'])(
+  test.each(['10.1.2.3', '172.17.0.1', '192.168.1.1', '169.254.169.254', '100.64.0.1', '192.0.0.8', '240.0.0.1'])(
     'reaches no private network, for example %s',
     async (address) => {
       const server = await opened.run(`nc -w 5 ${address} 80`);
@@ -87,7 +88,32 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', 
       expect(await opened.output(server, 'std_err')).toContain('refused');
     },
   );
+
+  test('does not reach an address that the machine has on its loopback device', async () => {
+    await Bun.$`ip address add ${ON_LOOPBACK}/32 dev lo`;
+    try {
+      const server = await opened.run(`nc -w 5 ${ON_LOOPBACK} 80`);
+      await opened.waitForEnd(server);
+      expect(await opened.output(server, 'std_err')).toContain('refused');
+      const { rules, pasta_arguments } = planNetwork({}, api.url.origin);
+      expect(rules).toContain(ON_LOOPBACK);
+      expect(rules).not.toMatch(/\b127\.0\.0\.1\b|[ {]::1\b/);
+      expect(pasta_arguments.join(' ')).not.toContain(ON_LOOPBACK);
+    } finally {
+      await Bun.$`ip address delete ${ON_LOOPBACK}/32 dev lo`;
+    }
+  });
+
+  test.each(['64:ff9b::/96', '64:ff9b:1::/48', '2001::/32', '2002::/16', '0.0.0.0/8'])(
+    'leads to no private network by translated addresses: %s',
+    (network) => {
+      expect(planNetwork({}, api.url.origin).rules).toMatch(new RegExp(`daddr \\{[^}]*${network}[^}]*\\} reject`));
+    },
+  );
 });
+
+/** An address of documentation, which no machine has. */
+const ON_LOOPBACK = '203.0.113.77';
 
 /** Answers what it gets: by TCP at port 80, by UDP at 7777. */
 const ECHO = `

@@ -53,7 +53,7 @@ describe('kubernetes: reads of packed builds', () => {
     // The chunk that exceeds the share of a turn is packed before its read waits.
     expect(await mostInTurn(packing, text)).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
     expect([(await text).length, skipped]).toEqual([CHUNK.length - 1, 63]);
-    expect(await mostInTurn(packing, reads.hash(pack))).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
+    expect(await mostInTurn(packing, reads.hash('a game', pack))).toBeLessThanOrEqual(EACH_TURN_MAX + 1);
   });
 
   test('end when their reader disconnects before the offset', async () => {
@@ -97,9 +97,23 @@ describe('kubernetes: reads of packed builds', () => {
       }
       running_count -= 1;
     }
-    const hashes = await Promise.all(Array.from({ length: 6 }, () => reads.hash(pack)));
+    const hashes = await Promise.all(Array.from({ length: 6 }, (_, index) => reads.hash(`game ${index}`, pack)));
     const content = new Uint8Array(3 * CHUNK.length);
     expect(hashes).toEqual(hashes.map(() => ({ sha256: sha256(content), bytes: content.length })));
     expect(most).toBe(2);
+  });
+
+  test('hash builds in turns of their games', async () => {
+    const reads = new BuildReads();
+    const { promise: is_released, resolve: release } = Promise.withResolvers<void>();
+    async function* packSlowly() {
+      await is_released;
+      yield CHUNK;
+    }
+    const of_one = Array.from({ length: 4 }, () => reads.hash('one', packSlowly));
+    // It does not wait for those of the other game.
+    expect(await reads.hash('other', makeBuild(1).pack)).toMatchObject({ bytes: CHUNK.length });
+    release();
+    expect(await Promise.all(of_one)).toHaveLength(4);
   });
 });

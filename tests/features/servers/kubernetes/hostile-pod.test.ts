@@ -53,15 +53,15 @@ describe('kubernetes: a hostile server that sends in the name of its pod', () =>
     stack = new AsyncDisposableStack();
   });
 
-  /** Starts a server whose pod runs, and answers each call with the same. */
-  async function start(result: unknown): Promise<ServerHandle> {
+  /** Starts a server whose pod runs, and answers each call with the same, or nothing. */
+  async function start(result: unknown, { is_silent = false } = {}): Promise<ServerHandle> {
     const server_id = crypto.randomUUID();
     const directory = await makeDataDirectory();
     await Bun.write(join(directory, 'run.sh'), 'exit 0');
     await runtime.start({
       server_id,
       build_id: crypto.randomUUID(),
-      build: { kind: 'archive', sha256: undefined, directory, command: ['./run.sh'] },
+      build: { game_id: crypto.randomUUID(), kind: 'archive', sha256: undefined, directory, command: ['./run.sh'] },
       resources: { cpu: 100, memory: 64 },
       ports: {},
       arguments: [],
@@ -71,7 +71,9 @@ describe('kubernetes: a hostile server that sends in the name of its pod', () =>
     const { socket: url, token } = pod_port.addressOf(server_id);
     const headers = { authorization: `Bearer ${token}` };
     const socket = new WebSocket(url, { headers } as unknown as string[]);
-    socket.onmessage = ({ data }) => socket.send(JSON.stringify({ answer: JSON.parse(String(data)).call, result }));
+    socket.onmessage = ({ data }) => {
+      if (!is_silent) socket.send(JSON.stringify({ answer: JSON.parse(String(data)).call, result }));
+    };
     const connection = await waitFor(() => pod_port.connectionOf(server_id), 'its connection');
     // The port may have the connection before the socket knows that it is open.
     await waitFor(() => socket.readyState === WebSocket.OPEN, 'its socket to be open');
@@ -93,6 +95,18 @@ describe('kubernetes: a hostile server that sends in the name of its pod', () =>
   test('has its output refused if a piece is longer than Muster asked for', async () => {
     const server = await start(piece('123456789'));
     await rejectionOf(PodUnreachable, runtime.readOutput(server, 'std_out', QUERY));
+    await waitFor(() => pod_port.connectionOf(server.server_id) === undefined, 'its connection to be closed');
+  });
+
+  test.each([
+    ['read', (server: ServerHandle) => rejectionOf(PodUnreachable, runtime.readOutput(server, 'std_out', QUERY))],
+    ['usage', (server: ServerHandle) => runtime.readUsage?.([server])],
+    ['stop', (server: ServerHandle) => runtime.stop(server)],
+  ])('holds up others for two seconds if it does not answer: %s', async (_, call) => {
+    const server = await start(undefined, { is_silent: true });
+    const began = performance.now();
+    await call(server);
+    expect(performance.now() - began).toBeWithin(1_900, 5_000);
     await waitFor(() => pod_port.connectionOf(server.server_id) === undefined, 'its connection to be closed');
   });
 

@@ -48,7 +48,7 @@ describe('kubernetes: the registry for nodes', () => {
   beforeAll(async () => {
     directory = await makeBuild();
     const packed = new PackedImages({ executable: PROGRAM, directory: join(await makeDataDirectory(), 'program') });
-    image = await packed.pack(directory);
+    image = await packed.pack({ directory, game_id: 'one' });
     const openBuild = async () => undefined;
     port = opened.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', registry, openBuild }));
     url = new URL(port.addressOf('').build).origin;
@@ -232,8 +232,8 @@ describe('kubernetes: the registry for nodes', () => {
     const packed = new PackedImages({ executable: PROGRAM, directory: join(await makeDataDirectory(), 'program') });
     const copy = await makeDataDirectory();
     await Bun.$`cp --archive ${directory}/rootfs ${copy}`;
-    expect((await packed.pack(copy)).manifest.digest).toBe(image.manifest.digest);
-    await expect(packed.pack(join(copy, 'nowhere'))).rejects.toThrow('ENOENT');
+    expect((await packed.pack({ directory: copy, game_id: 'one' })).manifest.digest).toBe(image.manifest.digest);
+    await expect(packed.pack({ directory: join(copy, 'nowhere'), game_id: 'one' })).rejects.toThrow('ENOENT');
   });
 
   test('packs the same image from a volume whose files a node gave to a group (fsGroup)', async () => {
@@ -242,7 +242,7 @@ describe('kubernetes: the registry for nodes', () => {
     await Bun.$`cp --archive ${directory}/rootfs ${volume}`;
     await Bun.$`find ${volume}/rootfs -type d -exec chmod u+rwx,g+rwxs {} +`;
     await Bun.$`find ${volume}/rootfs -type f -exec chmod u+rw,g+rw {} +`;
-    expect((await packed.pack(volume)).manifest.digest).toBe(image.manifest.digest);
+    expect((await packed.pack({ directory: volume, game_id: 'one' })).manifest.digest).toBe(image.manifest.digest);
   });
 
   test.skipIf(!IS_ROOT)('adds a program that runs where there is nothing else', async () => {

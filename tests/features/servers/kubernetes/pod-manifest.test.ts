@@ -20,7 +20,13 @@ function podOf({ disk_max, build_bytes = 0, ports = {} }: PodFacts): PodManifest
         arguments: [],
         environment: {},
         ports,
-        build: { kind: 'archive', sha256: undefined, directory: '/build', command: ['run'] },
+        build: {
+          game_id: crypto.randomUUID(),
+          kind: 'archive',
+          sha256: undefined,
+          directory: '/build',
+          command: ['run'],
+        },
         resources: { cpu: 100, memory: 64 },
       },
       files: { kind: 'fetched', order: { url: 'http://muster', token: '', sha256: '' }, bytes: build_bytes },
@@ -58,7 +64,7 @@ test('kubernetes: the size of a build is what its files take in blocks of the di
   await Bun.write(join(directory, 'run.sh'), 'exit 0');
   await Bun.write(join(directory, 'maps/large'), 'x'.repeat(3 * BLOCK + 1));
   await Bun.write(join(directory, 'maps/empty'), '');
-  const { bytes } = await createPackedBuilds().facts(directory);
+  const { bytes } = await createPackedBuilds().facts({ directory, game_id: 'one' });
   expect(bytes).toBe((1 + 4 + 2) * BLOCK);
 });
 

@@ -9,7 +9,7 @@ import { createPackedBuilds } from '../../../../src/features/servers/runtimes/ku
 import { PodUnreachable } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import {
   openPodPort,
-  type PodOwner,
+  type PodHolder,
   type PodPort,
   type PodPortOptions,
 } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
@@ -23,7 +23,7 @@ describe('kubernetes: the port for pods', () => {
   let directory: string;
   let port: PodPort;
   let has_pods = true;
-  const owner: PodOwner = { mayAct: () => has_pods, onChange() {} };
+  const holder: PodHolder = { mayAct: () => has_pods, onChange() {} };
   const packed = createPackedBuilds();
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'muster-pod-build-'));
@@ -34,7 +34,7 @@ describe('kubernetes: the port for pods', () => {
     await chmod(join(directory, 'run.sh'), 0o755);
     const openBuild = async (id: string) => (id === 'one' ? packed.packOf(directory) : undefined);
     port = openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild });
-    port.serve(owner);
+    port.serve(holder);
   });
   afterAll(async () => {
     await port[Symbol.asyncDispose]();
@@ -74,7 +74,7 @@ describe('kubernetes: the port for pods', () => {
     const { build, token } = port.addressOf('one');
     const first = await (await fetch(build, bearer(token))).bytes();
     expect(await (await fetch(build, bearer(token))).bytes()).toEqual(first);
-    expect(sha256(first)).toBe((await packed.facts(directory)).sha256);
+    expect(sha256(first)).toBe((await packed.facts({ directory, game_id: 'one' })).sha256);
     const list = await Bun.$`tar -tvf - < ${new Response(first)}`.text();
     expect(list.split('\n').map((line) => [line.slice(0, 10), line.split(' ').at(-1)].join(' '))).toEqual([
       '-rw-r--r-- empty',
@@ -138,7 +138,7 @@ describe('kubernetes: the port for pods', () => {
     /** Returns the order of a pod, and the directory for its build. */
     async function prepare(other: PodPort) {
       const { build: url, token } = other.addressOf('one');
-      const { sha256 } = await packed.facts(directory);
+      const { sha256 } = await packed.facts({ directory, game_id: 'one' });
       return { order: { url, token, sha256 }, into: await makeDataDirectory() };
     }
 
@@ -268,10 +268,10 @@ describe('kubernetes: the port for pods', () => {
     const { build, token } = port.addressOf('one');
     const { socket } = await connect('one');
     await waitFor(() => port.connectionOf('one'), 'its connection');
-    port.stopServing(owner);
+    port.stopServing(holder);
     await waitFor(() => socket.readyState === WebSocket.CLOSED, 'it to be closed');
     expect((await connect('one')).is_open).toBe(false);
-    port.serve(owner);
+    port.serve(holder);
     has_pods = false;
     expect((await connect('one')).is_open).toBe(false);
     expect((await fetch(build, bearer(token))).status).toBe(200);

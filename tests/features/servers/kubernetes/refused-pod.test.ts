@@ -52,7 +52,7 @@ test('kubernetes: a refused pod says why, and not the name of its image, which h
   const starting = runtime.start({
     server_id: crypto.randomUUID(),
     build_id: crypto.randomUUID(),
-    build: { kind: 'archive', sha256: undefined, directory, command: ['./run.sh'] },
+    build: { game_id: crypto.randomUUID(), kind: 'archive', sha256: undefined, directory, command: ['./run.sh'] },
     resources: { cpu: 100, memory: 64 },
     ports: {},
     arguments: [],

@@ -9,6 +9,8 @@ export interface ContainerFolders extends ServerFolders {
   memory(server_id: string): string;
   /** Exists if the network of the container ended before the container. */
   networkEnded(server_id: string): string;
+  /** Exists if the container could not be set up. */
+  setUpFailed(server_id: string): string;
   /** What the programs that set up the container wrote. */
   setupLog(server_id: string): string;
 }
@@ -20,6 +22,7 @@ export function openContainerFolders(directory: string): ContainerFolders {
     init: (server_id) => join(folders.folderOf(server_id), 'init.pid'),
     memory: (server_id) => join(folders.folderOf(server_id), 'memory'),
     networkEnded: (server_id) => join(folders.folderOf(server_id), 'network.ended'),
+    setUpFailed: (server_id) => join(folders.folderOf(server_id), 'setup.failed'),
     setupLog: (server_id) => join(folders.folderOf(server_id), 'setup.log'),
   };
 }

@@ -13,15 +13,25 @@ const NAME_SERVER = '169.254.1.1';
 const IPV4_ADDRESS = ['--address', '198.18.0.2', '--netmask', '30', '--gateway', '198.18.0.1'];
 const IPV6_ADDRESS = ['--address', 'fd4d:7573:7465:72::2', '--gateway', 'fd4d:7573:7465:72::1'];
 
-/** Networks that containers cannot connect to: private ones, the machine's neighbors, and clouds' metadata services. */
+/**
+ * Networks that containers cannot connect to: private and reserved ones, the machine's neighbors, clouds' metadata
+ * services, and those of IPv6 by which a gateway would lead to all of them.
+ */
 const PRIVATE_NETWORKS = [
+  '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
   '168.63.129.16',
   '169.254.0.0/16',
   '172.16.0.0/12',
+  '192.0.0.0/24',
   '192.168.0.0/16',
   '198.18.0.0/15',
+  '240.0.0.0/4',
+  '64:ff9b::/96',
+  '64:ff9b:1::/48',
+  '2001::/32',
+  '2002::/16',
   'fc00::/7',
   'fec0::/10',
 ];
@@ -49,7 +59,8 @@ export function planNetwork(
 ): ContainerNetwork {
   const forwards = Object.values(ports).flatMap((port) => forwardOf(port) ?? []);
   const api = readApiAddress(api_url);
-  return { pasta_arguments: pastaArguments(forwards, api, machine), rules: rulesOf(forwards, api, machine) };
+  const all = [...machine.outer, ...machine.of_loopback];
+  return { pasta_arguments: pastaArguments(forwards, api, machine.outer), rules: rulesOf(forwards, api, all) };
 }
 
 function pastaArguments(forwards: Forward[], api: ApiAddress, machine: string[]): string[] {
@@ -128,12 +139,24 @@ function forwardOf({ protocol, internal_port, public_port, port_range }: ServerP
   return { protocol: transport, outside: String(public_port), inside };
 }
 
-/** Lists the addresses of this machine at which others may reach it. */
-function readAddresses(): string[] {
-  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  const outer = all.filter(({ internal, scopeid }) => !internal && !scopeid).map(({ address }) => address);
-  return [...new Set(outer)];
+/** The addresses of this machine, without those of one link and those that each machine has for itself. */
+interface MachineAddresses {
+  /** Those at which others may reach it. */
+  outer: string[];
+  /** Those of its loopback device: some machines have their public address there. */
+  of_loopback: string[];
 }
+
+function readAddresses(): MachineAddresses {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const known = all.filter(({ address, scopeid }) => !scopeid && !isOwnLoopback(address));
+  const listOf = (is_internal: boolean) => [
+    ...new Set(known.filter(({ internal }) => internal === is_internal).map(({ address }) => address)),
+  ];
+  return { outer: listOf(false), of_loopback: listOf(true) };
+}
+
+const isOwnLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.');
 
 export const RESOLV_CONF = `nameserver ${NAME_SERVER}\n`;
 export const HOSTS = '127.0.0.1 localhost server\n::1 localhost server\n';

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { truncate, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
@@ -13,13 +13,23 @@ import {
   sessionOf,
   signalProcess,
 } from '../../../../platform/processes.ts';
-import { LOG_STREAMS } from '../../tables.ts';
+import { describeStartFailure } from '../../start-failure.ts';
+import { LOG_STREAMS, type LogStream } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
 import { createExitFile, mayBeOutOfMemory, readExitStatus } from '../process/exit-status.ts';
 import { killServers } from '../process/killing.ts';
 import { createOutputFiles } from '../process/output-files.ts';
 import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
-import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import type {
+  DiskUse,
+  Observation,
+  OutputPiece,
+  OutputQuery,
+  Runtime,
+  ServerHandle,
+  Started,
+  StartOrder,
+} from '../runtime.ts';
 import {
   cgroupOf,
   describeMemoryKill,
@@ -56,6 +66,8 @@ export interface ContainerRuntimeOptions {
   /** The address at which servers reach the service. */
   api_url: string;
   has_read_only_root: boolean;
+  /** Reports why a container could not be set up, once, if that took longer than its start. */
+  onStartFailed?(server_id: string, cause: unknown): void;
 }
 
 /**
@@ -68,6 +80,8 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   const readTrees = createProcessTrees();
   const output_files = createOutputFiles();
   const open_files_max = readDescriptorsMax();
+  /** The servers whose failed set-up was reported. */
+  const reported = new Set<string>();
   let notify = () => {};
 
   const locate = ({ server_id, identity }: ServerHandle): ProcessServer => ({
@@ -76,6 +90,12 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     user_id: undefined,
   });
   const endOf = (server_id: string): Observation => {
+    if (existsSync(folders.setUpFailed(server_id))) {
+      const cause = describeSetUp(server_id);
+      if (!reported.has(server_id)) options.onStartFailed?.(server_id, cause);
+      reported.add(server_id);
+      return { is: 'ended', exit_code: null, exit_signal: null, reason: describeStartFailure(cause) };
+    }
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
     // process.
@@ -87,13 +107,13 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
 
   function statusOf(server_id: string, shim: ProcessIdentity): Started {
     const identity = writeContainerIdentity(shim);
-    return readInit(server_id) === undefined
+    return readFirstPid(server_id) === undefined
       ? { is: 'pending', identity, reason: SETTING_UP }
       : { is: 'running', identity, host };
   }
 
   /** Returns the process id of a container's first process; undefined until it runs. */
-  const readInit = (server_id: string) => readNumber(folders.init(server_id));
+  const readFirstPid = (server_id: string) => readNumber(folders.init(server_id));
 
   /** Returns how many MiB of memory a container may have; undefined if it was not set up completely. */
   const readMemory = (server_id: string) => readNumber(folders.memory(server_id));
@@ -131,17 +151,20 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     await makeBundle(order, network);
     const shim = spawnShim(order, network);
     const deadline = performance.now() + START_TIMEOUT_MS;
-    while (readInit(server_id) === undefined && isRunning(shim) && performance.now() < deadline) {
+    while (readFirstPid(server_id) === undefined && isRunning(shim) && performance.now() < deadline) {
       await Bun.sleep(START_POLL_MS);
     }
-    if (readInit(server_id) !== undefined || isRunning(shim)) return statusOf(server_id, shim);
-    const reason = readFileSync(folders.setupLog(server_id), 'utf8') + (await Bun.file(stdErrOf(server_id)).text());
-    // The reason names files of the machine, so it must not be in the log that the server's developer reads.
-    await truncate(stdErrOf(server_id), 0);
-    throw new Error(`the container could not be set up: ${reason.trim()}`);
+    if (readFirstPid(server_id) !== undefined || isRunning(shim)) return statusOf(server_id, shim);
+    reported.add(server_id);
+    throw describeSetUp(server_id);
   }
 
-  const stdErrOf = (server_id: string) => folders.output(server_id, 'std_err');
+  /** Returns why a container could not be set up. It names files of the machine, so it is not for the developer. */
+  function describeSetUp(server_id: string): Error {
+    const files = [folders.setupLog(server_id), folders.output(server_id, 'std_err')];
+    const reason = files.map((file) => readFileSync(file, 'utf8')).join('');
+    return new Error(`the container could not be set up: ${reason.trim()}`);
+  }
 
   /** Creates the folder of a container, without anything that an unfinished start left. */
   async function makeBundle(order: StartOrder, { rules }: ContainerNetwork): Promise<void> {
@@ -221,6 +244,14 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     await removeCgroups(server_id);
     await removeFolder(folders.folderOf(server_id));
     for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
+    reported.delete(server_id);
+  }
+
+  /** Reads the output of a container. Until its program runs, the OCI runtime writes there, with files of the machine. */
+  async function readOutput({ server_id }: ServerHandle, stream: LogStream, query: OutputQuery): Promise<OutputPiece> {
+    if (readFirstPid(server_id) !== undefined) return await output_files.read(folders.output(server_id, stream), query);
+    const { from = '0' } = query;
+    return { bytes: new Uint8Array(), skipped_bytes: 0, has_more: false, resumeAfter: () => from };
   }
 
   const heldByOutput = (server_id: string) =>
@@ -237,10 +268,10 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       const { server_id } = server;
       const { process: shim } = locate(server);
       if (!shim || !isRunning(shim)) return true;
-      const init = readInit(server_id);
+      const first_pid = readFirstPid(server_id);
       // Until it has a child, the first process ignores signals.
-      if (init === undefined || readChildren(init)?.length === 0) return false;
-      if (isInside(init, locate(server))) signalProcess(init, 'SIGTERM');
+      if (first_pid === undefined || readChildren(first_pid)?.length === 0) return false;
+      if (isInside(first_pid, locate(server))) signalProcess(first_pid, 'SIGTERM');
       return true;
     },
     async kill(servers) {
@@ -251,7 +282,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       });
       return gone;
     },
-    readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),
+    readOutput,
     remove: removeAll,
     list: async () => folders.list().map((server_id) => ({ server_id, identity: undefined })),
     onChange(listener) {
@@ -277,8 +308,9 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       return new Map(
         servers.flatMap(({ server_id }) => {
           const used = readCgroupUsage(server_id);
-          const init = readInit(server_id);
-          return used ? [[server_id, { ...used, ...(init !== undefined && readTraffic(init)) }] as const] : [];
+          const first_pid = readFirstPid(server_id);
+          const traffic = first_pid !== undefined && readTraffic(first_pid);
+          return used ? [[server_id, { ...used, ...traffic }] as const] : [];
         }),
       );
     },

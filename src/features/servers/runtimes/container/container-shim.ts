@@ -7,13 +7,15 @@ import type { ContainerPrograms } from './container-programs.ts';
  *
  * A container whose network ends is killed, because its server could not be reached any more. Then `network.ended` exists.
  *
- * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in `setup.log`.
+ * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in `setup.log`;
+ * `setup.failed` exists if the shim ended because of them.
  */
 const SHIM = `
 trap : TERM INT HUP
 unshare=$1 nsenter=$2 nft=$3 pasta=$4 oci_runtime=$5 root=$6 id=$7
 shift 7
 exec 4>&1 5>&2 >setup.log 2>&1
+trap '[ -s init.pid ] || : >setup.failed' EXIT
 set -e
 mount -t overlay overlay -o "lowerdir=$root,upperdir=upper,workdir=overlay" rootfs || cp -a -- "$root/." rootfs/
 "$unshare" --net=netns true

@@ -1,3 +1,4 @@
+import type { Events } from '../../../../platform/events.ts';
 import type { MissingRuntime, Runtime } from '../runtime.ts';
 import { findContainerPrograms } from './container-programs.ts';
 import { openContainerRuntime } from './container-runtime.ts';
@@ -11,12 +12,18 @@ export interface ContainersOptions {
   host: string;
   /** The address at which servers reach the service. */
   api_url: string;
+  events: Events;
 }
 
 /** Opens the runtime of containers. If this machine cannot run any, returns why, and what to do about it. */
-export function openContainers({ is_on, ...options }: ContainersOptions): Runtime | MissingRuntime {
+export function openContainers({ is_on, events, ...options }: ContainersOptions): Runtime | MissingRuntime {
   if (!is_on) return { missing: 'its operator turned containers off' };
   if (process.getuid?.() !== 0) return { missing: 'containers need a service that runs as root' };
   const programs = findContainerPrograms();
-  return typeof programs === 'string' ? { missing: programs } : openContainerRuntime({ ...options, programs });
+  if (typeof programs === 'string') return { missing: programs };
+  return openContainerRuntime({
+    ...options,
+    programs,
+    onStartFailed: (server_id, cause) => events.emit({ event: 'server_step_failed', server_id, step: 'start', cause }),
+  });
 }

@@ -102,7 +102,7 @@ export class EngineClient {
   }
 
   /** Says why the engine does not answer, and what its operator can do. */
-  describeUnavailability(): string {
+  #describeUnavailability(): string {
     const { socket } = this;
     const hint = 'start Docker or Podman, or correct MUSTER_CONTAINER_ENGINE';
     if (!statSync(socket, { throwIfNoEntry: false })?.isSocket()) return `there is no socket at ${socket}: ${hint}`;
@@ -134,7 +134,7 @@ export class EngineClient {
     if (signal?.aborted) return cause;
     this.unreachable_since ??= new Date();
     const is_late = cause instanceof Error && cause.name === 'TimeoutError';
-    const reason = is_late ? `the container engine took too long to answer ${path}` : this.describeUnavailability();
+    const reason = is_late ? `the container engine took too long to answer ${path}` : this.#describeUnavailability();
     return new EngineUnreachable(reason, { cause });
   }
 }

@@ -12,8 +12,13 @@ const END_TIMEOUT_MS = 10_000;
 /** How often a container is created while its name is taken, and the pause before the next try: ten seconds in all. */
 const CREATIONS_MAX = 50;
 const CREATION_PAUSE_MS = 200;
-/** The status that says that a name is taken. */
-const CONFLICT = 409;
+/**
+ * Time to count what a container has on the disk. Enough for any container within its limit, so one that takes longer
+ * counts as above it.
+ */
+const DISK_TIMEOUT_MS = 30_000;
+/** The statuses that say that there is no such container, and that a name is taken. */
+const [NOT_FOUND, CONFLICT] = [404, 409];
 const NS_PER_MS = 1_000_000;
 /** The init, and the program that it has started. */
 const PROCESSES_MIN = 2;
@@ -83,8 +88,9 @@ export class EngineContainers {
   /** Returns the container of a server; undefined if there is none. Throws if its name belongs to another one. */
   async find(server_id: string): Promise<EngineContainer | undefined> {
     const path = `/containers/${nameOf(server_id)}/json`;
-    if ((await this.client.call({ method: 'GET', path, expected: [404] })).status === 404) return undefined;
-    const { Config, State, HostConfig } = await this.client.read(Inspected, { method: 'GET', path });
+    const inspected = await this.client.read(Inspected, { method: 'GET', path }).catch(undefinedIfAbsent);
+    if (!inspected) return undefined;
+    const { Config, State, HostConfig } = inspected;
     if (Config.Labels?.[LABELS.machine] !== this.machine_id) {
       const error = `the container ${nameOf(server_id)} of the engine is not of this Muster: rename or remove it`;
       throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error });
@@ -159,6 +165,8 @@ export class EngineContainers {
     try {
       const path = `/containers/${nameOf(server_id)}/stats`;
       const { cpu_stats, memory_stats, networks } = await this.client.read(Usage, { method: 'GET', path, query });
+      // Docker answers so for a container that has ended.
+      if (cpu_stats.cpu_usage.total_usage === 0 && !memory_stats?.usage) return undefined;
       const traffic = Object.values(networks ?? {});
       return {
         cpu_ms: Math.round(cpu_stats.cpu_usage.total_usage / NS_PER_MS),
@@ -176,15 +184,23 @@ export class EngineContainers {
     }
   }
 
-  /** Returns what a container has written over its image; undefined if there is none. Engines count no files. */
-  async readDiskUse(server_id: string): Promise<DiskUse | undefined> {
+  /**
+   * Returns what a container has written over its image; undefined if there is none. Engines count no files.
+   *
+   * An engine that takes too long for this container is not away, unless it does not answer at all.
+   */
+  async readDiskUse(server_id: string, timeout_ms = DISK_TIMEOUT_MS): Promise<DiskUse | undefined> {
     const path = `/containers/${nameOf(server_id)}/json`;
+    const deadline = AbortSignal.timeout(timeout_ms);
+    const request = { method: 'GET', path, query: { size: 'true' }, signal: deadline } as const;
     try {
-      const { SizeRw: bytes } = await this.client.read(Sized, { method: 'GET', path, query: { size: 'true' } });
+      const { SizeRw: bytes } = await this.client.read(Sized, { ...request, timeout_ms: 2 * timeout_ms });
       return bytes === undefined ? undefined : { bytes, files: 0 };
     } catch (error) {
       if (error instanceof EngineRefusal) return undefined;
-      throw error;
+      if (!deadline.aborted) throw error;
+      await this.client.call({ method: 'GET', path: '/_ping' });
+      return { bytes: 0, files: 0, is_uncountable: true };
     }
   }
 
@@ -196,4 +212,13 @@ export class EngineContainers {
 /** Returns the memory of a container without cached files, as for other servers, if the engine counts them. */
 function withoutCache(usage: number, counters: Static<typeof MemoryCounters> | null | undefined): number {
   return Math.max(0, usage - (counters?.total_inactive_file ?? counters?.inactive_file ?? 0));
+}
+
+/** Returns whether an engine refused a call because there is no such container. */
+export function isAbsence(error: unknown): boolean {
+  return error instanceof EngineRefusal && error.status === NOT_FOUND;
+}
+
+function undefinedIfAbsent(error: unknown): undefined {
+  if (!isAbsence(error)) throw error;
 }

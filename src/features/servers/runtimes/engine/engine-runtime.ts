@@ -11,7 +11,7 @@ import { createOutputFiles } from '../process/output-files.ts';
 import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
 import { type EngineClient, EngineRefusal, EngineUnreachable } from './engine-client.ts';
 import { makeEngineContainer } from './engine-container.ts';
-import { EngineContainers } from './engine-containers.ts';
+import { EngineContainers, isAbsence } from './engine-containers.ts';
 import { type EngineFacts, readEngineFacts } from './engine-facts.ts';
 import { openEngineFolders } from './engine-folders.ts';
 import { writeEngineIdentity } from './engine-identity.ts';
@@ -21,8 +21,10 @@ import { followOutput } from './output-follower.ts';
 
 /** How long a launch waits for its container to start. Afterwards it is pending, for example while its image is fetched. */
 const START_TIMEOUT_MS = 5_000;
-/** Time to copy the rest of the output of a container that has ended. */
-const LAST_OUTPUT_TIMEOUT_MS = 5_000;
+/** Time to copy the rest of the output of containers that have ended. */
+const COPIED_WITHIN_MS = 5_000;
+/** Pause before the output of a container that still runs is copied again after that failed or ended. */
+const COPY_AGAIN_AFTER_MS = 5_000;
 const CALLS_AT_ONCE_MAX = 8;
 const MIB = 1_024 ** 2;
 const SETTING_UP = 'its container is being set up';
@@ -46,9 +48,14 @@ export interface EngineRuntimeOptions {
   has_read_only_root: boolean;
   /** Whether servers start only if nothing of their isolation is missing. */
   is_isolation_required: boolean;
-  /** Reports why a container could not be started, if that is not for its developer. */
-  onStartFailed?(server_id: string, cause: unknown): void;
+  /**
+   * Reports why something could not be done for a server, if that is not for its developer. Of each step but the start,
+   * only the first failure of a server is reported.
+   */
+  onFailed?(server_id: string, step: EngineStep, cause: unknown): void;
 }
+
+type EngineStep = 'start' | 'collect' | 'measure';
 
 /** A start that has not ended. */
 interface Starting {
@@ -58,7 +65,9 @@ interface Starting {
 
 /** The copying of a container's output. */
 interface Following {
-  ended: Promise<void>;
+  /** Fulfilled when it has ended, or failed. */
+  stopped: Promise<void>;
+  has_stopped: boolean;
   abort: AbortController;
 }
 
@@ -74,11 +83,15 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   const limits = { open_files_max: readDescriptorsMax(), user_processes_max: readUserProcessesMax() };
   const starting = new Map<string, Starting>();
   const following = new Map<string, Following>();
-  const ended = new Map<string, Observation>();
+  const known_ends = new Map<string, Observation>();
+  /** Why containers could not be started. The mark of one may be missing, because the disk is full. */
+  const failures = new Map<string, string>();
+  /** The steps whose failure was reported, by server. */
+  const reported = new Map<string, Set<EngineStep>>();
   let facts: EngineFacts | undefined;
   let forward: ApiForward | undefined;
-  /** Since when the engine has not described its containers. */
-  let failing_since: Date | undefined;
+  /** Since when the engine has not described the containers of servers. */
+  const failing_since = new Map<string, Date>();
   /** The call that finds out whether an engine that did not answer does so again. */
   let probing: Promise<void> | undefined;
   let notify = () => {};
@@ -96,7 +109,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       return await startOnce(order);
     } catch (cause) {
       if (!(cause instanceof EngineUnreachable)) throw cause;
-      if (folders.has(order.server_id)) marks.set(order.server_id, 'waiting');
+      noteWaiting(order.server_id);
       throw new ServiceError('SERVERS_ENGINE_UNAVAILABLE', {}, { cause });
     }
   }
@@ -114,24 +127,55 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       launched.then(() => false),
       Bun.sleep(START_TIMEOUT_MS).then(() => true),
     ]).catch((cause: unknown) => {
-      if (!(cause instanceof EngineUnreachable)) marks.set(server_id, 'failed');
+      if (!(cause instanceof EngineUnreachable)) setFailed(server_id, '');
       throw cause;
     });
     if (!is_late) return running(server_id);
     // The outcome of the start is observed later.
     launched
-      .catch((cause: unknown) => recordFailure(server_id, abort.signal.aborted ? abort.signal.reason : cause))
+      // One that was killed while it was set up did not fail.
+      .catch((cause: unknown) => (abort.signal.aborted ? setFailed(server_id, '') : recordFailure(server_id, cause)))
       .finally(() => notify());
     return pending(server_id);
+  }
+
+  /** Marks a server whose start waits for the engine. */
+  function noteWaiting(server_id: string): void {
+    if (!folders.has(server_id)) return;
+    try {
+      marks.set(server_id, 'waiting');
+    } catch (cause) {
+      // Without its mark it is absent too, as soon as the engine answers.
+      reportOnce(server_id, 'start', cause);
+    }
+  }
+
+  /** Marks a server whose container could not be set up. */
+  function setFailed(server_id: string, reason: string): void {
+    if (!folders.has(server_id)) return;
+    failures.set(server_id, reason);
+    try {
+      marks.set(server_id, 'failed', reason);
+    } catch (cause) {
+      reportOnce(server_id, 'start', cause);
+    }
+  }
+
+  /** Reports the first failure of a step of a server. */
+  function reportOnce(server_id: string, step: EngineStep, cause: unknown): void {
+    const steps = reported.get(server_id) ?? new Set();
+    reported.set(server_id, steps);
+    if (steps.has(step)) return;
+    steps.add(step);
+    options.onFailed?.(server_id, step, cause);
   }
 
   function recordFailure(server_id: string, cause: unknown): void {
     const is_for_developer = cause instanceof ServiceError;
     // The reason is for the developer, who must not learn where the engine or files of the machine are.
     const sentence = cause instanceof EngineUnreachable ? ENGINE_AWAY : describeStartFailure(cause);
-    if (!is_for_developer) options.onStartFailed?.(server_id, cause);
-    const reason = is_for_developer ? cause.message : sentence;
-    if (folders.has(server_id)) marks.set(server_id, 'failed', reason);
+    if (!is_for_developer) options.onFailed?.(server_id, 'start', cause);
+    setFailed(server_id, is_for_developer ? cause.message : sentence);
   }
 
   async function launch(order: StartOrder, signal: AbortSignal): Promise<void> {
@@ -176,27 +220,46 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     return forward;
   }
 
-  /** Copies the output of a container, unless that is under way. */
+  /** Copies the output of a container, unless that is under way, or has stopped a moment ago. */
   function follow(server_id: string): Following {
     const known = following.get(server_id);
     if (known) return known;
     const abort = new AbortController();
-    const copying = followOutput({
-      files: { std_out: folders.output(server_id, 'std_out'), std_err: folders.output(server_id, 'std_err') },
-      onWritten: (stream, reached) => output_files.noteReached(folders.output(server_id, stream), reached),
-      positions: folders.positions(server_id),
-      open: (since_seconds) => containers.openLog(server_id, since_seconds, abort.signal),
-    });
-    // If it fails, the next observation of the server continues it.
-    const done = copying
-      .catch(() => {})
-      .finally(() => {
-        following.delete(server_id);
-        notify();
-      });
-    const one = { ended: done, abort };
+    const one: Following = { abort, has_stopped: false, stopped: copyOutput(server_id, abort.signal) };
     following.set(server_id, one);
+    one.stopped.then(() => {
+      one.has_stopped = true;
+      // It usually stops because the container has ended.
+      notify();
+      const stopFollowing = () => following.get(server_id) === one && following.delete(server_id);
+      setTimeout(stopFollowing, COPY_AGAIN_AFTER_MS).unref();
+    });
     return one;
+  }
+
+  /** Copies the output of a container until it ends. Never throws: a later observation of the server copies it again. */
+  async function copyOutput(server_id: string, signal: AbortSignal): Promise<void> {
+    try {
+      await followOutput({
+        files: { std_out: folders.output(server_id, 'std_out'), std_err: folders.output(server_id, 'std_err') },
+        onWritten: (stream, reached) => output_files.noteReached(folders.output(server_id, stream), reached),
+        positions: folders.positions(server_id),
+        open: (since_seconds) => containers.openLog(server_id, since_seconds, signal),
+      });
+    } catch (cause) {
+      const is_observed = signal.aborted || cause instanceof EngineUnreachable || isAbsence(cause);
+      if (!is_observed) reportOnce(server_id, 'collect', cause);
+    }
+  }
+
+  /** Waits until the output of containers that have ended is copied, all together. */
+  async function awaitCopies(server_ids: ReadonlySet<string>): Promise<void> {
+    const copies = [...server_ids].filter(folders.has).map((server_id) => {
+      // One that stopped before may lack the last output.
+      if (following.get(server_id)?.has_stopped) following.delete(server_id);
+      return follow(server_id).stopped;
+    });
+    if (copies.length > 0) await Promise.race([Promise.all(copies), Bun.sleep(COPIED_WITHIN_MS)]);
   }
 
   /** Returns whether the engine does not answer, without asking it, and lets a call find out when it does again. */
@@ -235,44 +298,55 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       const listed = await containers.list();
       await forEachAtOnce(unknown, CALLS_AT_ONCE_MAX, async (server) => {
         const { server_id } = server;
-        observed.set(server_id, await observeListed(server, listed.get(server_id)));
+        const describe = () => observeListed(server, listed.get(server_id)).catch(() => undescribed(server_id));
+        // An engine that begins to hang meanwhile must not be waited for by each server.
+        observed.set(server_id, client.unreachable_since ? undescribed(server_id) : await describe());
       });
-      failing_since = undefined;
     } catch {
       // Servers of other runtimes must be observed, whatever is wrong with the engine.
-      failing_since ??= new Date();
-      const since = client.unreachable_since ?? failing_since;
-      for (const { server_id } of unknown)
-        if (!observed.has(server_id)) observed.set(server_id, { is: 'unreachable', since });
+      for (const { server_id } of unknown) observed.set(server_id, undescribed(server_id));
     }
     return observed;
+  }
+
+  /** Returns the state of a server whose container the engine does not describe. */
+  function undescribed(server_id: string): Observation {
+    const since = failing_since.get(server_id) ?? new Date();
+    failing_since.set(server_id, since);
+    return { is: 'unreachable', since: client.unreachable_since ?? since };
   }
 
   /** Returns the state of a server if it is known without the engine. */
   function observeFiles(server_id: string): Observation | undefined {
     if (starting.has(server_id)) return pending(server_id);
     if (!folders.has(server_id) || marks.read(server_id, 'waiting') !== undefined) return { is: 'absent' };
-    const failure = marks.read(server_id, 'failed');
-    if (failure === undefined) return ended.get(server_id);
+    const failure = failures.get(server_id) ?? marks.read(server_id, 'failed');
+    if (failure === undefined) return known_ends.get(server_id);
     return { is: 'ended', exit_code: null, exit_signal: null, ...(failure !== '' && { reason: failure }) };
   }
 
-  async function observeListed({ server_id, identity }: ServerHandle, state: string | undefined): Promise<Observation> {
+  async function observeListed(server: ServerHandle, state: string | undefined): Promise<Observation> {
+    const seen = await observeContainer(server, state);
+    failing_since.delete(server.server_id);
+    return seen;
+  }
+
+  async function observeContainer(
+    { server_id, identity }: ServerHandle,
+    state: string | undefined,
+  ): Promise<Observation> {
     const unknown_end = { is: 'ended', exit_code: null, exit_signal: null } as const;
     if (state === undefined && marks.read(server_id, 'created') !== undefined) return unknown_end;
     if (state === undefined || CREATED_STATES.has(state)) {
       // A server without an identity is started anew. One with an identity was being set up by an earlier process.
       return identity === undefined ? { is: 'absent' } : { ...unknown_end, reason: INTERRUPTED, is_disruption: true };
     }
-    if (!ENDED_STATES.has(state)) {
-      follow(server_id);
-      return running(server_id);
-    }
-    await Promise.race([follow(server_id).ended, Bun.sleep(LAST_OUTPUT_TIMEOUT_MS)]);
+    follow(server_id);
+    if (!ENDED_STATES.has(state)) return running(server_id);
     const container = await containers.find(server_id);
     if (container?.is_running) return running(server_id);
     const end = container && marks.read(server_id, 'killed') === undefined ? endOf(container) : unknown_end;
-    ended.set(server_id, end);
+    known_ends.set(server_id, end);
     return end;
   }
 
@@ -295,8 +369,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   /** Kills a container. Returns whether it has ended. */
   async function killOne(server_id: string): Promise<boolean> {
     const start = starting.get(server_id);
-    const error = 'it was stopped before its container started';
-    start?.abort.abort(new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error }));
+    start?.abort.abort();
     await start?.settled;
     if (!(await containers.find(server_id))?.is_running) return true;
     marks.set(server_id, 'killed');
@@ -315,10 +388,11 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     await containers.remove(server_id);
     const copying = following.get(server_id);
     copying?.abort.abort();
-    await copying?.ended;
+    await copying?.stopped;
+    following.delete(server_id);
     await folders.remove(server_id);
     for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
-    ended.delete(server_id);
+    for (const known of [known_ends, failures, reported, failing_since]) known.delete(server_id);
   }
 
   async function remove(server_id: string): Promise<void> {
@@ -327,6 +401,12 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     await images.removeUnused();
     await networks.removeUnless(() => folders.list().length > 0);
   }
+
+  /** What one server uses may be unknown. The others have their readings. */
+  const failToMeasure = (server_id: string) => (cause: unknown) => {
+    if (!(cause instanceof EngineUnreachable)) reportOnce(server_id, 'measure', cause);
+    return undefined;
+  };
 
   // Known before the first start, if the engine runs already.
   readFacts().catch(() => {});
@@ -347,6 +427,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
         if (!folders.has(server_id) || (!is_away && (await killOne(server_id).catch(() => false)))) gone.add(server_id);
       });
+      if (!is_away) await awaitCopies(gone);
       return gone;
     },
     readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),
@@ -359,7 +440,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       const measured = new Map<string, DiskUse>();
       const known = isAway() ? [] : servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        const used = await containers.readDiskUse(server_id).catch(unlessUnreachable);
+        const used = await containers.readDiskUse(server_id).catch(failToMeasure(server_id));
         if (used) measured.set(server_id, used);
       });
       return measured;
@@ -368,7 +449,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       const used = new Map<string, UsageReading>();
       const known = isAway() ? [] : servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        const reading = await containers.readUsage(server_id).catch(unlessUnreachable);
+        const reading = await containers.readUsage(server_id).catch(failToMeasure(server_id));
         if (reading) used.set(server_id, reading);
       });
       return used;
@@ -391,9 +472,4 @@ function endOf({
   // process.
   if (!was_out_of_memory || status.exit_signal !== 'SIGKILL') return { is: 'ended', ...status };
   return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MiB` };
-}
-
-/** What servers use is not known while the engine cannot be reached. */
-function unlessUnreachable(error: unknown): undefined {
-  if (!(error instanceof EngineUnreachable)) throw error;
 }

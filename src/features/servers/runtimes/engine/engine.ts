@@ -46,6 +46,6 @@ export async function openEngine(options: EngineOptions): Promise<Runtime | Miss
     ...rest,
     client,
     is_isolation_required: isolation === 'required',
-    onStartFailed: (server_id, cause) => events.emit({ event: 'server_step_failed', server_id, step: 'start', cause }),
+    onFailed: (server_id, step, cause) => events.emit({ event: 'server_step_failed', server_id, step, cause }),
   });
 }

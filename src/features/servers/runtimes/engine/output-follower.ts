@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { LOG_STREAMS, type LogStream } from '../../tables.ts';
 import type { ReachedSize } from '../process/write-times.ts';
 import { type LogFrame, LogFrames } from './log-frames.ts';
@@ -65,10 +66,16 @@ export async function followOutput({ files, positions: record, ...engine }: Foll
   }
 }
 
+/** Returns how far the output was copied. A file that a full disk left empty or cut counts as none. */
 function readPositions(file: string): Static<typeof Positions> {
-  const value: unknown = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
   const start = { time: 0, offset: 0 };
-  return Value.Check(Positions, value) ? value : { std_out: start, std_err: start };
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    if (Value.Check(Positions, value)) return value;
+  } catch (error) {
+    if (!(error instanceof SyntaxError || hasErrorCode(error, 'ENOENT'))) throw error;
+  }
+  return { std_out: start, std_err: start };
 }
 
 /** Writes one stream of a container to its file. */

@@ -55,7 +55,7 @@ export class Agones {
    * Returns what Agones says of a server that has no pod; undefined if it was not asked for one, or if the cluster refuses to
    * say it: `create` reports a refusal to its server, and here it would hold up all others.
    */
-  async observe(name: string): Promise<PodObservation | undefined> {
+  async observe(name: string): Promise<Extract<PodObservation, { is: 'pending' | 'ended' }> | undefined> {
     const game_server = await this.#read(name).catch(ignoreRefusal);
     if (!game_server) return undefined;
     const { state } = game_server.status ?? {};

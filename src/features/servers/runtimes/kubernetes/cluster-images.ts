@@ -19,7 +19,7 @@ export class ClusterImages {
   /** Packs the build of a server, and returns its image. */
   async prepare({ build_id, build }: StartOrder): Promise<PodFiles> {
     const { host, registry, packed } = this.options;
-    const { manifest } = await packed.pack(build.directory);
+    const { manifest } = await packed.pack(build);
     return { kind: 'image', image: `${host}/${registry.nameOf(build_id)}@${manifest.digest}` };
   }
 }

@@ -21,7 +21,7 @@ import { type PodConnection, PodUnreachable } from './pod-connection.ts';
 import { FINALIZER, LABELS, makePod, nameOf, type PodFiles, type PodOptions, selectorOf } from './pod-manifest.ts';
 import { Piece, Usage } from './pod-messages.ts';
 import { hideImageNames, observePod } from './pod-observation.ts';
-import type { PodOwner, PodPort } from './pod-port.ts';
+import type { PodHolder, PodPort } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
@@ -85,10 +85,10 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   const mayAct = () => lease?.mayAct() ?? true;
   const connectionOf = (server_id: string) => (mayAct() ? pod_port.connectionOf(server_id) : undefined);
-  const owner: PodOwner = { onChange, mayAct };
-  pod_port.serve(owner);
+  const holder: PodHolder = { onChange, mayAct };
+  pod_port.serve(holder);
   // Not only when this runtime is disposed of: steps that are under way delay that, and pods need the next holder.
-  lease?.ended.addEventListener('abort', () => pod_port.stopServing(owner), { once: true });
+  lease?.ended.addEventListener('abort', () => pod_port.stopServing(holder), { once: true });
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -132,7 +132,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   /** Prepares a build for its pod to fetch. */
   async function prepareFiles({ server_id, build }: StartOrder): Promise<PodFiles> {
     const { token, build: url } = pod_port.addressOf(server_id);
-    const { sha256, bytes } = await builds.facts(build.directory);
+    const { sha256, bytes } = await builds.facts(build);
     return { kind: 'fetched', order: { url, token, sha256 }, bytes };
   }
 
@@ -285,7 +285,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       notify = listener;
     },
     async [Symbol.asyncDispose]() {
-      pod_port.stopServing(owner);
+      pod_port.stopServing(holder);
       stopping.abort();
       await pods.stopped;
     },

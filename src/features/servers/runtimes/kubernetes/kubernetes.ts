@@ -114,7 +114,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
       key,
       async openImage(build_id) {
         const build = await findBuildInUse(build_id);
-        return build && isImage(build) ? await packed.pack(build.directory) : undefined;
+        return build && isImage(build) ? await packed.pack(build) : undefined;
       },
       onFailed: (cause) => events.emit({ event: 'runtime_failed', step: 'image', kinds: [...IMAGE_KINDS], cause }),
       onServed: (served) => events.emit({ event: 'request_served', ray_id: Bun.randomUUIDv7(), ...served }),

@@ -1,5 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { LRUCache } from 'lru-cache';
+import type { UnpackedBuild } from '../../../builds/builds.ts';
 import { BuildReads, type Pack } from './build-reads.ts';
 import { packFolder } from './folder-tar.ts';
 
@@ -15,10 +16,13 @@ interface BuildFacts {
   bytes: number;
 }
 
+/** Where the files of a build are, and the game in whose turns they are read. */
+export type PackedFrom = Pick<UnpackedBuild, 'directory' | 'game_id'>;
+
 /** The files of a build, as pods fetch them. */
 export interface PackedBuilds {
   /** Returns the facts of a build, which is read once for them. Fails if the directory cannot be read. */
-  facts(directory: string): Promise<BuildFacts>;
+  facts(build: PackedFrom): Promise<BuildFacts>;
   /** Returns the function that packs the tar. The same files make the same bytes. */
   packOf(directory: string): Pack;
 }
@@ -27,18 +31,19 @@ export interface PackedBuilds {
 export function createPackedBuilds(reads = new BuildReads()): PackedBuilds {
   const known = new LRUCache<string, Promise<BuildFacts>>({ max: FACTS_MAX });
 
-  async function readFacts(directory: string): Promise<BuildFacts> {
+  async function readFacts({ directory, game_id }: PackedFrom): Promise<BuildFacts> {
     let blocks = 0;
     const onEntry = (size: number) => {
       blocks += Math.ceil(size / BLOCK_BYTES);
     };
-    const { sha256 } = await reads.hash(() => packBuild(directory, onEntry));
+    const { sha256 } = await reads.hash(game_id, () => packBuild(directory, onEntry));
     return { sha256, bytes: blocks * BLOCK_BYTES };
   }
 
   return {
-    async facts(directory) {
-      const facts = known.get(directory) ?? readFacts(directory);
+    async facts(build) {
+      const { directory } = build;
+      const facts = known.get(directory) ?? readFacts(build);
       known.set(directory, facts);
       try {
         return await facts;

@@ -7,10 +7,13 @@ import { rootOf } from '../container/image.ts';
 import { BuildReads, type Pack } from './build-reads.ts';
 import { copyExecutable } from './executable-copy.ts';
 import { type EntryHeader, packFolder } from './folder-tar.ts';
+import type { PackedFrom } from './packed-builds.ts';
 import { USER_ID } from './pod-manifest.ts';
 import { POD_EXECUTABLE } from './pod-names.ts';
 
 const IMAGES_MAX = 1_000;
+/** Has the turn of Muster's executable, which all images share. */
+const OF_NO_GAME = '';
 const EPOCH = new Date(0);
 const OWN_FOLDER = basename(POD_EXECUTABLE.folder);
 /** Begins the names by which a layer removes what layers below it have. */
@@ -61,9 +64,10 @@ export class PackedImages {
     this.#reads = options.reads ?? new BuildReads();
   }
 
-  /** Packs the build of a directory. The same files make the same bytes. */
-  async pack(directory: string): Promise<PackedImage> {
-    const packing = this.#images.get(directory) ?? this.#pack(directory);
+  /** Packs a build. The same files make the same bytes. */
+  async pack(build: PackedFrom): Promise<PackedImage> {
+    const { directory } = build;
+    const packing = this.#images.get(directory) ?? this.#pack(build);
     this.#images.set(directory, packing);
     try {
       return await packing;
@@ -73,12 +77,12 @@ export class PackedImages {
     }
   }
 
-  async #pack(directory: string): Promise<PackedImage> {
+  async #pack({ directory, game_id }: PackedFrom): Promise<PackedImage> {
     this.#program ??= this.#packProgram().catch((cause: unknown) => {
       this.#program = undefined;
       throw cause;
     });
-    const layers = [await this.#program, await this.#describeLayer(() => packBuild(rootOf({ directory })))];
+    const layers = [await this.#program, await this.#describeLayer(game_id, () => packBuild(rootOf({ directory })))];
     const rootfs = { type: 'layers', diff_ids: layers.map(({ digest }) => digest) };
     const config = describeJson(TYPES.config, { architecture: IMAGE_ARCHITECTURE, os: 'linux', config: {}, rootfs });
     const referTo = ({ type, digest, bytes }: ImageBlob) => ({ mediaType: type, digest, size: bytes });
@@ -95,11 +99,11 @@ export class PackedImages {
   async #packProgram(): Promise<ImageBlob> {
     const { executable, directory } = this.options;
     await copyExecutable({ executable, directory: join(directory, OWN_FOLDER) });
-    return await this.#describeLayer(() => packFolder({ directory, describe: describeProgramFile }));
+    return await this.#describeLayer(OF_NO_GAME, () => packFolder({ directory, describe: describeProgramFile }));
   }
 
-  async #describeLayer(pack: Pack): Promise<ImageBlob> {
-    const { sha256, bytes } = await this.#reads.hash(pack);
+  async #describeLayer(game_id: string, pack: Pack): Promise<ImageBlob> {
+    const { sha256, bytes } = await this.#reads.hash(game_id, pack);
     return { type: TYPES.layer, digest: `sha256:${sha256}`, bytes, content: pack };
   }
 }

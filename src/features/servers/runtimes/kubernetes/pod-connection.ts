@@ -2,8 +2,10 @@ import type { Static, TSchema } from '@sinclair/typebox';
 import type { ServerWebSocket } from 'bun';
 import { type Call, type End, readFromPod, readShape, type Sizes } from './pod-messages.ts';
 
-/** Time for the first process of a pod to answer a call. Killing waits for the end of all processes. */
-const CALL_TIMEOUT_MS = 15_000;
+/** Time for the first process of a pod to answer a call. Pods that answer slowly hold up the readings of others. */
+const CALL_TIMEOUT_MS = 2_000;
+/** Killing waits for the end of all processes. */
+const KILL_TIMEOUT_MS = 15_000;
 const MESSAGES_PER_SECOND_MAX = 500;
 /** Longest message that is not the answer to a call. */
 const STATE_CHARACTERS_MAX = 4_096;
@@ -16,6 +18,8 @@ interface PendingCall {
   resolve(result: unknown): void;
   reject(error: Error): void;
 }
+
+const timeoutOf = (call: Call): number => (call.do === 'kill' ? KILL_TIMEOUT_MS : CALL_TIMEOUT_MS);
 
 /** The first process of a pod has no connection, or lost it. */
 export class PodUnreachable extends Error {}
@@ -48,7 +52,7 @@ export class PodConnection {
       // A stuck pod must not delay every later call.
       this.fail();
       reject(new PodUnreachable('the pod took too long to answer'));
-    }, CALL_TIMEOUT_MS);
+    }, timeoutOf(call));
     try {
       this.socket.send(JSON.stringify({ ...call, call: id }));
       const result = readShape(shape, await promise);

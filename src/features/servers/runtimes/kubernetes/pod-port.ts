@@ -42,7 +42,7 @@ export interface PodPortOptions {
 }
 
 /** The runtime that has the pods. */
-export interface PodOwner {
+export interface PodHolder {
   /** Returns whether this process has the pods now. */
   mayAct(): boolean;
   /** Reports that a server may have changed. */
@@ -55,9 +55,9 @@ export interface PodPort extends AsyncDisposable {
   addressOf(server_id: string): { socket: string; build: string; token: string };
   connectionOf(server_id: string): PodConnection | undefined;
   /** Lets pods connect. Until then, pods get only their builds, because another process may have the pods. */
-  serve(owner: PodOwner): void;
+  serve(holder: PodHolder): void;
   /** Ends what `serve` began, and closes all connections. The pods then look for the process that has them. */
-  stopServing(owner: PodOwner): void;
+  stopServing(holder: PodHolder): void;
 }
 
 interface PodSocketData {
@@ -74,7 +74,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
   const downloads = new Set<string>();
   /** How often the pods of servers have connected in the current period. */
   const connection_counts = new LRUCache<string, number>({ max: SERVERS_MAX, ttl: CONNECTIONS_PERIOD_MS });
-  let owner: PodOwner | undefined;
+  let holder: PodHolder | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
 
   function isAllowed(request: Request, server_id: string): boolean {
@@ -87,7 +87,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
     // An unknown address and a wrong token look alike.
     if (!is_known || !isAllowed(request, server_id)) return new Response('not found\n', { status: 404 });
     if (part === 'socket') {
-      if (!owner?.mayAct()) return unavailable('another process has this pod');
+      if (!holder?.mayAct()) return unavailable('another process has this pod');
       const count = connection_counts.get(server_id) ?? 0;
       if (count >= CONNECTIONS_MAX) return unavailable('this pod connects too often, or did not keep to the rules');
       connection_counts.set(server_id, count + 1, { noUpdateTTL: true });
@@ -123,17 +123,17 @@ export function openPodPort(options: PodPortOptions): PodPort {
       perMessageDeflate: false,
       open(socket) {
         const { server_id } = socket.data;
-        if (!owner?.mayAct()) return socket.close();
+        if (!holder?.mayAct()) return socket.close();
         const connection = new PodConnection(socket);
         // This process may not have noticed yet that the earlier connection has ended.
         connections.get(server_id)?.close();
         socket.data.connection = connection;
         connections.set(server_id, connection);
-        owner?.onChange();
+        holder?.onChange();
       },
       message(socket, text) {
         try {
-          if (socket.data.connection?.receive(String(text))) owner?.onChange();
+          if (socket.data.connection?.receive(String(text))) holder?.onChange();
         } catch {
           socket.data.connection?.fail();
         }
@@ -143,7 +143,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
         if (connections.get(server_id) === connection) connections.delete(server_id);
         // Its pod may connect again in the next period. Meanwhile its server can be killed without it.
         if (connection?.has_failed) connection_counts.set(server_id, CONNECTIONS_MAX);
-        owner?.onChange();
+        holder?.onChange();
       },
     },
   });
@@ -158,11 +158,11 @@ export function openPodPort(options: PodPortOptions): PodPort {
       return connection?.has_failed ? undefined : connection;
     },
     serve(own) {
-      owner = own;
+      holder = own;
     },
     stopServing(own) {
-      if (owner !== own) return;
-      owner = undefined;
+      if (holder !== own) return;
+      holder = undefined;
       for (const connection of connections.values()) connection.close();
     },
     [Symbol.asyncDispose]: () => listener.stop(true),

@@ -77,11 +77,13 @@ export class ServerStates {
     const connection = pod_port.connectionOf(server_id);
     if (connection?.end) return { ...connection.end, ...findOutsideCause(pod), is: 'ended' };
     const seen = observePod(pod);
-    if (seen.is === 'pending') return this.#describePending(server_id, seen);
+    if (seen.is === 'pending') return this.#judgePending(server_id, seen);
     this.#forgetPending(server_id);
     // A pod that is connected is there, whatever the cluster reports about its node.
-    const is_running = seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined);
-    return is_running ? await this.#describeRunning(server_id, pod) : (seen as Observation);
+    if (seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined)) {
+      return await this.#describeRunning(server_id, pod);
+    }
+    return seen;
   }
 
   async #observeWithoutPod(server: ServerHandle): Promise<Observation> {
@@ -92,15 +94,15 @@ export class ServerStates {
     if (!pods.is_loaded) return { is: 'unreachable', since: new Date() };
     try {
       const seen = await agones?.observe(nameOf(server_id));
-      if (seen?.is === 'pending') return this.#describePending(server_id, seen);
-      return (seen as Observation | undefined) ?? { is: 'absent' };
+      if (seen?.is === 'pending') return this.#judgePending(server_id, seen);
+      return seen ?? { is: 'absent' };
     } catch (cause) {
       if (!(cause instanceof ApiUnreachable)) throw cause;
       return { is: 'unreachable', since: new Date() };
     }
   }
 
-  #describePending(
+  #judgePending(
     server_id: string,
     { reason, needs_operator, is_pull }: Extract<PodObservation, { is: 'pending' }>,
   ): Observation {
