@@ -148,11 +148,6 @@ export const CATALOGUE = {
     message: 'This game has no such environment (namespace). Check the environment id.',
   },
   GAME_NOT_FOUND: { status: 404, message: 'No such game exists, or you have no access to it. Check the game id.' },
-  GATEWAY_BODY_NOT_ALLOWED: {
-    status: 400,
-    message:
-      'A {method} request to a game server cannot have a body. Send the body by POST, or the values in the query.',
-  },
   GAME_TOO_MANY_NAMESPACES: {
     status: 400,
     message: 'The game already has the maximum of {max} namespaces. Use one of them, or create another game.',
@@ -160,6 +155,11 @@ export const CATALOGUE = {
   GAME_TOO_MANY_VERSIONS: {
     status: 400,
     message: 'The game already has the maximum of {max} versions. Use one of them, or create another game.',
+  },
+  GATEWAY_BODY_NOT_ALLOWED: {
+    status: 400,
+    message:
+      'A {method} request to a game server cannot have a body. Send the body by POST, or the values in the query.',
   },
   GATEWAY_BODY_SLOW: {
     status: 400,
