@@ -150,7 +150,7 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
       ...shared,
       groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
       listedInGroups: (tx, identity_ids) => groups.listedAmong(tx, identity_ids),
-      isInGroup: (tx, identity_id) => groups.isInGroup(tx, identity_id),
+      isInOrAsksToJoin: (tx, identity_id) => groups.isInOrAsksToJoin(tx, identity_id),
       leaveGroups: (identity_id) => groups.leaveAll(identity_id),
       groupHandlesOf: (identity_id, viewer_id) => groups.handlesOf(identity_id, viewer_id),
       gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,

@@ -237,6 +237,27 @@ describe('deadlines: every wait for the database ends', () => {
     expect(pids.filter((pid) => first_pids.includes(pid))).toEqual([]);
   }, 60_000);
 
+  test('the connection of notifications: one whose peer is silent is replaced, and listens again', async () => {
+    await using own_proxied = await openDatabaseProxy(address);
+    await using database = openDatabase({ url: own_proxied.url }, 1, { ...DEADLINES, query_ms: 1_000 });
+    let times_connected = 0;
+    const payloads: string[] = [];
+    const check = await database.listen(
+      'of_a_test',
+      (payload) => payloads.push(payload),
+      () => {
+        times_connected += 1;
+      },
+    );
+    await check();
+    own_proxied.proxy.stall();
+    expect(await codeOf(check())).toBe('DATABASE_BUSY');
+    await waitFor(() => times_connected === 2, 'another connection to listen');
+    await database.queries.execute(sql`select pg_notify('of_a_test', 'heard')`);
+    await waitFor(() => payloads.includes('heard'), 'a notification');
+    await check();
+  }, 60_000);
+
   test('a connection whose peer is silent before it is ready is replaced', async () => {
     await using own_proxied = await openDatabaseProxy(address);
     await using database = openDatabase({ url: own_proxied.url }, 1, { ...DEADLINES, query_ms: 3_000 });
@@ -249,12 +270,14 @@ describe('deadlines: every wait for the database ends', () => {
   test('a statement that times out behind another on its connection: those after it get their own answers', async () => {
     await using database = openDatabase(address, 1, { ...DEADLINES, query_ms: 2_000 });
     await whenInTime(() => database.queries.execute(sql`select 1`));
-    const late = [sql`select pg_sleep(60)`, sql`select 'late' as answer`].map((one) =>
-      codeOf(database.queries.execute(one)),
-    );
+    const behind = Array.from({ length: 20 }, () => sql`select 'late' as answer`);
+    const late = [sql`select pg_sleep(60)`, ...behind].map((one) => codeOf(database.queries.execute(one)));
     await Bun.sleep(1_000);
-    const next = ['first', 'second'].map((answer) => database.queries.execute(sql`select ${answer} as answer`));
-    expect(await Promise.all(late)).toEqual(['DATABASE_BUSY', 'DATABASE_BUSY']);
+    // They run long enough for a request to cancel that is meant for another.
+    const next = ['first', 'second'].map((answer) =>
+      database.queries.execute(sql`select ${answer} as answer from (select pg_sleep(0.3)) as slept`),
+    );
+    expect(new Set(await Promise.all(late))).toEqual(new Set(['DATABASE_BUSY']));
     const rows = (await Promise.all(next)).flatMap((some) => [...some]);
     expect(rows).toEqual([{ answer: 'first' }, { answer: 'second' }]);
   });

@@ -6,7 +6,7 @@ export const LONE_MACHINE = {
   isOtherTakingServersInView: () => false,
   isReplaced: () => false,
   draining: () => [],
-  machinesWithoutOwnPods: () => [],
+  machinesThatRemoveNoPods: () => [],
   heldIds: () => [],
   onDeclaredLost: () => {},
 };

@@ -89,8 +89,8 @@ export function createGroups(dependencies: GroupsDependencies) {
       const group = await get(query.group_id);
       await requireListAccess(group, query);
       const limit = Math.min(query.count ?? PAGE_DEFAULT, PAGE_MAX);
-      const last_seen = query.anchor === undefined ? undefined : readAnchor(query.anchor);
-      const listed = await selectPeople(queries, query.list, group.group_id, { after: last_seen, limit });
+      const last_of_previous_page = query.anchor === undefined ? undefined : readAnchor(query.anchor);
+      const listed = await selectPeople(queries, query.list, group.group_id, { after: last_of_previous_page, limit });
       const last_on_page = listed.length === limit ? listed.at(-1) : undefined;
       const anchor = last_on_page && writeAnchor(last_on_page);
       return { people: await describePeople(listed), anchor };
@@ -227,7 +227,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Returns the groups that list an identity as a member, as asking to join, or as banned. */
     groupsListing: store.selectGroupsListing,
     /** Returns whether an identity is a member of any group, or asks to join one. */
-    isInGroup: store.selectIsInGroup,
+    isInOrAsksToJoin: store.selectIsInOrAsksToJoin,
     listedAmong: store.selectListedAmong,
     /** Returns whether an identity has the rights of a member: a member or an administrator. */
     async mayActAsMember(group_id: string, identity_id: string): Promise<boolean> {

@@ -47,7 +47,7 @@ export async function selectGroupsListing(queries: Queries, identity_id: string)
 }
 
 /** Returns whether an identity is a member of any group, or asks to join one. */
-export async function selectIsInGroup(queries: Queries, identity_id: string): Promise<boolean> {
+export async function selectIsInOrAsksToJoin(queries: Queries, identity_id: string): Promise<boolean> {
   const lists = [groupMembers, groupJoinRequests].map(
     (list) => sql`select from ${list} where identity_id = ${identity_id}`,
   );

@@ -40,8 +40,8 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
 
   /**
    * Returns the secret of the browser's session. Over https, it is the one whose seal the browser has. Over http, nothing
-   * says which of several cookies is the session's, so there is none; the cookies stay, because without its own the browser
-   * would use the other one.
+   * says which of several cookies is the session's, so the request has no session. No cookie is removed: a browser that lost
+   * its own would use the foreign one.
    */
   function readSecret(request: Request): string | undefined {
     const secrets = readCookies(request, name);

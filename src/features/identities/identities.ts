@@ -47,7 +47,7 @@ export interface IdentitiesDependencies {
   /** Discards a picture that an identity no longer uses. */
   discardPicture(tx: Tx, upload_id: string): Promise<void>;
   /** Returns whether an identity is a member of any group, or asks to join one. */
-  isInGroup(tx: Tx, identity_id: string): Promise<boolean>;
+  isInOrAsksToJoin(tx: Tx, identity_id: string): Promise<boolean>;
   /** Removes an identity from all groups; a group it owns goes to another member. */
   leaveGroups(identity_id: string): Promise<void>;
 }
@@ -63,7 +63,7 @@ export type Identities = ReturnType<typeof createIdentities>;
 /** Creates the use cases of identities: people, registered or guests. */
 export function createIdentities(dependencies: IdentitiesDependencies) {
   const { database, clock, events, tokens } = dependencies;
-  const { groupsListing, listedInGroups, discardPicture, isInGroup, leaveGroups } = dependencies;
+  const { groupsListing, listedInGroups, discardPicture, isInOrAsksToJoin, leaveGroups } = dependencies;
   const { queries } = database;
 
   async function create(
@@ -271,7 +271,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
               const before = await store.lockIdentity(tx, identity_id);
               // It may have joined a group in between, and then the next step repeats this. Groups lock the identity before
               // they admit it, and refuse a deleted one.
-              if (!isDue(before) || (await isInGroup(tx, identity_id))) return false;
+              if (!isDue(before) || (await isInOrAsksToJoin(tx, identity_id))) return false;
               await updateWith(tx, identity_id, () => erased);
               await store.revokeRefreshTokensOf(tx, identity_id, clock.now());
               if (before.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);

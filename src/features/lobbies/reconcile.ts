@@ -57,9 +57,9 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     let stopped = 0;
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
-      const modes = namespace && (await versions.gameModes(namespace));
+      const idle_limits = namespace && (await versions.idleLimits(namespace));
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
-        modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
+        idle_limits?.get(game_mode)?.get(region)?.max ?? 0;
       // An empty lobby may stay only if it has the current version, no player created it, and it is open or prepares itself.
       const mayStay = (lobby: store.LobbyWithoutState) =>
         lobby.version_id === namespace?.version_id &&

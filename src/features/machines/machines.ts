@@ -95,7 +95,7 @@ export function createMachines(dependencies: MachinesDependencies) {
      * Returns the machines that no longer remove their own pods: those that did not come back, and the processes of a
      * cluster, whose pods belong to the cluster's machine.
      */
-    machinesWithoutOwnPods: (): string[] =>
+    machinesThatRemoveNoPods: (): string[] =>
       view()
         .machines.filter(({ is_abandoned, cluster_id }) => is_abandoned || cluster_id !== null)
         .map(({ node_id }) => node_id),

@@ -11,7 +11,7 @@ interface AbandonedDependencies {
   database: Database;
   events: Events;
   runtime: Pick<Runtime, 'others'>;
-  machines: Pick<Machines, 'machinesWithoutOwnPods'>;
+  machines: Pick<Machines, 'machinesThatRemoveNoPods'>;
 }
 
 /**
@@ -20,7 +20,7 @@ interface AbandonedDependencies {
  */
 export async function removeAbandoned({ database, events, runtime, machines }: AbandonedDependencies): Promise<void> {
   const { others } = runtime;
-  const machine_ids = machines.machinesWithoutOwnPods();
+  const machine_ids = machines.machinesThatRemoveNoPods();
   if (!others || machine_ids.length === 0) return;
   const listed = await others.list(machine_ids);
   const open = await store.selectNotEnded(database.queries, listed);

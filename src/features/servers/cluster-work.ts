@@ -34,7 +34,12 @@ const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
 interface ClusterDependencies extends Omit<ReconcileDependencies, 'machines' | 'relays' | 'runtime' | 'takes_servers'> {
   machines: Pick<
     Machines,
-    'joinCluster' | 'areAllDraining' | 'draining' | 'machinesWithoutOwnPods' | 'isOtherTakingServersInView' | 'lockHeld'
+    | 'joinCluster'
+    | 'areAllDraining'
+    | 'draining'
+    | 'machinesThatRemoveNoPods'
+    | 'isOtherTakingServersInView'
+    | 'lockHeld'
   >;
   logs: Logs;
   cluster: Cluster;

@@ -16,10 +16,10 @@ import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
 /** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
 const ALONE_AT_ONCE_MAX = 8;
-/** Maximum number of servers whose last output is read. A namespace takes half of them, so that none holds up the others. */
-const OUTPUTS = { at_once_max: 16, of_owner_max: 8 };
+/** Maximum number of servers whose last output is read. One game takes a quarter of them at most. */
+const OUTPUTS = { at_once_max: 16, of_owner_max: 4 };
 /** Maximum number of servers whose files are removed. */
-const REMOVALS = { at_once_max: 16, of_owner_max: 8 };
+const REMOVALS = { at_once_max: 16, of_owner_max: 4 };
 /** Maximum number of ends in one statement, and of those that wait for it: more than a machine has servers. */
 const RECORDS = { round_max: 100, waiting_max: 100_000 };
 /** How long the last output of a server may take. A hostile pod answers slowly, and must not hold up the others. */
@@ -41,7 +41,7 @@ interface EndingDependencies {
 type Fail = (server: Pick<ServerRow, 'server_id'>, cause: unknown) => void;
 
 /** The result of recording an end. */
-type Recorded = { restarted_as: string | undefined } | { failure: unknown };
+type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
 
 /**
  * Creates the steps that end servers of this machine. Servers that end at the same time share the scan of the processes
@@ -117,20 +117,20 @@ export function createEnding(dependencies: EndingDependencies) {
    * the end is not recorded.
    */
   async function finish(end: ServerRow): Promise<void> {
-    const { server_id, namespace_id, exit_code, exit_signal, failure } = end;
-    await takeOutputTurn(namespace_id, () => keepOutput(end));
+    const { server_id, game_id, exit_code, exit_signal, failure } = end;
+    await takeOutputTurn(game_id, () => keepOutput(end));
     const recorded = await record(end);
     if ('failure' in recorded) throw recorded.failure;
     const crash = hasCrashed(end) ? { crash: `it ${describeEnd(end)}` } : {};
     const { restarted_as } = recorded;
     const restarted = restarted_as === undefined ? {} : { restarted_as };
     // A later step removes what remains as a leftover.
-    await takeRemovalTurn(namespace_id, () => removeFilesOf(server_id));
+    await takeRemovalTurn(game_id, () => removeFilesOf(server_id));
     events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash, ...restarted });
   }
 
   /** Records ends in one statement. Returns for each whether it was recorded, in their order. */
-  async function recordAll(ends: ServerRow[]): Promise<Recorded[]> {
+  async function recordAll(ends: ServerRow[]): Promise<RecordResult[]> {
     const failures = new Map<string, unknown>();
     const restarts = new Map<string, string>();
     const fail: Fail = ({ server_id }, cause) => void failures.set(server_id, cause);

@@ -31,6 +31,8 @@ const STARTS_AT_ONCE_MAX = 64;
 const ENDS_AT_ONCE_MAX = 100;
 /** Time before a server that could not be ended is tried again. Until then it does not slow down the rounds of others. */
 const END_AGAIN_AFTER_MS = 2_000;
+/** Time after which the next round of kills begins, although the one before goes on. */
+const KILL_ROUND_MS = 1_000;
 /** Time before waiting servers are placed again after a failure. */
 const PLACE_AGAIN_AFTER_MS = 2_000;
 /** Time before a start that failed for now is tried again, which doubles with each failure in a row, and the longest. */
@@ -70,7 +72,7 @@ export interface ReconcileDependencies extends PlacementDependencies {
     | 'isReplaced'
     | 'draining'
     | 'onDeclaredLost'
-    | 'machinesWithoutOwnPods'
+    | 'machinesThatRemoveNoPods'
     | 'isOtherTakingServersInView'
   >;
 }
@@ -118,8 +120,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const taken = await placeWaiting();
     if (taken > 0) known = await store.selectOfNode(database.queries, node.node_id);
     if (!had_servers && known.length > 0) collecting.wake();
-    forgetOthers();
-    awaitKill();
+    forgetEndedElsewhere();
+    wakeAtNextKill();
     // Before a server starts, so that its relays are there when its lobby is ready. One without them waits.
     const without_relays = await relays.keep(known);
     const mayStep = ({ server_id, identity, destroyed_at }: ServerRow) =>
@@ -145,7 +147,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   /** Forgets the servers that another process has ended, for instance because it declared this machine lost. */
-  function forgetOthers(): void {
+  function forgetEndedElsewhere(): void {
     const known_ids = new Set(known.map(({ server_id }) => server_id));
     for (const remembered of [remembered_by_server, end_again_at, failed_starts]) {
       for (const server_id of remembered.keys()) {
@@ -158,7 +160,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   let awaited_kill = 0;
 
   /** Requests a step when the next kill timeout is over, unless that was done. */
-  function awaitKill(): void {
+  function wakeAtNextKill(): void {
     const now = clock.now().getTime();
     const later = known.flatMap(({ kill_at }) => (kill_at && kill_at.getTime() > now ? kill_at.getTime() : []));
     const next = Math.min(...later);
@@ -273,17 +275,19 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   /**
-   * Kills servers together, in turns of their namespaces, unless such kills are under way. Then these servers wait for the
-   * next round. Those that are killed are finished one by one, so that none of them delays the next round.
+   * Kills servers together, in turns of their namespaces, unless such kills have just begun. Then these servers wait for
+   * the next round. A round that takes long, because of a server that does not die, goes on beside the next ones. Servers
+   * that are killed are finished one by one, so that none of them delays another.
    */
   function beginEnds(to_end: ServerRow[]): number {
     if (kill_round || to_end.length === 0) return 0;
     const round = takeInTurns(to_end, ENDS_AT_ONCE_MAX);
-    kill_round = killAll(round).finally(() => {
+    const kill = killAll(round).finally(loop.wake);
+    for (const { server_id } of round) in_flight.set(server_id, kill);
+    kill_round = Promise.race([kill, Bun.sleep(KILL_ROUND_MS)]).finally(() => {
       kill_round = undefined;
       loop.wake();
     });
-    for (const { server_id } of round) in_flight.set(server_id, kill_round);
     return round.length;
   }
 
@@ -291,7 +295,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const ends = await ending.kill(round);
     for (const server of round) {
       in_flight.delete(server.server_id);
-      endAgainLater(server);
+      postponeEnd(server);
     }
     for (const end of ends) begin(end, 'finish', () => finish(end), loop.wake);
   }
@@ -300,12 +304,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     try {
       await ending.finish(end);
     } finally {
-      endAgainLater(end);
+      postponeEnd(end);
     }
   }
 
-  /** Sets when to end a server again, in case it has not ended. */
-  function endAgainLater({ server_id }: ServerRow): void {
+  /** Sets the earliest time at which a server is ended again, in case it has not ended. */
+  function postponeEnd({ server_id }: ServerRow): void {
     end_again_at.set(server_id, performance.now() + END_AGAIN_AFTER_MS);
   }
 
@@ -326,8 +330,11 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     // Lists before the second query: a server has a row before it has files, so without a row it is a leftover.
     const listed = await runtime.list();
     const not_leftovers = [known_before, busy, await selectIds(), in_flight];
-    await ending.removeLeftovers(listed.filter(({ server_id }) => !not_leftovers.some((ids) => ids.has(server_id))));
-    await removeAbandoned(dependencies);
+    try {
+      await ending.removeLeftovers(listed.filter(({ server_id }) => !not_leftovers.some((ids) => ids.has(server_id))));
+    } finally {
+      await removeAbandoned(dependencies);
+    }
     return 0;
   }
 

@@ -108,8 +108,9 @@ export async function selectServers(queries: Queries, scope: ServerScope, filter
   const count_max = filter.include_destroyed ? PAGE_WITH_DESTROYED_MAX : PAGE_MAX;
   let bytes_left = PAGE_BYTES_MAX;
   let { cursor } = filter;
+  let rows_max = BATCH_MAX;
   while (page.length < count_max) {
-    const batch_max = Math.min(BATCH_MAX, count_max - page.length);
+    const batch_max = Math.min(rows_max, count_max - page.length);
     const batch = await selectBatch(queries, scope, { ...filter, cursor }, batch_max);
     for (const row of batch) {
       bytes_left -= Buffer.byteLength(JSON.stringify(row));
@@ -118,6 +119,9 @@ export async function selectServers(queries: Queries, scope: ServerScope, filter
     }
     if (batch.length < batch_max) break;
     cursor = batch.at(-1)?.server_id;
+    // The next batch may have four times as many rows, if these have left room for them.
+    const row_bytes = (PAGE_BYTES_MAX - bytes_left) / page.length;
+    rows_max = Math.max(BATCH_MAX, Math.min(4 * rows_max, Math.floor(bytes_left / (4 * row_bytes))));
   }
   return page;
 }

@@ -26,6 +26,7 @@ export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 const REMEMBERED_MAX = 1_000;
 /** Configurations to remember, as JSON. In memory they may take thirteen times as much. */
 const REMEMBERED_BYTES_MAX = 16 * 1_024 * 1_024;
+const IDLE_LIMITS_REMEMBERED_MAX = 10_000;
 /** Time to keep the reserved numbers of a day; long enough for machines whose clocks differ. */
 const RESERVED_MS = 7 * 24 * 3_600_000;
 
@@ -49,6 +50,9 @@ interface WantedVersion {
   config: VersionConfig;
 }
 
+/** How many empty lobbies are kept (`min` to `max`), by game mode and region. */
+export type IdleLimits = ReadonlyMap<string, ReadonlyMap<string, { min: number; max: number }>>;
+
 export type Versions = ReturnType<typeof createVersions>;
 
 /** Creates the use cases of versions: configurations of how a game is hosted, which never change. */
@@ -64,6 +68,10 @@ export function createVersions(dependencies: VersionsDependencies) {
   });
   /** The resolved game modes of a version and the datacenters they were resolved for. Each find reads them. */
   const resolved = new WeakMap<VersionRow, { among: Datacenter[]; modes: Map<string, GameModeSettings> }>();
+
+  const idle_limits = new LRUCache<string, { game_id: string; among: Datacenter[]; limits: IdleLimits }>({
+    max: IDLE_LIMITS_REMEMBERED_MAX,
+  });
 
   const regionSlugs = async () => slugsOf(await datacenters.list());
 
@@ -132,6 +140,24 @@ export function createVersions(dependencies: VersionsDependencies) {
     /** Returns the game modes of a version with defaults filled in. */
     async gameModes(key: store.VersionKey): Promise<ReadonlyMap<string, GameModeSettings>> {
       return resolve(await get(key), await datacenters.list());
+    },
+    /**
+     * Returns how many empty lobbies a version keeps. Loops read it of all versions in each step, so it is remembered
+     * without the configurations, which may be large.
+     */
+    async idleLimits(key: store.VersionKey): Promise<IdleLimits> {
+      const among = await datacenters.list();
+      const known = idle_limits.get(key.version_id);
+      if (known?.game_id === key.game_id && known.among === among) return known.limits;
+      const modes = resolve(await get(key), among);
+      const limits = new Map(
+        [...modes].map(([name, { regions }]) => [
+          name,
+          new Map([...regions].map(([region, { idle_lobbies }]) => [region, idle_lobbies])),
+        ]),
+      );
+      idle_limits.set(key.version_id, { game_id: key.game_id, among, limits });
+      return limits;
     },
     /** Returns the captcha settings of a version; undefined if it requires none. */
     async captcha(key: store.VersionKey): Promise<CaptchaConfig | undefined> {

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { ServiceError } from '../errors.ts';
-import { DEADLINES, type Deadlines, limit, withDeadlines } from './deadlines.ts';
+import { DEADLINES, type Deadlines, limit, limitQuery, withDeadlines } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { describeUnavailability, isDiskFull, isWorthRetrying } from './failures.ts';
@@ -63,9 +63,14 @@ export interface Database extends AsyncDisposable {
   isFull(): Promise<boolean>;
   /**
    * Listens for notifications on a channel, over a connection of its own. Calls `onConnected` after it has connected, and
-   * after it has reconnected, when notifications may have been missed.
+   * after it has reconnected, when notifications may have been missed. Returns a function that checks whether its server
+   * still answers. If it does not, the check fails, and the connection is replaced.
    */
-  listen(channel: string, onNotification: (payload: string) => void, onConnected: () => void): Promise<void>;
+  listen(
+    channel: string,
+    onNotification: (payload: string) => void,
+    onConnected: () => void,
+  ): Promise<() => Promise<void>>;
   /**
    * Runs work under an advisory lock of PostgreSQL, which one process on the database holds at a time. `connection` is the
    * connection that holds it. Throws DATABASE_BUSY if another process holds it for 15 minutes, or PostgreSQL does not
@@ -122,7 +127,11 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       return was_full;
     },
     async listen(channel, onNotification, onConnected) {
-      await limit(client.listen(channel, onNotification, onConnected), { deadline_ms: deadlines.query_ms });
+      const limits = { deadline_ms: deadlines.query_ms };
+      const { check } = await limit(client.listen(channel, onNotification, onConnected), limits);
+      return async () => {
+        await limitQuery(check(), deadlines, {});
+      };
     },
     async exclusively(lock, work, signal) {
       // postgres.js would renew the connection after half an hour or more, and lose the lock.

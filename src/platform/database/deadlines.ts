@@ -12,7 +12,7 @@ export interface Deadlines {
 export const DEADLINES: Deadlines = { query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 };
 
 /**
- * How long a statement may go on after it was cancelled. Then its server is silent, as after a power failure, and only
+ * A statement that has no answer for this long after it was cancelled has a silent server, as after a power failure. Only
  * another connection can reach one again: the operating system gives this one up after a quarter of an hour.
  */
 const CANCELLED_WITHIN_MS = 2_000;
@@ -52,7 +52,7 @@ export function withDeadlines(
 }
 
 /** Limits the two ways in which Drizzle runs a query: it awaits the query, or its `values()`. */
-function limitQuery(
+export function limitQuery(
   query: postgres.PendingQuery<postgres.Row[]>,
   { query_ms }: Deadlines,
   { onLate, onFailure }: Listeners,
@@ -101,8 +101,8 @@ async function limitTransaction({ client, work, deadlines, listeners, prepare }:
     dropConnectionAfter(query_ms + CANCELLED_WITHIN_MS, transaction);
   };
   await limit(begun.promise, { deadline_ms: pool_wait_ms, onLate: giveUp, onFailure });
-  const end = () => dropConnectionAfter(CANCELLED_WITHIN_MS, transaction);
-  return await limit(transaction, { deadline_ms: transaction_ms, onLate: end, onFailure });
+  const dropIfSilent = () => dropConnectionAfter(CANCELLED_WITHIN_MS, transaction);
+  return await limit(transaction, { deadline_ms: transaction_ms, onLate: dropIfSilent, onFailure });
 }
 
 /** Closes the connection of a statement or transaction that has not ended after a time. */

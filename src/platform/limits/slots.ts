@@ -1,10 +1,10 @@
 /**
- * Slots of this process that games share. A game gets another slot only while more slots are free than the game has, so
- * that other games get some.
+ * Slots of this process that accounts share, such as games. An account gets another slot only while more slots are free than
+ * it has, so that others get some.
  */
 export class Slots {
   readonly max: number;
-  readonly #of_games = new Map<string, number>();
+  readonly #by_account = new Map<string, number>();
   #taken = 0;
 
   constructor(max: number) {
@@ -16,20 +16,20 @@ export class Slots {
   }
 
   /** Returns whether a game may have one more: one game alone has up to a half of all, two up to a third each. */
-  hasRoomFor(game_id: string): boolean {
-    return (this.#of_games.get(game_id) ?? 0) < this.max - this.#taken;
+  hasRoomFor(account: string): boolean {
+    return (this.#by_account.get(account) ?? 0) < this.max - this.#taken;
   }
 
   /** Takes a slot for a game. Does not check that there is room. */
-  take(game_id: string): void {
-    this.#of_games.set(game_id, (this.#of_games.get(game_id) ?? 0) + 1);
+  take(account: string): void {
+    this.#by_account.set(account, (this.#by_account.get(account) ?? 0) + 1);
     this.#taken += 1;
   }
 
-  free(game_id: string): void {
-    const left = (this.#of_games.get(game_id) ?? 1) - 1;
-    if (left > 0) this.#of_games.set(game_id, left);
-    else this.#of_games.delete(game_id);
+  free(account: string): void {
+    const left = (this.#by_account.get(account) ?? 1) - 1;
+    if (left > 0) this.#by_account.set(account, left);
+    else this.#by_account.delete(account);
     this.#taken -= 1;
   }
 }

@@ -77,19 +77,41 @@ export async function openFeed(database: Database, events: Events, recheck_every
     return missed;
   }
 
+  /** Nothing waits for a notification, so only a check shows that the server of the connection is silent. */
+  let checkConnection = async (): Promise<void> => {};
+  let is_checking = false;
+
+  async function checkOnce(): Promise<void> {
+    if (is_checking) return;
+    is_checking = true;
+    try {
+      await checkConnection();
+    } catch {
+      // The connection is replaced, and `onConnected` called.
+    } finally {
+      is_checking = false;
+    }
+  }
+
+  async function recheckAll(): Promise<number> {
+    // It may take as long as a statement. The versions are read meanwhile.
+    void checkOnce();
+    return await compareVersions();
+  }
+
   const recheck = startLoop({
     name: 'feed',
     every_ms: recheck_every_ms,
     signal: closing.signal,
     events,
-    step: compareVersions,
+    step: recheckAll,
   });
   opened.defer(async () => {
     closing.abort();
     await recheck.stopped;
   });
 
-  await database.listen(
+  checkConnection = await database.listen(
     CHANGES_CHANNEL,
     (payload) => {
       for (const { topic, version } of readNotification(payload)) notify(topic, version);

@@ -123,7 +123,7 @@ async function openIdentities(replaced: Partial<IdentitiesDependencies> = {}) {
     groupsListing: async () => [],
     listedInGroups: async () => [],
     discardPicture: async () => {},
-    isInGroup: async () => false,
+    isInOrAsksToJoin: async () => false,
     leaveGroups: async () => {},
     refresh_key: await loadKey(database.queries, clock, 'refresh'),
     ...replaced,
@@ -256,7 +256,7 @@ test('identities: a person who joins a group during the deletion is erased only 
   let is_in_group = true;
   let leaving = 0;
   await using only = await openIdentities({
-    isInGroup: async () => is_in_group,
+    isInOrAsksToJoin: async () => is_in_group,
     async leaveGroups() {
       leaving += 1;
     },

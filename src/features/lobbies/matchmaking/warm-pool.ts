@@ -4,7 +4,7 @@ import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
-import type { GameModeSettings, Versions } from '../../versions/versions.ts';
+import type { Versions } from '../../versions/versions.ts';
 import { missingLobbies, preparingSince, type WarmPool } from '../rules.ts';
 import type { CreatePlanned } from './create-lobbies.ts';
 import type { PlannedLobby } from './planner.ts';
@@ -27,7 +27,6 @@ export interface WarmPoolDependencies {
 /** A pool that a game mode keeps warm. */
 interface ConfiguredPool extends WarmPool {
   game_id: string;
-  mode: GameModeSettings;
 }
 
 /** Creates the empty lobbies that game modes keep warm in each region (idle_lobbies.min). Returns how many it created. */
@@ -41,9 +40,13 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
     store.selectWarmCounts(database.queries, namespace_ids, preparingSince(now)),
     store.selectFailing(database.queries, namespace_ids, after(now, -FAILURES_COUNT_FOR_MS)),
   ]);
-  const planned = missingLobbies(pools, idle, failing, now).flatMap(({ pool, count }) =>
-    Array.from({ length: count }, () => planWarmLobby(pool)),
-  );
+  const planned: PlannedLobby[] = [];
+  for (const { pool, count } of missingLobbies(pools, idle, failing, now)) {
+    for (let number = 0; number < count; number += 1) {
+      const lobby = await planWarmLobby(dependencies, pool);
+      if (lobby) planned.push(lobby);
+    }
+  }
   const outcomes = await createPlanned(planned);
   for (const one of outcomes) if ('error' in one) report(dependencies, one.planned, one.error);
   return outcomes.filter((one) => 'lobby' in one).length;
@@ -57,14 +60,11 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
   const [warm, regions] = await Promise.all([namespaces.onVersions(version_ids), datacenters.list()]);
   const slugs = new Set(regions.map(({ slug }) => slug));
   const listPools = async ({ namespace_id, game_id, version_id }: NamespaceRow): Promise<ConfiguredPool[]> => {
-    const modes = await versions.gameModes({ game_id, version_id });
-    return [...modes.values()].flatMap((mode) =>
-      [...mode.regions]
-        .filter(([region, { idle_lobbies }]) => idle_lobbies.min > 0 && slugs.has(region))
-        .map(([region, { idle_lobbies }]) => {
-          const pool = { namespace_id, version_id, game_mode: mode.name, region };
-          return { ...pool, min: idle_lobbies.min, mode, game_id };
-        }),
+    const modes = await versions.idleLimits({ game_id, version_id });
+    return [...modes].flatMap(([game_mode, regions]) =>
+      [...regions]
+        .filter(([region, { min }]) => min > 0 && slugs.has(region))
+        .map(([region, { min }]) => ({ namespace_id, game_id, version_id, game_mode, region, min })),
     );
   };
   const pools: ConfiguredPool[] = [];
@@ -83,11 +83,22 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
   return pools;
 }
 
-function planWarmLobby({ namespace_id, game_id, version_id, region, min, mode }: ConfiguredPool): PlannedLobby {
-  const { name: game_mode, max_players_normal, max_players_direct, max_players_party } = mode;
-  const maxima = { max_players_normal, max_players_direct, max_players_party };
-  const lobby = { game_mode, region, tags: {}, ...maxima, publicity: null, lobby_config: undefined };
-  return { namespace_id, game_id, version_id, lobby, first_players: [], warm_min: min };
+/** Plans a lobby of a pool. Returns undefined, and reports it, if its version cannot be read. */
+async function planWarmLobby(
+  { versions, events }: WarmPoolDependencies,
+  { namespace_id, game_id, version_id, game_mode, region, min }: ConfiguredPool,
+): Promise<PlannedLobby | undefined> {
+  try {
+    const mode = (await versions.gameModes({ game_id, version_id })).get(game_mode);
+    if (!mode) return undefined;
+    const { max_players_normal, max_players_direct, max_players_party } = mode;
+    const maxima = { max_players_normal, max_players_direct, max_players_party };
+    const lobby = { game_mode, region, tags: {}, ...maxima, publicity: null, lobby_config: undefined };
+    return { namespace_id, game_id, version_id, lobby, first_players: [], warm_min: min };
+  } catch (cause) {
+    events.emit({ event: 'lobby_not_kept_warm', namespace_id, game_mode, region, cause });
+    return undefined;
+  }
 }
 
 /** Reports a failure, except that the namespace is at its limit of lobbies. */

@@ -45,7 +45,7 @@ describe('what machines that were given up left in a cluster', () => {
       database: muster.database,
       events: { emit() {} },
       runtime: { others },
-      machines: { machinesWithoutOwnPods: () => machine_ids },
+      machines: { machinesThatRemoveNoPods: () => machine_ids },
     });
     return { listed, removed };
   }

@@ -50,6 +50,8 @@ import { readImage, rootOf } from './image.ts';
 /** How long a launch waits for its container to start. Afterwards it is pending, for example while its files are copied. */
 const START_TIMEOUT_MS = 5_000;
 const START_POLL_MS = 5;
+/** Programs may write a line for each file. */
+const SET_UP_CHARACTERS_MAX = 1_000;
 const SETTING_UP = 'its container is being set up';
 const NETWORK_ENDED = 'the network of its container ended unexpectedly';
 /** Sweeps for processes to kill. Killed ones are listed until the kernel has finished their end. */
@@ -163,7 +165,9 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   function describeSetUp(server_id: string): Error {
     const files = [folders.setupLog(server_id), folders.output(server_id, 'std_err')];
     const reason = files.map((file) => readFileSync(file, 'utf8')).join('');
-    return new Error(`the container could not be set up: ${reason.trim()}`);
+    const failure = new Error(`the container could not be set up: ${reason.trim().slice(0, SET_UP_CHARACTERS_MAX)}`);
+    // The programs of the set-up say it in these words; such a start is tried again.
+    return reason.includes('No space left on device') ? Object.assign(failure, { code: 'ENOSPC' }) : failure;
   }
 
   /** Creates the folder of a container, without anything that an unfinished start left. */

@@ -187,9 +187,10 @@ export class EngineContainers {
   /**
    * Returns what a container has written over its image; undefined if there is none. Engines count no files.
    *
-   * An engine that takes too long for this container is not away, unless it does not answer at all.
+   * An engine that takes too long for this container is not away, unless it does not answer at all. It may have been slow
+   * itself, so the container is blamed only if it takes too long a second time, right after the engine has answered.
    */
-  async readDiskUse(server_id: string, timeout_ms = DISK_TIMEOUT_MS): Promise<DiskUse | undefined> {
+  async readDiskUse(server_id: string, timeout_ms = DISK_TIMEOUT_MS, was_late = false): Promise<DiskUse | undefined> {
     const path = `/containers/${nameOf(server_id)}/json`;
     const deadline = AbortSignal.timeout(timeout_ms);
     const request = { method: 'GET', path, query: { size: 'true' }, signal: deadline } as const;
@@ -200,6 +201,7 @@ export class EngineContainers {
       if (error instanceof EngineRefusal) return undefined;
       if (!deadline.aborted) throw error;
       await this.client.call({ method: 'GET', path: '/_ping' });
+      if (!was_late) return await this.readDiskUse(server_id, timeout_ms, true);
       return { bytes: 0, files: 0, is_uncountable: true };
     }
   }

@@ -55,7 +55,7 @@ export interface EngineRuntimeOptions {
   onFailed?(server_id: string, step: EngineStep, cause: unknown): void;
 }
 
-type EngineStep = 'start' | 'collect' | 'measure';
+type EngineStep = 'start' | 'collect' | 'measure' | 'kill';
 
 /** A start that has not ended. */
 interface Starting {
@@ -86,6 +86,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   const known_ends = new Map<string, Observation>();
   /** Why containers could not be started. The mark of one may be missing, because the disk is full. */
   const failures = new Map<string, string>();
+  /** Servers that this process killed. The mark of one may be missing, because the disk is full. */
+  const killed = new Set<string>();
   /** The steps whose failure was reported, by server. */
   const reported = new Map<string, Set<EngineStep>>();
   let facts: EngineFacts | undefined;
@@ -161,6 +163,15 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     }
   }
 
+  /** Marks a server. On a full disk the mark may fail, which must stop neither a start nor a kill. */
+  function mark(server_id: string, name: 'created' | 'killed', step: EngineStep): void {
+    try {
+      marks.set(server_id, name);
+    } catch (cause) {
+      reportOnce(server_id, step, cause);
+    }
+  }
+
   /** Reports the first failure of a step of a server. */
   function reportOnce(server_id: string, step: EngineStep, cause: unknown): void {
     const steps = reported.get(server_id) ?? new Set();
@@ -204,7 +215,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     const reaching_api = api.ready(AbortSignal.any([signal, has_started.signal]));
     try {
       await containers.start(server_id, signal);
-      marks.set(server_id, 'created');
+      mark(server_id, 'created', 'start');
     } finally {
       has_started.abort();
       await reaching_api;
@@ -345,7 +356,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     if (!ENDED_STATES.has(state)) return running(server_id);
     const container = await containers.find(server_id);
     if (container?.is_running) return running(server_id);
-    const end = container && marks.read(server_id, 'killed') === undefined ? endOf(container) : unknown_end;
+    const was_killed = killed.has(server_id) || marks.read(server_id, 'killed') !== undefined;
+    const end = container && !was_killed ? endOf(container) : unknown_end;
     known_ends.set(server_id, end);
     return end;
   }
@@ -372,12 +384,14 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     start?.abort.abort();
     await start?.settled;
     if (!(await containers.find(server_id))?.is_running) return true;
-    marks.set(server_id, 'killed');
+    killed.add(server_id);
+    mark(server_id, 'killed', 'kill');
     try {
       await containers.signal(server_id, 'SIGKILL');
     } catch (error) {
       // It ended by itself.
       if (error instanceof EngineUnreachable || (await containers.find(server_id))?.is_running) throw error;
+      killed.delete(server_id);
       await marks.clear(server_id, 'killed');
     }
     await containers.waitForEnd(server_id);
@@ -392,7 +406,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     following.delete(server_id);
     await folders.remove(server_id);
     for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
-    for (const known of [known_ends, failures, reported, failing_since]) known.delete(server_id);
+    for (const known of [known_ends, failures, killed, reported, failing_since]) known.delete(server_id);
   }
 
   async function remove(server_id: string): Promise<void> {
