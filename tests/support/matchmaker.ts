@@ -172,6 +172,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const everything = opened.move();
   return {
     database,
+    versions,
     lobbies,
     namespaces,
     servers,
