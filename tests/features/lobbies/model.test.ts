@@ -23,7 +23,10 @@ const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new U
 let opened: AsyncDisposableStack;
 let matchmaker: Matchmaker;
 let inspector: Inspector;
-let game: { game_id: string; versions: Record<VersionName, string> };
+/** Each run has a namespace, of which a game may have 1,000. The search for a smaller failure runs some more. */
+const GAMES = 4;
+const RUNS_OF_A_GAME = 900;
+const games: { game_id: string; versions: Record<VersionName, string> }[] = [];
 const clock = createFixedClock();
 
 beforeAll(async () => {
@@ -36,10 +39,12 @@ beforeAll(async () => {
   // For the reads of the test, which the service does not have.
   await matchmaker.database.queries.execute(sql`create index on players (namespace_id)`);
   await using service = await openTestService({}, { database_of: { database_address, clock } });
-  const made = await makeControlledGame(service, { game_modes: toGameModes('old') });
-  const matchmaking = { ...made.matchmaker, game_modes: toGameModes('new') };
-  const versions = { old: made.version_id, new: await deploy(service.api, made, matchmaking) };
-  game = { game_id: made.game_id, versions };
+  for (let number = 0; number < GAMES; number += 1) {
+    const made = await makeControlledGame(service, { game_modes: toGameModes('old') });
+    const matchmaking = { ...made.matchmaker, game_modes: toGameModes('new') };
+    const versions = { old: made.version_id, new: await deploy(service.api, made, matchmaking) };
+    games.push({ game_id: made.game_id, versions });
+  }
 }, 300_000);
 afterAll(() => opened.disposeAsync(), 300_000);
 
@@ -51,6 +56,8 @@ test(`model: in ${RUNS} random runs of commands the matchmaker does what its ora
   const players_max = fc.constantFrom(1_000, 1_000, 1_000, 3, 6);
   const property = fc.asyncProperty(commands(COMMANDS_MAX), lobbies_max, players_max, async (all, limit, players) => {
     number += 1;
+    const game = games[Math.floor(number / RUNS_OF_A_GAME)];
+    if (!game) throw new Error('there is no game for another run');
     const model = new Oracle(limit, clock.now().getTime(), players);
     const real = await createRun({
       matchmaker,
