@@ -67,7 +67,6 @@ interface Starting {
 interface Following {
   /** Fulfilled when it has ended, or failed. */
   stopped: Promise<void>;
-  has_stopped: boolean;
   abort: AbortController;
 }
 
@@ -236,10 +235,9 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     const known = following.get(server_id);
     if (known) return known;
     const abort = new AbortController();
-    const one: Following = { abort, has_stopped: false, stopped: copyOutput(server_id, abort.signal) };
+    const one: Following = { abort, stopped: copyOutput(server_id, abort.signal) };
     following.set(server_id, one);
     one.stopped.then(() => {
-      one.has_stopped = true;
       // It usually stops because the container has ended.
       notify();
       const stopFollowing = () => following.get(server_id) === one && following.delete(server_id);
@@ -265,12 +263,15 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
 
   /** Waits until the output of containers that have ended is copied, all together. */
   async function awaitCopies(server_ids: ReadonlySet<string>): Promise<void> {
-    const copies = [...server_ids].filter(folders.has).map((server_id) => {
-      // One that stopped before may lack the last output.
-      if (following.get(server_id)?.has_stopped) following.delete(server_id);
-      return follow(server_id).stopped;
-    });
+    const copies = [...server_ids].filter(folders.has).map(copyRest);
     if (copies.length > 0) await Promise.race([Promise.all(copies), Bun.sleep(COPIED_WITHIN_MS)]);
+  }
+
+  /** Copies what is left of the output of a container that has ended. A copy that began before may have broken off. */
+  async function copyRest(server_id: string): Promise<void> {
+    await following.get(server_id)?.stopped;
+    following.delete(server_id);
+    await follow(server_id).stopped;
   }
 
   /** Returns whether the engine does not answer, without asking it, and lets a call find out when it does again. */
