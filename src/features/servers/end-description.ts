@@ -25,7 +25,7 @@ const SHELL_CODES: Record<number, string> = {
 /** How a server ended. */
 export type EndFacts = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'kill_at' | 'has_lost_machine'>;
 
-/** Why a server ended whose machine was given up. */
+/** Why a server ended whose machine was declared lost. */
 export const MACHINE_LOST = 'its machine was lost';
 
 /** Returns whether a server failed, or ended with an error code or by a signal although its end was not requested. */

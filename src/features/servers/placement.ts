@@ -209,7 +209,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
 
   async function take({ to_take, ending, running, now }: Taking): Promise<Placed> {
     return await database.transact(async (tx) => {
-      // Keeps the machine from being given up before the servers are assigned to it.
+      // Keeps the machine from being declared lost before the servers are assigned to it.
       const held = await machines.lockHeld(tx);
       if (!held) return NOTHING_PLACED;
       const { takes_servers } = held;

@@ -257,7 +257,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       if (!are_gone) throw new Error('some game servers still run; the next start of the service ends them');
     },
     stopWaiting,
-    /** Records the end of all servers of a machine that is given up. Returns how many. */
+    /** Records the end of all servers of a machine that is declared lost. Returns how many. */
     giveUpWith: (tx: Tx, node_id: string): Promise<number> =>
       endWithMachine(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
     /** Returns how many servers machines have that have not ended, by machine. */

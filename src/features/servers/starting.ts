@@ -131,7 +131,7 @@ export function createStarting(dependencies: StartingDependencies) {
   }
 
   return {
-    /** Starts a server. Returns false if it has ended meanwhile, because its machine was given up. */
+    /** Starts a server. Returns false if it has ended meanwhile, because its machine was declared lost. */
     start,
     /** Records a server that was started without a record, or that was pending. Returns false if it has ended. */
     adopt: (server: ServerRow, started: Started): Promise<boolean> =>

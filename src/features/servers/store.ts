@@ -369,7 +369,7 @@ export async function assignServer(
   await tx.update(servers).set(assignment).where(eq(servers.server_id, server_id));
 }
 
-/** Records that a server runs. Returns false if it has ended, because its machine was given up meanwhile. */
+/** Records that a server runs. Returns false if it has ended, because its machine was declared lost meanwhile. */
 export async function setStarted(
   tx: Tx,
   { server_id, namespace_id }: Named,

@@ -108,7 +108,7 @@ export const servers = pgTable(
     exit_signal: text(),
     /** Why it could not run, was lost, or was ended by Muster or its machine, in words for its developer. */
     failure: text(),
-    /** Whether it ended because its machine was given up, or was lost or drained in a cluster. It is no crash. */
+    /** Whether it ended because its machine was declared lost, or was lost or drained in a cluster. It is no crash. */
     has_lost_machine: boolean().notNull().default(false),
     /** Maximum of restarts in a row; null if it is never restarted. */
     restarts_max: integer(),
