@@ -6,8 +6,8 @@ import type { Queries } from '../../platform/database/database.ts';
 import { type DiskSpace, isShortOfSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
-import { createFairTurns } from '../../platform/fair-turns.ts';
 import { removeFolder } from '../../platform/folder-removal.ts';
+import { SlotQueue } from '../../platform/limits/slot-queue.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { BaseImage } from './base-image.ts';
 import { unpackContainedArchive } from './contained-archive.ts';
@@ -26,7 +26,7 @@ const UNFINISHED = '.unfinished';
  * Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. What waits
  * is limited by what asks for builds: requests that complete uploads, and servers that start.
  */
-const TURNS = { at_once_max: 4, of_owner_max: 2 };
+const UNPACKINGS = { at_once: 4, waiting_max: Number.POSITIVE_INFINITY };
 
 /**
  * The modes of directories. Game servers run as other users and enter those of archives and scripts. Only this user starts
@@ -62,7 +62,7 @@ export function openUnpackedBuilds({
   base_image,
 }: UnpackedBuildsDependencies) {
   const unpacking = new Map<string, Promise<string>>();
-  const takeTurn = createFairTurns(TURNS);
+  const slots = new SlotQueue(UNPACKINGS);
   const unused = createUnusedBuilds({ clock, space, directory, discard });
   let swept: Promise<void> | undefined;
 
@@ -84,9 +84,9 @@ export function openUnpackedBuilds({
     if (await unused.use(content_directory)) return { directory: content_directory, sha256: build.sha256 ?? undefined };
     const under_way =
       unpacking.get(content_directory) ??
-      takeTurn(build.game_id, () => unpack(build, content_directory)).finally(() =>
-        unpacking.delete(content_directory),
-      );
+      slots
+        .run(build.game_id, () => unpack(build, content_directory))
+        .finally(() => unpacking.delete(content_directory));
     unpacking.set(content_directory, under_way);
     try {
       const sha256 = await under_way;

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
-import { createFairTurns } from '../../platform/fair-turns.ts';
+import { SlotQueue } from '../../platform/limits/slot-queue.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
 import { createRounds } from '../../platform/rounds.ts';
 import { describeEnd, hasCrashed } from './end-description.ts';
@@ -16,10 +16,11 @@ import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
 /** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
 const ALONE_AT_ONCE_MAX = 8;
-/** Maximum number of servers whose last output is read. One game takes a quarter of them at most. */
-const OUTPUTS = { at_once_max: 16, of_owner_max: 4 };
-/** Maximum number of servers whose files are removed. */
-const REMOVALS = { at_once_max: 16, of_owner_max: 4 };
+/**
+ * Maximum number of servers whose last output is read at one time, and of those whose files are removed. What waits is
+ * limited by how many servers a machine has.
+ */
+const SHARED_BY_GAMES = { at_once: 8, waiting_max: Number.POSITIVE_INFINITY };
 /** Maximum number of ends in one statement, and of those that wait for it: more than a machine has servers. */
 const RECORDS = { round_max: 100, waiting_max: 100_000 };
 /** How long the last output of a server may take. A hostile pod answers slowly, and must not hold up the others. */
@@ -49,8 +50,8 @@ type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
  */
 export function createEnding(dependencies: EndingDependencies) {
   const { database, clock, events, runtime, logs, whileHeld = (work) => work(database.queries) } = dependencies;
-  const takeOutputTurn = createFairTurns(OUTPUTS);
-  const takeRemovalTurn = createFairTurns(REMOVALS);
+  const output_slots = new SlotQueue(SHARED_BY_GAMES);
+  const removal_slots = new SlotQueue(SHARED_BY_GAMES);
   const record = createRounds({ ...RECORDS, work: recordAll });
 
   const failAt =
@@ -118,14 +119,14 @@ export function createEnding(dependencies: EndingDependencies) {
    */
   async function finish(end: ServerRow): Promise<void> {
     const { server_id, game_id, exit_code, exit_signal, failure } = end;
-    await takeOutputTurn(game_id, () => keepOutput(end));
+    await output_slots.run(game_id, () => keepOutput(end));
     const recorded = await record(end);
     if ('failure' in recorded) throw recorded.failure;
     const crash = hasCrashed(end) ? { crash: `it ${describeEnd(end)}` } : {};
     const { restarted_as } = recorded;
     const restarted = restarted_as === undefined ? {} : { restarted_as };
     // A later step removes what remains as a leftover.
-    await takeRemovalTurn(game_id, () => removeFilesOf(server_id));
+    await removal_slots.run(game_id, () => removeFilesOf(server_id));
     events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash, ...restarted });
   }
 

@@ -1,6 +1,6 @@
 /**
- * Slots of this process that accounts share, such as games. An account gets another slot only while more slots are free than
- * it has, so that others get some.
+ * Slots of this process that accounts share, such as games. An account gets another slot only while more slots are free
+ * than it has, so that others get some.
  */
 export class Slots {
   readonly max: number;
@@ -15,12 +15,12 @@ export class Slots {
     return this.#taken;
   }
 
-  /** Returns whether a game may have one more: one game alone has up to a half of all, two up to a third each. */
+  /** Returns whether an account may have one more: one account alone has up to a half of all. */
   hasRoomFor(account: string): boolean {
     return (this.#by_account.get(account) ?? 0) < this.max - this.#taken;
   }
 
-  /** Takes a slot for a game. Does not check that there is room. */
+  /** Takes a slot for an account. Does not check that there is room. */
   take(account: string): void {
     this.#by_account.set(account, (this.#by_account.get(account) ?? 0) + 1);
     this.#taken += 1;

@@ -1,10 +1,10 @@
-import { createFairTurns } from '../../../../platform/fair-turns.ts';
+import { SlotQueue } from '../../../../platform/limits/slot-queue.ts';
 import { createByteShare } from '../../../../platform/pacing.ts';
 
 /** Builds and layers that pods and nodes read at a time. Each has a few buffers. */
 const READS_MAX = 256;
 /** Builds that are hashed at a time. At most one hash waits for each build, because its servers share the digest. */
-const HASH_TURNS = { at_once_max: 2, of_owner_max: 1 };
+const HASHES = { at_once: 2, waiting_max: Number.POSITIVE_INFINITY };
 const BYTES_EACH_TURN = 4 * 1_024 ** 2;
 
 /** Packs a build. The same build gives the same bytes each time. */
@@ -22,7 +22,7 @@ interface ReadOptions {
 /** Reads packed builds: for pods and nodes, and for their digests. Paced, so that many reads do not block the service. */
 export class BuildReads {
   readonly #takeShare = createByteShare(BYTES_EACH_TURN);
-  readonly #takeHashTurn = createFairTurns(HASH_TURNS);
+  readonly #hash_slots = new SlotQueue(HASHES);
   #reads = 0;
 
   constructor(private readonly reads_max = READS_MAX) {}
@@ -75,7 +75,7 @@ export class BuildReads {
 
   /** Returns the digest of a game's build, in hexadecimal, and its length. Builds are hashed in turns of their games. */
   async hash(game_id: string, pack: Pack): Promise<{ sha256: string; bytes: number }> {
-    return await this.#takeHashTurn(game_id, async () => {
+    return await this.#hash_slots.run(game_id, async () => {
       const hasher = new Bun.CryptoHasher('sha256');
       let bytes = 0;
       for await (const chunk of pack()) {
