@@ -221,7 +221,7 @@ async function openServerFeatures(
       signal,
       datacenter_id,
       has_cluster: local_parts.cluster !== undefined,
-      endServersOf: (tx, lost_node_id) => servers.giveUpWith(tx, lost_node_id),
+      endServersOf: (tx, lost_node_id) => servers.endWithLostMachine(tx, lost_node_id),
       countServers: () => servers.countByMachine(),
       countLobbies,
     }),

@@ -86,7 +86,7 @@ const NEAR_LIMIT_BYTES = 8 * 1_024 ** 2;
  * Returns whose memory had run out when the kernel killed processes of a group; undefined if it killed none for memory.
  * `is_in_pod`: the group is in another one with the same limit.
  */
-export function findOutOfMemory(
+export function findExhaustedMemory(
   directories: readonly string[],
   { is_in_pod = false } = {},
 ): 'group' | 'machine' | undefined {

@@ -86,7 +86,7 @@ export function openUnlessInUse(wanted: string, new_node_id?: string): DataDirec
     place: placeOf(lock),
     writeSecret(name, text) {
       const file = join(path, name);
-      attempt(file, () => replaceFile(file, text));
+      attempt(file, () => writeWhole(file, text));
       return file;
     },
     [Symbol.dispose]: () => everything.dispose(),
@@ -131,12 +131,12 @@ function placeOf(lock: number): string {
 function readOrMakeNodeId(path: string, fresh: string = crypto.randomUUID()): string {
   const known = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
   if (known !== '') return known;
-  replaceFile(path, `${fresh}\n`);
+  writeWhole(path, `${fresh}\n`);
   return fresh;
 }
 
 /** Writes a file for this user only. If the process is killed, the file is the old one or the new one. */
-function replaceFile(path: string, text: string): void {
+function writeWhole(path: string, text: string): void {
   const unfinished = `${path}.unfinished`;
   // An existing file would keep its mode and owner.
   rmSync(unfinished, { force: true });

@@ -63,8 +63,8 @@ export function* listOpenFiles(pid: number): Generator<string, void> {
   try {
     descriptors = openSync(directory, 'r');
   } catch (error) {
-    if (IS_NOT_THERE.some((code) => hasErrorCode(error, code))) return;
-    throw error;
+    if (!isNotThere(error)) throw error;
+    return;
   }
   try {
     for (let names = readNames(descriptors); names.length > 0; names = readNames(descriptors)) {
@@ -172,15 +172,17 @@ function readLink(path: string): string | undefined {
   }
 }
 
-/** Failures to read about a process that has ended, or that belongs to another user. */
-const IS_NOT_THERE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
+const NOT_THERE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
+
+/** Returns whether a read failed because the process has ended, or belongs to another user. */
+const isNotThere = (error: unknown): boolean => NOT_THERE.some((code) => hasErrorCode(error, code));
 
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (IS_NOT_THERE.some((code) => hasErrorCode(error, code))) return '';
     // Without a free descriptor or memory the process may still run, so it must not count as ended.
-    throw error;
+    if (!isNotThere(error)) throw error;
+    return '';
   }
 }

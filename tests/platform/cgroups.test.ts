@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
   type Controller,
+  findExhaustedMemory,
   findHierarchies,
-  findOutOfMemory,
   limitFilesOf,
   openCgroups,
 } from '../../src/platform/cgroups.ts';
@@ -130,7 +130,7 @@ describe('cgroups: processes that the kernel killed for memory', () => {
   test.each(CASES)('%s', async (_, files, is_in_pod, whose) => {
     const directory = await makeDataDirectory();
     for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), `${text}\n`);
-    expect(findOutOfMemory(['/nowhere', directory], { is_in_pod })).toBe(whose);
+    expect(findExhaustedMemory(['/nowhere', directory], { is_in_pod })).toBe(whose);
     rmSync(directory, { recursive: true });
   });
 });

@@ -39,7 +39,7 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
     expect(status).toBe(200);
     return body.lines.map((line: string) => Buffer.from(line, 'base64').toString());
   };
-  /** Returns all lines of a log. Those of a server that writes on and on are more than one answer has, on a slow machine. */
+  /** Returns all lines of a log, page by page: a server that goes on writing may have more than fit into one answer. */
   const allLinesOf = async (server_id: string, stream: Stream = 'std_out'): Promise<string[]> => {
     const all: string[] = [];
     for (;;) {

@@ -8,7 +8,7 @@ const ADVICE: Record<string, string> = {
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: "Raise the namespace's max_players_per_client, if these are people.",
   MATCHMAKER_QUEUE_FULL: 'More finds wait than lobbies can start: raise lobby_count_max, or add a machine.',
   MATCHMAKER_LOBBY_NOT_READY:
-    'Lobbies get ready too late: see muster logs, and what the server does at its start. If the logs say that servers wait for ports, widen MUSTER_SERVER_PORTS, or add a machine.',
+    'Lobbies become ready too late: see muster logs, and what the server does at its start. If the logs say that servers wait for ports, widen MUSTER_SERVER_PORTS, or add a machine.',
 };
 
 /** Returns the limits that players of the session's namespace have hit within the last hour; none without a namespace. */

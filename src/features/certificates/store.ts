@@ -77,7 +77,7 @@ export async function saveFailure(queries: Queries, claim: Claim, due_ts: Date):
   await updateClaimed(queries, claim, { due_ts, failures: claim.failures + 1 });
 }
 
-/** Gives up a claim whose order neither failed nor came to an end. The host stays due. */
+/** Releases a claim whose order was stopped before it ended. The host stays due. */
 export async function releaseClaim(queries: Queries, claim: Claim): Promise<void> {
   await updateClaimed(queries, claim, {});
 }

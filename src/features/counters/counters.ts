@@ -10,7 +10,7 @@ import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { bySteps, emptyCounts, merge, percentileOf, startOfStep } from './rules.ts';
 import * as store from './store.ts';
-import type { CounterRow, Counts, MinuteCounterRow, SeatRequest } from './tables.ts';
+import type { CounterRow, Counts, MinuteCounterRow, SeatRequestKind } from './tables.ts';
 import { type CountedMinute, createTally, MINUTE_MS } from './tally.ts';
 
 const LOOP = 'counters';
@@ -181,7 +181,7 @@ export function createCounters(dependencies: CountersDependencies) {
     /** Returns what this process has counted since its start. */
     totals: tally.totals,
     /** Runs a request for a seat, and counts how it ended. */
-    async count<Answer>(kind: SeatRequest, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {
+    async count<Answer>(kind: SeatRequestKind, namespace_id: string, work: () => Promise<Answer>): Promise<Answer> {
       const started = performance.now();
       try {
         const answer = await work();

@@ -4,14 +4,14 @@ const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' 
 
 /** The ways to ask for a seat. */
 export const KINDS = ['find', 'join', 'create'] as const;
-export type SeatRequest = (typeof KINDS)[number];
+export type SeatRequestKind = (typeof KINDS)[number];
 
 const counts = {
   /** The highest numbers of players with a seat, and of lobbies. */
   players: integer().notNull(),
   lobbies: integer().notNull(),
   /** Requests that got a seat, or several for a party. */
-  seated: jsonb().$type<Record<SeatRequest, number>>().notNull(),
+  seated: jsonb().$type<Record<SeatRequestKind, number>>().notNull(),
   /** Refused requests by the code of their error. */
   refused: jsonb().$type<Record<string, number>>().notNull(),
   /** Finds that got a seat, counted by the bucket of their time. */

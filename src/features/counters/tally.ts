@@ -1,5 +1,5 @@
 import { bucketOf, emptyCounts, startOfStep } from './rules.ts';
-import type { Counts, SeatRequest } from './tables.ts';
+import type { Counts, SeatRequestKind } from './tables.ts';
 
 export const MINUTE_MS = 60_000;
 /** Maximum number of namespaces to count in a minute. Further ones are not counted. */
@@ -14,7 +14,7 @@ export interface CountedMinute {
 
 /** What all namespaces have counted since the start of the process. */
 export interface Totals {
-  seated: Record<SeatRequest, number>;
+  seated: Record<SeatRequestKind, number>;
   /** By the code of the error. */
   refused: Map<string, number>;
 }
@@ -53,7 +53,7 @@ export function createTally(now: () => number) {
 
   return {
     /** Counts a request that got its seats. */
-    seat(namespace_id: string, kind: SeatRequest, duration_ms: number): void {
+    seat(namespace_id: string, kind: SeatRequestKind, duration_ms: number): void {
       totals.seated[kind] += 1;
       const counts = countsOf(namespace_id);
       if (!counts) return;

@@ -43,8 +43,8 @@ export async function clearOpen(queries: Queries, node_id: string): Promise<void
 }
 
 /**
- * Returns the traffic of a server, by machine. A machine that was declared lost or stopped has no open connections. Its count
- * stays, because it goes on from there if it returns.
+ * Returns the traffic of a server, by machine. A machine that was declared lost or stopped has no open connections. Its
+ * count stays, because it goes on from there if it returns.
  */
 export async function selectTraffic(queries: Queries, server_id: string): Promise<TrafficCounts[]> {
   return await queries

@@ -106,7 +106,7 @@ export const CreateInviteAnswer = Type.Object({ code: Type.String() });
 export const InviteAnswer = Type.Object({ group: GroupHandle });
 export const ConsumeInviteAnswer = Type.Object({ group_id: Type.Optional(Uuid) });
 
-/** A page of one of a group's lists. `anchor`: its last person, after whom the next page begins; undefined on the last page. */
+/** A page of one of a group's lists. `anchor`: its last person, after whom the next page begins; undefined if it is not full. */
 export interface PeoplePage {
   people: Static<typeof JoinRequest>[];
   anchor: string | undefined;

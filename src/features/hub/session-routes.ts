@@ -39,9 +39,9 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
   }
 
   /**
-   * Returns the secret of the browser's session. Over https, it is the one whose seal the browser has. Over http, nothing
-   * says which of several cookies is the session's, so the request has no session. No cookie is removed: a browser that lost
-   * its own would use the foreign one.
+   * Returns the secret of the browser's session: over https, the one whose seal the browser has. Over http, nothing says
+   * which of several cookies is the hub's, so then the request has no session. No cookie is removed, because the browser
+   * could lose the hub's own and go on with the other.
    */
   function readSecret(request: Request): string | undefined {
     const secrets = readCookies(request, name);

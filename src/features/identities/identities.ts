@@ -240,8 +240,8 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
     deleteOldRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
     /**
-     * Starts the loop that deletes identities whose deletion is due. It erases them; their rows are removed later, like
-     * those of guests.
+     * Starts the loop that deletes identities whose deletion is due: it erases their names, bios and pictures. Their rows
+     * are removed later, like those of guests.
      */
     startForgetting: (signal: AbortSignal) =>
       startLoop({

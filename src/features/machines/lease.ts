@@ -129,7 +129,7 @@ export function createLease(dependencies: LeaseDependencies) {
     return 0;
   }
 
-  /** Applies what the last beat found. No beat waits for this, or a transaction that takes long would make this machine late. */
+  /** Applies what the last beat found. No beat waits for it: a transaction that takes long would make this machine late. */
   async function applyVerdict(): Promise<number> {
     const { holder: found_by, was_declared_lost, lost } = last_verdict;
     // This machine has come back since.
@@ -240,7 +240,7 @@ export function createLease(dependencies: LeaseDependencies) {
     isReplaced: () => is_replaced,
     /** The machines as this process saw them last. */
     view: () => view,
-    /** Adds a function that ends what is left of this machine's servers after it was declared lost, before it takes work again. */
+    /** Adds a function that ends what is left of this machine's servers after its loss, before it takes work again. */
     onDeclaredLost(endServers: () => Promise<void>): void {
       declaredLostListeners.push(endServers);
     },

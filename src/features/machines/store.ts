@@ -176,8 +176,8 @@ export async function setStopped(
 }
 
 /**
- * Locks the row of a machine, so that it is not declared lost before the transaction ends. Returns undefined if the process may
- * take no work for it: it is not the holder, or the machine is not up.
+ * Locks the row of a machine, so that it is not declared lost before the transaction ends. Returns undefined if the
+ * process may take no work for it: it is not the holder, or the machine is not up.
  */
 export async function lockHeld(tx: Tx, { node_id, holder }: Holding): Promise<{ is_draining: boolean } | undefined> {
   const [row] = await tx

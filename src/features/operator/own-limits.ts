@@ -4,8 +4,8 @@ import { countDescriptors, readDescriptorsMax } from '../../platform/http/open-c
 import type { UsedLimit } from './wire.ts';
 
 /**
- * Creates the reading of what is used of the limits of the process as a whole. An operator needs it most while no descriptor
- * is free, when no file can be read.
+ * Creates the function that reads how much of the limits of this process is used. It works without a free descriptor,
+ * when operators need it most.
  */
 export function createOwnLimits(): () => UsedLimit[] {
   const descriptors_max = readDescriptorsMax();

@@ -64,7 +64,11 @@ export async function selectPiecesFrom(
 ): Promise<LogPieceRow[]> {
   const { first_line, line_count } = serverLogChunks;
   // By itself, the end of a piece is no condition that the key could answer.
-  const follows = and(isOf(name), gte(first_line, startOf(name, line)), gt(sql`${first_line} + ${line_count}`, line));
+  const follows = and(
+    isOf(name),
+    gte(first_line, startOfPieceAt(name, line)),
+    gt(sql`${first_line} + ${line_count}`, line),
+  );
   const last = sql`(
     select max(first_line) from (
       select first_line, sum(${kept_count}) over (order by first_line) - ${kept_count} as lines_before
@@ -92,7 +96,7 @@ export async function selectPageFrom(
   { pieces_max, bytes_max }: PageLimits,
 ): Promise<LogPieceRow[]> {
   const { first_line, content } = serverLogChunks;
-  const start = startOf(name, line);
+  const start = startOfPieceAt(name, line);
   const last = sql`(
     select max(first_line) from (
       select first_line, sum(octet_length(${content})) over (order by first_line) - octet_length(${content}) as bytes_before
@@ -213,7 +217,7 @@ export async function deletePiecesBefore(queries: Queries, moment: Date, limit: 
 }
 
 /** The first line of the last piece that begins at a line or before it. */
-function startOf(name: LogName, line: number) {
+function startOfPieceAt(name: LogName, line: number) {
   return sql`coalesce((select max(first_line) from ${serverLogChunks} where ${isOf(name)} and first_line <= ${line}), 0)`;
 }
 

@@ -11,7 +11,7 @@ import { assignPorts, countPorts, portsAt, type RelayedProtocols } from './rules
 import type { Runtime, ServerResources } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { Room, ServerRow, WaitReason } from './tables.ts';
-import { describeWait, findLack, pauseBeforeTaking, readUsedShare, reduceRoom, shareRoom } from './turns.ts';
+import { describeWait, findLack, pauseBeforeTaking, reduceRoom, shareRoom, usedShareOf } from './turns.ts';
 import * as waitingStore from './waiting-store.ts';
 
 /** Time before a released port is assigned again, because players of its previous server may still connect to it. */
@@ -84,7 +84,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     const room = roomBeside(running, await selectUnavailablePorts(queries, releasedBefore()));
     const filter = { room, relayed: node.relayed, counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
-    const used = Math.max(running.length / node.servers_max, readUsedShare(wholeRoom(), room));
+    const used = Math.max(running.length / node.servers_max, usedShareOf(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
     const { to_take, wait_reasons } = await share(waiting, running, room);
     const placed =

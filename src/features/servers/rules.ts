@@ -156,7 +156,7 @@ function refuseSharedVariables(labels: string[]): void {
   }
 }
 
-/** Returns the name of a port in variables, which have no dashes. Labels of versions have no underscores, so it is unique. */
+/** Returns the name of a port in variables, which have no dashes. Ports of versions have no underscores in their labels. */
 const variableNameOf = (label: string): string => label.replaceAll('-', '_');
 
 /** Protocols whose ports have a second number, at which Muster answers and relays to the server. */

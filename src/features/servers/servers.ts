@@ -131,9 +131,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
   }
 
   /** Inserts a server of a developer. The lobbies of a namespace have a limit of their own, so theirs are not refused. */
-  async function insertIfFew(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
+  async function insertIfFewWait(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
     const row = toRow(wanted);
-    if (await store.insertServerIfFew(tx, row, WAITING_MAX)) return row;
+    if (await store.insertServerIfFewWait(tx, row, WAITING_MAX)) return row;
     throw new ServiceError('SERVERS_TOO_MANY_WAITING', { waiting_max: WAITING_MAX });
   }
 
@@ -201,7 +201,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       if (!build.complete_ts) throw new ServiceError('BUILDS_BUILD_NOT_COMPLETE', {});
       const { kill_timeout, restart, restarts_max } = wanted.lifecycle ?? {};
       return await database.transact((tx) =>
-        insertIfFew(tx, {
+        insertIfFewWait(tx, {
           ...scope,
           datacenter_id: datacenter.datacenter_id,
           build_id: build.build_id,
@@ -258,7 +258,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     },
     stopWaiting,
     /** Records the end of all servers of a machine that is declared lost. Returns how many. */
-    giveUpWith: (tx: Tx, node_id: string): Promise<number> =>
+    endWithLostMachine: (tx: Tx, node_id: string): Promise<number> =>
       endWithMachine(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
     /** Returns how many servers machines have that have not ended, by machine. */
     countByMachine: () => store.countByMachine(database.queries),

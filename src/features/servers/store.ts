@@ -43,8 +43,8 @@ export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
   await tx.insert(servers).values(row);
 }
 
-/** Inserts a server, unless its namespace has this many without a lobby that wait in its datacenter. Returns whether it did. */
-export async function insertServerIfFew(tx: Tx, row: ServerRow, waiting_max: number): Promise<boolean> {
+/** Inserts a server unless this many servers without a lobby of its namespace wait in its datacenter. Returns whether it did. */
+export async function insertServerIfFewWait(tx: Tx, row: ServerRow, waiting_max: number): Promise<boolean> {
   const { namespace_id, datacenter_id } = row;
   await touch(tx, [...topicsOf(row), topics.work(datacenter_id)]);
   // No other transaction inserts a server of the namespace meanwhile, because each locks its topic first.

@@ -47,7 +47,7 @@ export function pauseBeforeTaking({ used, is_unpacked }: { used: number; is_unpa
 }
 
 /** Returns how much of its room a machine has used: the largest share of all that is limited. */
-export function readUsedShare(all: Room, left: Room): number {
+export function usedShareOf(all: Room, left: Room): number {
   const limited = (['ports', 'cpu', 'memory'] as const).filter((what) => Number.isFinite(all[what]));
   return Math.max(0, ...limited.map((what) => 1 - left[what] / all[what]));
 }

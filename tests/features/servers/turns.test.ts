@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import type { Room } from '../../../src/features/servers/tables.ts';
 import {
   pauseBeforeTaking,
-  readUsedShare,
   shareRoom,
   shareStarts,
   takeInTurns,
+  usedShareOf,
   type WaitingNamespace,
 } from '../../../src/features/servers/turns.ts';
 
@@ -145,10 +145,10 @@ describe('a machine beside others takes a server', () => {
   const ALL: Room = { ports: 100, cpu: 4_000, memory: 8_192 };
 
   test('sooner, the less of its scarcest room is used', () => {
-    expect(readUsedShare(ALL, ALL)).toBe(0);
-    expect(readUsedShare(ALL, { ports: 90, cpu: 1_000, memory: 4_096 })).toBe(0.75);
-    expect(readUsedShare(ALL, { ports: 0, cpu: 1_000, memory: 4_096 })).toBe(1);
-    expect(readUsedShare(NO_LIMITS, NO_LIMITS)).toBe(0);
+    expect(usedShareOf(ALL, ALL)).toBe(0);
+    expect(usedShareOf(ALL, { ports: 90, cpu: 1_000, memory: 4_096 })).toBe(0.75);
+    expect(usedShareOf(ALL, { ports: 0, cpu: 1_000, memory: 4_096 })).toBe(1);
+    expect(usedShareOf(NO_LIMITS, NO_LIMITS)).toBe(0);
     const times = [0, 0.1, 0.5, 1, 7].map((used) => pauseBeforeTaking({ used, is_unpacked: true }));
     expect(times).toEqual([0, 10, 50, 100, 100]);
   });

@@ -1,4 +1,4 @@
-import { findOutOfMemory } from '../../../platform/cgroups.ts';
+import { findExhaustedMemory } from '../../../platform/cgroups.ts';
 
 interface ServerMemory {
   /** The directories of the server's control group. */
@@ -10,7 +10,7 @@ interface ServerMemory {
 
 /** Returns why the kernel killed processes of a server for memory; undefined if it killed none. */
 export function describeOutOfMemory({ directories, memory, is_in_pod = false }: ServerMemory): string | undefined {
-  const whose = findOutOfMemory(directories, { is_in_pod });
+  const whose = findExhaustedMemory(directories, { is_in_pod });
   if (whose === undefined) return undefined;
   if (whose === 'machine') return 'its machine had no memory left';
   return memory === undefined ? 'it exceeded its memory' : `it exceeded its memory of ${memory} MiB`;

@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   findFreeUserId,
-  listOtherUsers,
+  listForeignUsers,
   NARROW,
   userRangeOf,
   WIDE,
@@ -45,12 +45,12 @@ describe('users of servers', () => {
     const directory = await makeDataDirectory();
     for (const name of ['61184', 'direct:61185', 'direct:name', '1000']) writeFileSync(join(directory, name), '');
     await using _ = Bun.spawn(['sleep', '600'], { uid: 61_186 });
-    const others = listOtherUsers(directory);
+    const others = listForeignUsers(directory);
     expect(others).toContain(61_184);
     expect(others).toContain(61_186);
     expect(others).not.toContain(61_185);
     expect(others).not.toContain(1_000);
-    expect(listOtherUsers('/nowhere')).not.toContain(61_184);
+    expect(listForeignUsers('/nowhere')).not.toContain(61_184);
     rmSync(directory, { recursive: true });
   });
 

@@ -7,8 +7,8 @@ import type { ContainerPrograms } from './container-programs.ts';
  *
  * A container whose network ends is killed, because its server could not be reached any more. Then `network.ended` exists.
  *
- * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in `setup.log`;
- * `setup.failed` exists if the shim ended because of them.
+ * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in
+ * `setup.log`; `setup.failed` exists if the shim ended because of them.
  */
 const SHIM = `
 trap : TERM INT HUP

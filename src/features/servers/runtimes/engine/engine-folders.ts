@@ -23,7 +23,7 @@ export interface EngineFolders {
  * created: the engine accepted its container. waiting: the engine did not answer when it should start. failed: it could
  * not be started, with the reason. killed: Muster killed it.
  */
-type Mark = 'created' | 'waiting' | 'failed' | 'killed';
+export type Mark = 'created' | 'waiting' | 'failed' | 'killed';
 
 interface Marks {
   set(server_id: string, mark: Mark, text?: string): void;

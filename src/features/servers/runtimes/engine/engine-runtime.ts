@@ -2,7 +2,7 @@ import { ServiceError } from '../../../../platform/errors.ts';
 import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import { readUserProcessesMax } from '../../../../platform/processes.ts';
-import { describeStartFailure } from '../../start-failure.ts';
+import { describeFailure } from '../../start-failure.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { readImage } from '../container/image.ts';
 import { exitStatusOf } from '../process/exit-status.ts';
@@ -13,7 +13,7 @@ import { type EngineClient, EngineRefusal, EngineUnreachable } from './engine-cl
 import { makeEngineContainer } from './engine-container.ts';
 import { EngineContainers, isAbsence } from './engine-containers.ts';
 import { type EngineFacts, readEngineFacts } from './engine-facts.ts';
-import { openEngineFolders } from './engine-folders.ts';
+import { type Mark, openEngineFolders } from './engine-folders.ts';
 import { writeEngineIdentity } from './engine-identity.ts';
 import { openEngineImages } from './engine-images.ts';
 import { type ApiForward, EngineNetworks, forwardApi } from './engine-network.ts';
@@ -110,7 +110,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       return await startOnce(order);
     } catch (cause) {
       if (!(cause instanceof EngineUnreachable)) throw cause;
-      noteWaiting(order.server_id);
+      // Without its mark it is absent too, as soon as the engine answers.
+      if (folders.has(order.server_id)) mark(order.server_id, 'waiting', 'start');
       throw new ServiceError('SERVERS_ENGINE_UNAVAILABLE', {}, { cause });
     }
   }
@@ -128,44 +129,31 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       launched.then(() => false),
       Bun.sleep(START_TIMEOUT_MS).then(() => true),
     ]).catch((cause: unknown) => {
-      if (!(cause instanceof EngineUnreachable)) setFailed(server_id, '');
+      if (!(cause instanceof EngineUnreachable)) noteFailedSetUp(server_id, '');
       throw cause;
     });
     if (!is_late) return running(server_id);
     // The outcome of the start is observed later.
     launched
       // One that was killed while it was set up did not fail.
-      .catch((cause: unknown) => (abort.signal.aborted ? setFailed(server_id, '') : recordFailure(server_id, cause)))
+      .catch((cause: unknown) =>
+        abort.signal.aborted ? noteFailedSetUp(server_id, '') : recordFailure(server_id, cause),
+      )
       .finally(() => notify());
     return pending(server_id);
   }
 
-  /** Marks a server whose start waits for the engine. */
-  function noteWaiting(server_id: string): void {
-    if (!folders.has(server_id)) return;
-    try {
-      marks.set(server_id, 'waiting');
-    } catch (cause) {
-      // Without its mark it is absent too, as soon as the engine answers.
-      reportOnce(server_id, 'start', cause);
-    }
-  }
-
-  /** Marks a server whose container could not be set up. */
-  function setFailed(server_id: string, reason: string): void {
+  /** Records that a container could not be set up, and why. */
+  function noteFailedSetUp(server_id: string, reason: string): void {
     if (!folders.has(server_id)) return;
     failures.set(server_id, reason);
-    try {
-      marks.set(server_id, 'failed', reason);
-    } catch (cause) {
-      reportOnce(server_id, 'start', cause);
-    }
+    mark(server_id, 'failed', 'start', reason);
   }
 
   /** Marks a server. On a full disk the mark may fail, which must stop neither a start nor a kill. */
-  function mark(server_id: string, name: 'created' | 'killed', step: EngineStep): void {
+  function mark(server_id: string, name: Mark, step: EngineStep, text?: string): void {
     try {
-      marks.set(server_id, name);
+      marks.set(server_id, name, text);
     } catch (cause) {
       reportOnce(server_id, step, cause);
     }
@@ -181,11 +169,9 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   }
 
   function recordFailure(server_id: string, cause: unknown): void {
-    const is_for_developer = cause instanceof ServiceError;
+    if (!(cause instanceof ServiceError)) options.onFailed?.(server_id, 'start', cause);
     // The reason is for the developer, who must not learn where the engine or files of the machine are.
-    const sentence = cause instanceof EngineUnreachable ? ENGINE_AWAY : describeStartFailure(cause);
-    if (!is_for_developer) options.onFailed?.(server_id, 'start', cause);
-    setFailed(server_id, is_for_developer ? cause.message : sentence);
+    noteFailedSetUp(server_id, cause instanceof EngineUnreachable ? ENGINE_AWAY : describeFailure(cause));
   }
 
   async function launch(order: StartOrder, signal: AbortSignal): Promise<void> {
@@ -256,8 +242,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
         open: (since_seconds) => containers.openLog(server_id, since_seconds, signal),
       });
     } catch (cause) {
-      const is_observed = signal.aborted || cause instanceof EngineUnreachable || isAbsence(cause);
-      if (!is_observed) reportOnce(server_id, 'collect', cause);
+      const is_expected = signal.aborted || cause instanceof EngineUnreachable || isAbsence(cause);
+      if (!is_expected) reportOnce(server_id, 'collect', cause);
     }
   }
 
@@ -418,7 +404,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   }
 
   /** What one server uses may be unknown. The others have their readings. */
-  const failToMeasure = (server_id: string) => (cause: unknown) => {
+  const reportUnmeasured = (server_id: string) => (cause: unknown) => {
     if (!(cause instanceof EngineUnreachable)) reportOnce(server_id, 'measure', cause);
     return undefined;
   };
@@ -455,7 +441,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       const measured = new Map<string, DiskUse>();
       const known = isAway() ? [] : servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        const used = await containers.readDiskUse(server_id).catch(failToMeasure(server_id));
+        const used = await containers.readDiskUse(server_id).catch(reportUnmeasured(server_id));
         if (used) measured.set(server_id, used);
       });
       return measured;
@@ -464,7 +450,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       const used = new Map<string, UsageReading>();
       const known = isAway() ? [] : servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        const reading = await containers.readUsage(server_id).catch(failToMeasure(server_id));
+        const reading = await containers.readUsage(server_id).catch(reportUnmeasured(server_id));
         if (reading) used.set(server_id, reading);
       });
       return used;

@@ -4,10 +4,9 @@ import { constants } from 'node:os';
 export const SHELL = '/bin/sh';
 
 /**
- * Runs the server and writes its exit status to file descriptor 3, so that the status survives a restart of the
- * service and a full disk.
- * Signals to the group do not end the shim; with an empty trap, the server would ignore them as well. The shim runs the
- * server in the foreground, because shells differ in the status that `wait` returns after a signal.
+ * Runs the server and writes its exit status to file descriptor 3, so that the status survives a restart of the service
+ * and a full disk. Signals to the group do not end the shim; with an empty trap, the server would ignore them as well. The
+ * shim runs the server in the foreground, because shells differ in the status that `wait` returns after a signal.
  */
 const SHIM = 'trap : TERM INT HUP QUIT USR1 USR2 ALRM; "$@" 3>&-; echo $? >&3';
 

@@ -75,8 +75,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
     // process.
-    const may_be_out_of_memory = mayBeOutOfMemory(status);
-    const reason = may_be_out_of_memory ? groups.reasonOf(server_id) : undefined;
+    const reason = mayBeOutOfMemory(status) ? groups.reasonOf(server_id) : undefined;
     return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };
   };
 

@@ -34,7 +34,7 @@ export function isServerUser(user_id: number): boolean {
 const SYSTEMD_USERS = '/run/systemd/dynamic-uid';
 
 /** Lists the users of the narrow range that processes have, or that systemd has given to a service. */
-export function listOtherUsers(systemd_users = SYSTEMD_USERS): number[] {
+export function listForeignUsers(systemd_users = SYSTEMD_USERS): number[] {
   const user_ids = [...listProcesses().flatMap(readUserIds), ...listSystemdUsers(systemd_users)];
   return [...new Set(user_ids)].filter((user_id) => user_id >= NARROW.first && user_id < NARROW.first + NARROW.count);
 }
@@ -52,7 +52,7 @@ function listSystemdUsers(directory: string): number[] {
 const isNumber = (name: string) => /^\d+$/.test(name);
 
 /** Returns the users that no server of this machine may get, beside those of its other servers. */
-export const listReservedUsers = (): number[] => (RANGE === NARROW ? listOtherUsers() : []);
+export const listReservedUsers = (): number[] => (RANGE === NARROW ? listForeignUsers() : []);
 
 /** Returns a user that no server runs as; undefined if all are taken. */
 export function findFreeUserId(taken: ReadonlySet<number>, { first, count } = RANGE): number | undefined {
