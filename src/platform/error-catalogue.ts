@@ -253,6 +253,11 @@ export const CATALOGUE = {
     status: 401,
     message: 'The browser has no session of the hub, or it has ended. Get a link to log in with "muster open".',
   },
+  HUB_OTHER_SESSION: {
+    status: 400,
+    message:
+      'The link is for another bearer than the one logged in to the hub in this browser. Log out first, or confirm with "replaces_session".',
+  },
   IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this. Log in as one.' },
   IDENTITY_NOT_FOUND: { status: 404, message: 'No such identity exists. Check the identity id.' },
   LIMITS_UNAVAILABLE: {

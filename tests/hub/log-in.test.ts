@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import type { WebSocketRoute } from 'playwright-core';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
@@ -97,10 +98,75 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     await page.goto(await chromium.linkTo('/', game.cloud_token));
     await page.getByRole('link', { name: 'Test game' }).waitFor();
     expect(page.url()).toBe(`${muster.config.public_url}/`);
-    // One of another bearer replaces the session.
-    await page.goto(await chromium.linkTo('/'));
-    await page.getByRole('link', { name: 'Operator' }).waitFor();
     expect(problems).toEqual([]);
+  });
+
+  test('a link of another bearer replaces the session only if the user says so', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    await using opened = await chromium.open('/', game.cloud_token);
+    const { page, problems } = opened;
+    await page.getByRole('link', { name: 'Test game' }).waitFor();
+    const link = await chromium.linkTo('/');
+    await page.goto(link);
+    await page.getByText('This link logs you in as someone else').waitFor();
+    await takePictures(opened, 'other-session');
+    await page.getByRole('button', { name: 'Stay who you are' }).click();
+    await page.getByRole('link', { name: 'Test game' }).waitFor();
+    expect(page.url()).toBe(`${muster.config.public_url}/`);
+    // The link was not used.
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('link', { name: 'Operator' }).waitFor();
+    expect(page.url()).toBe(`${muster.config.public_url}/`);
+    expect(problems).toEqual([]);
+  });
+
+  test('a page asks for one token when it is loaded', async () => {
+    const requests: string[] = [];
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    page.on('request', (request) => requests.push(request.url()));
+    await page.goto(await chromium.linkTo('/'));
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Operator' }).waitFor();
+    expect(requests.filter((url) => url.endsWith('/hub/session/token')).length).toBe(1);
+  });
+
+  test('while no token can be had, all that a page watches asks for one at a time, with pauses', async () => {
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    // The times of the requests: the page itself knows them better than a test on a busy machine.
+    await page.addInitScript(() => {
+      const times: number[] = [];
+      const send = globalThis.fetch;
+      Object.assign(globalThis, {
+        times,
+        fetch: (...sent: Parameters<typeof send>) => {
+          if (sent[0] === '/hub/session/token') times.push(performance.now());
+          return send(...sent);
+        },
+      });
+    });
+    let is_refused = false;
+    const sockets: WebSocketRoute[] = [];
+    await page.routeWebSocket('**/watch', (socket) => {
+      if (is_refused) void socket.close({ code: 4401 });
+      else socket.connectToServer();
+      sockets.push(socket);
+    });
+    await page.goto(await chromium.linkTo('/'));
+    await page.getByText('Live', { exact: true }).waitFor();
+    const readTimes = () => page.evaluate(() => (globalThis as unknown as { times: number[] }).times);
+    const before = (await readTimes()).length;
+    await page.route('**/hub/session/token', (route) =>
+      route.fulfill({ status: 503, body: '{"code":"DATABASE_UNAVAILABLE"}' }),
+    );
+    is_refused = true;
+    for (const socket of sockets) await socket.close({ code: 4401 });
+    await waitFor(async () => (await readTimes()).length > before + 4, 'the page to ask for tokens');
+    const times = (await readTimes()).slice(before);
+    const pauses = times.slice(1).map((time, index) => Math.round(time - (times[index] ?? 0)));
+    expect(pauses.filter((pause_ms) => pause_ms < 1_400)).toEqual([]);
   });
 
   test('a pasted token logs in, and pages can read neither the cookie nor the token', async () => {
@@ -188,6 +254,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     expect(await lobbies.inputValue()).toBe('17');
     await other.goto('about:blank');
     await other.goto(await chromium.linkTo('/'));
+    await other.getByRole('button', { name: 'Log in' }).click();
     for (const tab of [page, other]) await tab.getByRole('link', { name: 'Operator' }).waitFor();
     expect(await lobbies.inputValue()).not.toBe('17');
     expect(problems).toEqual([]);

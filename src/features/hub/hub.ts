@@ -85,13 +85,18 @@ export function createHub({ database, clock, tokens, identities, games, public_u
       });
       return { url: `${public_url}/#login=${secret}`, expire_ts: expire_ts.toISOString() };
     },
-    /** Uses a link. Throws HUB_LINK_INVALID. */
-    async logIn(code: string): Promise<NewSession> {
+    /**
+     * Uses a link. Throws HUB_LINK_INVALID, or HUB_OTHER_SESSION if a session to keep has another bearer; the link stays
+     * valid then.
+     */
+    async logIn(code: string, kept_secret: string | undefined): Promise<NewSession> {
       const now = clock.now();
       const secret = randomBytes(SECRET_BYTES).toString('base64url');
       return await database.transact(async (tx) => {
         const link = await store.takeLink(tx, hash(code), now);
         if (!link) throw new ServiceError('HUB_LINK_INVALID', {});
+        const kept = kept_secret === undefined ? undefined : await store.selectSession(tx, hash(kept_secret), now);
+        if (kept && !isSameBearer(kept, link)) throw new ServiceError('HUB_OTHER_SESSION', {});
         const expire_ts = earlier(after(now, SESSION_LIFETIME_MS), link.session_until_ts);
         await store.insertSecret(tx, { ...link, secret_hash: hash(secret), is_link: false, expire_ts });
         return { secret, lifetime_ms: expire_ts.getTime() - now.getTime() };
@@ -113,6 +118,10 @@ export function createHub({ database, clock, tokens, identities, games, public_u
     /** Ends a session. */
     logOut: (secret: string) => store.deleteSession(queries, hash(secret)),
   };
+}
+
+function isSameBearer(one: Bearer, other: Bearer): boolean {
+  return one.identity_id === other.identity_id && one.game_id === other.game_id;
 }
 
 function earlier(one: Date, other: Date): Date {

@@ -3,11 +3,21 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import { readBearer } from '../../platform/http/authentication.ts';
 import { route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { inEachMinute } from '../../platform/limits/limit.ts';
 import type { Hub } from './hub.ts';
 import { HubLink, HubToken, LogInBody } from './wire.ts';
 
 /** The paths that get the cookie. Game servers at other ports of the host get it at these paths only. */
 const PATH = '/hub/session';
+
+/**
+ * Pages log in and renew their tokens without a caller, so this counts all browsers behind one address. Secrets are too long
+ * to be guessed. The window is short, because pages that retried while the database was away would wait for its end.
+ */
+const SESSIONS = inEachMinute('hub-sessions', 600);
+
+/** The most cookies of earlier releases whose sessions a request ends. A browser has one. */
+const EARLIER_COOKIES_MAX = 4;
 
 /**
  * Routes for the session of a browser. Those that read or set its cookie answer only pages of the service's own origins:
@@ -23,8 +33,8 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
    * prefix, but want the path "/", so game servers at other ports of the host may get it; its value opens no session.
    */
   const seal_name = `__Host-muster_session_${port}`;
-  /** A cookie with the path "/", which browsers send with every request to a game server at this host. */
-  const sent_to_servers = `muster_hub_${port}`;
+  /** The cookie of earlier releases. Its path was "/", so game servers at this host got it. */
+  const earlier_name = `muster_hub_${port}`;
 
   /** Returns the headers that set or, with the age 0, remove the cookies of a session. */
   function cookiesOf(request: Request, secret: string, maxAge: number): Headers {
@@ -54,11 +64,11 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
    * Ends the session of a cookie of an earlier release, which browsers also sent to game servers at this host. Returns the
    * headers that remove the cookie.
    */
-  async function endSentSession(request: Request): Promise<Record<string, string>> {
-    const secrets = readCookies(request, sent_to_servers);
+  async function endEarlierSession(request: Request): Promise<Record<string, string>> {
+    const secrets = readCookies(request, earlier_name);
     if (secrets.length === 0) return {};
-    for (const secret of secrets) await hub.logOut(secret);
-    return { 'set-cookie': new Bun.Cookie(sent_to_servers, '', { maxAge: 0, path: '/' }).toString() };
+    for (const secret of secrets.slice(0, EARLIER_COOKIES_MAX)) await hub.logOut(secret);
+    return { 'set-cookie': new Bun.Cookie(earlier_name, '', { maxAge: 0, path: '/' }).toString() };
   }
 
   return [
@@ -86,13 +96,14 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
         operation: 'createHubSession',
         summary: 'Logs a browser in with the code of a link: sets the cookie of its session. For pages of the hub.',
         allow: 'anyone',
+        limit: SESSIONS,
         body: LogInBody,
         response: Empty,
-        errors: ['API_MISSING_HEADER', 'HUB_LINK_INVALID'],
+        errors: ['API_MISSING_HEADER', 'HUB_LINK_INVALID', 'HUB_OTHER_SESSION'],
       },
-      async ({ request, body }) => {
-        originOf(request);
-        const { secret, lifetime_ms } = await hub.logIn(body.code);
+      async ({ request, body: { code, replaces_session = false } }) => {
+        requireOrigin(request);
+        const { secret, lifetime_ms } = await hub.logIn(code, replaces_session ? undefined : readSecret(request));
         return Response.json({}, { headers: cookiesOf(request, secret, Math.floor(lifetime_ms / 1_000)) });
       },
     ),
@@ -104,12 +115,13 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
         summary:
           "Returns a token for the bearer of the session in the browser's cookie, or nothing without a cookie. For pages of the hub.",
         allow: 'anyone',
+        limit: SESSIONS,
         body: Empty,
         response: HubToken,
         errors: ['API_MISSING_HEADER', 'HUB_NOT_LOGGED_IN'],
       },
       async ({ request }) => {
-        const headers = await endSentSession(request);
+        const headers = await endEarlierSession(request);
         const secret = readSecret(request);
         // Not a refusal: browsers would report one as an error of the page.
         return Response.json(secret === undefined ? {} : await hub.issueToken(secret), { headers });
@@ -134,8 +146,8 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
   ];
 }
 
-/** Returns the origin of the page that sent a request. Throws API_MISSING_HEADER. */
-function originOf({ headers }: Request): string {
+/** Returns the origin of the page that sent a request. Throws API_MISSING_HEADER if no page has sent it. */
+function requireOrigin({ headers }: Request): string {
   const origin = headers.get('origin');
   if (origin === null) throw new ServiceError('API_MISSING_HEADER', { header: 'Origin' });
   return origin;
@@ -143,12 +155,12 @@ function originOf({ headers }: Request): string {
 
 /** Returns whether a page has https. A service on one's own machine may answer both http and https. */
 function isHttps(request: Request): boolean {
-  return originOf(request).startsWith('https:');
+  return requireOrigin(request).startsWith('https:');
 }
 
 /** Returns the values of all cookies with a name, for pages only. Throws API_MISSING_HEADER. */
 function readCookies(request: Request, name: string): string[] {
-  originOf(request);
+  requireOrigin(request);
   const pairs = (request.headers.get('cookie') ?? '').split(';').map((pair) => pair.trim());
   return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
 }

@@ -9,6 +9,12 @@ export type HubLink = Static<typeof HubLink>;
 
 export const LogInBody = Type.Object({
   code: Type.String({ maxLength: 128, description: 'The text after `#login=` in the URL of a link.' }),
+  replaces_session: Type.Optional(
+    Type.Boolean({
+      description:
+        "Whether the link may replace a session of another bearer. By default, it is refused with HUB_OTHER_SESSION, and stays valid, because anyone's link could lead there.",
+    }),
+  ),
 });
 
 export const HubToken = Type.Object({

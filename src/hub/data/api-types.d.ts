@@ -2322,6 +2322,8 @@ export interface components {
     CreateHubSessionRequest: {
       /** @description The text after `#login=` in the URL of a link. */
       code: string;
+      /** @description Whether the link may replace a session of another bearer. By default, it is refused with HUB_OTHER_SESSION, and stays valid, because anyone's link could lead there. */
+      replaces_session?: boolean;
     };
     CreateHubSessionResponse: Record<string, never>;
     RevokeHubSessionRequest: Record<string, never>;

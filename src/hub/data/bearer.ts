@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { Answer } from './api.ts';
-import { isPassing, Refused, untilAnswered } from './request.ts';
+import { isFailureOfService, untilAnswered } from './request.ts';
 import { callApi, watcher } from './session.ts';
 
 /** For whom the page acts: a person, a tool of one game, or a bearer that only looks. */
@@ -25,10 +25,8 @@ export const is_administrator = computed(() => bearer.value?.is === 'person' && 
  * session.
  */
 export async function readBearer(session: AbortSignal): Promise<void> {
-  // A failure of the service says nothing about what the bearer may do.
-  const repeats = (error: unknown) => isPassing(error) || (error instanceof Refused && error.status >= 500);
   const read = () => callApi<Answer<'/cloud/auth/inspect', 'get'>>('GET', '/cloud/auth/inspect');
-  const agent = await untilAnswered(read, { until: session, repeats }).then(
+  const agent = await untilAnswered(read, { until: session, repeats: isFailureOfService }).then(
     (answer) => answer.agent,
     () => undefined,
   );

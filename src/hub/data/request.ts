@@ -42,6 +42,11 @@ export function isPassing(error: unknown): boolean {
   return error instanceof Refused && (error.status === 503 || error.code === 'API_RATE_LIMIT');
 }
 
+/** Returns whether a request failed for a reason that says nothing about its caller. */
+export function isFailureOfService(error: unknown): boolean {
+  return isPassing(error) || (error instanceof Refused && error.status >= 500);
+}
+
 interface Repeating {
   until: AbortSignal | undefined;
   repeats?(error: unknown): boolean;

@@ -1,12 +1,17 @@
 import { signal } from '@preact/signals';
 import { type Client, connect } from '../../client/client.ts';
 import { showOutcome } from './actions.ts';
-import { Refused, request, untilAnswered } from './request.ts';
+import { isFailureOfService, Refused, request, untilAnswered } from './request.ts';
 
 /** A token is renewed this long before it expires: enough for the difference of clocks and the time of a request. */
 const RENEW_BEFORE_MS = 60_000;
 /** Shorter than for players' clients: few pages of the hub are open, so they do not overload a service that is back. */
 const RETRY_MAX_MS = 4_000;
+/**
+ * How long a request for a token that failed stands for further ones. Each path that a page watches asks for a token in its
+ * own retries, and all pages behind one address share a limit.
+ */
+const FAILURE_STANDS_MS = 1_500;
 const LOG_IN = '#login=';
 const SHARE = '#share=';
 
@@ -15,6 +20,8 @@ export type SessionState =
   | { is: 'unknown' }
   | { is: 'in' }
   | { is: 'shared'; token: string }
+  /** A link logs in someone else than the one who is logged in in this browser. */
+  | { is: 'asked'; answer(replaces_session: boolean): void }
   | { is: 'out'; reason?: string };
 
 export const state = signal<SessionState>({ is: 'unknown' });
@@ -33,10 +40,13 @@ const ENDED = 'Your session has ended. Log in again to go on.';
 /** Says for whom a token acts. */
 const INSPECT = '/cloud/auth/inspect';
 
-/** Ends the latest start of the session. */
+/** Aborted when the session is started again. */
 let starting = new AbortController();
 let started: Promise<void> = Promise.resolve();
+/** The latest token. */
 let token: Promise<Token> | undefined;
+/** A request for a token that stands for further ones: it is under way, or has just failed. */
+let requested: Promise<Token> | undefined;
 /** The token of the share link that led here. */
 let shared: string | undefined;
 let client: Client | undefined;
@@ -65,7 +75,7 @@ async function start(until: AbortSignal): Promise<void> {
   );
   try {
     // A link that was used before is no reason to end the session that it made.
-    await untilAnswered(newToken, { until });
+    await untilAnswered(newToken, { until, repeats: isFailureOfService });
     if (until.aborted) return;
     state.value = { is: 'in' };
     if (refused instanceof Error) showOutcome({ error: refused });
@@ -88,14 +98,14 @@ tabs.addEventListener('message', async ({ data }: MessageEvent<'in' | 'out'>) =>
   // A page that starts may have asked for its token before the other tab logged in. A start after that has the new one.
   await started;
   const { is } = state.value;
-  if (is === 'shared' || is === 'unknown') return;
+  if (is === 'shared' || is === 'unknown' || is === 'asked') return;
   if (is === data && (is === 'out' || (await isSameBearer()))) return;
   await startSession();
 });
 
 /** Returns whether the browser's session acts for the same bearer as this page. */
 async function isSameBearer(): Promise<boolean> {
-  const tokens = await Promise.all([token, getToken()]).catch(() => []);
+  const tokens = await Promise.all([token, requestToken()]).catch(() => []);
   const bearers = tokens.map(async (one) => one && (await request<object>('GET', INSPECT, { bearer: one.token })));
   const [own, other] = (await Promise.all(bearers).catch(() => [])).map((one) => JSON.stringify(one));
   return own !== undefined && own === other;
@@ -104,7 +114,7 @@ async function isSameBearer(): Promise<boolean> {
 /** Logs in with a token, as with a link. */
 export async function logInWith(bearer: string): Promise<void> {
   const { url } = await request<{ url: string }>('POST', '/hub/links', { bearer, body: {} });
-  await logInBy(new URL(url).hash.slice(LOG_IN.length));
+  await logInBy(new URL(url).hash.slice(LOG_IN.length), { replaces_session: true });
   await startSession();
 }
 
@@ -118,13 +128,24 @@ export async function logOut(): Promise<void> {
 export function watcher(): Client {
   client ??= connect({
     url: location.origin,
-    token: async () => shared ?? (await newToken()).token,
+    token: tokenForClient(),
     onConnection: (is_connected) => {
       is_live.value = is_connected;
     },
     timing: { retry_max_ms: RETRY_MAX_MS },
   });
   return client;
+}
+
+/** Returns a function that returns the page's token first, and then a new one at each call: the service refused the others. */
+function tokenForClient(): () => Promise<string> {
+  let next = currentToken;
+  return async () => {
+    if (shared !== undefined) return shared;
+    const { token } = await next();
+    next = newToken;
+    return token;
+  };
 }
 
 /** Sends a request of the API as the bearer of the session. Throws Refused or Unreachable. */
@@ -158,17 +179,36 @@ export function reviewSession({ code }: { code: string }): void {
 async function logInByLink(until: AbortSignal): Promise<void> {
   const { hash } = location;
   if (!hash.startsWith(LOG_IN)) return;
+  const code = hash.slice(LOG_IN.length);
+  const logInUntilAnswered = (replaces_session: boolean) =>
+    untilAnswered(() => logInBy(code, { replaces_session }), { until });
   try {
-    await untilAnswered(() => logInBy(hash.slice(LOG_IN.length)), { until });
+    await logInUntilAnswered(false).catch(async (error: unknown) => {
+      if (!(error instanceof Refused) || error.code !== 'HUB_OTHER_SESSION') throw error;
+      if (await askWhetherToReplace(until)) await logInUntilAnswered(true);
+    });
   } finally {
     // Once it is answered, the code stays neither in the address nor in the history.
     if (location.hash === hash) history.replaceState(null, '', location.pathname + location.search);
   }
 }
 
+/**
+ * Asks whether a link may replace the session of another bearer. Anyone can send a link that logs in the sender, whose games
+ * would then get what the user uploads.
+ */
+async function askWhetherToReplace(until: AbortSignal): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  until.addEventListener('abort', () => resolve(false), { once: true });
+  state.value = { is: 'asked', answer: resolve };
+  const answer = await promise;
+  if (!until.aborted) state.value = { is: 'unknown' };
+  return answer;
+}
+
 /** Begins the session of the browser with the code of a link. */
-async function logInBy(code: string): Promise<void> {
-  await request('POST', '/hub/session', { body: { code } });
+async function logInBy(code: string, options: { replaces_session: boolean }): Promise<void> {
+  await request('POST', '/hub/session', { body: { code, ...options } });
   tabs.postMessage('in');
 }
 
@@ -179,20 +219,26 @@ async function currentToken(): Promise<Token> {
 
 /** Gets a new token for the session. Later calls of `currentToken` use it while it is valid. */
 function newToken(): Promise<Token> {
-  const requested = getToken();
-  token = requested;
-  return requested;
+  if (requested) return requested;
+  const own = requestToken();
+  token = own;
+  requested = own;
+  const end = () => {
+    if (requested === own) requested = undefined;
+  };
+  own.then(end, () => setTimeout(end, FAILURE_STANDS_MS));
+  return own;
 }
 
-async function getToken(): Promise<Token> {
+async function requestToken(): Promise<Token> {
   try {
-    const { token, expire_ts = '' } = await request<{ token?: string; expire_ts?: string }>(
+    const answer = await request<{ token: string; expire_ts: string } | { token?: never }>(
       'POST',
       '/hub/session/token',
       { body: {} },
     );
-    if (token === undefined) throw new Refused(401, { code: 'HUB_NOT_LOGGED_IN' });
-    return { token, expires_at: Date.parse(expire_ts) };
+    if (answer.token === undefined) throw new Refused(401, { code: 'HUB_NOT_LOGGED_IN' });
+    return { token: answer.token, expires_at: Date.parse(answer.expire_ts) };
   } catch (error) {
     const is_over = error instanceof Refused && error.status === 401;
     // If several requests find this out, only the first one ends the session.
@@ -205,6 +251,7 @@ function forget(next: SessionState): void {
   client?.close();
   client = undefined;
   token = undefined;
+  requested = undefined;
   is_live.value = false;
   state.value = next;
 }

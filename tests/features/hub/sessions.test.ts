@@ -56,6 +56,21 @@ describe('hub: a browser is refused', () => {
     expect(refusalOf(await send('POST', '/hub/session', { body: { code: late } }))).toEqual(refused);
   });
 
+  test('with a link of another bearer than that of its session, unless it says that the link replaces it', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const cookie = await logIn();
+    const code = await makeCode(game.cloud_token);
+    const refused = await send('POST', '/hub/session', { cookie, body: { code } });
+    expect(refusalOf(refused)).toEqual({ status: 400, code: 'HUB_OTHER_SESSION' });
+    expect(refused.headers.get('set-cookie')).toBeNull();
+    // The link stays valid.
+    const replaced = await send('POST', '/hub/session', { cookie, body: { code, replaces_session: true } });
+    expect(replaced.status).toBe(200);
+    // One of the same bearer needs no more than the code.
+    const own = await send('POST', '/hub/session', { cookie, body: { code: await makeCode() } });
+    expect(own.status).toBe(200);
+  });
+
   test('with a cookie of no session', async () => {
     const refused = { status: 401, code: 'HUB_NOT_LOGGED_IN' };
     const cookie = await logIn();
@@ -147,6 +162,25 @@ describe('hub: a browser that opened a link', () => {
     expect((await getToken(`${own}; ${old}=any`)).body.token).toBeString();
     expect((await getToken(own)).body.token).toBeString();
   });
+
+  test('ends no more than four sessions at once by cookies that game servers may have got', async () => {
+    const secrets = [];
+    for (let made = 0; made < 5; made += 1) secrets.push((await logIn()).split('=')[1]);
+    const port = muster.config.port;
+    await getToken(secrets.map((secret) => `muster_hub_${port}=${secret}`).join('; '));
+    const statuses = [];
+    for (const secret of secrets) statuses.push((await getToken(`muster_session_${port}=${secret}`)).status);
+    expect(statuses).toEqual([401, 401, 401, 401, 200]);
+  });
+
+  test('may send 600 requests for its session in each minute, as may all behind its address together', async () => {
+    await using service = await openTestService({ MUSTER_LIMITS_SCALE: '1' });
+    for (const path of ['/hub/session', '/hub/session/token']) {
+      const { headers } = await fetch(`${service.config.public_url}${path}`, { method: 'POST', body: '{}' });
+      expect(headers.get('ratelimit-limit')).toBe('600');
+      expect(Number(headers.get('ratelimit-reset'))).toBeLessThanOrEqual(60);
+    }
+  }, 60_000);
 
   test('gets tokens for minutes, of the same bearer', async () => {
     const game = await makeGame(muster.api, muster.administrator_token);

@@ -1,0 +1,24 @@
+import icon from '../icon.svg';
+
+/** Asks before a link logs in someone else than the one who is logged in in this browser. */
+export function OtherSessionPage({ answer }: { answer(replaces_session: boolean): void }) {
+  return (
+    <main class="log-in">
+      <h1 class="row">
+        <img src={icon} width={32} height={32} alt="" /> Muster
+      </h1>
+      <div class="card pad stack">
+        <p>This link logs you in as someone else, in all tabs of this browser.</p>
+        <p class="quiet">Log in only if you or someone you trust made the link.</p>
+        <div class="row">
+          <button type="button" onClick={() => answer(true)}>
+            Log in
+          </button>
+          <button type="button" class="main" onClick={() => answer(false)}>
+            Stay who you are
+          </button>
+        </div>
+      </div>
+    </main>
+  );
+}
