@@ -47,6 +47,29 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: try it', () => {
     expect(problems).toEqual([]);
   });
 
+  test('bots that get no proof of work say why, and wait', async () => {
+    await using opened = await chromium.open(`${path}/try`, game.cloud_token);
+    const { page, context, problems } = opened;
+    await context.route('**/lobbies/find', (route) =>
+      route.fulfill({ status: 400, body: '{"code":"CAPTCHA_CAPTCHA_REQUIRED","metadata":{"pow":{}}}' }),
+    );
+    const ray_id = crypto.randomUUID();
+    await context.route('**/captcha/challenge', (route) =>
+      route.fulfill({
+        status: 429,
+        headers: { 'retry-after': '600' },
+        body: JSON.stringify({ code: 'API_RATE_LIMIT', ray_id }),
+      }),
+    );
+    await page.getByLabel('Bots').fill('2');
+    await page.getByRole('button', { name: 'Start' }).click();
+    const refused = page.getByRole('region', { name: 'Refused' });
+    await refused.getByText('2 × API_RATE_LIMIT').waitFor();
+    expect(await refused.getByRole('link', { name: 'Why' }).getAttribute('href')).toBe(`${path}/why/${ray_id}`);
+    expect(await refused.getByText('NO_ANSWER').count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
   test('bots do not start if the page is left before their token arrives', async () => {
     await using opened = await chromium.open(`${path}/try`, game.cloud_token);
     const { page, problems } = opened;

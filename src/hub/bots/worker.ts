@@ -9,6 +9,8 @@ const REPORT_EVERY_MS = 250;
 const STAY_MS = { min: 1_000, max: 8_000 };
 const PAUSE_AFTER_REFUSAL_MS = 1_000;
 const OPEN_WITHIN_MS = 10_000;
+/** Longer than a service takes for any request. */
+const ANSWER_WITHIN_MS = 250_000;
 /** A browser sends no more requests to one host at once, and fails waiting ones if there are many. */
 const FINDS_AT_ONCE = 6;
 /** A browser slows down sockets if more of them open at once, and allows 255 in all. */
@@ -35,7 +37,7 @@ addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
 });
 
 function startBots(order: BotsOrder): void {
-  for (let bot = 0; bot < order.count; bot += 1) void play(order, bot * START_EVERY_MS);
+  for (let bot = 0; bot < order.count; bot += 1) play(order, bot * START_EVERY_MS).catch(reportError);
   setInterval(() => postMessage(tally.report()), REPORT_EVERY_MS);
 }
 
@@ -54,26 +56,26 @@ async function play(order: BotsOrder, delay_ms: number): Promise<void> {
 /** Returns a seat; undefined if the find was refused. */
 async function find({ token, find: body }: BotsOrder): Promise<Seat | undefined> {
   const started = performance.now();
-  try {
-    let answer = await send('POST', '/matchmaker/lobbies/find', token, body);
-    if (answer.body.code === 'CAPTCHA_CAPTCHA_REQUIRED' && answer.body.metadata?.pow) {
-      if (!isSecureContext) {
-        tally.countRefusal(WITHOUT_CRYPTOGRAPHY, undefined);
-        return undefined;
-      }
-      const { body: challenge } = await send('GET', '/matchmaker/captcha/challenge', token);
-      answer = await send('POST', '/matchmaker/lobbies/find', token, { ...body, captcha: await solveWork(challenge) });
+  let answer = await send('POST', '/matchmaker/lobbies/find', token, body);
+  if (answer.body.code === 'CAPTCHA_CAPTCHA_REQUIRED' && answer.body.metadata?.pow) {
+    if (!isSecureContext) {
+      tally.countRefusal(WITHOUT_CRYPTOGRAPHY, undefined);
+      return undefined;
     }
-    if (answer.status === 200) {
-      tally.countSeat(answer.body.lobby.lobby_id, performance.now() - started);
-      return answer.body;
-    }
-    tally.countRefusal(answer.body.code ?? `HTTP_${answer.status}`, answer.body.ray_id);
-    if (answer.retry_after_ms > 0) await pause(answer.retry_after_ms);
-  } catch {
-    tally.countRefusal('NO_ANSWER', undefined);
+    const challenge = await send('GET', '/matchmaker/captcha/challenge', token);
+    if (challenge.status !== 200) return await waitAfterRefusal(challenge);
+    const captcha = await solveWork(challenge.body);
+    answer = await send('POST', '/matchmaker/lobbies/find', token, { ...body, captcha });
   }
-  return undefined;
+  if (answer.status !== 200) return await waitAfterRefusal(answer);
+  tally.countSeat(answer.body.lobby.lobby_id, performance.now() - started);
+  return answer.body;
+}
+
+/** Counts a refusal, and waits as long as the service says. */
+async function waitAfterRefusal({ status, body, retry_after_ms }: Answered): Promise<undefined> {
+  tally.countRefusal(body.code ?? `HTTP_${status}`, body.ray_id);
+  await pause(retry_after_ms);
 }
 
 /** Connects to a seat's game server, stays for a while, and leaves. */
@@ -133,14 +135,22 @@ function connect(url: string): Promise<WebSocket> {
   return promise;
 }
 
+type Answered = Awaited<ReturnType<typeof send>>;
+
+/** Sends a request. One without an answer of the service has the status 0 and the code NO_ANSWER. */
 async function send(method: string, path: string, token: string, body?: object) {
-  const response = await fetch(path, {
-    method,
-    headers: { authorization: `Bearer ${token}` },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const retry_after_ms = 1_000 * Number(response.headers.get('retry-after') ?? 0);
-  return { status: response.status, body: await response.json(), retry_after_ms };
+  try {
+    const response = await fetch(path, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const retry_after_ms = 1_000 * Number(response.headers.get('retry-after') ?? 0);
+    return { status: response.status, body: await response.json(), retry_after_ms };
+  } catch {
+    return { status: 0, body: { code: 'NO_ANSWER' }, retry_after_ms: 0 };
+  }
 }
 
 /** Returns a function that does the work it is given, at most `at_once_max` at a time; further work waits for its turn. */
