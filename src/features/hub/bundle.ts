@@ -17,12 +17,16 @@ const ENCODINGS = { br: compressWithBrotli, gz: gzipSync } as const;
 /** The files of the hub by name: the page, its scripts and styles, each also compressed (`.br`, `.gz`). */
 export type Bundle = ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
 
-let read: Promise<Bundle> | undefined;
+let bundle: Promise<Bundle> | undefined;
 
 /** Returns the bundle: that of the executable, or one that the first call builds from the sources. */
 export function readBundle(): Promise<Bundle> {
-  read ??= Bun.isStandaloneExecutable ? readIncluded() : buildBundle();
-  return read;
+  bundle ??= (Bun.isStandaloneExecutable ? readIncluded() : buildBundle()).catch((error: unknown) => {
+    // A developer may mend the sources while the service runs.
+    bundle = undefined;
+    throw error;
+  });
+  return bundle;
 }
 
 async function readIncluded(): Promise<Bundle> {
@@ -35,10 +39,12 @@ async function readIncluded(): Promise<Bundle> {
 
 /** Builds the hub from its sources. Names of files have hashes of their content, so browsers may keep them for good. */
 export async function buildBundle(): Promise<Bundle> {
-  const worker = await bundle(WORKER, { naming: '[name]-[hash].[ext]' });
-  const page = await bundle('src/hub/index.html', {
+  const worker = await build(WORKER, { naming: '[name]-[hash].[ext]' });
+  const [script, ...chunks] = worker;
+  assert(script && chunks.length === 0, 'the worker is one file, whose address the page has');
+  const page = await build('src/hub/index.html', {
     naming: { entry: '[name].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
-    define: { BOTS_WORKER: JSON.stringify(`${FILES_PATH}${worker.map(nameOf).join()}`) },
+    define: { BOTS_WORKER: JSON.stringify(FILES_PATH + nameOf(script)) },
   });
   const outputs = [...page, ...worker];
   const files = await Promise.all(
@@ -52,7 +58,7 @@ export async function buildBundle(): Promise<Bundle> {
   return new Map([...files, ...compressed]);
 }
 
-async function bundle(entry: string, options: Partial<Bun.BuildConfig>): Promise<Bun.BuildArtifact[]> {
+async function build(entry: string, options: Partial<Bun.BuildConfig>): Promise<Bun.BuildArtifact[]> {
   const { outputs, success, logs } = await Bun.build({
     entrypoints: [findAsset(entry)],
     target: 'browser',

@@ -57,6 +57,8 @@ export function pageRoutes() {
       `${FILES_PATH}:name`,
       { ...page, summary: 'Returns a file of the hub.', free_params: ['name'] },
       async ({ request, params }) => {
+        // Only the routes of the page answer it, with its policy.
+        if (params.name === PAGE) throw new ServiceError('API_NOT_FOUND', {});
         const response = await fileFor(request, params.name);
         response.headers.set('cache-control', FOR_GOOD);
         if (WORKER_NAME.test(params.name)) response.headers.set('content-security-policy', WORKER_POLICY);

@@ -61,6 +61,8 @@ describe('hub: the page', () => {
       expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
     }
     expect((await fetchAt('/hub-files/nothing.js')).status).toBe(404);
+    // There, the page would be without its policy.
+    expect((await fetchAt('/hub-files/index.html')).status).toBe(404);
     expect((await fetchAt('/hub-files/..%2findex.html')).status).toBe(404);
   });
 
