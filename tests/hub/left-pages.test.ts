@@ -77,6 +77,37 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => 
     }
   });
 
+  test('ends its requests', async () => {
+    const game = await makeControlledGame(muster);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod`, game.cloud_token);
+    const { page, problems } = opened;
+    // It is never answered.
+    await page.route('**/audit-log*', () => {});
+    const requested = page.waitForRequest('**/audit-log*');
+    await page.getByRole('link', { name: 'Changes' }).click();
+    const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/audit-log'));
+    await requested;
+    await page.getByRole('link', { name: 'Servers', exact: true }).click();
+    await ended;
+    expect(problems).toEqual([]);
+  });
+
+  test('reports a token that was made after that, because it was not shown', async () => {
+    const game = await makeControlledGame(muster);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod/settings`, game.cloud_token);
+    const { page, problems } = opened;
+    const held = await holdPosts(page, '**/tokens/cloud');
+    await page.getByRole('button', { name: 'New cloud token' }).click();
+    await held.requested;
+    await page.getByRole('link', { name: 'Servers', exact: true }).click();
+    await page.getByRole('heading', { name: 'Servers' }).waitFor();
+    held.release();
+    await page.getByText('A token was made after you left the page, so it was not shown.').waitFor();
+    expect(problems).toEqual([]);
+  });
+
   test('opens no dialog, which would hide later outcomes', async () => {
     const game = await makeControlledGame(muster);
     const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
@@ -90,6 +121,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => 
     await page.getByRole('heading', { name: 'Servers' }).waitFor();
     held.release();
     await (await answered).finished();
+    await page.getByText('A share link was made after you left the page.').waitFor();
     await page.route('**/hub/session', (route) => route.abort());
     await page.getByRole('button', { name: 'Log out' }).click();
     await page.getByRole('alert').getByText('The service does not answer.').waitFor();

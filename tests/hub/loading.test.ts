@@ -56,6 +56,28 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what is not loaded yet', () =
     expect(problems).toEqual([]);
   });
 
+  test('is requested again if no answer comes in time', async () => {
+    await using opened = await chromium.openPage();
+    const { page, problems } = opened;
+    // The page waits for 60 s.
+    await page.addInitScript(() => {
+      AbortSignal.timeout = () => {
+        const late = new AbortController();
+        setTimeout(() => late.abort(), 2_000);
+        return late.signal;
+      };
+    });
+    let requests = 0;
+    await page.route('**/audit-log*', async (route) => {
+      requests += 1;
+      if (requests > 1) await route.continue();
+    });
+    await page.goto(await chromium.linkTo(`${path}/prod/changes`, game.cloud_token));
+    await waitFor(() => requests > 1, 'the page to ask again');
+    await page.getByRole('table').waitFor();
+    expect(problems).toEqual([]);
+  });
+
   test('a namespace has no number of players', async () => {
     await seatOf(find(muster, game));
     await using opened = await chromium.openPage();

@@ -70,14 +70,15 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     const link = await chromium.linkTo('/');
     await using opened = await chromium.openPage();
     const { page } = opened;
-    for (const [path, address] of [
-      ['**/hub/session', link],
-      ['**/hub/session/token', `${muster.config.public_url}/`],
+    for (const [path, address, status, code] of [
+      ['**/hub/session', link, 503, 'DATABASE_UNAVAILABLE'],
+      ['**/hub/session/token', `${muster.config.public_url}/`, 503, 'DATABASE_UNAVAILABLE'],
+      ['**/hub/session/token', `${muster.config.public_url}/`, 500, 'ERROR'],
     ] as const) {
       const is_away = Promise.withResolvers<void>();
       await page.route(path, (route) => {
         is_away.resolve();
-        return route.fulfill({ status: 503, body: '{"code":"DATABASE_UNAVAILABLE"}' });
+        return route.fulfill({ status, body: JSON.stringify({ code }) });
       });
       await page.goto(address);
       await is_away.promise;

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import type { Route } from 'playwright-core';
 import { insertMinutes } from '../../src/features/counters/store.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
@@ -59,6 +60,43 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     await page.getByRole('link', { name: 'Changes' }).click();
     await page.getByRole('region', { name: 'Changes' }).getByText('setMachineDrain').first().waitFor();
     await takePictures(opened, 'operator-changes');
+    expect(problems).toEqual([]);
+  });
+
+  test('an older answer that comes late does not replace a newer one', async () => {
+    await using opened = await chromium.openPage();
+    const { page, problems } = opened;
+    const older = Promise.withResolvers<Route>();
+    // The second read is that of the timer.
+    let reads = 0;
+    await page.route('**/machines', (route) => {
+      reads += 1;
+      return reads === 2 ? older.resolve(route) : route.continue();
+    });
+    await page.goto(await chromium.linkTo('/hub/~operator'));
+    const machines = page.getByRole('region', { name: 'Machines' });
+    const route = await older.promise;
+    const response = await route.fetch();
+    await machines.getByRole('button', { name: 'Drain' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click();
+    await machines.getByRole('button', { name: 'End drain' }).waitFor();
+    // What the page shows at any time: a later read may correct it.
+    await page.evaluate(() => {
+      const shown: string[] = [];
+      Object.assign(globalThis, { shown });
+      new MutationObserver(() => {
+        for (const button of document.querySelectorAll('td button')) shown.push(button.textContent ?? '');
+      }).observe(document, { subtree: true, childList: true, characterData: true });
+    });
+    const answered = page.waitForEvent('requestfinished', (request) => request === route.request());
+    await route.fulfill({ response });
+    await answered;
+    // The timer reads again after that answer.
+    const reads_before = reads;
+    await waitFor(() => reads > reads_before, 'the next read');
+    expect(await page.evaluate(() => (globalThis as unknown as { shown: string[] }).shown)).not.toContain('Drain');
+    await machines.getByRole('button', { name: 'End drain' }).click();
+    await machines.getByRole('button', { name: 'Drain', exact: true }).waitFor();
     expect(problems).toEqual([]);
   });
 

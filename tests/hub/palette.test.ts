@@ -105,7 +105,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     await page.getByRole('combobox', { name: 'Search' }).waitFor({ state: 'detached' });
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: 'Search' }).fill('nothing of this name');
-    await page.getByText('Nothing has these words.').waitFor();
+    await page.getByText('No match.').waitFor();
     await page.getByRole('combobox', { name: 'Search' }).fill('sett');
     await page.getByRole('option', { name: 'Settings' }).waitFor();
     await page.keyboard.press('Enter');

@@ -39,7 +39,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await takePictures(opened, 'settings');
     await site.getByRole('button', { name: 'Remove' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
-    await page.getByText('ana may not see the site any more.').waitFor();
+    await page.getByText('ana can no longer see the site.').waitFor();
     expect((await configOf()).cdn.auth_user_list).toEqual([]);
     expect(problems).toEqual([]);
   });
@@ -72,7 +72,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.getByText('accepts it').waitFor();
     await page.getByLabel('What is this token?').fill(`${token}…`);
     await page.getByRole('button', { name: 'Ask the service' }).click();
-    await page.getByText('refuses it: This is no token of Muster').waitFor();
+    await page.getByText('refuses it: This is not a Muster token').waitFor();
     // One whose kind the call does not accept.
     const service = game.service_token;
     await page.getByLabel('What is this token?').fill(service);
@@ -83,6 +83,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.getByLabel('What is this token?').fill(link.device_link_token);
     await page.getByText('Device link: for a tool that waits for a cloud token.').waitFor();
     expect(await page.getByText('accepts it').count()).toBe(0);
+    // Whether the link was used, this page cannot tell.
+    await page.getByRole('button', { name: 'Ask the service' }).click();
+    await page.getByText('it is valid. Whether the lobby, seat or other thing that it is for').waitFor();
     await page.getByLabel('What is this token?').fill(token);
     await page.getByRole('button', { name: 'Revoke all' }).click();
     await dialog.getByRole('button', { name: 'Revoke all' }).click();
@@ -93,8 +96,18 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
       await page.getByText('refuses it:').waitFor();
     }
     await page.getByLabel('What is this token?').fill('nonsense');
-    await page.getByText('This is no token of Muster.').waitFor();
+    await page.getByText('This is not a Muster token.').waitFor();
     expect(problems).toEqual([]);
+  });
+
+  test('share links that cannot be read are not called missing', async () => {
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    await page.route('**/shares', (route) =>
+      route.fulfill({ status: 500, body: '{"code":"ERROR","message":"The links cannot be read."}' }),
+    );
+    await page.goto(await chromium.linkTo(path, game.cloud_token));
+    await page.getByRole('alert').getByText('The links cannot be read.').waitFor();
   });
 
   test('members invite, and the owner removes; a tool of the game sees no members', async () => {
@@ -123,7 +136,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await listed.getByRole('button', { name: 'Remove' }).nth(1).waitFor();
     await listed.filter({ hasText: number }).getByRole('button', { name: 'Remove' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
-    await page.getByText('is no member any more.').waitFor();
+    await page.getByText('is no longer a member.').waitFor();
     await as_member.page.getByRole('heading', { name: 'There is no such game' }).waitFor();
   });
 });

@@ -7,6 +7,7 @@ import { sql } from 'drizzle-orm';
 import { FILES_MAX } from '../../src/client/left-out.ts';
 import { selectFiles } from '../../src/hub/uploads/folder.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
+import { deploy } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
@@ -23,6 +24,9 @@ echo "says $(cat data/words.txt)"
 curl -s -X POST -H "authorization: Bearer $SERVICE_TOKEN" "$SERVICE_API_ENDPOINT/matchmaker/lobbies/ready"
 exec sleep 600
 `;
+
+/** A server as a file. */
+const SCRIPT = { name: 'server.ts', mimeType: 'text/plain', buffer: Buffer.from('// nothing') };
 
 describe('hub: the files of a folder', () => {
   const filesIn = (folder: string, count: number) =>
@@ -88,7 +92,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     expect(await dialog.getByLabel('Command').inputValue()).toBe('./server.sh');
     await takePictures(opened, 'upload');
     await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
-    await page.getByText('is there.').waitFor();
+    await page.getByText('is uploaded.').waitFor();
     await takePictures(opened, 'uploaded');
     await page.getByRole('button', { name: 'New version with it' }).click();
     await page.waitForURL(/versions\/[0-9a-f-]{36}$/);
@@ -194,7 +198,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     // In another namespace, which the upload was not begun for.
     await page.goto(new URL(path.replace('/prod/', '/staging/'), page.url()).href);
     await upload();
-    await page.getByText('is there.').waitFor();
+    await page.getByText('is uploaded.').waitFor();
     expect(sent.length).toBeLessThan(3);
     const finished = (await builds()).find(({ build_id }) => build_id === unfinished?.build_id);
     expect(finished?.complete).toBe(true);
@@ -225,10 +229,51 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     });
     await page.getByLabel('File of a game server').setInputFiles(file);
     await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
-    await page.getByText('is there.').waitFor();
+    await page.getByText('is uploaded.').waitFor();
     const build = (await builds()).find(({ display_name }) => display_name.startsWith('busy'));
     expect([answers, build?.complete]).toEqual([[503, 200], true]);
     await rm(above, { recursive: true });
+  });
+
+  test('a build makes no version if a game mode of the live one has a build of its own', async () => {
+    const own = await makeControlledGame(muster);
+    const docker = { image_id: own.build_id };
+    await deploy(muster.api, own, { game_modes: { default: {}, ranked: { docker } }, docker });
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/versions`, own.cloud_token);
+    const { page, problems } = opened;
+    await page.getByLabel('File of a game server').setInputFiles(SCRIPT);
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByText('The live version does not use one build for all game modes.').waitFor();
+    expect(await page.getByRole('button', { name: 'New version with it' }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
+  test('a script of an upgraded service that is missing is reported with what to do', async () => {
+    await using made = await makeFolder();
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    await page.getByText('Drop the folder of your game server here').waitFor();
+    await page.context().route('**/hub-files/*.js', (route) => route.fulfill({ status: 404 }));
+    await page.getByLabel('Folder of a game server').setInputFiles(made.folder);
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByText('A script of this page could not be loaded. Reload the page').waitFor();
+  });
+
+  test('an upload ends with the session of its bearer', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, problems } = opened;
+    await page.route('**/builds/prepare', (route) => route.abort());
+    await page.getByLabel('File of a game server').setInputFiles(SCRIPT);
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByText('was not uploaded:').waitFor();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    // The page is not loaded anew: only what follows the # of its address changes.
+    await page.getByText('Or paste a token of yours').waitFor();
+    await page.goto(await chromium.linkTo(path));
+    await page.getByText('Drop the folder of your game server here').waitFor();
+    expect(await page.getByText('was not uploaded:').count()).toBe(0);
+    expect(problems).toEqual([]);
   });
 
   test('a folder without a game server is refused with the reason', async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { WITHOUT_PAGES } from '../support/browser.ts';
-import { deploy, type TestGame } from '../support/game.ts';
+import { deploy } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { shareChromium, takePictures } from '../support/hub-page.ts';
 import { shareService } from '../support/suite.ts';
@@ -11,7 +11,7 @@ const chromium = shareChromium(muster);
 const ROW = 'ul[aria-label="Versions"] > li';
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
-  let game: TestGame & { build_id: string; version_id: string };
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
   let path: string;
   let newer_id: string;
   beforeAll(async () => {
@@ -62,6 +62,30 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
     await newest.getByText('prod', { exact: true }).waitFor();
     expect(undos).toEqual(['PUT']);
     expect(problems).toEqual([]);
+  });
+
+  test('the undo of a deploy does not undo a later one', async () => {
+    const own = await makeControlledGame(muster);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/versions`, own.cloud_token);
+    const { page, problems } = opened;
+    await page.getByRole('button', { name: 'Roll back' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click();
+    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    await deploy(muster.api, own, own.matchmaker);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('alert').getByText('Nothing was undone.').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('a history that cannot be read is not called empty', async () => {
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    await page.route('**/version-history', (route) =>
+      route.fulfill({ status: 500, body: '{"code":"ERROR","message":"The history cannot be read."}' }),
+    );
+    await page.goto(await chromium.linkTo(path, game.cloud_token));
+    await page.getByRole('alert').getByText('The history cannot be read.').waitFor();
   });
 
   test.each([

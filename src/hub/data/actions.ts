@@ -1,7 +1,13 @@
 import { signal, useSignal } from '@preact/signals';
 import type { Refusal } from '../../client/wire.ts';
 
-type Outcome = { error: Partial<Refusal> & { message: string } } | { done: string; undo?: () => Promise<unknown> };
+/** A way back from what an action did, and what it did then, in words. */
+export interface Undo {
+  act(): Promise<unknown>;
+  done: string;
+}
+
+type Outcome = { error: Partial<Refusal> & { message: string } } | { done: string; undo?: Undo };
 
 /** Why the latest action failed, or what it did; undefined once the user has seen it. */
 export const outcome = signal<Outcome | undefined>(undefined);
@@ -10,11 +16,7 @@ const SHOWN_FOR_MS = { without_undo: 6_000, with_undo: 30_000 };
 let hiding: ReturnType<typeof setTimeout> | undefined;
 
 /** Runs an action and shows its outcome: `done`, what it did in words, with a way to undo it; or why it failed. */
-export async function run(
-  done: string | undefined,
-  work: () => Promise<unknown>,
-  undo?: () => Promise<unknown>,
-): Promise<void> {
+export async function run(done: string | undefined, work: () => Promise<unknown>, undo?: Undo): Promise<void> {
   try {
     await work();
   } catch (error) {

@@ -55,7 +55,10 @@ export async function get<Path extends Readable>(
 ): Promise<Answer<Path, 'get'>> {
   // A page shows why /health/ready is refused.
   const repeats = (error: unknown) => (path === '/health/ready' ? error instanceof Unreachable : isPassing(error));
-  return await untilAnswered(() => callApi('GET', toPath(path, parameters, query)), { until: shown, repeats });
+  return await untilAnswered(() => callApi('GET', toPath(path, parameters, query), { until: shown }), {
+    until: shown,
+    repeats,
+  });
 }
 
 export async function post<Path extends PathsOf<'post'>>(
@@ -63,7 +66,7 @@ export async function post<Path extends PathsOf<'post'>>(
   parameters: Parameters<Path>,
   body: RequestBody<Path, 'post'>,
 ): Promise<Answer<Path, 'post'>> {
-  return await callApi('POST', toPath(path, parameters), body);
+  return await callApi('POST', toPath(path, parameters), { body });
 }
 
 export async function put<Path extends PathsOf<'put'>>(
@@ -71,7 +74,7 @@ export async function put<Path extends PathsOf<'put'>>(
   parameters: Parameters<Path>,
   body: RequestBody<Path, 'put'>,
 ): Promise<Answer<Path, 'put'>> {
-  return await callApi('PUT', toPath(path, parameters), body);
+  return await callApi('PUT', toPath(path, parameters), { body });
 }
 
 export async function patch<Path extends PathsOf<'patch'>>(
@@ -79,7 +82,7 @@ export async function patch<Path extends PathsOf<'patch'>>(
   parameters: Parameters<Path>,
   body: RequestBody<Path, 'patch'>,
 ): Promise<Answer<Path, 'patch'>> {
-  return await callApi('PATCH', toPath(path, parameters), body);
+  return await callApi('PATCH', toPath(path, parameters), { body });
 }
 
 export async function remove<Path extends PathsOf<'delete'>>(

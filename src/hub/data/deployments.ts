@@ -1,18 +1,27 @@
-import { type Signal, signal } from '@preact/signals';
+import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { run } from './actions.ts';
-import { type Answer, get, put } from './api.ts';
+import { type Answer, get, put, toPath } from './api.ts';
 import { type Game, type Namespace, versionName } from './namespaces.ts';
+import { callApi } from './session.ts';
 import { useShown } from './shown.ts';
 
+const NAMESPACE = '/cloud/games/{game_id}/namespaces/{namespace_id}';
 const VERSION = '/cloud/games/{game_id}/namespaces/{namespace_id}/version';
 const HISTORY = '/cloud/games/{game_id}/namespaces/{namespace_id}/version-history';
 
 /** A version that a namespace had, and since when. */
 export type Deployment = Answer<typeof HISTORY, 'get'>['versions'][number];
 
+/** What a namespace had; nothing before that is read, or if it cannot be read. */
+interface Deployments {
+  /** The latest first. */
+  deployments: Deployment[];
+  error?: Error;
+}
+
 /** A namespace of a game. */
-interface Target {
+export interface Target {
   game: Game;
   namespace: Namespace;
 }
@@ -28,7 +37,14 @@ export async function deploy(target: Target, version_id: string): Promise<void> 
   const { version_id: before, name_id } = namespace;
   const move = (id: string) => () => put(VERSION, scopeOf(target), { version_id: id });
   const done = `${name_id}: ${versionName(game, before)} → ${versionName(game, version_id)}. Running lobbies go on.`;
-  await run(done, move(version_id), move(before));
+  const undo = async () => {
+    const now = await callApi<Answer<typeof NAMESPACE, 'get'>>('GET', toPath(NAMESPACE, scopeOf(target)));
+    if (now.namespace.version_id !== version_id) {
+      throw new Error(`${name_id} has another version by now. Nothing was undone.`);
+    }
+    await move(before)();
+  };
+  await run(done, move(version_id), { act: undo, done: `${name_id} is back on ${versionName(game, before)}.` });
 }
 
 /** Returns the version that was live before the present one. */
@@ -36,18 +52,21 @@ export function versionBefore({ namespace }: Target, deployments: Deployment[]):
   return deployments.find(({ version_id }) => version_id !== namespace.version_id)?.version_id;
 }
 
-/** Reads the versions that a namespace has had, the latest first, again after each deploy; none while the namespace is not known. */
-export function useDeployments(target: Target | undefined): Signal<Deployment[]> {
-  const deployments = useMemo(() => signal<Deployment[]>([]), [target?.namespace.namespace_id]);
+/** Reads the versions that a namespace has had, again after each deploy; none while the namespace is not known. */
+export function useDeployments(target: Target | undefined): Deployments {
+  const known = useMemo(() => signal<Deployments>({ deployments: [] }), [target?.namespace.namespace_id]);
   const live = target && `${target.namespace.namespace_id} ${target.namespace.version_id}`;
   const shown = useShown(live);
   useEffect(() => {
     if (!target) return;
-    void get(HISTORY, scopeOf(target), {}, shown)
-      .then(({ versions }) => {
-        deployments.value = versions;
-      })
-      .catch(() => {});
+    void get(HISTORY, scopeOf(target), {}, shown).then(
+      ({ versions }) => {
+        known.value = { deployments: versions };
+      },
+      (error: Error) => {
+        known.value = { ...known.value, error };
+      },
+    );
   }, [live]);
-  return deployments;
+  return known.value;
 }

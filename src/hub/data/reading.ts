@@ -24,10 +24,22 @@ export function useReading<Path extends Readable>(
   { query, every_ms }: ReadingOptions = {},
 ): Reading<Answer<Path, 'get'>> {
   const key = JSON.stringify([parameters, query]);
-  const read = useMemo(() => signal<Answer<Path, 'get'> | Error | undefined>(undefined), [path, key]);
+  const { read, attempts } = useMemo(
+    () => ({
+      read: signal<Answer<Path, 'get'> | Error | undefined>(undefined),
+      attempts: { begun: 0, answered: 0 },
+    }),
+    [path, key],
+  );
   const shown = useShown(`${path} ${key}`);
   const readNow = async () => {
-    read.value = await get(path, parameters, query, shown).catch((error: Error) => error);
+    attempts.begun += 1;
+    const attempt = attempts.begun;
+    const answer = await get(path, parameters, query, shown).catch((error: Error) => error);
+    // The answer to a later attempt may come first. It is the newer one.
+    if (shown.aborted || attempt < attempts.answered) return;
+    attempts.answered = attempt;
+    read.value = answer;
   };
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,7 +1,14 @@
 /** Statuses by which a proxy says that the service is away. */
 const AWAY = [502, 503, 504];
 /** The pause after a request without an answer. */
-const AGAIN_MS = 2_000;
+const RETRY_AFTER_MS = 2_000;
+/** How long a request may take. A connection that has died silently gives no answer, and no failure for minutes. */
+const ANSWER_WITHIN_MS = {
+  /** More than the 50 s after which a service answers by default. A page sends it again. */
+  read: 60_000,
+  /** More than any service is set to take: a page cannot tell whether the change was made. */
+  change: 250_000,
+};
 /** The characters of tokens. A browser sends no header with others. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
@@ -63,25 +70,32 @@ export async function untilAnswered<Answer>(
     } catch (error) {
       if (!repeats(error) || until?.aborted) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    await new Promise((resolve) => setTimeout(resolve, RETRY_AFTER_MS));
     until?.throwIfAborted();
   }
 }
 
+interface RequestOptions {
+  bearer?: string;
+  body?: unknown;
+  /** Ends the request. */
+  until?: AbortSignal | undefined;
+  answer_within_ms?: number;
+}
+
 /** Sends a request of the API. Throws Refused or Unreachable. */
-export async function request<Answer>(
-  method: string,
-  path: string,
-  { bearer, body }: { bearer?: string; body?: unknown } = {},
-): Promise<Answer> {
+export async function request<Answer>(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const { bearer, body, until } = options;
+  const { answer_within_ms = method === 'GET' ? ANSWER_WITHIN_MS.read : ANSWER_WITHIN_MS.change } = options;
   if (bearer !== undefined && !TOKEN.test(bearer)) {
-    const message = 'This is no token of Muster: it has characters that no token has. Copy it again.';
+    const message = 'This is not a Muster token: it has characters that no token has. Copy it again.';
     throw new Refused(401, { code: 'TOKEN_INVALID', message });
   }
   const { status, text } = await exchange(path, {
     method,
     headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.any([AbortSignal.timeout(answer_within_ms), ...(until ? [until] : [])]),
   });
   const answer = parse(text);
   if (status < 400) return answer as Answer;

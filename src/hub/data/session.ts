@@ -12,6 +12,8 @@ const RETRY_MAX_MS = 4_000;
  * own retries, and all pages behind one address share a limit.
  */
 const FAILURE_STANDS_MS = 1_500;
+/** A token costs the service one read, and everything else waits for it. */
+const TOKEN_WITHIN_MS = 20_000;
 const LOG_IN = '#login=';
 const SHARE = '#share=';
 
@@ -149,10 +151,14 @@ function tokenForClient(): () => Promise<string> {
 }
 
 /** Sends a request of the API as the bearer of the session. Throws Refused or Unreachable. */
-export async function callApi<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+export async function callApi<Answer>(
+  method: string,
+  path: string,
+  options: { body?: unknown; until?: AbortSignal | undefined } = {},
+): Promise<Answer> {
   const { token: bearer } = await currentToken();
   try {
-    return await request<Answer>(method, path, { bearer, body });
+    return await request<Answer>(method, path, { bearer, ...options });
   } catch (error) {
     if (error instanceof Refused) reviewSession(error);
     throw error;
@@ -235,7 +241,7 @@ async function requestToken(): Promise<Token> {
     const answer = await request<{ token: string; expire_ts: string } | { token?: never }>(
       'POST',
       '/hub/session/token',
-      { body: {} },
+      { body: {}, answer_within_ms: TOKEN_WITHIN_MS },
     );
     if (answer.token === undefined) throw new Refused(401, { code: 'HUB_NOT_LOGGED_IN' });
     return { token: answer.token, expires_at: Date.parse(answer.expire_ts) };

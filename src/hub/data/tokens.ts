@@ -18,6 +18,8 @@ const WITH_NAMESPACE = ['pub', 'dev'];
 
 /** What a token says of itself. Only the service can tell whether it is accepted. */
 export interface TokenClaims {
+  /** The text before the first dot. */
+  label: string;
   kind: string;
   issued_at: Date;
   expires_at: Date;
@@ -33,7 +35,7 @@ export function readToken(token: string): TokenClaims | undefined {
   const [expires_at, after_expiry] = readNumber(bytes, 1);
   const [issued_at] = readNumber(bytes, after_expiry + 1);
   if (!isMoment(expires_at) || !isMoment(issued_at)) return undefined;
-  return { kind, issued_at: new Date(issued_at), expires_at: new Date(expires_at) };
+  return { label, kind, issued_at: new Date(issued_at), expires_at: new Date(expires_at) };
 }
 
 /** Returns what a label says of its token. */

@@ -1,5 +1,6 @@
 import type { Challenge } from 'altcha-lib';
 import type { SolvedWork, WorkerOrder } from '../bots/protocol.ts';
+import { notLoaded } from './scripts.ts';
 
 /** The address of the worker's script, which the build of the hub fills in. */
 declare const BOTS_WORKER: string;
@@ -27,10 +28,7 @@ export function solveWork(challenge: Challenge): Promise<SolvedWork> {
 
 /** Returns why a worker failed. An event without a message says that its script could not be loaded. */
 export function failureOf({ message }: Partial<ErrorEvent>): Error {
-  return new Error(
-    message?.replace(/^Uncaught (Error: )?/, '') ??
-      'A script of this page could not be loaded. Reload the page, and try again.',
-  );
+  return message === undefined ? notLoaded() : new Error(message.replace(/^Uncaught (Error: )?/, ''));
 }
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined;

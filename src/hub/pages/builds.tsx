@@ -19,7 +19,7 @@ export function Builds() {
   if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (live.is === 'refused') return <Notice error={live.error} />;
   const { builds } = live.body;
-  if (builds.length === 0) return <p class="quiet">None was uploaded yet.</p>;
+  if (builds.length === 0) return <p class="quiet">No builds yet.</p>;
   return (
     <Scroll>
       <table>

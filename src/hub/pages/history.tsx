@@ -41,7 +41,7 @@ export function History() {
 
 function PlayersChart({ of, window }: { of: Counted; window: Window }) {
   const { game, namespace } = useNamespace();
-  const deployments = useDeployments({ game, namespace }).value;
+  const { deployments } = useDeployments({ game, namespace });
   const { times, players, lobbies } = useMemo(() => linesOf(of, window, Date.now()), [of, window]);
   const lines = useMemo(
     () => [

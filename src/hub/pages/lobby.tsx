@@ -37,7 +37,7 @@ export function LobbyPage({ id }: { id: string }) {
     tags_json: JSON.stringify({ lobby_id: id }),
   }).value;
   const visits = useLive(VISITS, { ...scope, lobby_id: id }).value;
-  const deployments = useDeployments({ game, namespace }).value;
+  const { deployments } = useDeployments({ game, namespace });
   useTitle(() => `Lobby ${shortId(id)} · ${game.display_name} · Muster`);
   if (past.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (past.is === 'refused') return <RefusedPage error={past.error} what="lobby" />;

@@ -1,4 +1,5 @@
 import type { Answer } from '../data/api.ts';
+import { useLive } from '../data/live.ts';
 import { hrefOf } from '../data/router.ts';
 import { Polled } from '../parts/polled.tsx';
 import { Process } from '../parts/process.tsx';
@@ -68,9 +69,7 @@ export function Queue() {
               {namespaces.map((one) => (
                 <tr key={one.namespace_id}>
                   <td>
-                    <a href={hrefOf({ game: one.game_name_id, namespace: one.namespace_name_id })}>
-                      {one.game_name_id} {one.namespace_name_id}
-                    </a>
+                    <QueueName game={one.game_name_id} namespace={one.namespace_name_id} />
                   </td>
                   <td>{one.finds}</td>
                   <td>{one.seats}</td>
@@ -136,4 +135,12 @@ function LoopRow({ loop }: { loop: Loop }) {
       <td>{steps}</td>
     </tr>
   );
+}
+
+/** The name of a namespace, which is a link if its game is one of the administrator's own: others have no page. */
+function QueueName({ game, namespace }: { game: string; namespace: string }) {
+  const own = useLive('/cloud/games', {}).value;
+  const is_own = own.is === 'here' && own.body.games.some(({ name_id }) => name_id === game);
+  const name = `${game} ${namespace}`;
+  return is_own ? <a href={hrefOf({ game, namespace })}>{name}</a> : <span>{name}</span>;
 }

@@ -41,7 +41,7 @@ export function ServerPage({ id }: { id: string }) {
           Server <span class="mono">{shortId(id)}</span>
         </h1>
         <span class={`badge ${status.tone}`}>{status.text}</span>
-        <div class="end">{may_act.value && server.destroyed_at === undefined && <EndServer id={id} />}</div>
+        <div class="end">{may_act.value && server.destroyed_at === undefined && <EndServer server={server} />}</div>
       </div>
       <Ending id={id} />
       <Life
@@ -78,7 +78,7 @@ function useEnd(id: string): Live<Answer<typeof END, 'get'>> {
   return useLive(END, { ...environment, server_id: id }).value;
 }
 
-function EndServer({ id }: { id: string }) {
+function EndServer({ server: { id, tags } }: { server: Server }) {
   const { environment } = useNamespace();
   const { is_busy, act } = useAction();
   const end = () => act(`Server ${shortId(id)} is ending.`, () => remove(SERVER, { ...environment, server_id: id }));
@@ -90,7 +90,10 @@ function EndServer({ id }: { id: string }) {
       class="danger"
       onConfirm={() => void end()}
     >
-      <p>It gets SIGTERM, and after its time to end SIGKILL. Its lobby ends too.</p>
+      <p>
+        It gets SIGTERM, and SIGKILL if it is still running after its kill timeout.
+        {tags.lobby_id !== undefined && ' Its lobby ends too.'}
+      </p>
     </Confirm>
   );
 }

@@ -27,7 +27,7 @@ export function Members({ group }: { group: Group }) {
       code.value = (await post(INVITES, { group_id }, { use_count: 1, ttl: INVITED_FOR_MS })).code;
     });
   const kick = (identity_id: string, name: string) =>
-    act(`${name} is no member any more.`, () => post(KICK, { group_id, identity_id }, {}));
+    act(`${name} is no longer a member.`, () => post(KICK, { group_id, identity_id }, {}));
   return (
     <section class="stack" aria-label="Members">
       <h2>Members of {display_name}</h2>

@@ -3,6 +3,7 @@ import { remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
+import { Notice } from '../parts/notice.tsx';
 
 const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';
 const SHARE = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares/{share_id}';
@@ -13,11 +14,12 @@ export function ShareLinks() {
   const { read, again } = useReading(SHARES, scope);
   const { is_busy, act } = useAction();
   const revoke = (share_id: string) =>
-    act('The link shows nothing any more.', async () => {
+    act('The link is revoked.', async () => {
       await remove(SHARE, { ...scope, share_id });
       await again();
     });
-  if (read.value === undefined || read.value instanceof Error || read.value.shares.length === 0) return null;
+  if (read.value instanceof Error) return <Notice error={read.value} />;
+  if (read.value === undefined || read.value.shares.length === 0) return null;
   return (
     <section class="stack" aria-label="Share links">
       <h2>Share links</h2>

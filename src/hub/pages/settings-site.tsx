@@ -3,6 +3,7 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, post, put, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useNamespace } from '../data/namespaces.ts';
+import { loadScript } from '../data/scripts.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { TextField } from '../parts/fields.tsx';
 
@@ -82,7 +83,7 @@ function Domains({ cdn, onChange }: SiteProps) {
     });
   };
   const drop = (name: string) =>
-    act(`${name} is no domain of the site any more.`, async () => {
+    act(`${name} is no longer a domain of the site.`, async () => {
       await remove(DOMAIN, { ...scope, domain: name });
       await onChange();
     });
@@ -123,7 +124,7 @@ function Users({ cdn, onChange }: SiteProps) {
     const name = user.value.trim();
     void act(`${name} may see the site.`, async () => {
       // The request has only a hash of the password.
-      const { hash } = await import('bcryptjs');
+      const { hash } = await loadScript(() => import('bcryptjs'));
       await post(USERS, scope, { user: name, password: await hash(password.value, BCRYPT_COST) });
       user.value = '';
       password.value = '';
@@ -131,7 +132,7 @@ function Users({ cdn, onChange }: SiteProps) {
     });
   };
   const drop = (name: string) =>
-    act(`${name} may not see the site any more.`, async () => {
+    act(`${name} can no longer see the site.`, async () => {
       await remove(USER, { ...scope, user: name });
       await onChange();
     });

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useAction } from '../data/actions.ts';
+import { showOutcome, useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { bearer, may_act } from '../data/bearer.ts';
 import { useNamespace } from '../data/namespaces.ts';
@@ -15,6 +15,8 @@ import { TextField } from '../parts/fields.tsx';
 const PUBLIC = '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public';
 const CLOUD = '/cloud/games/{game_id}/tokens/cloud';
 const SERVICE = '/games/{game_id}/environments/{environment_id}/tokens/service';
+/** Labels of tokens whose revocation the service checks in each request. Tokens of others belong to what may have ended. */
+const REVOCABLE = ['usr', 'cloud', 'env_svc', 'share'];
 const REVOKE = '/cloud/games/{game_id}/tokens/revoke';
 
 /** Makes tokens, says what a token is, and revokes those of the game. */
@@ -59,8 +61,9 @@ function NewToken({ label, text, make }: NewTokenProps) {
   const { act } = useAction();
   const create = () =>
     act(undefined, async () => {
-      token.value = (await make()).token;
-      dialog.open();
+      const { token: made } = await make();
+      if (dialog.open()) token.value = made;
+      else showOutcome({ done: 'A token was made after you left the page, so it was not shown. Make another one.' });
     });
   const forget = () => {
     token.value = '';
@@ -115,7 +118,7 @@ function WhatIsIt() {
     event.preventDefault();
     const asked = token.value;
     void act(undefined, async () => {
-      judged.value = { token: asked, verdict: await judge(asked.trim()) };
+      judged.value = { token: asked, verdict: await judge(asked.trim(), claims?.label) };
     });
   };
   return (
@@ -126,7 +129,7 @@ function WhatIsIt() {
           Ask the service
         </button>
       </div>
-      {token.value !== '' && !claims && <p class="quiet">This is no token of Muster.</p>}
+      {token.value !== '' && !claims && <p class="quiet">This is not a Muster token.</p>}
       {claims && (
         <Facts
           of={[
@@ -142,13 +145,16 @@ function WhatIsIt() {
 }
 
 /** Returns what the service says of a token, in words. */
-async function judge(token: string): Promise<string> {
+async function judge(token: string, label: string | undefined): Promise<string> {
   try {
     await callApiAs(token, 'GET', '/cloud/auth/inspect');
     return 'accepts it';
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     // Tokens of other kinds are verified before their kind is refused.
-    return error.code === 'CLAIMS_MISSING_ENTITLEMENT' ? 'accepts it' : `refuses it: ${error.message}`;
+    if (error.code !== 'CLAIMS_MISSING_ENTITLEMENT') return `refuses it: ${error.message}`;
+    return label !== undefined && REVOCABLE.includes(label)
+      ? 'accepts it'
+      : 'it is valid. Whether the lobby, seat or other thing that it is for still exists was not checked.';
   }
 }

@@ -65,7 +65,7 @@ function VerificationTrial() {
       <div class="row filters">
         <Field label="Request" value={kind} options={KINDS.map((one) => [one, one])} />
         <Field label="Game mode" value={game_mode} options={modes.map((mode) => [mode, mode])} />
-        <TextField label="Lobby id, if it runs already" value={lobby_id} />
+        <TextField label="Lobby id, for a running lobby" value={lobby_id} />
         <TextField label="Tags as JSON" value={tags} placeholder='{"map": "ice"}' />
       </div>
       <TextArea label="verification_data as JSON" value={data} placeholder='{"ticket": "of a player"}' />

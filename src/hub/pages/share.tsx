@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useAction } from '../data/actions.ts';
+import { showOutcome, useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useNamespace } from '../data/namespaces.ts';
@@ -16,8 +16,9 @@ export function Share({ lobby_id }: { lobby_id?: string }) {
   const { act } = useAction();
   const share = () =>
     act(undefined, async () => {
-      url.value = (await post(SHARES, scope, { ...(lobby_id !== undefined && { lobby_id }) })).url;
-      dialog.open();
+      const share = await post(SHARES, scope, { ...(lobby_id !== undefined && { lobby_id }) });
+      if (dialog.open()) url.value = share.url;
+      else showOutcome({ done: 'A share link was made after you left the page. The settings list it.' });
     });
   if (!may_act.value) return null;
   return (

@@ -142,7 +142,7 @@ function Report({ of }: { of: BotsReport }) {
       <Figures of={figures} is_card />
       {without_port > 0 && <p>Seats without a port for WebSockets, where bots only waited: {without_port}</p>}
       {without_tls > 0 && (
-        <p>Seats at ports without TLS, to which a browser connects from no page over https: {without_tls}</p>
+        <p>Seats at ports without TLS, which a browser does not connect to from a page over https: {without_tls}</p>
       )}
       {refusals.length > 0 && <Refusals of={refusals} />}
       {unreached.length > 0 && <Lobbies title="Game servers that did not let a bot in" ids={unreached} />}

@@ -26,7 +26,7 @@ export function Upload() {
   const is_over = useSignal(false);
   const dialog = useDialog();
   const { scope } = useNamespace();
-  const { act } = useAction();
+  const { is_busy, act } = useAction();
   const folder_input = useRef<HTMLInputElement>(null);
   const file_input = useRef<HTMLInputElement>(null);
   const upload = latest.value;
@@ -66,7 +66,11 @@ export function Upload() {
           is_over.value = false;
         }}
       >
-        <p>Drop the folder of your game server here, a tar archive of it, or one script.</p>
+        <p role="status">
+          {is_busy.value
+            ? 'Reading the files …'
+            : 'Drop the folder of your game server here, a tar archive of it, or one script.'}
+        </p>
         <div class="row">
           <button type="button" onClick={() => folder_input.current?.click()}>
             Choose a folder
@@ -201,7 +205,7 @@ function UploadStep({ order, progress }: { order: Order; progress: Progress }) {
             {name} was not uploaded: {progress.message}
           </span>
           <button type="button" class="small" onClick={() => startUpload(order)}>
-            Go on
+            Continue
           </button>
         </>
       );
@@ -211,7 +215,7 @@ function UploadStep({ order, progress }: { order: Order; progress: Progress }) {
           <span class="good">
             {progress.was_known
               ? `The service has this content already, as build ${shortId(progress.build_id)}.`
-              : `${name} is there.`}
+              : `${name} is uploaded.`}
           </span>
           <NewVersion build_id={progress.build_id} />
         </>
@@ -258,6 +262,8 @@ function NewVersion({ build_id }: { build_id: string }) {
 function withBuild(config: Version['config'], build_id: string): Version['config'] | undefined {
   const { matchmaker } = config;
   const docker = matchmaker?.docker;
-  if (docker?.image_id === undefined) return undefined;
+  // What a game mode says of its server replaces the general part, also its build.
+  const has_own = Object.values(matchmaker?.game_modes ?? {}).some((mode) => mode.docker !== undefined);
+  if (docker?.image_id === undefined || has_own) return undefined;
   return { ...config, matchmaker: { ...matchmaker, docker: { ...docker, image_id: build_id } } };
 }

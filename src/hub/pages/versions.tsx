@@ -8,6 +8,7 @@ import { useRows } from '../data/rows.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 import { Differences } from '../parts/differences.tsx';
+import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Age } from '../parts/time.tsx';
 import { useIsWide } from '../parts/width.ts';
@@ -23,7 +24,7 @@ type VersionSummary = Game['versions'][number];
 export function VersionsPage() {
   const { game, namespace } = useNamespace();
   const is_wide = useIsWide();
-  const deployments = useDeployments({ game, namespace }).value;
+  const { deployments, error } = useDeployments({ game, namespace });
   useTitle(() => `Versions · ${namespace.name_id} · ${game.display_name} · Muster`);
   const versions = game.versions.toSorted((one, other) => (one.create_ts < other.create_ts ? 1 : -1));
   const before = versionBefore({ game, namespace }, deployments);
@@ -43,6 +44,7 @@ export function VersionsPage() {
       >
         {(version) => <VersionRow version={version} />}
       </Rows>
+      {error && <Notice error={error} />}
       <Deployments of={deployments} />
       <section class="stack" aria-label="Builds">
         <h2>Builds</h2>

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { run } from '../data/actions.ts';
 
 const COPIED_FOR_MS = 1_500;
 
@@ -18,7 +19,7 @@ export function Copyable({ text }: { text: string }) {
       <code tabIndex={0}>{text}</code>
       {/* Only a page of https, or of this machine, may write to the clipboard. */}
       {isSecureContext && (
-        <button type="button" class="small" onClick={() => void copy()}>
+        <button type="button" class="small" onClick={() => void run(undefined, copy)}>
           {is_copied.value ? 'Copied' : 'Copy'}
         </button>
       )}

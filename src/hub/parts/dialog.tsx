@@ -7,8 +7,8 @@ import { Outcome } from './outcome.tsx';
 interface Modal {
   box: RefObject<HTMLDialogElement | null>;
   is_open: Signal<boolean>;
-  /** Opens it, unless the user has left its page meanwhile. */
-  open(): void;
+  /** Opens it, unless the user has left its page meanwhile. Returns whether it is open. */
+  open(): boolean;
   close(): void;
 }
 
@@ -30,9 +30,10 @@ export function useDialog(): Modal {
     box,
     is_open,
     open() {
-      if (shown.aborted) return;
+      if (shown.aborted) return false;
       is_open.value = true;
       is_covered.value = true;
+      return true;
     },
     close: () => box.current?.close(),
   };

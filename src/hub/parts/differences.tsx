@@ -12,7 +12,8 @@ interface DifferencesProps {
 export function Differences({ game_id, before, after }: DifferencesProps) {
   const [one, other] = [useVersion(game_id, before), useVersion(game_id, after)];
   if (one === undefined || other === undefined) return <p class="quiet">Comparing …</p>;
-  if (one instanceof Error || other instanceof Error) return <p class="quiet">One of them cannot be read.</p>;
+  if (one instanceof Error || other instanceof Error)
+    return <p class="quiet">One of the two versions could not be read.</p>;
   const differences = differencesOf(one.config, other.config);
   if (differences.length === 0) return <p class="quiet">Their configurations are the same.</p>;
   return (

@@ -17,7 +17,7 @@ export function Outcome() {
               onClick={() => {
                 // The button goes away, so that nothing is undone twice.
                 outcome.value = undefined;
-                void run('Undone.', undo);
+                void run(undo.done, undo.act);
               }}
             >
               Undo

@@ -3,10 +3,10 @@ import { useEffect, useRef } from 'preact/hooks';
 import { run } from '../data/actions.ts';
 import { is_administrator, may_act } from '../data/bearer.ts';
 import { type Command, selectCommands } from '../data/commands.ts';
-import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
+import { type Deployment, deploy, type Target, useDeployments, versionBefore } from '../data/deployments.ts';
 import { useLive } from '../data/live.ts';
 import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
-import { type Game, type Namespace, shortId, versionName } from '../data/namespaces.ts';
+import { shortId, versionName } from '../data/namespaces.ts';
 import { goTo, type HubPath, hrefOf, hub_path } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { logOut } from '../data/session.ts';
@@ -57,7 +57,7 @@ function Commands({ onDone }: { onDone(): void }) {
   const query = useSignal('');
   const id = query.value.split(/\s+/).find((word) => PART_OF_ID.test(word));
   const running = useRows(LOBBIES, scope, { count: String(LOBBIES_MAX), ...(id !== undefined && { id }) }).value;
-  const deployments = useDeployments(target).value;
+  const { deployments } = useDeployments(target);
   const commands: Command[] = [
     ...(target ? [...pageCommands(target), ...versionCommands(target)] : []),
     ...(target && may_act.value ? deployCommands(target, deployments) : []),
@@ -78,12 +78,6 @@ function operatorCommands(): Command[] {
   return OPERATOR_TABS.map(([name, text]) =>
     goCommand(name === undefined ? 'Operator' : `Operator: ${text}`, 'page', operatorPath(name)),
   );
-}
-
-/** The namespace that the page is about. */
-interface Target {
-  game: Game;
-  namespace: Namespace;
 }
 
 const pathOf = ({ game, namespace }: Target): HubPath => ({ game: game.name_id, namespace: namespace.name_id });
@@ -204,7 +198,7 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
           </div>
         ))}
       </div>
-      {found.length === 0 && <p class="quiet">Nothing has these words.</p>}
+      {found.length === 0 && <p class="quiet">No match.</p>}
     </>
   );
 }

@@ -1,8 +1,11 @@
+import { loadScript } from '../data/scripts.ts';
 import { type Chosen, type Folder, type FolderFile, selectFiles } from './folder.ts';
 
 const SCRIPT = /\.(js|mjs|cjs|ts|mts|cts)$/;
 const ARCHIVE = /\.(tar(\.\w+)?|tgz|tzst)$/;
 const ELF = '\u007fELF';
+/** Files whose first bytes are read at once. */
+const READ_AT_ONCE = 16;
 const MODES = { program: 0o755, other: 0o644 };
 
 /** A game server to upload: one script, an archive as it is, or a folder to pack. */
@@ -33,7 +36,7 @@ export async function packFolder(
   programs: string[],
   { onPacked, signal }: { onPacked(bytes: number): void; signal: AbortSignal },
 ): Promise<Blob> {
-  const { createTarPacker } = await import('modern-tar');
+  const { createTarPacker } = await loadScript(() => import('modern-tar'));
   const { readable, controller } = createTarPacker();
   const packed = new Response(readable.pipeThrough(new CompressionStream('gzip'), { signal })).blob();
   const addAll = async () => {
@@ -55,10 +58,16 @@ export async function packFolder(
 
 /** Returns the paths of programs, recognized by their first bytes: a browser does not know which files are executable. */
 async function findPrograms(files: FolderFile[]): Promise<string[]> {
-  const programs: string[] = [];
-  for (const { path, file } of files) {
-    const begin = await file.slice(0, ELF.length).text();
-    if (begin === ELF || begin.startsWith('#!')) programs.push(path);
+  const programs: FolderFile[] = [];
+  for (let from = 0; from < files.length; from += READ_AT_ONCE) {
+    const some = files.slice(from, from + READ_AT_ONCE);
+    const are_programs = await Promise.all(some.map(isProgram));
+    programs.push(...some.filter((_, index) => are_programs[index]));
   }
-  return programs;
+  return programs.map(({ path }) => path);
+}
+
+async function isProgram({ file }: FolderFile): Promise<boolean> {
+  const begin = await file.slice(0, ELF.length).text();
+  return begin === ELF || begin.startsWith('#!');
 }

@@ -6,6 +6,8 @@ export type Part = Answer<'/cloud/games/{game_id}/uploads/{upload_id}/requests',
 const PARTS_AT_ONCE = 4;
 const ATTEMPTS_MAX = 5;
 const PAUSE_FIRST_MS = 500;
+/** How long a part may take: with four at once, enough for a line of 300 kbit/s. */
+const PART_WITHIN_MS = 15 * 60_000;
 /** Errors that go away by themselves. */
 const PASSING = [408, 429, 500, 502, 503, 504];
 
@@ -55,7 +57,11 @@ async function tryPart(
   signal: AbortSignal,
 ): Promise<{ message: string; may_pass: boolean } | undefined> {
   try {
-    const answer = await fetch(path, { method: 'PUT', body, signal });
+    const answer = await fetch(path, {
+      method: 'PUT',
+      body,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(PART_WITHIN_MS)]),
+    });
     if (answer.ok) return undefined;
     const { message = `status ${answer.status}` } = await answer.json().catch(() => ({}));
     return { message, may_pass: PASSING.includes(answer.status) };

@@ -1,6 +1,7 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { get, patch, post } from '../data/api.ts';
 import { Refused } from '../data/request.ts';
+import { state } from '../data/session.ts';
 import { type Plan, packFolder } from './package.ts';
 import { type Part, pause, sendParts } from './parts.ts';
 
@@ -44,6 +45,11 @@ export function stopUpload(): void {
   stopping.abort();
   latest.value = undefined;
 }
+
+// It would go on as the next bearer of the page.
+effect(() => {
+  if (state.value.is !== 'in') stopUpload();
+});
 
 /** Uploads a game server: packs it, sends what is missing of it, and lets the service check it. */
 export function startUpload(order: Order): void {
