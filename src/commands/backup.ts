@@ -4,7 +4,7 @@ import { showBytes } from '../cli/bytes.ts';
 import { openProgress, type Progress } from '../cli/progress-line.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
-import { HELD_UPLOADS, type HeldUpload, selectHeldObjects } from '../features/uploads/held-objects.ts';
+import { KEPT_UPLOADS, type KeptUpload, selectKeptObjects } from '../features/uploads/kept-objects.ts';
 import { type Archive, writeArchive } from '../platform/backup/archive-writer.ts';
 import { dataFileEntry, objectEntry, tableEntry } from '../platform/backup/entries.ts';
 import { HEADER_ENTRY, writeHeader } from '../platform/backup/header.ts';
@@ -92,7 +92,7 @@ async function addDatabase(
   { archive, say }: Target,
   { data_directory }: Source,
   snapshot: Snapshot,
-): Promise<HeldUpload[]> {
+): Promise<KeptUpload[]> {
   const { migrations } = snapshot;
   if (migrations.length === 0) {
     throw new StartError('The database has no data of Muster yet: start "muster serve" first.');
@@ -106,7 +106,7 @@ async function addDatabase(
     say(`Copying the table ${table.name}`);
     await addTable(archive, snapshot, table);
   }
-  return await snapshot.read<HeldUpload>(HELD_UPLOADS);
+  return await snapshot.read<KeptUpload>(KEPT_UPLOADS);
 }
 
 async function addTable(archive: Archive, snapshot: Snapshot, table: TableShape): Promise<void> {
@@ -135,7 +135,7 @@ async function addDataFiles({ archive }: Target, { data_directory }: Source): Pr
 }
 
 /** Adds the files of the uploads, and the mark by which a service recognizes its storage. */
-async function addObjects({ archive, say }: Target, source: Source, uploads: HeldUpload[]): Promise<void> {
+async function addObjects({ archive, say }: Target, source: Source, uploads: KeptUpload[]): Promise<void> {
   const { database, objects } = source;
   const addAll = async (keys: { key: string; length: number }[], stored: Map<string, number>) => {
     for (const { key, length } of keys) {
@@ -150,8 +150,8 @@ async function addObjects({ archive, say }: Target, source: Source, uploads: Hel
   );
   for (const [index, upload] of uploads.entries()) {
     say(`Copying the files of upload ${index + 1} of ${uploads.length}`);
-    const held = await selectHeldObjects(database.queries, upload);
-    await addAll(held, await objects.list(upload.upload_id));
+    const kept = await selectKeptObjects(database.queries, upload);
+    await addAll(kept, await objects.list(upload.upload_id));
   }
 }
 

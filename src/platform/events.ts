@@ -95,6 +95,7 @@ export type ServiceEvent =
   | { event: 'captcha_not_checked'; provider: string; namespace_id: string; reasons: string[]; cause?: unknown }
   | { event: 'outbound_target_paused'; account: string; origin: string }
   | { event: 'upload_abandoned'; upload_id: string }
+  | { event: 'superseded_parts_not_removed'; upload_id: string; cause: unknown }
   | { event: 'file_not_compressed'; upload_id: string; cause: unknown }
   | { event: 'identity_forgotten'; identity_id: string };
 
@@ -183,6 +184,7 @@ export const LEVELS: Record<EventName, EventLevel> = {
   captcha_not_checked: 'warn',
   outbound_target_paused: 'warn',
   upload_abandoned: 'info',
+  superseded_parts_not_removed: 'warn',
   file_not_compressed: 'warn',
   identity_forgotten: 'info',
 };

@@ -112,8 +112,8 @@ export function createBuilds(dependencies: BuildsDependencies) {
     ): Promise<{ build: BuildRow; presigned_requests: PresignedRequest[] }> {
       const kind = checkBuild(wanted, available);
       const { path, content_type, content_length } = wanted.image_file;
-      return await database.transact(async (tx) => {
-        const { upload_id, presigned_requests } = await uploads.prepare(
+      const { build, unsent } = await database.transact(async (tx) => {
+        const prepared = await uploads.prepare(
           tx,
           {
             game_id: scope.game_id,
@@ -123,11 +123,11 @@ export function createBuilds(dependencies: BuildsDependencies) {
           },
           [{ path, content_type, content_length }],
         );
-        const build: BuildRow = {
+        const created: BuildRow = {
           build_id: crypto.randomUUID(),
           game_id: scope.game_id,
           namespace_id: scope.namespace_id ?? null,
-          upload_id,
+          upload_id: prepared.upload_id,
           name: wanted.name,
           kind,
           image_tag: wanted.image_tag ?? null,
@@ -139,9 +139,10 @@ export function createBuilds(dependencies: BuildsDependencies) {
           create_ts: clock.now(),
           complete_ts: null,
         };
-        await store.insertBuild(tx, build);
-        return { build, presigned_requests };
+        await store.insertBuild(tx, created);
+        return { build: created, unsent: prepared.unsent };
       });
+      return { build, presigned_requests: await uploads.presign(unsent) };
     },
     async complete(scope: store.BuildScope, build_id: string): Promise<void> {
       await uploads.complete((await get(scope, build_id)).upload_id);

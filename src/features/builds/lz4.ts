@@ -14,6 +14,11 @@ const SHORT_BYTES = 48;
 const SKIPPABLE_MAGIC = /^5.2a4d18$/;
 /** As many as an archive may have entries. A frame may be empty, so the length of the content does not limit them. */
 const FRAMES_MAX = 100_000;
+/**
+ * Blocks that all frames may have together: this many, and one more for this many bytes of content. Each block costs time,
+ * however short it is. Programs fill blocks of 64 KiB or more, except the last one of a frame.
+ */
+const BLOCKS_MAX = { free: 100_000, content_bytes_each: 4_096 };
 const IS_RAW = 0x80_00_00_00;
 
 const DAMAGED = 'the lz4 stream is damaged';
@@ -28,13 +33,14 @@ export async function* decompressLz4(source: AsyncIterable<Uint8Array>): AsyncGe
   const hashing = await xxhash();
   const pace = createPacer();
   const buffer: OutputBuffer = { bytes: Buffer.alloc(0) };
+  const read = { blocks: 0, content_bytes: 0 };
   for (let frames = 0; ; frames += 1) {
     await pace();
     const magic = (await input.take(4, { may_end: true }))?.toString('hex');
     if (magic === undefined) return;
     if (frames === FRAMES_MAX) throw new Error(`the lz4 stream has more than ${FRAMES_MAX} frames`);
     if (SKIPPABLE_MAGIC.test(magic)) await input.skip(readLength(await input.take(4)));
-    else if (magic === LZ4_MAGIC) yield* decompressFrame({ input, hashing, pace, buffer });
+    else if (magic === LZ4_MAGIC) yield* decompressFrame({ input, hashing, pace, buffer, read });
     else throw new Error(DAMAGED);
   }
 }
@@ -47,14 +53,21 @@ interface OutputBuffer {
   bytes: Buffer;
 }
 
+/** What was read of all frames. */
+interface ReadCount {
+  blocks: number;
+  content_bytes: number;
+}
+
 interface FrameSource {
   input: ByteReader;
   hashing: Hashing;
   pace: () => Promise<void>;
   buffer: OutputBuffer;
+  read: ReadCount;
 }
 
-async function* decompressFrame({ input, hashing, pace, buffer }: FrameSource): AsyncGenerator<Uint8Array, void> {
+async function* decompressFrame({ input, hashing, pace, buffer, read }: FrameSource): AsyncGenerator<Uint8Array, void> {
   const frame = await readFrameHeader(input, hashing);
   const content_hash = frame.has_content_hash ? hashing.create32(0) : undefined;
   const output_bytes = WINDOW_BYTES + frame.block_bytes_max;
@@ -65,6 +78,7 @@ async function* decompressFrame({ input, hashing, pace, buffer }: FrameSource): 
     await pace();
     const header = readLength(await input.take(4));
     if (header === 0) break;
+    countBlock(read);
     const is_raw = header >= IS_RAW;
     const length = is_raw ? header - IS_RAW : header;
     if (length > frame.block_bytes_max) throw new Error(DAMAGED);
@@ -76,11 +90,20 @@ async function* decompressFrame({ input, hashing, pace, buffer }: FrameSource): 
     // The consumer may keep the bytes, and the buffer is used again.
     const content = Buffer.from(output.subarray(WINDOW_BYTES, end));
     content_hash?.update(content);
+    read.content_bytes += content.length;
     output.copyWithin(0, end - WINDOW_BYTES, end);
     window_bytes = frame.is_linked ? Math.min(WINDOW_BYTES, window_bytes + content.length) : 0;
     if (content.length > 0) yield content;
   }
   if (content_hash) checkHash(content_hash.digest(), await input.take(4));
+}
+
+function countBlock(read: ReadCount): void {
+  read.blocks += 1;
+  const { free, content_bytes_each } = BLOCKS_MAX;
+  if (read.blocks > free + read.content_bytes / content_bytes_each) {
+    throw new Error(`the lz4 stream has blocks of less than ${content_bytes_each} bytes on average`);
+  }
 }
 
 async function readFrameHeader(input: ByteReader, hashing: Hashing) {

@@ -1,6 +1,6 @@
 import mime from 'mime';
 import Negotiator from 'negotiator';
-import { isSendable } from '../uploads/uploads.ts';
+import { isHeaderSafe } from '../uploads/uploads.ts';
 import { type CdnRoute, matchesGlob, TRANSPORT_HEADERS } from '../versions/versions.ts';
 
 const COMPRESSED_FROM_BYTES = 1_024;
@@ -25,7 +25,7 @@ export function filePathOf(pathname: string): string | undefined {
  * an announced type that no header can carry, which earlier releases stored.
  */
 export function contentTypeOf(path: string, announced: string | null): string {
-  const is_usable = announced !== null && announced !== '' && isSendable(announced);
+  const is_usable = announced !== null && announced !== '' && isHeaderSafe(announced);
   const type = (is_usable ? announced : undefined) ?? mime.getType(path) ?? 'application/octet-stream';
   const is_text = /^(text\/|application\/(javascript|json|xml)|image\/svg)/.test(type);
   return is_text && !type.includes('charset') ? `${type}; charset=utf-8` : type;

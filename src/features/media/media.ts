@@ -74,12 +74,12 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
       if (content_length > max_content_length) throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
       const upload = { kind, is_multipart: false, ...owner };
       const quota = { scope: await scopeOf(owner), limits: picture_quota };
-      const prepared = await database.transact((tx) =>
+      const { upload_id, unsent } = await database.transact((tx) =>
         uploads.prepare(tx, upload, [{ path, content_type, content_length }], quota),
       );
-      const [presigned_request] = prepared.presigned_requests;
-      assert(presigned_request, 'each file of an upload has a presigned request');
-      return { upload_id: prepared.upload_id, presigned_request };
+      const [presigned_request] = await uploads.presign(unsent);
+      assert(presigned_request, 'the only file of a picture has a request');
+      return { upload_id, presigned_request };
     },
     /**
      * Completes a picture and shows it at once; discards the replaced one. Throws UPLOAD_NOT_FOUND if it belongs to

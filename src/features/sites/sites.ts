@@ -65,14 +65,16 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
       refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
       checkFiles(files);
       const site_id = crypto.randomUUID();
-      return await database.transact(async (tx) => {
+      const { upload_id, unsent } = await database.transact(async (tx) => {
         const upload = { game_id, kind: 'site', is_multipart: true } as const;
-        const { upload_id, presigned_requests } = await uploads.prepare(tx, upload, files);
+        const prepared = await uploads.prepare(tx, upload, files);
         const content_length = files.reduce((sum, file) => sum + file.content_length, 0);
         const times = { create_ts: clock.now(), complete_ts: null };
+        const { upload_id } = prepared;
         await store.insertSite(tx, { site_id, game_id, upload_id, display_name, content_length, ...times });
-        return { site_id, upload_id, presigned_requests };
+        return prepared;
       });
+      return { site_id, upload_id, presigned_requests: await uploads.presign(unsent) };
     },
   };
 }

@@ -63,12 +63,15 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
   }
 
   async function cleanAbandoned(): Promise<unknown[]> {
+    const failures: unknown[] = [];
+    let last: store.AbandonedUpload | undefined;
     for (;;) {
       const now = clock.now();
-      const wanted = { before: after(now, -ABANDONED_AFTER_MS), now, limit: UPLOADS_AT_ONCE };
+      const wanted = { before: after(now, -ABANDONED_AFTER_MS), now, last, limit: UPLOADS_AT_ONCE };
       const abandoned = await store.selectAbandoned(database.queries, wanted);
-      const failures = await removeEach(abandoned, removeAbandoned);
-      if (failures.length > 0 || abandoned.length < UPLOADS_AT_ONCE || signal.aborted) return failures;
+      failures.push(...(await removeEach(abandoned, removeAbandoned)));
+      last = abandoned.at(-1);
+      if (abandoned.length < UPLOADS_AT_ONCE || signal.aborted) return failures;
     }
   }
 

@@ -13,6 +13,8 @@ import { MissingRequestsAnswer, UploadAnswer } from './wire.ts';
  * address.
  */
 const SENDING = averagePerMinute('uploads', 8_000, { counted: 'here' });
+/** An answer may have the addresses of 10,000 parts, which take long to sign. */
+const LISTING_MISSING = averagePerMinute('uploads-missing', 8);
 
 export interface UploadRoutesDependencies {
   uploads: Uploads;
@@ -76,6 +78,7 @@ export function uploadRoutes({ uploads, transfers, authorize }: UploadRoutesDepe
         summary: 'Returns the requests that send what is missing of an upload that was interrupted.',
         allow: ['identity', 'cloud'],
         access: 'write',
+        limit: LISTING_MISSING,
         response: MissingRequestsAnswer,
         errors: ['GAME_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
       },

@@ -1,3 +1,4 @@
+import { ServiceError } from '../../platform/errors.ts';
 import type { ByteRange } from '../../platform/objects/objects.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
 import type { Splitting, UploadFileRow } from './tables.ts';
@@ -8,8 +9,8 @@ export const PARTS_MAX = 10_000;
 /** Bytes in UTF-8, as object storages count. */
 export const PATH_BYTES_MAX = 1_024;
 
-/** Returns whether an HTTP header can carry a content type: printable ASCII. */
-export function isSendable(content_type: string): boolean {
+/** Returns whether a header can carry a content type: printable ASCII. */
+export function isHeaderSafe(content_type: string): boolean {
   return /^[\x20-\x7e]*$/.test(content_type);
 }
 
@@ -21,15 +22,20 @@ export function quotaBytesOf({ content_length }: { content_length: number }): nu
   return Math.max(content_length, QUOTA_BYTES_MIN);
 }
 
-/** Splits a file into parts of equal length, 100 MiB by default, or takes the whole. An empty file is one empty part. */
+/** Returns how a file is split: into parts of equal length, 100 MiB by default, or not at all. An empty file is one empty part. */
+function splitOf(content_length: number, { is_multipart, part_bytes: wanted_bytes }: Splitting) {
+  const part_bytes = is_multipart ? (wanted_bytes ?? PART_BYTES) : Math.max(content_length, 1);
+  return { part_bytes, parts: Math.max(1, Math.ceil(content_length / part_bytes)) };
+}
+
+/** Returns the parts of a file, in order. */
 export function partsOf(
   file: { upload_id: string; file_number: number; path: string; content_length: number },
-  { is_multipart, part_bytes: wanted_bytes }: Splitting,
+  splitting: Splitting,
 ): UploadPart[] {
   const { upload_id, file_number, path, content_length } = file;
-  const part_bytes = is_multipart ? (wanted_bytes ?? PART_BYTES) : Math.max(content_length, 1);
-  const count = Math.max(1, Math.ceil(content_length / part_bytes));
-  return Array.from({ length: count }, (_, part_number) => {
+  const { part_bytes, parts } = splitOf(content_length, splitting);
+  return Array.from({ length: parts }, (_, part_number) => {
     const byte_offset = part_number * part_bytes;
     const length = Math.min(part_bytes, content_length - byte_offset);
     return { upload_id, file_number, part_number, path, byte_offset, content_length: length };
@@ -42,10 +48,43 @@ export function partKey({ upload_id, file_number, part_number }: UploadPart, obj
 }
 
 /** A part of a file, and its object. */
-export interface HeldPart {
+export interface PartObject {
   part: UploadPart;
   /** The key of the object; undefined until the part has arrived. */
   key: string | undefined;
+}
+
+/** Throws UPLOAD_INVALID if files cannot be uploaded. `object_bytes_max`: the largest object that the storage takes. */
+export function checkFiles(
+  files: readonly { path: string; content_type?: string | undefined; content_length: number }[],
+  splitting: Splitting,
+  object_bytes_max: number,
+): void {
+  const refuse = (error: string) => new ServiceError('UPLOAD_INVALID', { error });
+  if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
+    throw refuse(`a path is longer than ${PATH_BYTES_MAX} bytes`);
+  }
+  const unsafe = files.find(({ content_type = '' }) => !isHeaderSafe(content_type));
+  if (unsafe) {
+    const expected = 'must have only printable ASCII characters, like "text/html; charset=utf-8"';
+    throw refuse(`the content_type of ${JSON.stringify(unsafe.path)} ${expected}`);
+  }
+  const parts = files.reduce((sum, { content_length }) => sum + splitOf(content_length, splitting).parts, 0);
+  if (parts > PARTS_MAX) throw refuse(`it has more than ${PARTS_MAX} parts`);
+  if (!splitting.is_multipart && files.some(({ content_length }) => content_length > object_bytes_max)) {
+    throw refuse(`a file of more than ${object_bytes_max} bytes must be sent in parts (multipart_upload)`);
+  }
+}
+
+/** What says where the content of a file is. */
+export type ArrivedFile = Pick<UploadFileRow, 'upload_id' | 'file_number' | 'object_ids'>;
+
+/**
+ * Returns the key of the only object of a file that was completed before migration 0009, which joined its parts; undefined
+ * for any other file that has arrived.
+ */
+export function joinedKeyOf({ upload_id, file_number, object_ids }: ArrivedFile): string | undefined {
+  return object_ids.length === 0 ? `${upload_id}/${file_number}` : undefined;
 }
 
 /** Returns whether a file has no objects of its own. */
@@ -54,7 +93,7 @@ export function isShared({ shared_upload_id }: Pick<UploadFileRow, 'shared_uploa
 }
 
 /** Returns the parts of a file with their objects, in order. */
-export function heldPartsOf(file: UploadFileRow, splitting: Splitting): HeldPart[] {
+export function partObjectsOf(file: UploadFileRow, splitting: Splitting): PartObject[] {
   const holder = {
     upload_id: file.shared_upload_id ?? file.upload_id,
     file_number: file.shared_file_number ?? file.file_number,
@@ -68,11 +107,9 @@ export function heldPartsOf(file: UploadFileRow, splitting: Splitting): HeldPart
 /** Returns the own objects of a file of a complete upload, with their lengths in bytes. */
 export function objectsOf(file: UploadFileRow, splitting: Splitting): { key: string; length: number }[] {
   if (isShared(file)) return [];
-  // Before migration 0009 the parts of a complete file were joined into one object.
-  if (file.object_ids.length === 0) {
-    return [{ key: `${file.upload_id}/${file.file_number}`, length: file.content_length }];
-  }
-  return heldPartsOf(file, splitting).flatMap(({ part, key }) =>
+  const joined_key = joinedKeyOf(file);
+  if (joined_key !== undefined) return [{ key: joined_key, length: file.content_length }];
+  return partObjectsOf(file, splitting).flatMap(({ part, key }) =>
     key === undefined ? [] : [{ key, length: part.content_length }],
   );
 }
@@ -85,11 +122,11 @@ export interface Piece {
 
 /** Returns the pieces to read, in order, for a file or a range of it. */
 export function piecesOf(file: UploadFileRow, splitting: Splitting, range?: ByteRange): Piece[] {
-  const { upload_id, file_number, content_length, object_ids } = file;
-  // Before migration 0009 the parts of a complete file were joined into one object.
-  if (object_ids.length === 0) return [{ key: `${upload_id}/${file_number}`, ...(range && { range }) }];
+  const { content_length } = file;
+  const joined_key = joinedKeyOf(file);
+  if (joined_key !== undefined) return [{ key: joined_key, ...(range && { range }) }];
   const { start: first, end: last } = range ?? { start: 0, end: content_length };
-  return heldPartsOf(file, splitting).flatMap(({ part, key }) => {
+  return partObjectsOf(file, splitting).flatMap(({ part, key }) => {
     const start = Math.max(first - part.byte_offset, 0);
     const end = Math.min(last - part.byte_offset, part.content_length - 1);
     if (key === undefined || (start > end && content_length > 0)) return [];

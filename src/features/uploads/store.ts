@@ -27,7 +27,7 @@ export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFi
 }
 
 /** A file of one part, of a complete upload, whose object other files may share. */
-type HeldFile = Pick<NewUploadFile, 'sha256' | 'content_length' | 'object_id'> & {
+type ShareableFile = Pick<NewUploadFile, 'sha256' | 'content_length' | 'object_id'> & {
   upload_id: string;
   file_number: number;
 };
@@ -36,13 +36,13 @@ type HeldFile = Pick<NewUploadFile, 'sha256' | 'content_length' | 'object_id'> &
  * Returns one file of complete uploads of a game and kind for each of the digests that they have. Each digest is looked up
  * on its own: a join would read the same file of all earlier uploads, or all files of one upload for each digest.
  */
-export async function selectHeldFiles(
+export async function selectShareableFiles(
   queries: Queries,
   { game_id, kind }: { game_id: string | null; kind: UploadRow['kind'] },
   digests: string[],
-): Promise<HeldFile[]> {
-  return await queries.execute<HeldFile>(sql`
-    select held.* from unnest(${sql.param(digests)}::text[]) as wanted (sha256)
+): Promise<ShareableFile[]> {
+  return await queries.execute<ShareableFile>(sql`
+    select shareable.* from unnest(${sql.param(digests)}::text[]) as wanted (sha256)
     cross join lateral (
       select file.sha256, file.content_length::float8 as content_length, file.receipts[1] as object_id,
         coalesce(file.shared_upload_id, file.upload_id) as upload_id,
@@ -53,7 +53,7 @@ export async function selectHeldFiles(
       where upload.game_id = ${game_id} and upload.kind = ${kind}
         and upload.complete_ts is not null and upload.discard_ts is null
       limit 1
-    ) as held`);
+    ) as shareable`);
 }
 
 /** Returns an upload; undefined if it is discarded. */
@@ -143,7 +143,7 @@ export interface CompletionLease {
   ends: readonly Date[];
 }
 
-const isHeld = ({ upload_id, ends }: CompletionLease) =>
+const hasLease = ({ upload_id, ends }: CompletionLease) =>
   and(eq(uploads.upload_id, upload_id), inArray(uploads.completing_until, [...ends]));
 
 /** Claims the right to complete an upload until a given time, unless another request has it or the upload is complete. */
@@ -161,14 +161,14 @@ export async function extendCompletion(queries: Queries, lease: CompletionLease,
   const rows = await queries
     .update(uploads)
     .set({ completing_until: until })
-    .where(isHeld(lease))
+    .where(hasLease(lease))
     .returning({ upload_id: uploads.upload_id });
   return rows.length > 0;
 }
 
 /** Ends a lease, unless another request has the right by now. */
 export async function releaseCompletion(queries: Queries, lease: CompletionLease): Promise<void> {
-  await queries.update(uploads).set({ completing_until: null }).where(isHeld(lease));
+  await queries.update(uploads).set({ completing_until: null }).where(hasLease(lease));
 }
 
 /** Marks an upload as complete. Returns false if another request has the right to do so by now. */
@@ -193,7 +193,7 @@ async function endLease(
   const rows = await tx
     .update(uploads)
     .set({ ...outcome, completing_until: null })
-    .where(isHeld(lease))
+    .where(hasLease(lease))
     .returning({ upload_id: uploads.upload_id });
   return rows.length > 0;
 }
@@ -201,16 +201,30 @@ async function endLease(
 /** An upload to remove. */
 type UnusedUpload = Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>;
 
-/** Returns the oldest uploads begun before a given time that are neither complete nor being completed. */
+/** An upload that was not completed. */
+export type AbandonedUpload = UnusedUpload & Pick<UploadRow, 'create_ts'>;
+
+interface SelectAbandoned {
+  before: Date;
+  now: Date;
+  /** The last one of the previous page. */
+  last: AbandonedUpload | undefined;
+  limit: number;
+}
+
+/** Returns uploads begun before a given time that are neither complete nor being completed, oldest first. */
 export async function selectAbandoned(
   queries: Queries,
-  { before, now, limit }: { before: Date; now: Date; limit: number },
-): Promise<UnusedUpload[]> {
+  { before, now, last, limit }: SelectAbandoned,
+): Promise<AbandonedUpload[]> {
+  const { upload_id, game_id, kind, create_ts } = uploads;
+  const is_later =
+    last && or(gt(create_ts, last.create_ts), and(eq(create_ts, last.create_ts), gt(upload_id, last.upload_id)));
   return await queries
-    .select({ upload_id: uploads.upload_id, game_id: uploads.game_id, kind: uploads.kind })
+    .select({ upload_id, game_id, kind, create_ts })
     .from(uploads)
-    .where(and(isClaimable(now), lt(uploads.create_ts, before)))
-    .orderBy(asc(uploads.create_ts))
+    .where(and(isClaimable(now), lt(create_ts, before), is_later))
+    .orderBy(asc(create_ts), asc(upload_id))
     .limit(limit);
 }
 

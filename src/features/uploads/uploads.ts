@@ -6,20 +6,19 @@ import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { type ByteRange, type Objects, streamOf } from '../../platform/objects/objects.ts';
 import type { Presigner, UploadPart } from '../../platform/objects/presign.ts';
+import { createPacer } from '../../platform/pacing.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { startCleaning } from './cleaning.ts';
 import { contentIdOf } from './content-id.ts';
 import { chargeQuota, type QuotaLimits, selectKeptBytes } from './quota-store.ts';
 import {
-  heldPartsOf,
-  isSendable,
+  checkFiles,
   isShared,
   PART_BYTES,
-  PARTS_MAX,
-  PATH_BYTES_MAX,
   type Piece,
   partKey,
+  partObjectsOf,
   partsOf,
   piecesOf,
   quotaBytesOf,
@@ -30,7 +29,7 @@ import { type PrepareFile, type PresignedRequest, toUpload, type UploadView } fr
 
 export { contentIdOf } from './content-id.ts';
 export type { QuotaLimits } from './quota-store.ts';
-export { isSendable } from './rules.ts';
+export { isHeaderSafe } from './rules.ts';
 export type { UploadFileRow, UploadKind, UploadRow } from './tables.ts';
 
 /** Time after which another request may complete an upload whose process has ended. */
@@ -55,6 +54,12 @@ export interface UploadPurpose {
 
 /** A file to upload. One whose digest is known need not be sent. */
 type NewFile = PrepareFile & { sha256?: string };
+
+/** Parts that have not arrived. */
+export interface UnsentParts {
+  parts: UploadPart[];
+  is_multipart: boolean;
+}
 
 /** A quota shared by uploads. */
 export interface Quota {
@@ -126,9 +131,16 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     return true;
   }
 
-  function sign(part: UploadPart, { is_multipart }: Splitting): PresignedRequest {
-    const { path, byte_offset, content_length } = part;
-    return { path, url: presigner.sign(part, is_multipart), byte_offset, content_length };
+  /** Returns the requests that send parts. There may be thousands, so call it outside of a transaction. */
+  async function presign({ parts, is_multipart }: UnsentParts): Promise<PresignedRequest[]> {
+    const pace = createPacer();
+    const requests: PresignedRequest[] = [];
+    for (const part of parts) {
+      await pace();
+      const { path, byte_offset, content_length } = part;
+      requests.push({ path, url: presigner.sign(part, is_multipart), byte_offset, content_length });
+    }
+    return requests;
   }
 
   async function* concatenate(first: ReadableStream<Uint8Array>, others: Piece[]): AsyncGenerator<Uint8Array, void> {
@@ -166,9 +178,9 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       purposes.set(kind, purpose);
     },
     /**
-     * Prepares an upload. Returns the requests that send its files, one for each part. A file needs no request if a
-     * complete upload of the same game and kind has a file with its digest and length. Throws UPLOAD_QUOTA_REACHED if the
-     * quota has no room.
+     * Prepares an upload. Returns its parts to send; `presign` returns the requests that send them. A file need not be sent
+     * if a complete upload of the same game and kind has a file with its digest and length. Throws UPLOAD_INVALID, or
+     * UPLOAD_QUOTA_REACHED if the quota has no room.
      */
     async prepare(
       tx: Tx,
@@ -176,12 +188,14 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         Partial<Pick<UploadRow, 'game_id' | 'identity_id' | 'part_bytes'>>,
       files: NewFile[],
       quota?: Quota,
-    ): Promise<{ upload_id: string; presigned_requests: PresignedRequest[] }> {
+    ): Promise<{ upload_id: string; unsent: UnsentParts }> {
+      const splitting = { is_multipart: upload.is_multipart, part_bytes: upload.part_bytes ?? null };
+      checkFiles(files, splitting, objects.object_bytes_max);
       const upload_id = crypto.randomUUID();
       const owner = { game_id: upload.game_id ?? null, identity_id: upload.identity_id ?? null };
-      const findHeld = await holdersOf(tx, { kind: upload.kind, ...owner }, files);
+      const sharedBy = await findShared(tx, { kind: upload.kind, ...owner }, files);
       const rows = files.map((file, file_number) => {
-        const held = findHeld(file);
+        const shared = sharedBy(file);
         return {
           upload_id,
           file_number,
@@ -189,28 +203,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           content_type: file.content_type ?? null,
           content_length: file.content_length,
           sha256: digestOf(file),
-          object_id: held?.object_id ?? null,
-          shared_upload_id: held?.upload_id ?? null,
-          shared_file_number: held?.file_number ?? null,
+          object_id: shared?.object_id ?? null,
+          shared_upload_id: shared?.upload_id ?? null,
+          shared_file_number: shared?.file_number ?? null,
         };
       });
-      if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
-        throw new ServiceError('UPLOAD_INVALID', { error: `a path is longer than ${PATH_BYTES_MAX} bytes` });
-      }
-      const unsendable = files.find(({ content_type = '' }) => !isSendable(content_type));
-      if (unsendable) {
-        const error = `the content_type of ${JSON.stringify(unsendable.path)} must have only printable ASCII characters, like "text/html; charset=utf-8"`;
-        throw new ServiceError('UPLOAD_INVALID', { error });
-      }
-      const splitting = { is_multipart: upload.is_multipart, part_bytes: upload.part_bytes ?? null };
-      const parts = rows.flatMap((row) => partsOf(row, splitting));
-      if (parts.length > PARTS_MAX)
-        throw new ServiceError('UPLOAD_INVALID', { error: `it has more than ${PARTS_MAX} parts` });
-      const largest = objects.object_bytes_max;
-      if (parts.some((part) => part.content_length > largest)) {
-        const error = `a file of more than ${largest} bytes must be sent in parts (multipart_upload)`;
-        throw new ServiceError('UPLOAD_INVALID', { error });
-      }
       const content_length = bytesOf(rows);
       if (quota) await charge(tx, quota, quotaBytesOf({ content_length }));
       const times = { create_ts: clock.now(), completing_until: null, complete_ts: null, discard_ts: null };
@@ -220,9 +217,10 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         received_length: bytesOf(rows.filter(isShared)),
       };
       await store.insertUpload(tx, { upload_id, ...upload, ...splitting, ...owner, ...counted, ...times }, rows);
-      const unshared = rows.filter((row) => !isShared(row)).flatMap((row) => partsOf(row, splitting));
-      return { upload_id, presigned_requests: unshared.map((part) => sign(part, splitting)) };
+      const parts = rows.filter((row) => !isShared(row)).flatMap((row) => partsOf(row, splitting));
+      return { upload_id, unsent: { parts, is_multipart: upload.is_multipart } };
     },
+    presign,
     /**
      * Returns the requests that send the parts of a game's upload that have not arrived, to continue it. Throws
      * UPLOAD_NOT_FOUND.
@@ -232,8 +230,8 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (upload.game_id !== game_id) throw new ServiceError('UPLOAD_NOT_FOUND', {});
       if (upload.complete_ts) return [];
       const files = await store.selectFiles(database.queries, upload_id);
-      const missing = files.flatMap((file) => heldPartsOf(file, upload)).filter(({ key }) => key === undefined);
-      return missing.map(({ part }) => sign(part, upload));
+      const missing = files.flatMap((file) => partObjectsOf(file, upload)).filter(({ key }) => key === undefined);
+      return await presign({ parts: missing.map(({ part }) => part), is_multipart: upload.is_multipart });
     },
     /** Receives the bytes of a part, sent to a URL from `prepare`. A part may be sent again. */
     async receive(url: string, content: AsyncIterable<Uint8Array>): Promise<void> {
@@ -274,7 +272,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           const is_same = isDeepStrictEqual(await store.selectFiles(tx, upload_id), files);
           if (!is_same) throw new ServiceError('UPLOAD_BUSY', {});
         });
-        await objects.remove([...stored.keys()].filter((key) => !kept.has(key)));
+        // The upload is complete now, also if this fails.
+        const superseded = [...stored.keys()].filter((key) => !kept.has(key));
+        await objects.remove(superseded).catch((cause: unknown) => {
+          events.emit({ event: 'superseded_parts_not_removed', upload_id, cause });
+        });
       });
       if (!is_done && !(await get(upload_id)).complete_ts) throw new ServiceError('UPLOAD_BUSY', {});
       return is_done;
@@ -323,10 +325,10 @@ function digestOf({ content_length, sha256 }: NewFile): string | null {
 }
 
 /** Returns the function that finds the file of a complete upload of the same game and kind with the content of a new file. */
-async function holdersOf(tx: Tx, scope: Pick<UploadRow, 'game_id' | 'kind'>, files: NewFile[]) {
+async function findShared(tx: Tx, scope: Pick<UploadRow, 'game_id' | 'kind'>, files: NewFile[]) {
   const digests = new Set(files.flatMap((file) => digestOf(file) ?? []));
-  const held = digests.size === 0 ? [] : await store.selectHeldFiles(tx, scope, [...digests]);
-  const by_digest = new Map(held.map((file) => [file.sha256, file]));
+  const shareable = digests.size === 0 ? [] : await store.selectShareableFiles(tx, scope, [...digests]);
+  const by_digest = new Map(shareable.map((file) => [file.sha256, file]));
   return (file: NewFile) => {
     const equal = by_digest.get(digestOf(file));
     return equal?.content_length === file.content_length ? equal : undefined;
@@ -356,7 +358,9 @@ async function* checked(
 /** Returns the own objects of the files. Throws UPLOAD_INCOMPLETE if one is missing or has another size than announced. */
 function keysOf(files: UploadFileRow[], splitting: Splitting, stored: Map<string, number>): Set<string> {
   const keys = new Set<string>();
-  for (const { part, key } of files.filter((file) => !isShared(file)).flatMap((file) => heldPartsOf(file, splitting))) {
+  for (const { part, key } of files
+    .filter((file) => !isShared(file))
+    .flatMap((file) => partObjectsOf(file, splitting))) {
     if (key === undefined || stored.get(key) !== part.content_length) {
       const error = `the part of ${JSON.stringify(part.path)} at byte ${part.byte_offset} is missing`;
       throw new ServiceError('UPLOAD_INCOMPLETE', { error });

@@ -42,6 +42,22 @@ function emptyFrame(): Buffer {
   return Buffer.concat([Buffer.from('04224d18', 'hex'), header, Buffer.from([hash]), Buffer.alloc(4)]);
 }
 
+describe('lz4: tiny blocks', () => {
+  const block = Buffer.from('0100008061', 'hex');
+  const tiny = (blocks: number) => Buffer.concat([emptyFrame().subarray(0, 7), Buffer.alloc(5 * blocks, block)]);
+
+  test('lz4: a stream of them is refused, whatever it is', async () => {
+    const refusal = 'the lz4 stream has blocks of less than 4096 bytes on average';
+    expect(await refusalOf(tiny(100_100))).toBe(refusal);
+    const frames = Buffer.concat(Array<Buffer>(101).fill(Buffer.concat([tiny(1_000), Buffer.alloc(4)])));
+    expect(await refusalOf(frames)).toBe(refusal);
+  });
+
+  test('lz4: 100,000 of them are read', async () => {
+    expect(String(await decompress(Buffer.concat([tiny(100_000), Buffer.alloc(4)])))).toBe('a'.repeat(100_000));
+  });
+});
+
 describe('lz4: frames without content', () => {
   const repeat = (frame: Buffer, count: number) => Buffer.concat(Array<Buffer>(count).fill(frame));
   const skippable = Buffer.from('502a4d1800000000', 'hex');

@@ -11,6 +11,7 @@ import { type Database, openDatabase, type Tx } from '../../../src/platform/data
 import { ServiceError } from '../../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
+import type { Objects } from '../../../src/platform/objects/objects.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';
 import { createTestClock } from '../../support/clock.ts';
@@ -44,16 +45,20 @@ let events: ServiceEvent[];
 /** What the purpose of the uploads does to inspect one, and to discard one. */
 let inspect: (upload_id: string) => Promise<void>;
 let discard: (upload_id: string) => Promise<void>;
+/** What the storage does to remove objects. */
+let remove: Objects['remove'];
 
 beforeEach(() => {
   events = [];
   inspect = async () => {};
   discard = async () => {};
+  const objects = createDiskObjects(directory);
+  remove = objects.remove;
   uploads = createUploads({
     database,
     clock,
     events: { emit: (event) => void events.push(event) },
-    objects: createDiskObjects(directory),
+    objects: { ...objects, remove: (keys) => remove(keys) },
     presigner: createPresigner(key, clock, 'http://here'),
   });
   uploads.setPurpose(KIND, {
@@ -71,7 +76,8 @@ const prepare = (tx: Tx) =>
 
 /** Prepares an upload and sends its content. */
 async function send(): Promise<string> {
-  const { upload_id, presigned_requests } = await database.transact(prepare);
+  const { upload_id, unsent } = await database.transact(prepare);
+  const presigned_requests = await uploads.presign(unsent);
   urls.set(
     upload_id,
     presigned_requests.map(({ url }) => url),
@@ -225,6 +231,34 @@ describe('uploads that are incomplete after a day', () => {
   }, 300_000);
 });
 
+test('uploads: as many abandoned ones as a step reads keep no later one, if they cannot be removed', async () => {
+  const stubborn = new Set<string>();
+  await database.transact(async (tx) => {
+    while (stubborn.size < CONCURRENCY) stubborn.add((await prepare(tx)).upload_id);
+  });
+  let is_stubborn = true;
+  discard = async (upload_id) => {
+    if (is_stubborn && stubborn.has(upload_id)) throw new Error('it cannot be removed');
+  };
+  await cleanUp();
+  expect(removed().filter((upload_id) => stubborn.has(upload_id))).toEqual([]);
+  is_stubborn = false;
+  await cleanUp();
+  expect([...stubborn].filter((upload_id) => !removed().includes(upload_id))).toEqual([]);
+}, 300_000);
+
+test('uploads: the requests for many parts leave the event loop its turns', async () => {
+  const upload_id = crypto.randomUUID();
+  const parts = Array.from({ length: 10_000 }, (_, part_number) => {
+    return { upload_id, file_number: 0, part_number, path: 'a.tar', byte_offset: part_number, content_length: 1 };
+  });
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 0);
+  expect(await uploads.presign({ parts, is_multipart: true })).toHaveLength(parts.length);
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(0);
+});
+
 describe('an upload under completion', () => {
   test('cannot be completed by another caller at the same time', async () => {
     const upload = await send();
@@ -243,6 +277,16 @@ describe('an upload under completion', () => {
     expect(await refusal(upload)).toBe('UPLOAD_BUSY');
     clock.advance(26_000);
     await uploads.complete(upload);
+  });
+
+  test('is complete although the removal of a superseded part fails, which is reported', async () => {
+    const upload = await send();
+    await writeFile(join(directory, upload, `0.0.${crypto.randomUUID()}`), 'x');
+    const cause = new Error('the storage is away');
+    remove = () => Promise.reject(cause);
+    expect(await uploads.complete(upload)).toBe(true);
+    expect(events).toEqual([{ event: 'superseded_parts_not_removed', upload_id: upload, cause }]);
+    expect(await uploads.complete(upload)).toBe(false);
   });
 
   test('accepts no parts, neither then nor later: its content is unchanged, and no other object remains', async () => {

@@ -83,13 +83,13 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
     /** Sends an upload of this length, within a quota of 1 MiB in all. */
     async function send(content_length: number): Promise<string> {
       const limits = { day_bytes_max: 1_024 ** 3, kept_bytes_max: 1_024 ** 2 };
-      const { upload_id, presigned_requests } = await database.transact((tx) =>
+      const { upload_id, unsent } = await database.transact((tx) =>
         uploads.prepare(tx, { kind: KIND, is_multipart: false }, [{ path: 'a.png', content_length }], {
           scope,
           limits,
         }),
       );
-      for (const { url } of presigned_requests)
+      for (const { url } of await uploads.presign(unsent))
         await uploads.receive(url, new Blob(['x'.repeat(content_length)]).stream());
       return upload_id;
     }
