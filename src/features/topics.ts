@@ -10,7 +10,7 @@ export const topics = {
   /** A group, its members and join requests. */
   group: (group_id: string) => `group:${group_id}`,
   /** Groups open to join requests. */
-  openGroups: () => 'open-groups',
+  listOfOpenGroups: () => 'open-groups',
   /** A game as its developers see it: its row, namespaces and versions. */
   game: (game_id: string) => `game:${game_id}`,
   /** The game with a name id. */

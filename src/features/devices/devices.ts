@@ -46,13 +46,15 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     return tokens.issue({ kind: 'device_link', device_link_id }, { stamp });
   };
 
+  /** Verifies the token of a link. Throws TOKEN_ERROR. */
+  const readToken = (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']);
+
   return {
     link,
-    /** Verifies the token of a link. Throws TOKEN_ERROR. */
-    readToken: (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']),
+    readToken,
     /** Returns the code that the page of a link shows. Throws TOKEN_ERROR. */
     async codeOfLink(device_link_token: string): Promise<string> {
-      const { device_link_id } = await this.readToken(device_link_token);
+      const { device_link_id } = await readToken(device_link_token);
       // The label of a token is not signed, so one link could have tokens with several codes.
       return codeOf(await issueToken(device_link_id));
     },
@@ -73,7 +75,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
         });
       }
       const device_link_token = await issueToken(device_link_id);
-      await this.readToken(device_link_token);
+      await readToken(device_link_token);
       return device_link_token;
     },
     /**
@@ -81,7 +83,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
      * GAME_NOT_FOUND, TOKEN_ERROR or CLOUD_DEVICE_LINK_ALREADY_COMPLETE.
      */
     async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<{ at: Date }> {
-      const { device_link_id } = await this.readToken(device_link_token);
+      const { device_link_id } = await readToken(device_link_token);
       const { at } = await games.admitToken(caller, game_id);
       // The tokens of earlier links have expired, so their rows are of no use.
       const expired = after(clock.now(), -LIFETIMES_MS.device_link);

@@ -115,8 +115,8 @@ export function createGroups(dependencies: GroupsDependencies) {
   };
 
   /** Groups open to join requests, as one identity sees them. Watchable. */
-  const suggested: Watchable<string, { group: CountedGroup; is_member: boolean }[]> = {
-    topics: (identity_id) => [topics.openGroups(), topics.gamesOf(identity_id)],
+  const open_groups: Watchable<string, { group: CountedGroup; is_member: boolean }[]> = {
+    topics: (identity_id) => [topics.listOfOpenGroups(), topics.gamesOf(identity_id)],
     async read(identity_id) {
       const [open, own] = await Promise.all([
         store.selectOpenGroups(queries),
@@ -149,7 +149,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     ...membership,
     people,
     profile,
-    suggested,
+    open_groups,
     /** Creates a group owned by the caller. Only administrators may, so they decide who can own games here. */
     async create(caller: CallerOf<'identity'>, display_name: string): Promise<GroupRow> {
       await identities.requireAdministrator(caller);

@@ -82,8 +82,8 @@ export async function selectGroupIdsListing(
 }
 
 /**
- * Bumps a group, the profiles of `people` and the lists of games of `members`. Concurrent changes of the group run one
- * after another.
+ * Bumps a group, the profiles of `people` and the lists of games of `members`. Without members only its join requests change,
+ * which the list of open groups does not show. Concurrent changes of the group run one after another.
  */
 export async function touchGroup(
   tx: Tx,
@@ -92,7 +92,7 @@ export async function touchGroup(
 ): Promise<void> {
   await touch(tx, [
     topics.group(group_id),
-    topics.openGroups(),
+    ...(members.length > 0 ? [topics.listOfOpenGroups()] : []),
     ...people.map(topics.identity),
     ...[...people, ...members].map(topics.gamesOf),
   ]);

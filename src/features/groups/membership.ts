@@ -1,7 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
-import { makeCode } from '../codes.ts';
+import { makeCode, normalizeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
 import { refuseProblem } from '../names.ts';
 import * as store from './members-store.ts';
@@ -153,6 +153,14 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     }
   }
 
+  /**
+   * Returns the group of an invite that can be used. Throws GROUP_INVITE_CODE_INVALID, GROUP_INVITE_CODE_ALREADY_USED or
+   * GROUP_INVITE_CODE_EXPIRED.
+   */
+  async function groupOfInvite(typed: string): Promise<string> {
+    return requireOpen(await store.selectInvite(database.queries, normalizeCode(typed)), clock.now()).group_id;
+  }
+
   return {
     /** Removes an identity that is being deleted from all groups, with its join requests. Repeating it is harmless. */
     async leaveAll(identity_id: string): Promise<void> {
@@ -268,16 +276,11 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       });
       return code;
     },
-    /**
-     * Returns the group of an invite that can be used. Throws GROUP_INVITE_CODE_INVALID, GROUP_INVITE_CODE_ALREADY_USED or
-     * GROUP_INVITE_CODE_EXPIRED.
-     */
-    async groupOfInvite(code: string): Promise<string> {
-      return requireOpen(await store.selectInvite(database.queries, code), clock.now()).group_id;
-    },
+    groupOfInvite,
     /** Admits a person by an invite code and returns the group. A use that admits no one does not count. */
-    async consumeInvite(code: string, identity_id: string): Promise<string> {
-      const group_id = await this.groupOfInvite(code);
+    async consumeInvite(typed: string, identity_id: string): Promise<string> {
+      const code = normalizeCode(typed);
+      const group_id = await groupOfInvite(code);
       await change({ group_id, identity_id }, async (tx, group, person) => {
         const now = clock.now();
         // No other use runs until the transaction ends, because it has locked the group.

@@ -14,10 +14,10 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
         operation: 'listGroups',
         summary: 'Lists the groups that are open to join requests, newest first.',
         allow: ['identity'],
-        response: wire.SuggestedAnswer,
+        response: wire.OpenGroupsAnswer,
       },
       ({ caller }) =>
-        watchState(groups.suggested, caller.identity_id, (open) => ({
+        watchState(groups.open_groups, caller.identity_id, (open) => ({
           groups: open.map(({ group, is_member }) => wire.toGroupSummary(group, is_member, public_url)),
         })),
     ),

@@ -12,8 +12,20 @@ import {
   groups,
 } from './tables.ts';
 
+const INVITES_AT_ONCE = 1_000;
+const OPEN_GROUPS_MAX = 64;
+/** Limit of the reference API. */
+export const MEMBERS_MAX = 256;
+const GROUPS_MAX = 256;
+const GROUPS_SHOWING_MAX = 10_000;
+
+const counted = {
+  ...getTableColumns(groups),
+  member_count: sql<number>`(select count(*)::int from ${groupMembers} as members where members.group_id = ${groups}.group_id)`,
+};
+
 export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
-  await touch(tx, [topics.gamesOf(row.owner_identity_id), topics.openGroups()]);
+  await touch(tx, [topics.gamesOf(row.owner_identity_id), topics.listOfOpenGroups()]);
   await tx.insert(groups).values(row);
   await tx
     .insert(groupMembers)
@@ -97,7 +109,7 @@ export async function selectOpenGroups(queries: Queries): Promise<CountedGroup[]
     .from(groups)
     .where(eq(groups.publicity, 'open'))
     .orderBy(desc(groups.create_ts), asc(groups.group_id))
-    .limit(SUGGESTED_MAX);
+    .limit(OPEN_GROUPS_MAX);
 }
 
 /**
@@ -115,15 +127,3 @@ export async function deleteEndedInvites(queries: Queries, before: Date): Promis
     )) returning code`);
   return rows.length;
 }
-
-const INVITES_AT_ONCE = 1_000;
-const SUGGESTED_MAX = 64;
-/** Limit of the reference API. */
-export const MEMBERS_MAX = 256;
-const GROUPS_MAX = 256;
-const GROUPS_SHOWING_MAX = 10_000;
-
-const counted = {
-  ...getTableColumns(groups),
-  member_count: sql<number>`(select count(*)::int from ${groupMembers} as members where members.group_id = ${groups}.group_id)`,
-};

@@ -41,7 +41,7 @@ export const GroupSummary = Type.Object(
 export type GroupSummary = Static<typeof GroupSummary>;
 
 export const GroupSummaryAnswer = Type.Object({ group: GroupSummary });
-export const SuggestedAnswer = Type.Object({ groups: Type.Array(GroupSummary) });
+export const OpenGroupsAnswer = Type.Object({ groups: Type.Array(GroupSummary) });
 
 const Member = Type.Object({ identity: IdentityHandle }, { title: 'GroupMember' });
 const JoinRequest = Type.Object({ identity: IdentityHandle, ts: Timestamp }, { title: 'JoinRequest' });

@@ -5,6 +5,8 @@ import type { Identities } from '../identities/identities.ts';
 import { createMachines, type Load, type Machines, type MachinesDependencies } from './machines.ts';
 import { machineRoutes } from './routes.ts';
 
+const NO_LOBBIES = { lobbies: 0, players: 0 };
+
 interface Dependencies extends Omit<MachinesDependencies, 'own' | 'loads' | 'requireAdministrator'> {
   data: Pick<DataDirectory, 'node_id' | 'path' | 'place'>;
   /** The datacenter of this machine. */
@@ -42,5 +44,3 @@ export async function openMachines(dependencies: Dependencies): Promise<Feature<
   await machines.register(signal);
   return { api: machines, routes: machineRoutes(machines), startWork: machines.startWork };
 }
-
-const NO_LOBBIES = { lobbies: 0, players: 0 };

@@ -20,6 +20,8 @@ const PAUSE_MIN_MS = 20;
 /** Time after which a stopped or lost machine is deleted, with its drain. */
 const KEPT_FOR_MS = 30 * 24 * 3_600_000;
 const DECLARED_AT_ONCE_MAX = 4;
+/** Part of `lost_after_ms` after which another process takes the machine of a cluster over. That ends no game. */
+const TAKE_OVER_SHARE = 0.5;
 
 /** The machine of this process. */
 export interface OwnMachine {
@@ -31,9 +33,6 @@ export interface OwnMachine {
   /** Whether a cluster runs the servers of this process. */
   has_cluster: boolean;
 }
-
-/** Part of `lost_after_ms` after which another process takes the machine of a cluster over. That ends no game. */
-const TAKE_OVER_SHARE = 0.5;
 
 export interface LeaseDependencies {
   database: Database;
@@ -141,9 +140,7 @@ export function createLease(dependencies: LeaseDependencies) {
   }
 
   async function declareLost(machine: MachineSnapshot): Promise<void> {
-    const ended = await database.transact(async (tx) =>
-      (await store.declareLost(tx, machine)) ? await endServersOf(tx, machine.node_id) : undefined,
-    );
+    const ended = await database.transact((tx) => store.declareLost(tx, machine, endServersOf));
     if (ended === undefined) return;
     const { name: host, lost_after_ms: for_ms } = machine;
     events.emit({ event: 'machine_lost', node_id: machine.node_id, host, for_ms, servers: ended });

@@ -5,9 +5,13 @@ import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type MachineRow, type MachineSnapshot, type MachineState, machines, NO_HOLDER } from './tables.ts';
 
-// A transaction locks the row of a machine before any topic, and the topics before all other rows.
+// A transaction locks the row of a machine before any topic, and the topics before all other rows. See `declareLost` for
+// the only exception.
 
 const MACHINES_MAX = 10_000;
+const DELETED_AT_ONCE_MAX = 100;
+/** Time for the machines of a restored database to start, before they are declared lost. */
+const RESTORED_REST_MS = 600_000;
 
 /** A machine, and the process that is its holder or is to become it. */
 export interface Holding {
@@ -109,8 +113,15 @@ export async function selectMachine(queries: Queries, node_id: string): Promise<
   return row;
 }
 
-/** Declares a machine lost unless its holder or its beat has changed since it was judged. Returns whether it did. */
-export async function declareLost(tx: Tx, { node_id, holder, beat }: Holding & { beat: number }): Promise<boolean> {
+/**
+ * Declares a machine lost unless its holder or its beat has changed since it was judged. Returns how many servers ended with
+ * it; undefined if it is not lost.
+ */
+export async function declareLost(
+  tx: Tx,
+  { node_id, holder, beat }: Holding & { beat: number },
+  endServersOf: (tx: Tx, node_id: string) => Promise<number>,
+): Promise<number | undefined> {
   const rows = await tx
     .select({ node_id: machines.node_id })
     .from(machines)
@@ -124,10 +135,13 @@ export async function declareLost(tx: Tx, { node_id, holder, beat }: Holding & {
     )
     // Waits for transactions that take work for the machine, see `lockHeld`.
     .for('update');
-  if (rows.length === 0) return false;
+  if (rows.length === 0) return undefined;
   await tx.update(machines).set({ state: 'lost', state_ts: sql`now()` }).where(eq(machines.node_id, node_id));
+  const ended = await endServersOf(tx, node_id);
+  // Last, because many servers take long to end, and every change of any machine needs this topic. No transaction that has it
+  // waits for another topic.
   await touch(tx, [topics.machines()]);
-  return true;
+  return ended;
 }
 
 /** Records which cluster runs servers for the process of a machine. */
@@ -242,9 +256,6 @@ export async function setDrain(
   return rows.length > 0;
 }
 
-/** Time for the machines of a restored database to start, before they are declared lost. */
-const RESTORED_REST_MS = 600_000;
-
 /** The statement that makes all machines of a restored database rest. The database of an older release has none. */
 export const SET_ALL_RESTING = `
   do $$ begin
@@ -252,8 +263,6 @@ export const SET_ALL_RESTING = `
       update machines set state = 'resting', lost_after_ms = ${RESTORED_REST_MS} where state = 'up';
     end if;
   end $$`;
-
-const DELETED_AT_ONCE_MAX = 100;
 
 /** Deletes machines that have been stopped or lost for longer than a time. Returns how many; more may remain. */
 export async function deleteGone(queries: Queries, longer_than_ms: number): Promise<number> {

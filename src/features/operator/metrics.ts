@@ -1,5 +1,6 @@
 import { Counter, Gauge, type OpenMetricsContentType, Registry } from 'prom-client';
 import type { LoopState } from '../../platform/loop.ts';
+import { readMemory } from './own-limits.ts';
 import type { DatabaseLoad } from './tables.ts';
 import type { ServiceSample, UsedLimit } from './wire.ts';
 
@@ -73,7 +74,7 @@ export async function writeMetrics(readings: Readings): Promise<string> {
   addLabelled('gauge', 'muster_build_info', 'The release.', 'version', [[readings.version, 1]]);
   add('gauge', 'process_start_time_seconds', 'When the process started.', Date.parse(readings.start_ts) / MS_PER_S);
   add('counter', 'process_cpu_seconds_total', 'Processor time.', (user + system) / US_PER_S);
-  add('gauge', 'process_resident_memory_bytes', 'Resident memory.', process.memoryUsage.rss());
+  add('gauge', 'process_resident_memory_bytes', 'Resident memory.', readMemory());
   const delay_ms = last_sample?.delay_ms;
   const delay = delay_ms === undefined ? undefined : delay_ms / MS_PER_S;
   add('gauge', 'muster_event_loop_delay_seconds', 'The longest event loop delay within the last 15 seconds.', delay);

@@ -10,7 +10,7 @@ import type { UsedLimit } from './wire.ts';
 export function createOwnLimits(): () => UsedLimit[] {
   const descriptors_max = readDescriptorsMax();
   return () => {
-    const memory_bytes = orUndefined(() => process.memoryUsage.rss());
+    const memory_bytes = readMemory();
     return [
       { name: 'requests', used: countInUse().requests },
       { name: 'file_descriptors', used: orUndefined(countDescriptors) ?? descriptors_max, max: descriptors_max },
@@ -19,6 +19,11 @@ export function createOwnLimits(): () => UsedLimit[] {
         : [{ name: 'memory_bytes' as const, used: memory_bytes, max: process.constrainedMemory() || totalmem() }]),
     ];
   };
+}
+
+/** Returns the resident memory of this process in bytes; undefined without a free descriptor. */
+export function readMemory(): number | undefined {
+  return orUndefined(() => process.memoryUsage.rss());
 }
 
 /** Returns undefined if the reading fails. Bun's failure to read its memory has no code. */

@@ -3,6 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { KeptEvents } from '../../platform/kept-events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
+import { readMemory } from './own-limits.ts';
 import { selectLoad } from './store.ts';
 import type { DatabaseLoad } from './tables.ts';
 import type { ServiceSample, UsedLimit } from './wire.ts';
@@ -50,16 +51,17 @@ export function createSamples({ database, clock, events, readLimits }: SamplesDe
     const totals = readTotals();
     const passed_ms = Math.max(1, totals.at_ms - before.at_ms);
     const now = clock.now();
+    const memory_bytes = readMemory();
     kept.push({
       ts: now.toISOString(),
       span_ms: Math.round(passed_ms),
       cpu: Math.round((totals.cpu_us - before.cpu_us) / passed_ms),
-      memory_bytes: process.memoryUsage.rss(),
       delay_ms: Math.round(delay_ms),
       requests: totals.requests - before.requests,
       failed_requests: totals.failed_requests - before.failed_requests,
       sockets: limits.get('sockets') ?? 0,
       watchers: limits.get('watchers') ?? 0,
+      ...(memory_bytes !== undefined && { memory_bytes }),
       ...(load && { database_connections: load.connections }),
     });
     const first = kept.findIndex(({ ts }) => Date.parse(ts) >= now.getTime() - HOUR_MS);

@@ -242,7 +242,9 @@ const ServiceSample = Type.Object(
       minimum: 0,
       description: 'Processor time since the previous sample, in thousandths of a core.',
     }),
-    memory_bytes: Bytes,
+    memory_bytes: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'Absent if the process had no free descriptor to read it.' }),
+    ),
     delay_ms: Type.Number({ minimum: 0, description: 'The longest event loop delay since the previous sample.' }),
     requests: Type.Integer({ minimum: 0, description: 'Answered since the previous sample.' }),
     failed_requests: Type.Integer({ minimum: 0, description: 'Of these, those that failed by a fault of Muster.' }),

@@ -1,21 +1,17 @@
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
-import type { UploadFileRow, Uploads } from '../uploads/uploads.ts';
+import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
 import { checkFiles } from './rules.ts';
+import { createSiteFiles, type SiteFile } from './site-files.ts';
 import * as store from './store.ts';
 import type { SiteRow } from './tables.ts';
 import type { PrepareSiteFile } from './wire.ts';
 
-/** Sites whose lists of files are cached; a list of 10,000 is about 2 MB. */
-const REMEMBERED_MAX = 64;
-
-/** A file of a site, under its path. */
-export type SiteFile = Omit<UploadFileRow, 'path'>;
+export type { SiteFile } from './site-files.ts';
 
 export interface SitesDependencies {
   database: Database;
@@ -27,8 +23,7 @@ export type Sites = ReturnType<typeof createSites>;
 
 /** Creates the use cases of static sites, which developers upload. The feature `cdn` serves them. */
 export function createSites({ database, clock, uploads }: SitesDependencies) {
-  // Entries stay correct, because a complete site never changes.
-  const remembered = new LRUCache<string, ReadonlyMap<string, SiteFile>>({ max: REMEMBERED_MAX });
+  const site_files = createSiteFiles(uploads.files);
 
   uploads.setPurpose('site', {
     async inspect() {},
@@ -49,13 +44,7 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
     },
     find: (game_id: string, site_id: string) => store.selectSite(database.queries, game_id, site_id),
     /** Returns the files of a complete site, by path. */
-    async files({ upload_id }: SiteRow): Promise<ReadonlyMap<string, SiteFile>> {
-      const known = remembered.get(upload_id);
-      if (known) return known;
-      const files = new Map((await uploads.files(upload_id)).map(({ path, ...file }) => [path, file]));
-      remembered.set(upload_id, files);
-      return files;
-    },
+    files: ({ upload_id }: SiteRow): Promise<ReadonlyMap<string, SiteFile>> => site_files.of(upload_id),
     /** Prepares the upload of a site. Throws VALIDATION_ERROR, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
     async create(
       game_id: string,

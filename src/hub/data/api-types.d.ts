@@ -1410,8 +1410,8 @@ export interface components {
       span_ms: number;
       /** @description Processor time since the previous sample, in thousandths of a core. */
       cpu: number;
-      /** @description Bytes. */
-      memory_bytes: number;
+      /** @description Absent if the process had no free descriptor to read it. */
+      memory_bytes?: number;
       /** @description The longest event loop delay since the previous sample. */
       delay_ms: number;
       /** @description Answered since the previous sample. */

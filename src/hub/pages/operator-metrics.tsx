@@ -76,7 +76,7 @@ function ProcessCharts({ of: { samples } }: { of: Sampled }) {
       />
       <Metric
         times={times}
-        lines={[{ name: 'memory', color: '--accent', values: valuesOf(({ memory_bytes }) => memory_bytes) }]}
+        lines={[{ name: 'memory', color: '--accent', values: valuesOf(({ memory_bytes = 0 }) => memory_bytes) }]}
         write={(bytes) => sizeOf(bytes).replace('.0 ', ' ')}
       />
       <Metric

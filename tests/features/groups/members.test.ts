@@ -105,6 +105,14 @@ describe('invites', () => {
     expect((await call('GET', '/cloud/games', person.token)).games).toHaveLength(1);
   });
 
+  test('have codes that people may type in small letters, with blanks and dashes', async () => {
+    const person = await guest();
+    const code = (await invite()).toLowerCase();
+    const typed = encodeURIComponent(` ${code.slice(0, 4)}-${code.slice(4)}`);
+    expect((await call('GET', `/group/invites/${typed}`, person.token)).group.group_id).toBe(game.group_id);
+    expect(await consume(typed, person)).toEqual({ group_id: game.group_id });
+  });
+
   test('admit no more people than they allow, also concurrently', async () => {
     const code = await invite({ use_count: 3 });
     const people = await Promise.all(Array.from({ length: 8 }, guest));

@@ -76,6 +76,16 @@ describe('a list of people has one body for each index', () => {
   });
 });
 
+test('groups: a join request wakes no watcher of the list of open groups, and waits for no other change of it', async () => {
+  const release = await hold(topics.listOfOpenGroups());
+  try {
+    await asGuest('POST', `${group()}/join-request`, {});
+  } finally {
+    await release();
+  }
+  expect((await asOwner('GET', `${group()}/join-requests`)).join_requests).toHaveLength(1);
+});
+
 describe('a person who becomes a member at that moment sees', () => {
   const CHANGES: [string, () => Promise<unknown>][] = [
     ['a new name of the group', () => asOwner('POST', `${group()}/profile`, { display_name: 'Another' })],

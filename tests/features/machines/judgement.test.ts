@@ -52,9 +52,7 @@ async function raiseBeat({ queries }: Database, machine: TestMachine): Promise<b
 
 async function declareLost({ transact }: Database, machine: TestMachine): Promise<number | undefined> {
   const end = { failure: 'its machine was lost', now: new Date() };
-  return await transact(async (tx) =>
-    (await store.declareLost(tx, machine)) ? await endWithMachine(tx, machine.node_id, end) : undefined,
-  );
+  return await transact((tx) => store.declareLost(tx, machine, () => endWithMachine(tx, machine.node_id, end)));
 }
 
 async function readMachine({ node_id }: TestMachine) {
@@ -141,6 +139,20 @@ describe('machines: the moment of judgement', () => {
     finish();
     await working;
     expect(await judging).toBe(0);
+  });
+
+  test('a machine whose servers take long to end keeps no other from being drained or given up', async () => {
+    const [judge, other] = processes as [Database, Database];
+    const [slow, quick] = [await makeMachine(), await makeMachine()];
+    const ended = await judge.transact((tx) =>
+      store.declareLost(tx, slow, async () => {
+        expect(await declareLost(other, quick)).toBe(0);
+        expect(await other.transact((own) => store.setDrain(own, quick.node_id, null))).toBe(true);
+        return 3;
+      }),
+    );
+    expect(ended).toBe(3);
+    expect(await readMachine(slow)).toMatchObject({ state: 'lost' });
   });
 
   test('a machine in another place is not replaced while it is up, unless its beat was seen unchanged', async () => {

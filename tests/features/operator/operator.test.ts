@@ -57,17 +57,35 @@ describe('the service, for its operator', () => {
   });
 
   test('says what it uses also while no descriptor is free', async () => {
+    const sources = join(import.meta.dir, '../../../src');
     const script = `
       import { openSync } from 'node:fs';
-      import { createOwnLimits } from '${join(import.meta.dir, '../../../src/features/operator/own-limits.ts')}';
+      import { writeMetrics } from '${sources}/features/operator/metrics.ts';
+      import { createOwnLimits } from '${sources}/features/operator/own-limits.ts';
+      import { createSamples } from '${sources}/features/operator/samples.ts';
       const readLimits = createOwnLimits();
       const has_room = readLimits().some(({ name }) => name === 'memory_bytes');
+      const failures = [];
+      const events = { emit: ({ event }) => failures.push(event), count: () => 0 };
+      const database = { queries: { execute: () => Promise.reject(new Error('it is away')) } };
+      const samples = createSamples({ database, clock: { now: () => new Date() }, events, readLimits });
       try { for (;;) openSync('/dev/null', 'r'); } catch {}
-      process.stdout.write(JSON.stringify({ has_room, limits: readLimits() }));`;
+      const limits = readLimits();
+      const readings = { now: new Date(), version: '1', start_ts: '2026-01-01', limits, loops: [], requests: [], failed_requests: 0, seated: {}, refused: [] };
+      const metrics = await writeMetrics(readings);
+      samples.startTaking(new AbortController().signal);
+      while (samples.list().length + failures.length === 0) await Bun.sleep(10);
+      const [sample] = samples.list();
+      process.stdout.write(JSON.stringify({ has_room, limits, metrics, sample, failures }), () => process.exit());`;
     const command = ['/bin/sh', '-c', 'ulimit -n 100; exec "$@"', 'sh', process.execPath, '-e', script];
     const child = Bun.spawn(command, { stdio: ['ignore', 'pipe', 'inherit'] });
-    const { has_room, limits } = await new Response(child.stdout).json();
+    const { has_room, limits, metrics, sample, failures } = await new Response(child.stdout).json();
     expect(has_room).toBe(true);
+    expect([metrics.includes('process_cpu_seconds_total'), metrics.includes('process_resident_memory_bytes')]).toEqual([
+      true,
+      false,
+    ]);
+    expect([failures, sample?.requests, sample?.memory_bytes]).toEqual([[], 0, undefined]);
     const requests = { name: 'requests', used: expect.any(Number) };
     expect(limits).toEqual([requests, { name: 'file_descriptors', used: 100, max: 100 }]);
   });

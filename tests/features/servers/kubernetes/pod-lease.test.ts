@@ -110,6 +110,14 @@ describe('kubernetes: the process with the lease of the pods', () => {
     expect(message).toEndWith(': allow Muster to get its namespace (docs/kubernetes.md, Rights)');
   });
 
+  test('begins no change of the cluster while it offers the pods to other processes', async () => {
+    const body = { metadata: { name: 'late' } };
+    const call = clientOf(0).call({ method: 'POST', path: '/api/v1/namespaces/games/pods', body });
+    expect((await rejectionOf(ApiUnreachable, call)).message).toBe(
+      'another process may have the pods of the cluster by now',
+    );
+  });
+
   test('gives up a change of the cluster when another process may have the pods', async () => {
     /** Lets a process create a pod, and returns the call, which waits for an answer. */
     const create = async (name: string, time_left: number) => {

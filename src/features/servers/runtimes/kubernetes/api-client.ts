@@ -58,7 +58,7 @@ export class ApiClient {
   async call(request: ApiRequest): Promise<{ status: number; text: string }> {
     const { method, signal } = request;
     const limits = method === 'GET' ? undefined : this.limits;
-    if (limits && !limits.mayAct()) {
+    if (limits && (!limits.mayAct() || limits.timeLeft() <= 0)) {
       throw new ApiUnreachable('another process may have the pods of the cluster by now');
     }
     const deadline = AbortSignal.timeout(Math.min(CALL_TIMEOUT_MS, limits?.timeLeft() ?? CALL_TIMEOUT_MS));
